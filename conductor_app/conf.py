@@ -1,0 +1,95 @@
+"""Typed names and defaults of our own settings: `conf.lease_seconds` is Django's `CONDUCTOR_LEASE_SECONDS`, or the default here."""
+
+import os
+from typing import Any
+
+from django.conf import settings
+
+KIB, MIB = 1024, 1024 * 1024
+
+
+class Defaults:
+    """Every setting of ours: its type, its default, and what it is for."""
+
+    # Who may call. "open" asks for no login and is allowed on loopback only; "token" asks for one.
+    api_access: str = "token"
+    token_seconds: int = 86_400
+    owner_email_mandatory: bool = False
+
+    # Attempts. 3600 is what the open-source server gives a task that has no definition.
+    lease_seconds: int = 3_600
+    # "doubling" is d·2ⁿ as the open-source server waits; "scaled" is d·scaleⁿ⁺¹ as the other source says.
+    exponential_backoff: str = "doubling"
+    long_poll_max_ms: int = 5_000
+    # A worker that has polled within this time counts as active.
+    active_worker_seconds: int = 10
+
+    # The bell.
+    sweep_batch: int = 500
+    sweep_tick_seconds: float = 0.5
+    # A sweep logs an item that fails and steps over it; tests want to see the error.
+    raises_in_sweeps: bool = False
+
+    # Scripts run in helper processes that are killed when they take longer.
+    script_seconds: float = 4.0
+    script_pool_size: int = 2
+
+    # HTTP tasks. Private, link-local and loopback targets are refused unless a network here contains them.
+    http_task_allowed_networks: tuple[str, ...] = ()
+    http_task_total_seconds: float = 60.0
+    http_task_max_bytes: int = 10 * MIB
+
+    # Sizes. The request limit leaves room for a full payload, escaped, and what is around it.
+    task_payload_max_bytes: int = 10 * MIB
+    workflow_payload_max_bytes: int = 10 * MIB
+    variables_max_bytes: int = 256 * KIB
+    max_request_bytes: int = 20 * MIB
+
+    # Where hints of new work go: a module of `conductor_app.wakeups`.
+    wakeups: str = "conductor_app.wakeups.sqlite"
+    redis_url: str = ""
+
+
+CHOICES = {"api_access": ("open", "token"), "exponential_backoff": ("doubling", "scaled")}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in Defaults.__annotations__:
+        raise AttributeError(f"conductor_app.conf has no setting {name!r}")
+    return getattr(settings, django_name(name), getattr(Defaults, name))
+
+
+def environment() -> dict[str, str]:
+    """What expressions may read of this process's environment: CONDUCTOR_ENV_<NAME>, and two names that clients expect."""
+    given = {name.removeprefix("CONDUCTOR_ENV_"): value for name, value in os.environ.items()
+             if name.startswith("CONDUCTOR_ENV_")}
+    return given | {name: os.environ[name] for name in ("NETFLIX_ENV", "NETFLIX_STACK") if name in os.environ}
+
+
+def django_name(name: str) -> str:
+    """What a setting of ours is called in Django's settings."""
+    return f"CONDUCTOR_{name.upper()}"
+
+
+def complaints() -> list[str]:
+    """One sentence for each setting of ours that has a wrong type or value, or that does not exist."""
+    return [*_unknown(), *filter(None, map(_complaint, Defaults.__annotations__))]
+
+
+def _unknown() -> list[str]:
+    known = {django_name(name) for name in Defaults.__annotations__}
+    given = {name for name in dir(settings) if name.startswith("CONDUCTOR_")}
+    return [f"{name} is not a setting of this server." for name in sorted(given - known)]
+
+
+def _complaint(name: str) -> str | None:
+    value, default = __getattr__(name), getattr(Defaults, name)
+    if not isinstance(value, _accepted(default)):
+        return f"{django_name(name)} is {value!r}, but must be of type {type(default).__name__}."
+    if value not in CHOICES.get(name, (value,)):
+        return f"{django_name(name)} is {value!r}, but must be one of: {', '.join(CHOICES[name])}."
+    return None
+
+
+def _accepted(default: Any) -> tuple[type, ...]:
+    return {float: (int, float), tuple: (list, tuple)}.get(type(default), (type(default),))

@@ -1,0 +1,80 @@
+"""decide(snapshot, answers, now): everything that must happen next, given all that is known now."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .effects import Effect, evolve
+from .knowledge import Knowledge
+from .moments import is_due, run_ends_at
+from .questions import Asked, Question
+from .rules import RULES, RULES_WHILE_PAUSED
+from .snapshot import Run
+from .states import PAUSED
+
+BUDGET = 5_000
+"""Effects after which a decision stops and asks to be woken at once: a wild loop costs slices, not the process."""
+
+Command = Callable[[Run, Knowledge, int], Iterable[Effect]]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What must happen: effects and the snapshot after them; or what must be answered first."""
+
+    effects: tuple[Effect, ...]
+    after: Run
+    questions: frozenset[Question] = frozenset()
+
+
+def nothing(run: Run, know: Knowledge, now: int) -> Iterable[Effect]:
+    """The command that asks for nothing: only what is due happens."""
+    return ()
+
+
+def command_then_decide(run: Run, command: Command, answers: Mapping[Question, Any], now: int) -> Decision:
+    """What a command asks for and all that follows from it. What has run out of time before it, comes before it."""
+    effects: list[Effect] = []
+    try:
+        before = _decided(run, answers, now, effects) if _has_run_out(run, now) else run
+        asked_for = list(command(before, Knowledge(before, answers), now))
+        effects += asked_for
+        after = _decided(evolve(before, asked_for), answers, now, effects)
+    except Asked as asked:
+        return Decision((), run, asked.questions)
+    return Decision(tuple(effects), _with_wake_up(after, now, len(effects)))
+
+
+def decide(run: Run, answers: Mapping[Question, Any], now: int) -> Decision:
+    """Everything that must happen next."""
+    return command_then_decide(run, nothing, answers, now)
+
+
+def _has_run_out(run: Run, now: int) -> bool:
+    return run.is_open and (run_ends_at(run) <= now or any(is_due(task, now) for task in run.tasks.values()))
+
+
+def _decided(run: Run, answers: Mapping[Question, Any], now: int, effects: list[Effect]) -> Run:
+    """The snapshot after a fixpoint over the rules; what they say is added to `effects`."""
+    while run.is_open and len(effects) < BUDGET:
+        spoken = _first_to_speak(run, answers, now)
+        if not spoken:
+            break
+        effects += spoken
+        run = evolve(run, spoken)
+    return run
+
+
+def _first_to_speak(run: Run, answers: Mapping[Question, Any], now: int) -> list[Effect]:
+    know = Knowledge(run, answers)
+    for rule in RULES_WHILE_PAUSED if run.status == PAUSED else RULES:
+        spoken = list(rule(run, know, now))
+        if spoken:
+            return spoken
+    return []
+
+
+def _with_wake_up(run: Run, now: int, count: int) -> Run:
+    if not run.is_open:
+        return run
+    return replace(run, wake_at=now if count >= BUDGET else run_ends_at(run))

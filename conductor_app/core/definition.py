@@ -1,0 +1,91 @@
+"""Definition, Step and Policy as frozen values; who follows whom is laid out once, when the document is read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+RETRY, TIME_OUT_RUN, ALERT_ONLY = "RETRY", "TIME_OUT_WF", "ALERT_ONLY"
+FIXED, LINEAR, EXPONENTIAL = "FIXED", "LINEAR_BACKOFF", "EXPONENTIAL_BACKOFF"
+
+
+class Key(NamedTuple):
+    """What finds a task in its run: the step's reference and the turn of each loop around it, outermost first."""
+
+    ref: str
+    turn: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return "__".join((self.ref, *map(str, self.turn)))
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a task may cost and how often it is tried. Spans in seconds unless the name says otherwise; 0 is off."""
+
+    name: str = ""
+    retries: int = 0
+    logic: str = FIXED
+    delay_seconds: int = 60
+    scale: int = 1
+    max_delay_seconds: int = 0
+    jitter_ms: int = 0
+    total_seconds: int = 0
+    timeout_seconds: int = 0
+    lease_seconds: int = 0
+    poll_seconds: int = 0
+    timeout_policy: str = TIME_OUT_RUN
+    concurrent_limit: int = 0
+    rate_count: int = 0
+    rate_seconds: int = 1
+    input_template: Mapping[str, Any] = field(default_factory=dict)
+    is_scaled: bool = False  # exponential back-off to the base of `scale` instead of two
+    is_handed_back: bool = False  # a lost lease is no failure: a built-in worker's process went away
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One node of a definition."""
+
+    ref: str
+    name: str
+    type: str
+    document: Mapping[str, Any]
+    policy: Policy
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    follower: str | None = None
+    heads: tuple[str, ...] = ()
+    cases: Mapping[str, str | None] = field(default_factory=dict)
+    default_case: str | None = None
+    loops: tuple[str, ...] = ()
+    inside: frozenset[str] = frozenset()
+    joins: tuple[str, ...] = ()
+    joined_by: tuple[str, ...] = ()
+    optional: bool = False
+    permissive: bool = False
+    start_delay: int = 0
+    async_complete: bool = False
+
+    @property
+    def is_fatal(self) -> bool:
+        """Whether its failure is the failure of the run."""
+        return not (self.optional or self.permissive)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Definition:
+    """A named, versioned plan; never edited in place."""
+
+    name: str
+    version: int
+    document: Mapping[str, Any]
+    steps: Mapping[str, Step]
+    first: str | None
+    hash: str = ""
+    timeout_seconds: int = 0
+    times_out: bool = False
+    output_parameters: Mapping[str, Any] = field(default_factory=dict)
+    has_permissive: bool = False
+
+    def step(self, ref: str) -> Step | None:
+        """The step with this reference."""
+        return self.steps.get(ref)

@@ -1,0 +1,249 @@
+"""What a decision may ask for. Each effect knows how it changes the snapshot; saved, it is a line of history."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .definition import Definition, Key
+from .snapshot import NEVER, UNKNOWN, Attempt, Run, Task
+from .states import ATTEMPT, FAILED, FAILED_FOR_GOOD, RUN, TASK
+
+
+class Draft:
+    """A snapshot while effects are being applied to it."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.tasks = dict(run.tasks)
+        self.touched = set(run.touched)
+        self.changes: dict[str, Any] = {}
+
+    def get(self, name: str) -> Any:
+        return self.changes.get(name, getattr(self.run, name))
+
+    def put(self, task: Task) -> None:
+        self.tasks[task.key] = task
+        self.touched.add(task.key)
+
+    def finished(self) -> Run:
+        return replace(self.run, tasks=self.tasks, touched=frozenset(self.touched), **self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One thing that a decision asks for."""
+
+    def change(self, draft: Draft) -> None:
+        """Apply itself to the snapshot."""
+
+    def line(self) -> dict[str, Any]:
+        """Itself as a line of history: names and facts, never payloads."""
+        return {"effect": type(self).__name__}
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTask(Effect):
+    """A task comes into being, with its first attempt."""
+
+    task: Task
+
+    def change(self, draft: Draft) -> None:
+        seq = draft.get("next_seq")
+        draft.put(replace(self.task, seq=seq, attempt=replace(self.task.attempt, seq=seq)))
+        draft.changes["next_seq"] = seq + 1
+        if self.task.attempt.status in (FAILED, FAILED_FOR_GOOD):
+            note_failure(draft, self.task)
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "CreateTask", "task": str(self.task.key), "type": self.task.step.type,
+                "attempt": self.task.attempt.id, "status": self.task.attempt.status}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAttempt(Effect):
+    """Another try at a task that is active."""
+
+    key: Key
+    attempt: Attempt
+
+    def change(self, draft: Draft) -> None:
+        seq = draft.get("next_seq")
+        draft.put(replace(draft.tasks[self.key], attempt=replace(self.attempt, seq=seq)))
+        draft.changes["next_seq"] = seq + 1
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "OpenAttempt", "task": str(self.key), "number": self.attempt.number,
+                "attempt": self.attempt.id, "visible_at": self.attempt.visible_at}
+
+
+@dataclass(frozen=True, slots=True)
+class MoveAttempt(Effect):
+    """The newest attempt of a task goes through an event of its life; `facts` are fields that change with it."""
+
+    key: Key
+    event: str
+    at: int
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def change(self, draft: Draft) -> None:
+        task = draft.tasks[self.key]
+        status = ATTEMPT.after(task.attempt.status, self.event)
+        end = self.at if status in ATTEMPT.final else None
+        due = NEVER if status in ATTEMPT.final else task.attempt.due_at
+        fields = {"status": status, "ended_at": end, "due_at": due, **self.facts}
+        if end is None:
+            fields.setdefault("updated_at", self.at)
+        draft.put(replace(task, attempt=replace(task.attempt, **fields)))
+        if status in (FAILED, FAILED_FOR_GOOD):
+            note_failure(draft, task)
+
+    def line(self) -> dict[str, Any]:
+        line = {"effect": "MoveAttempt", "task": str(self.key), "event": self.event}
+        return line | {name: self.facts[name] for name in ("reason", "worker", "visible_at") if self.facts.get(name)}
+
+
+def note_failure(draft: Draft, task: Task) -> None:
+    """Keep the references and names of failed attempts (execution §1.4)."""
+    for name, value in (("failed_refs", str(task.key)), ("failed_names", task.step.name)):
+        known = draft.get(name)
+        if value not in known:
+            draft.changes[name] = (*known, value)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateTask(Effect):
+    """Facts of a task or of its newest attempt change without an event of its life."""
+
+    key: Key
+    facts: dict[str, Any] = field(default_factory=dict)
+    attempt_facts: dict[str, Any] = field(default_factory=dict)
+
+    def change(self, draft: Draft) -> None:
+        task = draft.tasks[self.key]
+        attempt = replace(task.attempt, **self.attempt_facts) if self.attempt_facts else task.attempt
+        draft.put(replace(task, attempt=attempt, **self.facts))
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "UpdateTask", "task": str(self.key)} | {
+            name: value for name, value in self.facts.items() if name == "iteration"
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveTask(Effect):
+    """A task reaches its end."""
+
+    key: Key
+    event: str
+
+    def change(self, draft: Draft) -> None:
+        task = draft.tasks[self.key]
+        draft.put(replace(task, status=TASK.after(task.status, self.event)))
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "ResolveTask", "task": str(self.key), "event": self.event}
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetTasks(Effect):
+    """The tasks of one turn of a loop are no longer kept (keepLastN)."""
+
+    loop: Key
+    iteration: int
+
+    def change(self, draft: Draft) -> None:
+        turn = (*self.loop.turn, self.iteration)
+        gone = [key for key, task in draft.tasks.items()
+                if self.loop.ref in task.step.loops and key.turn[: len(turn)] == turn]
+        for key in gone:
+            del draft.tasks[key]
+            draft.touched.discard(key)
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "ForgetTasks", "loop": str(self.loop), "iteration": self.iteration}
+
+
+@dataclass(frozen=True, slots=True)
+class SetVariables(Effect):
+    """The run's variables change."""
+
+    variables: dict[str, Any]
+
+    def change(self, draft: Draft) -> None:
+        draft.changes["variables"] = self.variables
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "SetVariables", "names": sorted(map(str, self.variables))}
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRun(Effect):
+    """The run goes through an event of its life; `facts` are fields that change with it."""
+
+    event: str
+    at: int
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def change(self, draft: Draft) -> None:
+        status = RUN.after(draft.get("status"), self.event)
+        draft.changes |= {"status": status, "updated_at": self.at, **self.facts}
+        if status in RUN.final:
+            draft.changes |= {"ended_at": self.at, "wake_at": NEVER}
+
+    def line(self) -> dict[str, Any]:
+        line = {"effect": "MoveRun", "event": self.event}
+        return line | ({"reason": self.facts["reason"]} if self.facts.get("reason") else {})
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRun(Effect):
+    """Facts of the run change without an event of its life."""
+
+    facts: dict[str, Any]
+
+    def change(self, draft: Draft) -> None:
+        draft.changes |= self.facts
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "UpdateRun", "fields": sorted(self.facts)}
+
+
+@dataclass(frozen=True, slots=True)
+class StartRun(Effect):
+    """Another run is created in this transaction; it begins by a message of its own.
+
+    `parent_attempt_id` is set where this run waits for it; `about` where it is this run's failure workflow.
+    """
+
+    id: str
+    definition: Definition
+    input: Any = UNKNOWN
+    correlation_id: str = ""
+    priority: int = 0
+    domains: dict[str, str] = field(default_factory=dict)
+    parent_attempt_id: str = ""
+    is_about_failure: bool = False
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "StartRun", "run": self.id, "definition": self.definition.name,
+                "version": self.definition.version}
+
+
+@dataclass(frozen=True, slots=True)
+class Send(Effect):
+    """A message to another run, kept until it is delivered."""
+
+    to: str
+    subject: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "Send", "to": self.to, "subject": self.subject}
+
+
+def evolve(run: Run, effects: Iterable[Effect]) -> Run:
+    """The snapshot after the effects."""
+    draft = Draft(run)
+    for effect in effects:
+        effect.change(draft)
+    return draft.finished()

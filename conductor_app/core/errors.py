@@ -1,0 +1,76 @@
+"""Everything that can be refused, on one page: the class is the reason, its docstring the sentence a person reads."""
+
+
+class Refused(Exception):
+    """The request was refused."""
+
+    def __init__(self, message: str = "", **facts: object) -> None:
+        self.message = message or (self.__doc__ or "").strip()
+        self.facts = facts
+        super().__init__(self.message)
+
+
+class NotFound(Refused):
+    """There is no such thing."""
+
+
+class Invalid(Refused):
+    """The request cannot be understood."""
+
+
+class ValidationFailed(Invalid):
+    """Validation failed, check below errors for detail."""
+
+    def __init__(self, complaints: "list[Complaint]") -> None:
+        super().__init__("Validation failed, check below errors for detail.")
+        self.complaints = complaints
+
+
+class Conflict(Refused):
+    """The state of things forbids it."""
+
+
+class NotAllowedInState(Conflict):
+    """What was asked is not possible in this state."""
+
+
+class AlreadyResolved(Conflict):
+    """The attempt has ended already; the report came too late."""
+
+
+class LeaseLost(Conflict):
+    """The attempt is no longer this worker's."""
+
+
+class Busy(Refused):
+    """Others keep changing the same run; try again in a moment."""
+
+
+class Forbidden(Refused):
+    """The caller may not do this."""
+
+
+class Unauthenticated(Refused):
+    """The caller is not known."""
+
+
+class StepRefused(Refused):
+    """A step cannot be entered as it is written."""
+
+
+class Complaint:
+    """One thing that is wrong in a document: where, what, and the offending value if it is a simple one."""
+
+    __slots__ = ("message", "path", "value")
+
+    def __init__(self, path: str, message: str, value: object = None) -> None:
+        self.path, self.message, self.value = path, message, value
+
+    def __repr__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Complaint) and (self.path, self.message) == (other.path, other.message)
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.message))

@@ -1,0 +1,86 @@
+"""JSON values as the text that a Java server would print: clients compare and parse these texts."""
+
+from json import encoder
+from typing import Any
+
+_ESCAPED = encoder.encode_basestring
+
+
+def java_text(value: Any) -> str:
+    """The value as Java's `toString` prints it: `null`, `true`, `1.0`, `{a=1, b=x}`, `[1, 2]`."""
+    return value if type(value) is str else _printed(value, "=", ", ", str)
+
+
+def json_text(value: Any) -> str:
+    """The value as compact JSON, numbers as Java prints them."""
+    return _printed(value, ":", ",", _ESCAPED)
+
+
+def java_number(value: int | float) -> str:
+    """A number as Java prints it: doubles always with a point, and `1.0E7` from ten million on."""
+    if isinstance(value, int):
+        return str(value)
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value) if value == 0 or 1e-3 <= abs(value) < 1e7 else _scientific(value)
+
+
+def _scientific(value: float) -> str:
+    digits, exponent = f"{value!r}e0".lower().split("e")[:2]
+    sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
+    whole, _, fraction = digits.partition(".")
+    significant = (whole + fraction).lstrip("0")
+    point = len(whole) + int(exponent) - (len(whole + fraction) - len(significant))
+    significant = significant.rstrip("0") or "0"
+    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{point - 1}"
+
+
+def _printed(value, colon, comma, text) -> str:
+    """The value printed without recursion, so that a deep document is only a long text."""
+    pieces: list[str] = []
+    # What is still to print, last first: values, and the punctuation between them wrapped in a tuple.
+    pending: list[Any] = [value]
+    while pending:
+        item = pending.pop()
+        if type(item) is tuple:
+            pieces.append(item[0])
+        elif isinstance(item, dict):
+            pending.append(("}",))
+            pending.extend(reversed(_members(item, colon, comma, text)))
+            pieces.append("{")
+        elif isinstance(item, list):
+            pending.append(("]",))
+            pending.extend(reversed(_elements(item, comma)))
+            pieces.append("[")
+        else:
+            pieces.append(_scalar(item, text))
+    return "".join(pieces)
+
+
+def _members(mapping, colon, comma, text):
+    printed: list[Any] = []
+    for key, value in mapping.items():
+        lead = comma if printed else ""
+        printed += [(f"{lead}{text(str(key))}{colon}",), value]
+    return printed
+
+
+def _elements(values, comma):
+    printed: list[Any] = []
+    for value in values:
+        if printed:
+            printed.append((comma,))
+        printed.append(value)
+    return printed
+
+
+def _scalar(value, text) -> str:
+    if value is None:
+        return "null"
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    return java_number(value) if isinstance(value, int | float) else text(str(value))

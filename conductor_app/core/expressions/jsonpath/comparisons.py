@@ -1,0 +1,132 @@
+"""What the operators of a filter mean. Each takes the two values; ABSENT stands for a path that found nothing."""
+
+import re
+from typing import Any
+
+from ..java_text import java_text
+from .reading import ABSENT
+
+_NUMERAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
+_LONGEST_NUMERAL = 400
+
+
+def is_number(value: Any) -> bool:
+    """Whether JSON would call it a number; Python would count True among them."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def number_in(text: str) -> int | float | None:
+    """The number that the text spells, or None."""
+    if len(text) > _LONGEST_NUMERAL or not _NUMERAL.fullmatch(text):
+        return None
+    return int(text) if text.lstrip("+-").isdigit() else float(text)
+
+
+def equal(left: Any, right: Any) -> bool:
+    """`==`: a number equals a text that spells it, null equals null only, and nothing equals what is absent."""
+    if is_number(left):
+        return left == (number_in(right) if isinstance(right, str) else right) and not isinstance(right, bool)
+    if isinstance(left, str):
+        return left == (java_text(right) if is_number(right) else right)
+    return left is not ABSENT and same(left, right)
+
+
+def identical(left: Any, right: Any) -> bool:
+    """`===`: equal, and of one JSON type."""
+    return _type(left) == _type(right) and equal(left, right)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two JSON values are alike throughout; without recursion, for documents may be deep."""
+    pairs = [(left, right)]
+    while pairs:
+        one, other = pairs.pop()
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, dict):
+            if one.keys() != other.keys():
+                return False
+            pairs.extend((one[key], other[key]) for key in one)
+        elif isinstance(one, list):
+            if len(one) != len(other):
+                return False
+            pairs.extend(zip(one, other, strict=True))
+        elif one != other:
+            return False
+    return True
+
+
+def less(left: Any, right: Any) -> bool:
+    """`<`: between two numbers or between two texts."""
+    return _are_comparable(left, right) and left < right
+
+
+def less_or_equal(left: Any, right: Any) -> bool:
+    """`<=`: between two numbers or between two texts."""
+    return _are_comparable(left, right) and left <= right
+
+
+def is_in(left: Any, right: Any) -> bool:
+    """`in`: the list holds an equal value."""
+    return isinstance(right, list) and any(equal(left, item) for item in right)
+
+
+def is_not_in(left: Any, right: Any) -> bool:
+    """`nin`: the list holds no equal value."""
+    return isinstance(right, list | dict) and not is_in(left, right)
+
+
+def contains(left: Any, right: Any) -> bool:
+    """`contains`: of a text in a text, of a value in a list."""
+    if isinstance(left, str) and isinstance(right, str):
+        return right in left
+    return isinstance(left, list) and any(equal(right, item) for item in left)
+
+
+def has_size(left: Any, right: Any) -> bool:
+    """`size`: the length of a text or a list."""
+    return isinstance(left, str | list) and is_number(right) and len(left) == right
+
+
+def is_empty(left: Any, right: Any) -> bool:
+    """`empty true`, `empty false`: whether a text, list or map has nothing in it."""
+    return isinstance(left, str | list | dict) and isinstance(right, bool) and (not left) is right
+
+
+def is_subset(left: Any, right: Any) -> bool:
+    """`subsetof`: every element of the left list is in the right one."""
+    return isinstance(left, list) and isinstance(right, list) and all(is_in(item, right) for item in left)
+
+
+def never(left: Any, right: Any) -> bool:
+    """`all`: Jayway 2.4 takes only lists made in Java, which no written path can hold."""
+    return False
+
+
+def _are_comparable(left, right) -> bool:
+    return (is_number(left) and is_number(right)) or (isinstance(left, str) and isinstance(right, str))
+
+
+def _type(value):
+    if is_number(value):
+        return "number"
+    return "json" if isinstance(value, list | dict) else type(value)
+
+
+OPERATORS = {
+    "==": equal,
+    "!=": lambda left, right: not equal(left, right),
+    "===": identical,
+    "!==": lambda left, right: not identical(left, right),
+    "<": less,
+    "<=": less_or_equal,
+    ">": lambda left, right: less(right, left),
+    ">=": lambda left, right: less_or_equal(right, left),
+    "in": is_in,
+    "nin": is_not_in,
+    "contains": contains,
+    "size": has_size,
+    "empty": is_empty,
+    "subsetof": is_subset,
+    "all": never,
+}

@@ -1,0 +1,106 @@
+"""From the text of a filter to its conditions: `||` binds weakest, then `&&`, then `!` and parentheses."""
+
+import re
+
+from ..patterns import BadPattern, compile_pattern
+from .comparisons import OPERATORS
+from .conditions import Both, Comparison, Either, Exists, Literal, Matches, Negation, Operand
+from .cursor import Cursor
+from .literals import read_literal
+
+_OPERATOR = re.compile(r"[<>=!~]+|[A-Za-z]+(?=\s)")
+_PATTERN = re.compile(r"/((?:[^/\\]|\\.)*)/([a-zA-Z]*)", re.DOTALL)
+
+
+class ConditionParser:
+    """Reads conditions; the paths inside are read by `read_path`, which in turn reads conditions."""
+
+    def __init__(self, cursor: Cursor, read_path):
+        self._cursor = cursor
+        self._read_path = read_path
+
+    def either(self):
+        """Conditions joined by `||`."""
+        return self._joined("||", self._both, Either)
+
+    def operand(self) -> Literal | Operand:
+        """A path or a written value."""
+        return self._path("$") if self._cursor.skip_blanks().sees("@", "$") else Literal(read_literal(self._cursor))
+
+    def argument(self) -> Literal | Operand:
+        """The same for a function, where Jayway reads every path from the whole document."""
+        return (
+            self._path("$", "@") if self._cursor.skip_blanks().sees("@", "$") else Literal(read_literal(self._cursor))
+        )
+
+    def _path(self, *absolute_marks) -> Operand:
+        is_absolute = self._cursor.sees(*absolute_marks)
+        path = self._read_path(self._cursor)
+        if is_absolute:
+            self._cursor.absolutes.append(path)
+        return Operand(path, is_absolute)
+
+    def _both(self):
+        return self._joined("&&", self._single, Both)
+
+    def _joined(self, mark, read_part, join):
+        parts = [read_part()]
+        while self._cursor.skip_blanks().took(mark):
+            parts.append(read_part())
+        return parts[0] if len(parts) == 1 else join(tuple(parts))
+
+    def _single(self):
+        cursor = self._cursor.skip_blanks()
+        with cursor.nested():
+            if cursor.took("!"):
+                return self._negated()
+            if cursor.took("("):
+                inner = self.either()
+                cursor.expect(")")
+                return inner
+            return self._comparison()
+
+    def _negated(self):
+        # Jayway's `!` before a path only says that the path must not exist; before a comparison it has no effect.
+        if not self._cursor.skip_blanks().sees("@", "$"):
+            return Negation(self._single())
+        condition = self._comparison()
+        return Negation(condition) if isinstance(condition, Exists) else condition
+
+    def _comparison(self):
+        if self._cursor.sees("/"):
+            return self._pattern_first()
+        left = self.operand()
+        operator = self._operator()
+        if operator is None:
+            return self._existence(left)
+        if operator == "=~":
+            return Matches(left, self._pattern())
+        return Comparison(left, operator, self.operand())
+
+    def _existence(self, operand):
+        if isinstance(operand, Literal):
+            self._cursor.refuse("expected an operator")
+        return Exists(Operand(operand.path.head, operand.is_absolute))
+
+    def _operator(self):
+        found = self._cursor.skip_blanks().match(_OPERATOR)
+        if not found:
+            return None
+        name = found[0].lower()
+        return name if name in OPERATORS or name == "=~" else self._cursor.refuse(f"unknown operator '{found[0]}'")
+
+    def _pattern_first(self):
+        pattern = self._pattern()
+        if self._operator() != "=~":
+            self._cursor.refuse("expected '=~'")
+        return Matches(self.operand(), pattern)
+
+    def _pattern(self):
+        found = self._cursor.skip_blanks().match(_PATTERN)
+        if not found:
+            self._cursor.refuse("expected a regular expression between slashes")
+        try:
+            return compile_pattern(found[1], found[2])
+        except BadPattern as problem:
+            return self._cursor.refuse(str(problem))

@@ -1,0 +1,104 @@
+"""What stands inside `[?(…)]`, as a tree that says whether a value passes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..java_text import java_text
+from .comparisons import OPERATORS, is_number, is_subset
+from .path import Path
+from .reading import ABSENT, Reading
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A value written into the path."""
+
+    written: Any
+
+    def value(self, item: Any, reading: Reading) -> Any:
+        """The value as written."""
+        return self.written
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A path inside a path: from the tested value (`@`) or from the whole document (`$`)."""
+
+    path: Path
+    is_absolute: bool
+
+    def value(self, item: Any, reading: Reading) -> Any:
+        """What the path finds, or ABSENT."""
+        return reading.absolute(self.path) if self.is_absolute else self.path.find_within(item, reading)
+
+
+@dataclass(frozen=True)
+class Exists:
+    """`[?(@.x)]`: something is there, be it null; of a path with many places only the sure beginning is asked for."""
+
+    operand: Operand
+
+    def holds(self, item: Any, reading: Reading) -> bool:
+        return self.operand.value(item, reading) is not ABSENT
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two values and an operator between them."""
+
+    left: Literal | Operand
+    operator: str
+    right: Literal | Operand
+
+    def holds(self, item: Any, reading: Reading) -> bool:
+        left, right = self.left.value(item, reading), self.right.value(item, reading)
+        compare = OPERATORS[self.operator]
+        reading.visit(_size(left) * _size(right) if compare is is_subset else _size(left) + _size(right))
+        return compare(left, right)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """`=~ /…/`: the whole text matches; what is no text, number or truth counts as an empty text."""
+
+    operand: Literal | Operand
+    pattern: Any
+
+    def holds(self, item: Any, reading: Reading) -> bool:
+        value = self.operand.value(item, reading)
+        is_readable = isinstance(value, str | bool) or is_number(value)
+        return self.pattern.matches(java_text(value) if is_readable else "", reading.patience)
+
+
+@dataclass(frozen=True)
+class Both:
+    """All of these hold."""
+
+    parts: tuple
+
+    def holds(self, item: Any, reading: Reading) -> bool:
+        return all(part.holds(item, reading) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Either:
+    """One of these holds."""
+
+    parts: tuple
+
+    def holds(self, item: Any, reading: Reading) -> bool:
+        return any(part.holds(item, reading) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Negation:
+    """The opposite."""
+
+    part: Any
+
+    def holds(self, item: Any, reading: Reading) -> bool:
+        return not self.part.holds(item, reading)
+
+
+def _size(value) -> int:
+    return len(value) if isinstance(value, list) else 1

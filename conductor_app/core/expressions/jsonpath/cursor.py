@@ -1,0 +1,81 @@
+"""A place in the text of a path, and what can be read from there."""
+
+import re
+from contextlib import contextmanager
+
+from .errors import BadPath
+
+DEEPEST = 24
+
+_BLANKS = re.compile(r"\s*")
+_STRING = {quote: re.compile(rf"{quote}((?:[^{quote}\\]|\\.)*){quote}", re.DOTALL) for quote in "'\""}
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+
+
+class Cursor:
+    """Reads a path from left to right, and remembers the paths from `$` that it came by."""
+
+    def __init__(self, text: str):
+        self.text = text
+        self.at = 0
+        self.absolutes: list = []
+        self._depth = 0
+
+    @property
+    def is_at_end(self) -> bool:
+        return self.at >= len(self.text)
+
+    def sees(self, *marks: str) -> bool:
+        """Whether one of these marks comes next."""
+        return self.text.startswith(marks, self.at)
+
+    def skip_blanks(self) -> "Cursor":
+        """Step over white space."""
+        self.match(_BLANKS)
+        return self
+
+    def took(self, mark: str) -> bool:
+        """Step over the mark if it comes next."""
+        if not self.sees(mark):
+            return False
+        self.at += len(mark)
+        return True
+
+    def expect(self, mark: str) -> None:
+        """Step over blanks and the mark, which must be there."""
+        if not self.skip_blanks().took(mark):
+            self.refuse(f"expected '{mark}'")
+
+    def match(self, pattern: re.Pattern):
+        """Read what the pattern matches from here, or None."""
+        found = pattern.match(self.text, self.at)
+        if found:
+            self.at = found.end()
+        return found
+
+    def string(self) -> str:
+        """Read a text in single or double quotes."""
+        found = self.match(_STRING[self.text[self.at]])
+        return _unescaped(found[1]) if found else self.refuse("the quote is not closed")
+
+    @contextmanager
+    def nested(self):
+        """Go one level down, as far as that is allowed."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            self.refuse(f"more than {DEEPEST} levels of brackets")
+        yield
+        self._depth -= 1
+
+    def refuse(self, problem: str):
+        """Say what is wrong here."""
+        here = f"at position {self.at}" if not self.is_at_end else "at the end"
+        shown = self.text if len(self.text) <= 200 else self.text[:200] + "…"
+        raise BadPath(f"{problem} {here} of {shown!r}")
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _CONTROLS.get(found[2], found[2]), text)

@@ -1,0 +1,103 @@
+"""The functions that a path may call, as Jayway 2.4 has them."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, ClassVar
+
+from ..java_text import java_text
+from .comparisons import is_number
+from .reading import ABSENT, Nothing, Reading
+
+
+@dataclass(frozen=True)
+class Call:
+    """`.name(arguments)`: a function of each value found."""
+
+    name: str
+    arguments: tuple = ()
+    is_definite: ClassVar[bool] = True
+
+    def step(self, hits: list, reading: Reading) -> list:
+        """The function's answer for every value; one without an answer ends the reading."""
+        if self.name not in FUNCTIONS:
+            raise Nothing
+        function = FUNCTIONS[self.name]
+        if len(hits) > 1:
+            reading.visit(sum(len(hit) for hit in hits if isinstance(hit, list)))
+        return [function(hit, [argument.value(hit, reading) for argument in self.arguments]) for hit in hits]
+
+
+def length(value: Any, arguments: list) -> int | None:
+    """How many elements or members there are; Jayway 2.4 gives null for a text."""
+    return len(value) if isinstance(value, list | dict) else None
+
+
+def minimum(value: Any, arguments: list) -> float:
+    """The smallest number of a list."""
+    return min(_numbers(value))
+
+
+def maximum(value: Any, arguments: list) -> float:
+    """The greatest number of a list."""
+    return max(_numbers(value))
+
+
+def total(value: Any, arguments: list) -> float:
+    """The sum of the numbers of a list."""
+    return sum(_numbers(value), 0.0)
+
+
+def average(value: Any, arguments: list) -> float:
+    """The mean of the numbers of a list."""
+    numbers = _numbers(value)
+    return sum(numbers, 0.0) / len(numbers)
+
+
+def deviation(value: Any, arguments: list) -> float:
+    """The standard deviation of the numbers of a list."""
+    numbers = _numbers(value)
+    count, whole = len(numbers), sum(numbers)
+    # Jayway's own formula, whose last digits clients may have written down.
+    variance = sum(number * number for number in numbers) / count - whole * whole / count / count
+    return sqrt(max(variance, 0.0))
+
+
+def concat(value: Any, arguments: list) -> str:
+    """The texts of a list, then the arguments, in one text."""
+    own = [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+    return "".join(own + [text for argument in arguments for text in _texts(argument)])
+
+
+def append(value: Any, arguments: list) -> Any:
+    """The list with the arguments after it."""
+    return value + [argument for argument in arguments if argument is not ABSENT] if isinstance(value, list) else value
+
+
+def _numbers(value) -> list[float]:
+    numbers = [number for number in value if is_number(number)] if isinstance(value, list) else []
+    if not numbers:
+        raise Nothing
+    try:
+        return [float(number) for number in numbers]
+    except OverflowError:
+        raise Nothing from None
+
+
+def _texts(argument) -> list[str]:
+    """What concat takes of an argument: texts, and whatever a list holds; a number alone is passed over, as in Java."""
+    if isinstance(argument, list):
+        return [java_text(item) for item in argument if item is not None]
+    return [argument] if isinstance(argument, str) else []
+
+
+FUNCTIONS = {
+    "min": minimum,
+    "max": maximum,
+    "sum": total,
+    "avg": average,
+    "stddev": deviation,
+    "length": length,
+    "size": length,
+    "concat": concat,
+    "append": append,
+}

@@ -1,0 +1,142 @@
+"""From the text of a path to its segments, as Jayway 2.4 reads it."""
+
+import re
+from functools import lru_cache
+
+from .condition_parser import ConditionParser
+from .cursor import Cursor
+from .descent import Descent
+from .errors import BadPath
+from .functions import Call
+from .path import Path
+from .segments import Filter, Index, Property, Slice, Wildcard
+
+LONGEST_PATH = 10_000
+
+_OUTER_NAME = re.compile(r"[^ .\[(]+")
+# Inside a filter a name also ends where the condition goes on.
+_INNER_NAME = re.compile(r"[^\s.\[(<>=!~),&|]+")
+_SLICE = re.compile(r"\[\s*(-?\d{1,9})?\s*:\s*(-?\d{1,9})?\s*(?::[^\]]*)?\]", re.ASCII)
+_INDEX = re.compile(r"\[\s*(-?\d{1,9}(?:\s*,\s*-?\d{1,9})*)\s*\]", re.ASCII)
+_WILDCARD = re.compile(r"\*|\[\s*\*\s*\]")
+_FILTER = re.compile(r"\[\s*\?\s*\(")
+_FILTER_END = re.compile(r"\s*\)\s*\]")
+_BRACKET_NAME = re.compile(r"\[\s*(?=['\"])")
+
+
+@lru_cache(maxsize=4_096)
+def compile_path(text: str) -> Path:
+    """The path, ready to read documents, or BadPath with the reason."""
+    if len(text) > LONGEST_PATH:
+        raise BadPath(f"a path may have {LONGEST_PATH:,} characters at most")
+    written = text.strip()
+    if not written:
+        raise BadPath("the path is empty")
+    if written.endswith("."):
+        raise BadPath(f"a path must not end with a dot: {written!r}")
+    cursor = Cursor(written if written[0] in "$@" else "$." + written)
+    path = _read_path(cursor, _OUTER_NAME)
+    return path if cursor.is_at_end else cursor.refuse("unexpected character")
+
+
+def _read_inner_path(cursor: Cursor) -> Path:
+    return _read_path(cursor, _INNER_NAME)
+
+
+def _read_path(cursor: Cursor, name_pattern) -> Path:
+    """Read `$` or `@` and all the segments behind it."""
+    begin = cursor.at
+    cursor.at += 1
+    segments, ends = [], []
+    while cursor.sees(".", "["):
+        is_descent = cursor.took("..")
+        if not is_descent:
+            cursor.took(".")
+        segment = _segment(cursor, name_pattern)
+        segments.append(Descent(segment) if is_descent else segment)
+        ends.append(cursor.at - begin)
+    return Path(cursor.text[begin : cursor.at], _with_their_places(segments), tuple(ends), tuple(cursor.absolutes))
+
+
+def _with_their_places(segments) -> tuple:
+    """The segments, those that care knowing whether they are the last."""
+    *others, last = segments or [None]
+    return (*map(_not_last, others), last) if segments else ()
+
+
+def _not_last(segment):
+    if isinstance(segment, Descent):
+        return Descent(_not_last(segment.segment), is_last=False)
+    return Property(segment.names, is_last=False) if isinstance(segment, Property) else segment
+
+
+def _segment(cursor, name_pattern):
+    if cursor.match(_WILDCARD):
+        return Wildcard()
+    if cursor.sees("["):
+        return _bracket(cursor)
+    found = cursor.match(name_pattern)
+    if not found:
+        cursor.refuse("expected a name")
+    if cursor.took("("):
+        return Call(found[0], _arguments(cursor))
+    if cursor.sees(" ") and name_pattern is _OUTER_NAME:
+        cursor.refuse("a name with a blank is written ['my name']; blank")
+    return Property((found[0],))
+
+
+def _bracket(cursor):
+    if cursor.match(_BRACKET_NAME):
+        return Property(_names(cursor))
+    if found := cursor.match(_INDEX):
+        return Index(tuple(int(position) for position in found[1].split(",")))
+    if found := cursor.match(_SLICE):
+        return _slice(cursor, found)
+    if cursor.match(_FILTER):
+        return _filter(cursor)
+    return cursor.refuse("expected ['name'], [0], [0:2], [*] or [?(…)]")
+
+
+def _names(cursor) -> tuple[str, ...]:
+    names = [cursor.string()]
+    while cursor.skip_blanks().took(","):
+        if not cursor.skip_blanks().sees("'", '"'):
+            cursor.refuse("expected a quoted name")
+        names.append(cursor.string())
+    cursor.expect("]")
+    return tuple(names)
+
+
+def _slice(cursor, found):
+    start, stop = (int(bound) if bound else None for bound in found.groups())
+    if start is None and stop is None:
+        cursor.refuse("a slice needs a beginning or an end; not so")
+    return Slice(start, stop)
+
+
+def _filter(cursor):
+    with cursor.nested():
+        condition = ConditionParser(cursor, _read_inner_path).either()
+        if not cursor.match(_FILTER_END):
+            cursor.refuse("expected ')]'")
+    return Filter(condition)
+
+
+def _arguments(cursor) -> tuple:
+    if cursor.skip_blanks().took(")"):
+        return ()
+    # Jayway overlooks a lone argument of one character: `append(6)` appends nothing.
+    if cursor.text[cursor.at + 1 : cursor.at + 2] == ")" and not cursor.sees("$", "@"):
+        cursor.at += 2
+        return ()
+    with cursor.nested():
+        return _argument_list(cursor)
+
+
+def _argument_list(cursor) -> tuple:
+    arguments = []
+    while True:
+        arguments.append(ConditionParser(cursor, _read_inner_path).argument())
+        if cursor.skip_blanks().took(")"):
+            return tuple(arguments)
+        cursor.expect(",")

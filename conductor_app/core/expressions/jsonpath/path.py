@@ -1,0 +1,94 @@
+"""A compiled path: segments that each turn the values found so far into the next ones."""
+
+from typing import Any
+
+from ..patterns import TooSlow
+from .errors import BadPath
+from .reading import ABSENT, Nothing, Reading
+from .segments import Index, Property
+
+
+class Path:
+    """A JSONPath, compiled once and read from many documents."""
+
+    __slots__ = ("_ends", "_steps", "absolutes", "is_definite", "segments", "text")
+
+    def __init__(self, text: str, segments: tuple, ends: tuple[int, ...] = (), absolutes: tuple = ()):
+        self.text = text
+        self.segments = segments
+        self.absolutes = absolutes
+        self.is_definite = all(segment.is_definite for segment in segments)
+        self._ends = ends
+        self._steps = _plain_steps(segments)
+
+    def __repr__(self):
+        return f"Path({self.text!r})"
+
+    @property
+    def nothing(self) -> Any:
+        """What the path gives when it finds nothing."""
+        return None if self.is_definite else []
+
+    @property
+    def head(self) -> "Path":
+        """The path as far as it can only mean one place."""
+        certain = next((n for n, segment in enumerate(self.segments) if not segment.is_definite), len(self.segments))
+        return Path(self.text, self.segments[:certain])
+
+    def tail(self, count: int) -> "Path":
+        """The path without its first segments, to be read from where they lead."""
+        cut = self._ends[count - 1] if count else 0
+        if self.text.startswith(".", cut) and not self.text.startswith("..", cut):
+            cut += 1
+        ends = tuple(end - cut for end in self._ends[count:])
+        return Path(self.text[cut:], self.segments[count:], ends, self.absolutes)
+
+    def read(self, document: Any, absolute=None) -> Any:
+        """The value at this path: None, or [] for a path that may mean many places, when there is nothing.
+
+        `absolute(path, reading)` finds the paths inside that begin with `$`; without it they mean the same document.
+        """
+        found = self.find(document, absolute)
+        return self.nothing if found is ABSENT else found
+
+    def find(self, document: Any, absolute=None) -> Any:
+        """The value at this path, or ABSENT."""
+        if self._steps is not None:
+            return _walk(self._steps, document)
+        reading = Reading(absolute or (lambda path, within: path.find_within(document, within)))
+        try:
+            return self.find_within(document, reading)
+        except TooSlow as problem:
+            raise BadPath(str(problem)) from None
+        except Nothing:
+            return ABSENT
+
+    def find_within(self, item: Any, reading: Reading) -> Any:
+        """The value at this path as a part of a greater reading, or ABSENT."""
+        if self._steps is not None:
+            return _walk(self._steps, item)
+        hits = [item]
+        for segment in self.segments:
+            reading.visit(len(hits) + 1)
+            hits = segment.step(hits, reading)
+        if not self.is_definite:
+            return hits
+        return hits[-1] if hits else ABSENT
+
+
+def _plain_steps(segments) -> tuple[str | int, ...] | None:
+    """The names and positions of a path that has nothing else, or None."""
+    if all(type(segment) in (Property, Index) and segment.is_definite and segment.is_single for segment in segments):
+        return tuple(segment.step_into for segment in segments)
+    return None
+
+
+def _walk(steps, value):
+    for step in steps:
+        if type(step) is str:
+            if not isinstance(value, dict) or step not in value:
+                return ABSENT
+        elif not isinstance(value, list) or not -len(value) <= step < len(value):
+            return ABSENT
+        value = value[step]
+    return value

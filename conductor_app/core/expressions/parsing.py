@@ -1,0 +1,119 @@
+"""From a text with `${…}` in it to its parts: read once, remembered for as long as it is in use."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from .references import Reference, Scope, refer
+
+LONGEST_REMEMBERED = 4_096
+DEEPEST_NESTING = 16
+
+_BRACE = re.compile(r"[{}]")
+_OPENING = re.compile(r"(?<!\$)\$\{")
+
+
+class Expression:
+    """One `${…}` of a text; its path is written out, or put together from expressions inside it."""
+
+    __slots__ = ("inner", "reference", "source")
+
+    def __init__(self, source: str, reference: Reference | None, inner: Any = ()):
+        self.source = source
+        self.reference = reference
+        self.inner = inner
+
+    def reference_in(self, scope: Scope) -> Reference:
+        """What the expression refers to, once the expressions inside it are known."""
+        return self.reference or refer(self.inner.text(scope))
+
+    def value(self, scope: Scope) -> Any:
+        """The value, with its type."""
+        return (self.reference or self.reference_in(scope)).value(scope, self.source)
+
+    def text(self, scope: Scope) -> str:
+        """The value as text."""
+        reference = self.reference_in(scope)
+        return reference.text_of(reference.value(scope, self.source))
+
+    def __iter__(self) -> Iterator["Expression"]:
+        """The expressions inside, then this one."""
+        yield from self.inner
+        yield self
+
+
+class Template:
+    """A text in parts: literal texts and expressions."""
+
+    __slots__ = ("_whole", "needs", "parts")
+
+    def __init__(self, parts: tuple[str | Expression, ...]):
+        self.parts = parts
+        self._whole = parts[0] if len(parts) == 1 and isinstance(parts[0], Expression) else None
+        written = [expression.reference for expression in self if expression.reference]
+        self.needs = frozenset().union(*(reference.needs for reference in written))
+
+    def value(self, scope: Scope) -> Any:
+        """The value of the text: of any type if it is one single expression."""
+        return self._whole.value(scope) if self._whole is not None else self.text(scope)
+
+    def text(self, scope: Scope) -> str:
+        """The text with every expression spliced in, and `$${` un-escaped at last, wherever it came from."""
+        pieces = [part if isinstance(part, str) else part.text(scope) for part in self.parts]
+        text = "".join(pieces)
+        # A single expression is no finished text: Conductor hands its value on untouched.
+        return text if self._whole is not None else text.replace("$${", "${")
+
+    def __iter__(self) -> Iterator[Expression]:
+        """Every expression of the text, inner ones first."""
+        for part in self.parts:
+            if isinstance(part, Expression):
+                yield from part
+
+
+def parse(text: str) -> Template:
+    """The text in parts."""
+    return _remembered(text) if len(text) <= LONGEST_REMEMBERED else _parse(text)
+
+
+def _parse(text: str, depth: int = 0) -> Template:
+    closings = _closings(text)
+    parts: list[str | Expression] = []
+    done = 0
+    for opening in _OPENING.finditer(text):
+        begin, closing = opening.start(), closings.get(opening.end() - 1)
+        if begin < done or closing is None:
+            continue
+        if begin > done:
+            parts.append(text[done:begin])
+        done = closing + 1
+        parts.append(_expression(text[begin:done], depth))
+    if done < len(text):
+        parts.append(text[done:])
+    return Template(tuple(parts))
+
+
+_remembered = lru_cache(maxsize=4_096)(_parse)
+
+
+def _expression(source, depth) -> Expression:
+    path = source[2:-1]
+    if "${" not in path or depth == DEEPEST_NESTING:
+        return Expression(source, refer(path))
+    inner = _parse(path, depth + 1)
+    if any(isinstance(part, Expression) for part in inner.parts):
+        return Expression(source, None, inner)
+    return Expression(source, refer(path.replace("$${", "${")))
+
+
+def _closings(text) -> dict[int, int]:
+    """Where each opening brace is closed, found in one pass; an unbalanced one is missing."""
+    closings: dict[int, int] = {}
+    open_at: list[int] = []
+    for brace in _BRACE.finditer(text):
+        if brace[0] == "{":
+            open_at.append(brace.start())
+        elif open_at:
+            closings[open_at.pop()] = brace.start()
+    return closings

@@ -1,0 +1,97 @@
+"""Users' regular expressions: re2 in linear time, and a backtracking engine on a leash for what re2 refuses."""
+
+import re
+from functools import lru_cache
+from math import prod
+from time import monotonic
+
+import re2
+import regex
+
+LONGEST_PATTERN = 1_000
+SECONDS_TO_BACKTRACK = 0.2
+# The backtracking engine writes `((a{100}){100}){100}` out: a million nodes, and no timeout while it compiles.
+MOST_REPETITIONS = 10_000
+
+_REPETITION = re.compile(r"\{\s*(\d+)")
+_QUIET = re2.Options()
+_QUIET.log_errors = False
+
+
+class BadPattern(ValueError):
+    """The text is not a regular expression that we can run."""
+
+
+class TooSlow(TimeoutError):
+    """The expression needed more time than a user's expression gets."""
+
+
+class Patience:
+    """The seconds that one reading may still spend in the backtracking engine, however many values it tests."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self, seconds: float = SECONDS_TO_BACKTRACK):
+        self.seconds = seconds
+
+
+class Linear:
+    """An expression that re2 understands: its time grows with the text and with nothing else."""
+
+    def __init__(self, source: str):
+        self._compiled = re2.compile(source, _QUIET)
+
+    def matches(self, text: str, patience: Patience) -> bool:
+        """Whether the whole text matches."""
+        return self._compiled.fullmatch(_encodable(text)) is not None
+
+
+class Backtracking:
+    """An expression with look-around or back references, which runs only as long as patience lasts."""
+
+    def __init__(self, source: str):
+        self._compiled = regex.compile(source, regex.ASCII)
+
+    def matches(self, text: str, patience: Patience) -> bool:
+        """Whether the whole text matches, or TooSlow."""
+        if patience.seconds <= 0:
+            raise TooSlow("the regular expression is too slow")
+        begun_at = monotonic()
+        try:
+            return self._compiled.fullmatch(text, timeout=patience.seconds) is not None
+        except TimeoutError:
+            raise TooSlow("the regular expression is too slow") from None
+        finally:
+            patience.seconds -= monotonic() - begun_at
+
+
+@lru_cache(maxsize=250)
+def compile_pattern(source: str, flags: str = "") -> Linear | Backtracking:
+    """The pattern, ready to match; flags are Java's letters, of which i, m, s and x mean something here."""
+    if len(source) > LONGEST_PATTERN:
+        raise BadPattern(f"a regular expression may have {LONGEST_PATTERN} characters at most")
+    known = "".join(letter for letter in "imsx" if letter in flags)
+    written = f"(?{known}){source}" if known else source
+    try:
+        return Linear(written)
+    except (re2.error, UnicodeEncodeError):
+        return _backtracking(written)
+
+
+def full_match(source: str, text: str, flags: str = "") -> bool:
+    """Whether the whole text matches the user's expression."""
+    return compile_pattern(source, flags).matches(text, Patience())
+
+
+def _backtracking(source: str) -> Backtracking:
+    if prod(max(int(count), 1) for count in _REPETITION.findall(source)) > MOST_REPETITIONS:
+        raise BadPattern("the regular expression repeats too much")
+    try:
+        return Backtracking(source)
+    except (regex.error, ValueError, OverflowError, RecursionError) as problem:
+        raise BadPattern(f"not a regular expression: {problem}") from None
+
+
+def _encodable(text: str) -> str:
+    """The text with half characters replaced: JSON may hold lone surrogates, which re2 cannot read."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,46 @@
+"""Where the values of a template came from: the answer to "why is this parameter null?"."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .jsonpath import ABSENT
+from .parsing import Expression, parse
+from .references import Scope
+from .walking import named_texts
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What one expression of one parameter referred to, and what was there.
+
+    `parameter` is the place in the template (`order.lines[0].sku`, empty for the template itself), `found` tells a null
+    that is there from nothing. An expression that is no path has neither root nor key.
+    """
+
+    parameter: str
+    expression: str
+    root: str
+    key: str
+    path: str
+    found: bool
+    value: Any
+
+
+def trace(value: Any, scope: Scope) -> list[Provenance]:
+    """One line for every expression in the template, inner expressions before the ones that they are part of."""
+    return [_traced(place, found, scope) for place, text in named_texts(value) for found in parse(text)]
+
+
+def _traced(parameter, expression: Expression, scope) -> Provenance:
+    reference = expression.reference_in(scope)
+    found = reference.find(scope, expression.source)
+    is_found = found is not ABSENT and (reference.path.is_definite or bool(found))
+    return Provenance(
+        parameter=parameter,
+        expression=expression.source,
+        root=reference.root,
+        key=reference.key,
+        path=reference.path.text,
+        found=is_found,
+        value=reference.path.nothing if found is ABSENT else found,
+    )

@@ -1,0 +1,19 @@
+"""Time-ordered ids (the layout of UUID version 7) that are worked out, not drawn: the core knows no chance."""
+
+from hashlib import blake2b
+
+
+def derived_id(now: int, *parts: object) -> str:
+    """An id that sorts by `now` (milliseconds) and is the same for the same parts."""
+    digest = blake2b("\0".join(map(str, parts)).encode("utf-8", "surrogatepass"), digest_size=10).digest()
+    tail = int.from_bytes(digest, "big")
+    number = (now & (2**48 - 1)) << 80 | tail
+    number = number & ~(0xF << 76) | 0x7 << 76
+    number = number & ~(0x3 << 62) | 0x2 << 62
+    text = f"{number:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def share(*parts: object) -> float:
+    """A number from 0 up to 1 that looks drawn by chance and is the same for the same parts."""
+    return int.from_bytes(blake2b("\0".join(map(str, parts)).encode(), digest_size=7).digest(), "big") / 2**56

@@ -1,0 +1,88 @@
+"""Who follows whom: the steps of a document, laid out once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..definition import Step
+from ..errors import Complaint, ValidationFailed
+from .policy import read_policy
+
+DEEPEST = 60
+"""How deep steps may be nested in one another."""
+
+Document = Mapping[str, Any]
+
+
+class Layout:
+    """The steps found so far."""
+
+    def __init__(self, *, is_ad_hoc: bool, is_scaled: bool) -> None:
+        self.steps: dict[str, Step] = {}
+        self.is_ad_hoc, self.is_scaled = is_ad_hoc, is_scaled
+
+    def sequence(self, tasks: Sequence[Document], after: str | None, loops: tuple[str, ...], depth: int) -> str | None:
+        """Lay out steps that follow one another; `after` follows the last. Returns the reference of the first."""
+        if depth > DEEPEST:
+            raise ValidationFailed([Complaint("tasks", f"Tasks are nested more than {DEEPEST} levels deep.")])
+        refs = [str(task.get("taskReferenceName")) for task in tasks]
+        for task, follower in zip(tasks, [*refs[1:], after], strict=True):
+            self.step(task, follower, loops, depth)
+        return refs[0] if refs else after
+
+    def step(self, task: Document, follower: str | None, loops: tuple[str, ...], depth: int) -> None:
+        ref = str(task.get("taskReferenceName"))
+        if ref in self.steps:
+            raise ValidationFailed([Complaint("tasks", f"taskReferenceName: {ref} is used twice.")])
+        kind = str(task.get("type") or "SIMPLE")
+        step = Step(
+            ref=ref, name=str(task.get("name") or ref), type=kind, document=task, follower=follower, loops=loops,
+            policy=read_policy(task, is_ad_hoc=self.is_ad_hoc, is_scaled=self.is_scaled),
+            inputs=task.get("inputParameters") or {}, joins=tuple(task.get("joinOn") or ()),
+            optional=bool(task.get("optional")), permissive=bool(task.get("permissive")),
+            start_delay=int(task.get("startDelay") or 0), async_complete=bool(task.get("asyncComplete")),
+        )
+        self.steps[ref] = step
+        self.steps[ref] = replace(step, **self._inner(task, step, depth))
+
+    def _inner(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
+        """The fields of a step that has steps inside."""
+        if step.type in ("SWITCH", "DECISION"):
+            return self._cases(task, step, depth)
+        if step.type == "FORK_JOIN":
+            heads = (self.sequence(branch, None, step.loops, depth + 1) for branch in task.get("forkTasks") or ())
+            return {"heads": tuple(head for head in heads if head)}
+        if step.type == "DO_WHILE":
+            known = set(self.steps)
+            head = self.sequence(task.get("loopOver") or (), None, (*step.loops, step.ref), depth + 1)
+            return {"heads": (head,) if head else (), "inside": frozenset(set(self.steps) - known)}
+        return {}
+
+    def _cases(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
+        cases = {case: self._case(tasks, step, depth) for case, tasks in (task.get("decisionCases") or {}).items()}
+        return {"cases": cases, "default_case": self._case(task.get("defaultCase"), step, depth)}
+
+    def _case(self, tasks: Sequence[Document] | None, step: Step, depth: int) -> str | None:
+        """The head of a case; its last step is followed by what follows the switch. None: the case is empty."""
+        return self.sequence(tasks, step.follower, step.loops, depth + 1) if tasks else None
+
+
+def lay_out(tasks: Sequence[Document], *, loops: tuple[str, ...] = (), is_ad_hoc: bool = True,
+            is_scaled: bool = False) -> dict[str, Step]:
+    """The steps by reference. Raises ValidationFailed where the document cannot be laid out."""
+    layout = Layout(is_ad_hoc=is_ad_hoc, is_scaled=is_scaled)
+    layout.sequence(tasks, None, loops, 0)
+    return with_joins(layout.steps)
+
+
+def with_joins(steps: dict[str, Step]) -> dict[str, Step]:
+    """The steps, each with the joins that wait for it."""
+    joined_by: dict[str, list[str]] = {}
+    for join in steps.values():
+        if join.type in ("JOIN", "EXCLUSIVE_JOIN"):
+            for ref in {*join.joins, *(join.document.get("defaultExclusiveJoinTask") or ())}:
+                joined_by.setdefault(ref, []).append(join.ref)
+    for ref, joins in joined_by.items():
+        if ref in steps:
+            steps[ref] = replace(steps[ref], joined_by=tuple(joins))
+    return steps

@@ -1,0 +1,54 @@
+"""A task definition's document → the Policy of a step."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..definition import FIXED, TIME_OUT_RUN, Policy
+
+BUILT_IN_LEASE_SECONDS = 120
+"""How long a built-in worker may be silent: longer than the longest time that one of them may take for a task."""
+BUILT_IN_TYPES = frozenset(("HTTP", "EVENT", "KAFKA_PUBLISH", "JSON_JQ_TRANSFORM"))
+AD_HOC = {"retryCount": 3, "retryDelaySeconds": 60, "responseTimeoutSeconds": 3600}
+"""What a SIMPLE task gets that nobody has defined (execution §3)."""
+
+
+def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True, is_scaled: bool = False) -> Policy:
+    """The policy of a step's document: its `taskDefinition`, with the step's own `retryCount` over it.
+
+    `is_ad_hoc`: a SIMPLE step without a task definition gets the defaults of one.
+    """
+    document = task.get("taskDefinition") or {}
+    is_simple = task.get("type", "SIMPLE") == "SIMPLE"
+    defaults = AD_HOC if document or (is_ad_hoc and is_simple) else {}
+    retries = task.get("retryCount")
+    lease = number(document, "responseTimeoutSeconds", defaults.get("responseTimeoutSeconds", 0))
+    is_built_in = task.get("type") in BUILT_IN_TYPES
+    return Policy(
+        name=document.get("name") or task.get("name") or "",
+        retries=number(document, "retryCount", defaults.get("retryCount", 0)) if retries is None else int(retries),
+        logic=document.get("retryLogic") or FIXED,
+        delay_seconds=number(document, "retryDelaySeconds", 60),
+        scale=number(document, "backoffScaleFactor", 1),
+        max_delay_seconds=number(document, "maxRetryDelaySeconds", 0),
+        jitter_ms=number(document, "backoffJitterMs", 0),
+        total_seconds=number(document, "totalTimeoutSeconds", 0),
+        timeout_seconds=number(document, "timeoutSeconds", 0),
+        lease_seconds=min(lease or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS) if is_built_in else lease,
+        poll_seconds=number(document, "pollTimeoutSeconds", 0),
+        timeout_policy=document.get("timeoutPolicy") or TIME_OUT_RUN,
+        concurrent_limit=number(document, "concurrentExecLimit", 0),
+        rate_count=number(document, "rateLimitPerFrequency", 0),
+        rate_seconds=number(document, "rateLimitFrequencyInSeconds", 1),
+        input_template=document.get("inputTemplate") or {},
+        is_scaled=is_scaled,
+        is_handed_back=is_built_in,
+    )
+
+
+def number(document: Mapping[str, Any], name: str, default: int) -> int:
+    """The whole number under this name; the default where there is none."""
+    value = document.get(name)
+    try:
+        return default if value is None or value == "" else int(value)
+    except (TypeError, ValueError):
+        return default

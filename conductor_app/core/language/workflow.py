@@ -1,0 +1,22 @@
+"""The workflow document → Definition."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..definition import TIME_OUT_RUN, Definition
+from .layout import lay_out
+from .policy import number
+
+
+def read_definition(document: Mapping[str, Any], *, hash: str = "", is_scaled: bool = False) -> Definition:
+    """The definition that the document describes; raises ValidationFailed where it cannot be laid out."""
+    tasks = document.get("tasks") or ()
+    steps = lay_out(tasks, is_scaled=is_scaled)
+    return Definition(
+        name=str(document.get("name") or ""), version=number(document, "version", 1), document=document, steps=steps,
+        first=str(tasks[0].get("taskReferenceName")) if tasks else None, hash=hash,
+        timeout_seconds=number(document, "timeoutSeconds", 0),
+        times_out=document.get("timeoutPolicy") == TIME_OUT_RUN,
+        output_parameters=document.get("outputParameters") or {},
+        has_permissive=any(step.permissive for step in steps.values()),
+    )

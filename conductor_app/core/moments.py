@@ -1,0 +1,62 @@
+"""When must someone look again: the clocks of an attempt and of a run (execution §4)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from .definition import Policy
+from .snapshot import NEVER, Attempt, Run, Task
+from .states import LEASED, PENDING
+
+
+class Clock(NamedTuple):
+    """One limit of an attempt: when it is reached, its name, and the seconds that were allowed."""
+
+    at: int
+    name: str
+    seconds: int
+
+
+def clocks(policy: Policy, attempt: Attempt) -> Iterator[Clock]:
+    """The limits that run for an open attempt, in the order in which they are checked (execution §4.1)."""
+    if attempt.total_ends_at != NEVER:
+        yield Clock(attempt.total_ends_at, "total", policy.total_seconds)
+    if attempt.timeout_ms and attempt.started_at is not None:
+        yield Clock(attempt.started_at + attempt.delay_ms + attempt.timeout_ms, "task", policy.timeout_seconds)
+    if attempt.status == PENDING and policy.poll_seconds:
+        yield Clock(poll_ends_at(policy, attempt), "poll", policy.poll_seconds)
+    if attempt.status == LEASED and attempt.lease_ends_at is not None:
+        yield Clock(attempt.lease_ends_at, "response", policy.lease_seconds)
+
+
+def poll_ends_at(policy: Policy, attempt: Attempt) -> int:
+    """A pending attempt's end, if nobody polls it: its start delay counts twice on a retry (execution §4.6 A).
+
+    After a hand-back the clock starts anew from that moment (execution §11 row 20).
+    """
+    first_wait = attempt.pending_since == attempt.scheduled_at
+    delay = attempt.delay_ms if first_wait else 0
+    return attempt.pending_since + delay + attempt.callback_ms + policy.poll_seconds * 1000
+
+
+def with_due(policy: Policy, attempt: Attempt, after: int = 0) -> Attempt:
+    """The attempt with `due_at` at its next clock later than `after`."""
+    return replace(attempt, due_at=next_clock(policy, attempt, after))
+
+
+def next_clock(policy: Policy, attempt: Attempt, after: int = 0) -> int:
+    """The next moment later than `after` at which a clock of the attempt runs out, or NEVER."""
+    moments = [clock.at for clock in clocks(policy, attempt) if clock.at > after]
+    return min([attempt.ends_at, *moments])
+
+
+def run_ends_at(run: Run) -> int:
+    """When the run itself times out, or NEVER (execution §4.5)."""
+    if not (run.definition.timeout_seconds and run.definition.times_out):
+        return NEVER
+    return (run.last_retried_at or run.created_at) + run.definition.timeout_seconds * 1000
+
+
+def is_due(task: Task, now: int) -> bool:
+    """Whether a clock of the task's open attempt has run out."""
+    return task.is_open and task.attempt.is_open and task.attempt.due_at <= now

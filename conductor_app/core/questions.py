@@ -1,0 +1,171 @@
+"""What the core cannot know and asks for. A decision that meets an unanswered question stops and hands it back."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .definition import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One thing asked. `is_lasting`: its answer stays true when others change the run."""
+
+    is_lasting = False
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(Question):
+    """All tasks of the run are needed: read it anew as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look(Question):
+    """Is there a task with this key? Answer: the Task, or None."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class RunPayload(Question):
+    """The run's `input`, `output` or `variables`."""
+
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptPayload(Question):
+    """The `input` or `output` of one attempt."""
+
+    attempt_id: str
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPart(Question):
+    """The `input`, `output` or `facts` (names as expressions spell them) of a reference's newest task, else None."""
+
+    ref: str
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Question):
+    """What the tasks joined by this JOIN came to, those with the `known` keys left out.
+
+    Answer: a list of Outcome, or None as long as one of them is open or fewer than `missing` exist.
+    """
+
+    join: Key
+    known: frozenset[Key]
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inside(Question):
+    """What the tasks in one turn of a loop came to, those with the `known` keys left out.
+
+    Answer: a list of Outcome, or None as long as one of them is open.
+    """
+
+    loop: Key
+    iteration: int
+    known: frozenset[Key]
+
+
+@dataclass(frozen=True, slots=True)
+class Rest(Question):
+    """Is any task open besides the `known` ones? Answer: Remainder."""
+
+    known: frozenset[Key]
+
+
+@dataclass(frozen=True, slots=True)
+class LastOutput(Question):
+    """The output of the task created last, those with the `known` keys left out. Answer: (seq, output)."""
+
+    known: frozenset[Key]
+
+
+@dataclass(frozen=True, slots=True)
+class Script(Question):
+    """The value of a script. `inputs`: JSON text of what the script calls `$`. Answer: ScriptAnswer."""
+
+    language: str
+    source: str
+    inputs: str
+    is_lasting = True
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionNamed(Question):
+    """The definition with this name and version (None: the newest). Answer: Definition, or None."""
+
+    name: str
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionWritten(Question):
+    """A definition given in place. `document`: JSON text. Answer: Definition, or the text of the complaint."""
+
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyNamed(Question):
+    """The task definition with this name, as a document. Answer: dict, or None."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveDomains(Question):
+    """The domains in which a worker has lately polled for this task type. Answer: frozenset of names."""
+
+    task_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Environment(Question):
+    """An allowed environment value (execution §9.2), or None. An empty name asks for all of them."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a finished task came to, as joins and loops want to know it."""
+
+    key: Key
+    seq: int
+    status: str
+    reason: str
+    name: str
+    attempt_id: str
+    lets_control_pass: bool
+    output: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What is left in a run besides the tasks already known."""
+
+    is_open: bool
+    permissive_failures: tuple[tuple[str, str, str], ...] = ()  # attempt id, status, reason
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptAnswer:
+    """What a script came to."""
+
+    value: Any = None
+    error: str = ""
+    timed_out: bool = False
+
+
+class Asked(Exception):
+    """Raised where a decision cannot go on without answers."""
+
+    def __init__(self, questions: set[Question] | frozenset[Question]) -> None:
+        self.questions = frozenset(questions)
+        super().__init__(self.questions)

@@ -1,0 +1,94 @@
+"""What workers may say of their attempts: renew, hand back, complete, fail."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .effects import Effect, MoveAttempt
+from .errors import AlreadyResolved
+from .knowledge import Knowledge
+from .moments import next_clock
+from .snapshot import Run, Task
+from .states import PENDING
+from .steps import kind_of
+
+EVENTS = {"COMPLETED": "complete", "FAILED": "fail", "FAILED_FOR_GOOD": "fail_for_good", "CANCELED": "cancel",
+          "TIMED_OUT": "expire"}
+"""The outcomes that end an attempt, and the event of its life that each stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a worker says. `outcome`: a key of EVENTS, or IN_PROGRESS; `callback_seconds`: not before then again."""
+
+    outcome: str
+    output: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    callback_seconds: int = 0
+    worker: str = ""
+    merges: bool = False  # the output is laid over the stored one instead of replacing it
+
+
+def hear(attempt_id: str, report: Report):
+    """The command of a report on this attempt; raises AlreadyResolved when it is over."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        task = _open_task(run, attempt_id)
+        facts = {"output": _output(task, report, know), "worker": report.worker or task.attempt.worker}
+        facts |= {"reason": report.reason} if report.reason or report.outcome != "IN_PROGRESS" else {}
+        if report.outcome in EVENTS:
+            yield MoveAttempt(task.key, EVENTS[report.outcome], now, facts)
+        elif kind_of(task.step.type).is_queued and not task.step.async_complete:
+            yield hand_back(task, report.callback_seconds, facts, now)
+        else:
+            yield MoveAttempt(task.key, "renew", now, {**facts, "lease_ends_at": None})
+
+    return command
+
+
+def renew(attempt_id: str):
+    """The command that extends the lease and does nothing else (execution §4.4)."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        task = _open_task(run, attempt_id)
+        ends_at = now + task.attempt.lease_ms if task.attempt.lease_ms and task.attempt.status != PENDING else None
+        attempt = replace(task.attempt, lease_ends_at=ends_at)
+        due_at = next_clock(task.step.policy, attempt, now)
+        yield MoveAttempt(task.key, "renew", now, {"lease_ends_at": ends_at, "due_at": due_at})
+
+    return command
+
+
+def hand_back(task: Task, callback_seconds: int, facts: dict[str, Any], now: int) -> MoveAttempt:
+    """The worker asks for time: the attempt waits in its queue again and keeps its number (execution §4.3)."""
+    wait_ms = max(callback_seconds, 0) * 1000
+    facts = {**facts, "visible_at": now + wait_ms, "pending_since": now, "callback_ms": wait_ms, "lease_ends_at": None}
+    after = replace(task.attempt, status=PENDING, **facts)
+    return MoveAttempt(task.key, "hand_back", now, {**facts, "due_at": next_clock(task.step.policy, after, now)})
+
+
+def child_ended(attempt_id: str, child: dict[str, Any]):
+    """The command of the message that a child run has ended. `child`: id, name, version, status, reason, output."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        task = _open_task(run, attempt_id)
+        facts: dict[str, Any] = {"output": {**(child["output"] or {}), "subWorkflowId": child["id"]}}
+        if child["status"] != "COMPLETED":
+            facts["reason"] = f"Sub workflow {child['name']}.{child['version']}/{child['id']} failure reason: {child['reason']}"
+        outcome = {"TERMINATED": "CANCELED"}.get(child["status"], child["status"])
+        yield MoveAttempt(task.key, EVENTS[outcome], now, facts)
+
+    return command
+
+
+def _open_task(run: Run, attempt_id: str) -> Task:
+    task = run.task_of_attempt(attempt_id)
+    if task is None or not task.attempt.is_open or not run.is_open:
+        raise AlreadyResolved(attempt=attempt_id)
+    return task
+
+
+def _output(task: Task, report: Report, know: Knowledge) -> dict[str, Any]:
+    if not report.merges:
+        return report.output
+    return {**(know.attempt_payload(task, "output") or {}), **report.output}

@@ -1,0 +1,10 @@
+"""The rules, in the order in which they are asked: what the first that speaks says is heard, then all are asked again."""
+
+from .advance import advance
+from .conclude import conclude
+from .retry import retry
+from .settle import settle
+from .time_out import time_out
+
+RULES = (time_out, retry, advance, settle, conclude)
+RULES_WHILE_PAUSED = (time_out,)

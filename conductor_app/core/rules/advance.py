@@ -1,0 +1,81 @@
+"""Control enters each step that a task leads to and that has no task yet."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..definition import Key
+from ..effects import CreateTask, Effect
+from ..errors import StepRefused
+from ..knowledge import Knowledge, gather
+from ..snapshot import NEVER, Run, Task
+from ..states import FAILED_FOR_GOOD, SKIPPED
+from ..steps import kind_of
+from ..steps.kind import finished_at_once
+
+
+def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    """Every step that has control and no task is entered."""
+    if run.is_held and run.has_begun:
+        return
+    wanted = {key: source for key, source in _led_to(run) if key not in run.tasks}
+    for effects in gather(lambda key=key, source=source: entered(key, source, know, now) for key, source in wanted.items()):
+        yield from effects
+
+
+def _led_to(run: Run) -> Iterator[tuple[Key, Task | None]]:
+    """The keys that have control, each with the task that it comes from."""
+    if not run.has_begun and run.definition.first:
+        yield from _landing(run, Key(run.definition.first), None)
+    for source in sorted(run.sources, key=lambda task: task.seq):
+        if source.status == SKIPPED:
+            continue
+        for key in kind_of(source.step.type).leads_to(source):
+            yield from _landing(run, key, source)
+
+
+def _landing(run: Run, key: Key, source: Task | None) -> Iterator[tuple[Key, Task | None]]:
+    """The key itself, or what follows it where its task was skipped before control came."""
+    while key in run.tasks and run.tasks[key].status == SKIPPED:
+        step = run.tasks[key].step
+        if not step.follower:
+            return
+        key = Key(step.follower, key.turn)
+    yield key, source
+
+
+def entered(key: Key, source: Task | None, know: Knowledge, now: int) -> list[Effect]:
+    """The effects of control entering a step."""
+    run = know.run
+    step = run.step(key.ref, source)
+    if step is None or (run.is_held and not kind_of(step.type).is_queued):
+        return []
+    try:
+        effects = list(kind_of(step.type).enter(step, key, know, now))
+    except StepRefused as refused:
+        effects = [finished_at_once(step, key, run, now, FAILED_FOR_GOOD, input={}, output={}, reason=refused.message)]
+    if run.is_held:
+        return [_unseen(effect) if isinstance(effect, CreateTask) else effect for effect in effects]
+    if source is not None and key.ref not in run.definition.steps:
+        return [_in_branch(effect, source) if isinstance(effect, CreateTask) else effect for effect in effects]
+    return effects
+
+
+def _unseen(effect: CreateTask) -> CreateTask:
+    """The first task of a run that its limit holds: pending, and visible when the run is released."""
+    return CreateTask(replace(effect.task, attempt=replace(effect.task.attempt, visible_at=NEVER)))
+
+
+def _in_branch(effect: CreateTask, source: Task) -> CreateTask:
+    """A task of a dynamic branch knows its branch; the head carries the branch's document (§4: nothing else has it)."""
+    task = effect.task
+    if source.root and not is_fork(source):
+        return CreateTask(replace(task, root=source.root, grown={**source.grown, **task.grown}))
+    memo = {**task.memo, "document": dict(task.step.document), "loops": list(task.step.loops)}
+    return CreateTask(replace(task, root=task.key, memo=memo, grown={**source.grown, **task.grown}))
+
+
+def is_fork(task: Task) -> bool:
+    """Whether the task made branches of its own."""
+    return "forked" in task.memo
+
+

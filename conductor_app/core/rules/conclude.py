@@ -1,0 +1,67 @@
+"""Nothing left to do, or nothing left to save: the run ends."""
+
+from collections.abc import Iterator
+
+from ..effects import Effect
+from ..knowledge import Knowledge
+from ..questions import Asked, Remainder, Rest, Whole
+from ..snapshot import Run, Task
+from ..states import CANCELED, TIMED_OUT
+from .endings import end_run
+
+EVENTS = {TIMED_OUT: "time_out", CANCELED: "terminate"}
+"""How the run ends, by the status of the task that it fails with; any other is `fail`."""
+STATUS_OF_RUN = {TIMED_OUT: "TIMED_OUT", CANCELED: "TERMINATED"}
+
+
+def conclude(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    """The run ends by a TERMINATE, by a failure that nothing forgives, or because all is done."""
+    tasks = sorted(run.tasks.values(), key=lambda task: task.seq)
+    if ending := next((task for task in tasks if "ends" in task.memo and task.succeeded), None):
+        yield from _terminated(run, know, now, ending)
+    elif failed := next((task for task in tasks if task.failed_fatally), None):
+        yield from _failed(run, know, now, failed)
+    elif run.has_begun or not run.definition.first:
+        yield from _finished(run, know, now)
+
+
+def _terminated(run: Run, know: Knowledge, now: int, task: Task) -> Iterator[Effect]:
+    event = task.memo["ends"]
+    status = {"complete": "COMPLETED", "fail": "FAILED"}.get(event, "TERMINATED")
+    reason = task.memo.get("reason") or f"Workflow is {status} by TERMINATE task: {task.attempt.id}"
+    failed = None if event == "complete" else task
+    yield from end_run(run, know, now, event, reason, failed, output=dict(know.attempt_payload(task, "output")))
+
+
+def _failed(run: Run, know: Knowledge, now: int, task: Task) -> Iterator[Effect]:
+    yield from end_run(run, know, now, EVENTS.get(task.status, "fail"), sentence(task), task)
+
+
+def sentence(task: Task) -> str:
+    """Why the run failed, in the shape that clients know (execution §1.4)."""
+    status = STATUS_OF_RUN.get(task.status, "FAILED")
+    return f"Task {task.attempt.id} failed with status: {status} and reason: '{task.attempt.reason}'"
+
+
+def _finished(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    if run.open_tasks or run.is_held:
+        return
+    rest = Remainder(is_open=False) if run.is_whole else know.ask(Rest(frozenset(run.tasks)))
+    if rest.is_open:
+        return
+    bad = _permissive_failures(run) + list(rest.permissive_failures)
+    if not bad:
+        yield from end_run(run, know, now, "complete", needs_whole=False)
+        return
+    if not run.is_whole:
+        raise Asked({Whole()})
+    reason = ". ".join(f"Task {id} failed with status: {status} and reason: '{why}'" for id, status, why in bad)
+    first = next((task for task in run.tasks.values() if task.attempt.id == bad[0][0]), None)
+    yield from end_run(run, know, now, "fail", reason, first)
+
+
+def _permissive_failures(run: Run) -> list[tuple[str, str, str]]:
+    """The permissive tasks that did not succeed: allowed to fail until all else is done (execution §1.3)."""
+    tasks = sorted(run.tasks.values(), key=lambda task: task.seq)
+    return [(task.attempt.id, task.status, task.attempt.reason) for task in tasks
+            if not task.is_open and not task.succeeded]

@@ -1,0 +1,66 @@
+"""An attempt ended badly: another one, or the task is resolved."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..effects import Effect, OpenAttempt, ResolveTask
+from ..ids import derived_id, share
+from ..knowledge import Knowledge
+from ..retries import delay_seconds, jitter_ms
+from ..snapshot import NEVER, UNKNOWN, Attempt, Run, Task
+from ..states import CANCELED, EXPIRED, FAILED, PENDING
+from ..steps import kind_of
+from ..steps.kind import new_attempt
+
+ENDS = {EXPIRED: "time_out", CANCELED: "cancel"}
+"""The event that resolves a task, by the status of its last attempt; any other bad end is `fail`."""
+
+
+def retry(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    """An attempt that ended badly is tried again while its policy allows."""
+    for task in run.open_tasks:
+        if task.attempt.ended_badly:
+            yield another_try(task, know, now) if may_be_retried(task, now) else give_up(task)
+
+
+def may_be_retried(task: Task, now: int) -> bool:
+    """Whether the policy has another attempt for this task (execution §3)."""
+    attempt = task.attempt
+    return (
+        attempt.status in (FAILED, EXPIRED)
+        and kind_of(task.step.type).is_retried
+        and attempt.number < task.step.policy.retries
+        and (attempt.total_ends_at == NEVER or now < attempt.total_ends_at)
+    )
+
+
+def another_try(task: Task, know: Knowledge, now: int) -> OpenAttempt:
+    """The next attempt, to be handed out after the policy's delay."""
+    policy = task.step.policy
+    delay = delay_seconds(policy, task.attempt.number)
+    jitter = jitter_ms(policy, share(know.run.id, task.attempt.id))
+    return OpenAttempt(task.key, next_attempt(task, know, now, delay, jitter))
+
+
+def next_attempt(task: Task, know: Knowledge, now: int, delay: int, jitter: int = 0) -> Attempt:
+    """An attempt like the last one, with its inputs evaluated anew over the old ones (execution §3.2)."""
+    last, kind = task.attempt, kind_of(task.step.type)
+    fresh = know.resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": last.id})
+    inputs = {**know.attempt_payload(task, "input"), **fresh} if kind.is_queued else UNKNOWN
+    attempt = new_attempt(
+        task.step, task.key, know.run, now, number=last.number + 1, status=PENDING, first_at=task.created_at,
+        delay_seconds=delay, jitter_ms=jitter, queue=last.queue, domain=last.domain, previous_id=last.id,
+        reason=last.reason, input=inputs, output={},
+        id=derived_id(now, know.run.id, know.run.revision, know.run.next_seq, task.key, last.number + 1),
+    )
+    if kind.is_queued:
+        return attempt
+    # The engine itself begins it, when its delay is over: that moment is a clock like others.
+    return replace(attempt, input={}, due_at=min(attempt.due_at, attempt.visible_at))
+
+
+def give_up(task: Task) -> ResolveTask:
+    """No attempt is left: the task ends, an optional one with errors only (execution §1.3)."""
+    if task.step.optional:
+        return ResolveTask(task.key, "complete_with_errors")
+    return ResolveTask(task.key, ENDS.get(task.attempt.status, "fail"))

@@ -1,0 +1,63 @@
+"""An active task that its kind can finish is finished."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from ..effects import CreateTask, Effect, MoveAttempt, ResolveTask, StartRun, UpdateTask
+from ..errors import StepRefused
+from ..knowledge import Knowledge
+from ..snapshot import Attempt, Run, Task
+from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING
+from ..steps import kind_of
+from ..steps.kind import fail
+
+OWN = ("id", "number", "seq", "status", "scheduled_at", "pending_since", "previous_id", "visible_at", "ended_at")
+"""What an attempt keeps of itself when it begins to do what its step does."""
+ENDS = {COMPLETED: "complete", FAILED: "fail", FAILED_FOR_GOOD: "fail_for_good"}
+
+
+def settle(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    """Every open task is asked whether what is known finishes it."""
+    for task in run.open_tasks:
+        if task.attempt.status == COMPLETED:
+            yield ResolveTask(task.key, "complete")
+        elif task.attempt.status == LEASED or _is_to_begin(task, now):
+            yield from _asked(task, know, now)
+
+
+def _asked(task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+    try:
+        if task.attempt.status == PENDING:
+            yield from begin_again(task, know, now)
+        else:
+            yield from list(kind_of(task.step.type).settle(task, know, now))
+    except StepRefused as refused:
+        yield from fail(task, now, refused.message, event="fail_for_good")
+
+
+def _is_to_begin(task: Task, now: int) -> bool:
+    """A further attempt at something that the engine does itself, whose delay is over."""
+    return task.attempt.status == PENDING and not task.attempt.queue and task.attempt.visible_at <= now
+
+
+def begin_again(task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+    """A further attempt does what a first one would do, under its own id."""
+    for effect in list(kind_of(task.step.type).enter(task.step, task.key, know, now)):
+        if isinstance(effect, CreateTask):
+            yield from _taken_over(task, effect.task, now)
+        elif isinstance(effect, StartRun) and effect.parent_attempt_id:
+            yield StartRun(**{**_fields(effect), "parent_attempt_id": task.attempt.id})
+        else:
+            yield effect
+
+
+def _taken_over(task: Task, fresh: Task, now: int) -> Iterator[Effect]:
+    facts = {name: value for name, value in _fields(fresh.attempt).items() if name not in OWN}
+    yield MoveAttempt(task.key, "claim", now, facts)
+    yield UpdateTask(task.key, {"memo": {**task.memo, **fresh.memo}, "iteration": fresh.iteration})
+    if fresh.attempt.status in ENDS:
+        yield MoveAttempt(task.key, ENDS[fresh.attempt.status], now)
+
+
+def _fields(value: Attempt | StartRun) -> dict:
+    return {field.name: getattr(value, field.name) for field in fields(value)}

@@ -1,0 +1,78 @@
+"""A lease, a limit or a deadline has passed."""
+
+from collections.abc import Iterator
+
+from ..definition import ALERT_ONLY, RETRY
+from ..effects import Effect, MoveAttempt, Send, UpdateTask
+from ..knowledge import Knowledge
+from ..moments import Clock, clocks, is_due, next_clock, run_ends_at
+from ..snapshot import Run, Task
+from .endings import end_run
+
+SENTENCES = {
+    "total": "The total time of {seconds} s over all attempts is used up for task {task} with Task Definition: {name}.",
+    "task": "Task timed out after {seconds} s. Timeout configured as {seconds} s. Policy: {policy}. Task: {task}, "
+            "Task Definition: {name}",
+    "poll": "Task poll timed out after {seconds} s: no worker polled it. Timeout configured as {seconds} s. "
+            "Policy: {policy}. Task: {task}, Task Definition: {name}",
+    "response": "responseTimeout: {seconds} exceeded for the taskId: {task} with Task Definition: {name}",
+}
+
+
+def time_out(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    """What has run out of time ends, as its policy says (execution §4)."""
+    if run_ends_at(run) <= now:
+        yield from end_run(run, know, now, "time_out", _run_sentence(run, now))
+        return
+    for task in run.tasks.values():
+        if not is_due(task, now):
+            continue
+        clock = _run_down(task, now)
+        if clock is not None:
+            yield from _ran_out(run, know, task, clock, now)
+        elif task.attempt.ends_at > now:
+            yield UpdateTask(task.key, attempt_facts={"due_at": next_clock(task.step.policy, task.attempt, now)})
+
+
+def _run_down(task: Task, now: int) -> Clock | None:
+    """The clock that ends the attempt: the first in their order, but one that only alerts never hides a lost lease."""
+    passed = [clock for clock in clocks(task.step.policy, task.attempt) if clock.at <= now]
+    if task.step.policy.timeout_policy == ALERT_ONLY:
+        passed.sort(key=lambda clock: clock.name != "response")
+    return passed[0] if passed else None
+
+
+def _ran_out(run: Run, know: Knowledge, task: Task, clock: Clock, now: int) -> Iterator[Effect]:
+    policy = task.step.policy
+    if clock.name == "response" and policy.is_handed_back:
+        yield MoveAttempt(task.key, "hand_back", now, {"visible_at": now, "lease_ends_at": None, "worker": "",
+                                                       "due_at": next_clock(policy, task.attempt, now)})
+        return
+    if clock.name != "response" and policy.timeout_policy == ALERT_ONLY:
+        due = max(next_clock(policy, task.attempt, now), now + 1)
+        yield UpdateTask(task.key, attempt_facts={"due_at": due, "reason": sentence(task, clock)})
+        return
+    yield from expire(task, now, sentence(task, clock))
+    if clock.name != "response" and policy.timeout_policy != RETRY:
+        reason = f"Task {task.attempt.id} failed with status: TIMED_OUT and reason: '{sentence(task, clock)}'"
+        yield from end_run(run, know, now, "time_out", reason, failed=task, spared=task.key)
+
+
+def expire(task: Task, now: int, reason: str) -> Iterator[Effect]:
+    """The attempt's time is over; a child that it waited for is stopped (execution §11 row 38)."""
+    yield MoveAttempt(task.key, "expire", now, {"reason": reason})
+    if task.attempt.child_id:
+        yield Send(task.attempt.child_id, "terminate", {"reason": f"Its parent's task timed out: {reason}"})
+
+
+def sentence(task: Task, clock: Clock) -> str:
+    """Why the attempt timed out."""
+    policy = task.step.policy
+    return SENTENCES[clock.name].format(seconds=clock.seconds, task=task.attempt.id, policy=policy.timeout_policy,
+                                        name=policy.name or task.step.name)
+
+
+def _run_sentence(run: Run, now: int) -> str:
+    elapsed = (now - (run.last_retried_at or run.created_at)) // 1000
+    return (f"Workflow timed out after {elapsed} seconds. Timeout configured as {run.definition.timeout_seconds} seconds. "
+            "Timeout policy configured to TIME_OUT_WF")

@@ -1,0 +1,193 @@
+"""Run, Task and Attempt as frozen values: what a decision is made from. Payloads are asked for, not carried."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .definition import Definition, Key, Step
+from .states import (
+    ACTIVE,
+    ATTEMPT,
+    CANCELED,
+    COMPLETED,
+    COMPLETED_WITH_ERRORS,
+    EXPIRED,
+    FAILED,
+    FAILED_FOR_GOOD,
+    RUN,
+    SKIPPED,
+    TIMED_OUT,
+)
+
+
+class Unknown:
+    """A payload that was not read."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Any = Unknown()
+NEVER = 9_007_199_254_740_991
+"""The moment that does not come: the largest integer that every client's JSON reader keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a task. Moments are epoch milliseconds, None where the moment has not come."""
+
+    id: str
+    number: int
+    seq: int
+    status: str
+    scheduled_at: int
+    queue: str = ""
+    domain: str = ""
+    priority: int = 0
+    visible_at: int = 0
+    pending_since: int = 0
+    started_at: int | None = None
+    updated_at: int | None = None
+    ended_at: int | None = None
+    lease_ends_at: int | None = None
+    due_at: int = NEVER
+    lease_ms: int = 0
+    timeout_ms: int = 0
+    delay_ms: int = 0
+    callback_ms: int = 0
+    total_ends_at: int = NEVER
+    ends_at: int = NEVER  # a WAIT's own moment
+    poll_count: int = 0
+    worker: str = ""
+    reason: str = ""
+    previous_id: str = ""
+    child_id: str = ""
+    input: Any = UNKNOWN
+    output: Any = UNKNOWN
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in ATTEMPT.open
+
+    @property
+    def ended_badly(self) -> bool:
+        return self.status in BAD_ENDS
+
+
+BAD_ENDS = frozenset((FAILED, FAILED_FOR_GOOD, EXPIRED, CANCELED))
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One thing to be done: a step reached, in one turn of each loop around it."""
+
+    id: str
+    key: Key
+    step: Step
+    status: str
+    seq: int
+    created_at: int
+    attempt: Attempt
+    iteration: int = 0
+    memo: Mapping[str, Any] = field(default_factory=dict)
+    joined_by: str = ""
+    root: Key | None = None  # of a step that a dynamic fork made: the head of its branch
+    grown: Mapping[str, Step] = field(default_factory=dict)  # the steps of that branch, or of that fork
+
+    @property
+    def is_open(self) -> bool:
+        return self.status == ACTIVE
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status in GOOD_ENDS
+
+    @property
+    def lets_control_pass(self) -> bool:
+        """Whether what follows may begin: it succeeded, was skipped, or is permissive (execution §1.3)."""
+        return self.succeeded or (not self.is_open and self.step.permissive and not self.step.optional)
+
+    @property
+    def failed_fatally(self) -> bool:
+        return self.status in (FAILED, TIMED_OUT, CANCELED) and not self.lets_control_pass
+
+    @property
+    def loop(self) -> Key | None:
+        """The key of the innermost loop around it."""
+        return Key(self.step.loops[-1], self.key.turn[:-1]) if self.step.loops else None
+
+
+GOOD_ENDS = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One life of a definition, as far as it was read: either the whole of it, or the neighbourhood of a change."""
+
+    id: str
+    definition: Definition
+    status: str
+    created_at: int
+    tasks: Mapping[Key, Task] = field(default_factory=dict)
+    is_whole: bool = True
+    touched: frozenset[Key] = frozenset()
+    next_seq: int = 1
+    revision: int = 0
+    updated_at: int = 0
+    ended_at: int | None = None
+    last_retried_at: int = 0
+    wake_at: int = NEVER
+    correlation_id: str = ""
+    priority: int = 0
+    parent_id: str = ""
+    parent_attempt_id: str = ""
+    reason: str = ""
+    failed_attempt_id: str = ""
+    failed_refs: tuple[str, ...] = ()
+    failed_names: tuple[str, ...] = ()
+    domains: Mapping[str, str] = field(default_factory=dict)
+    limit_key: str = ""
+    is_held: bool = False
+    input: Any = UNKNOWN
+    output: Any = UNKNOWN
+    variables: Any = UNKNOWN
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in RUN.open
+
+    @property
+    def has_begun(self) -> bool:
+        return self.next_seq > 1
+
+    @property
+    def open_tasks(self) -> list[Task]:
+        return [task for task in self.tasks.values() if task.is_open]
+
+    @property
+    def sources(self) -> list[Task]:
+        """The tasks that control may still pass from: all that are known, or else those that this decision moved.
+
+        What follows a task that was open cannot have been entered yet, so nothing beyond them need be read.
+        """
+        if self.is_whole:
+            return list(self.tasks.values())
+        return [self.tasks[key] for key in self.touched if key in self.tasks]
+
+    def task_of_attempt(self, attempt_id: str) -> Task | None:
+        """The task whose newest attempt this is."""
+        return next((task for task in self.tasks.values() if task.attempt.id == attempt_id), None)
+
+    def step(self, ref: str, source: Task | None = None) -> Step | None:
+        """The step with this reference: of the definition, or of the dynamic branch that `source` belongs to."""
+        return self.definition.steps.get(ref) or (source.grown.get(ref) if source else None)
+
+    def newest(self, ref: str) -> Task | None:
+        """The task of this reference that was created last."""
+        return max((task for task in self.tasks.values() if task.key.ref == ref), key=_seq, default=None)
+
+
+def _seq(task: Task) -> int:
+    return task.seq

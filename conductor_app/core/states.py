@@ -1,0 +1,96 @@
+"""The three lives as tables: (status, event) → status. Nothing else assigns a status."""
+
+from .errors import NotAllowedInState
+
+PENDING, LEASED = "PENDING", "LEASED"
+COMPLETED, FAILED, FAILED_FOR_GOOD = "COMPLETED", "FAILED", "FAILED_FOR_GOOD"
+EXPIRED, CANCELED, SKIPPED = "EXPIRED", "CANCELED", "SKIPPED"
+BLOCKED, ACTIVE, COMPLETED_WITH_ERRORS, TIMED_OUT = "BLOCKED", "ACTIVE", "COMPLETED_WITH_ERRORS", "TIMED_OUT"
+RUNNING, PAUSED, TERMINATED = "RUNNING", "PAUSED", "TERMINATED"
+
+
+class Machine:
+    """One life: its moves, and from them its statuses and which of them are open."""
+
+    def __init__(self, name: str, moves: dict[tuple[str, str], str], open_statuses: tuple[str, ...]) -> None:
+        self.name, self.moves, self.open = name, moves, frozenset(open_statuses)
+        self.statuses = frozenset(s for s, _ in moves) | frozenset(moves.values())
+        self.final = self.statuses - self.open
+
+    def after(self, status: str, event: str) -> str:
+        """The status that the event leads to; raises NotAllowedInState where the table has no such move."""
+        try:
+            return self.moves[status, event]
+        except KeyError:
+            raise NotAllowedInState(f"A {self.name} that is {status} cannot {event.replace('_', ' ')}.") from None
+
+    def allows(self, status: str, event: str) -> bool:
+        """Whether the table has a move for this event."""
+        return (status, event) in self.moves
+
+
+ATTEMPT = Machine(
+    "task",
+    {
+        (PENDING, "claim"): LEASED,
+        (PENDING, "complete"): COMPLETED,
+        (PENDING, "fail"): FAILED,
+        (PENDING, "fail_for_good"): FAILED_FOR_GOOD,
+        (PENDING, "hand_back"): PENDING,
+        (PENDING, "renew"): PENDING,
+        (PENDING, "expire"): EXPIRED,
+        (PENDING, "cancel"): CANCELED,
+        (LEASED, "renew"): LEASED,
+        (LEASED, "hand_back"): PENDING,
+        (LEASED, "complete"): COMPLETED,
+        (LEASED, "fail"): FAILED,
+        (LEASED, "fail_for_good"): FAILED_FOR_GOOD,
+        (LEASED, "expire"): EXPIRED,
+        (LEASED, "cancel"): CANCELED,
+        (FAILED, "reopen"): LEASED,
+        (FAILED_FOR_GOOD, "reopen"): LEASED,
+        (EXPIRED, "reopen"): LEASED,
+        (CANCELED, "reopen"): LEASED,
+    },
+    open_statuses=(PENDING, LEASED),
+)
+
+TASK = Machine(
+    "task",
+    {
+        (BLOCKED, "release"): ACTIVE,
+        (BLOCKED, "cancel"): CANCELED,
+        (ACTIVE, "complete"): COMPLETED,
+        (ACTIVE, "complete_with_errors"): COMPLETED_WITH_ERRORS,
+        (ACTIVE, "fail"): FAILED,
+        (ACTIVE, "time_out"): TIMED_OUT,
+        (ACTIVE, "cancel"): CANCELED,
+        (ACTIVE, "skip"): SKIPPED,
+        (FAILED, "reopen"): ACTIVE,
+        (TIMED_OUT, "reopen"): ACTIVE,
+        (CANCELED, "reopen"): ACTIVE,
+    },
+    open_statuses=(BLOCKED, ACTIVE),
+)
+
+RUN = Machine(
+    "workflow",
+    {
+        (RUNNING, "pause"): PAUSED,
+        (PAUSED, "pause"): PAUSED,
+        (PAUSED, "resume"): RUNNING,
+        (RUNNING, "complete"): COMPLETED,
+        (RUNNING, "fail"): FAILED,
+        (RUNNING, "time_out"): TIMED_OUT,
+        (PAUSED, "time_out"): TIMED_OUT,
+        (RUNNING, "terminate"): TERMINATED,
+        (PAUSED, "terminate"): TERMINATED,
+        (FAILED, "terminate"): TERMINATED,
+        (TIMED_OUT, "terminate"): TERMINATED,
+        (TERMINATED, "terminate"): TERMINATED,
+        (FAILED, "reopen"): RUNNING,
+        (TIMED_OUT, "reopen"): RUNNING,
+        (TERMINATED, "reopen"): RUNNING,
+    },
+    open_statuses=(RUNNING, PAUSED),
+)

@@ -1,0 +1,34 @@
+"""The kinds of steps: one module a type, one table that finds it."""
+
+from .do_while import DoWhile
+from .dynamic import Dynamic
+from .exclusive_join import ExclusiveJoin
+from .fork_join import ForkJoin
+from .fork_join_dynamic import ForkJoinDynamic
+from .human import Human
+from .inline import Inline
+from .join import Join
+from .kind import Kind
+from .noop import Noop
+from .set_variable import SetVariable
+from .simple import Simple
+from .start_workflow import StartWorkflow
+from .sub_workflow import SubWorkflow
+from .switch import Switch
+from .terminate import Terminate
+from .wait import Wait
+
+SIMPLE = Simple()
+
+KINDS: dict[str, Kind] = {
+    kind.type: kind
+    for kind in (
+        SIMPLE, Dynamic(), Switch(), ForkJoin(), ForkJoinDynamic(), Join(), ExclusiveJoin(), DoWhile(), SubWorkflow(),
+        StartWorkflow(), Terminate(), Wait(), Human(), SetVariable(), Inline(), Noop(),
+    )
+}
+
+
+def kind_of(step_type: str) -> Kind:
+    """The kind of a step type; a type that is not in the table is work for a worker of that name."""
+    return KINDS.get(step_type, SIMPLE)

@@ -1,0 +1,125 @@
+"""DO_WHILE: its body again and again, as long as a condition holds or a list has items."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..definition import Key, Step
+from ..effects import Effect, ForgetTasks, UpdateTask
+from ..errors import StepRefused
+from ..knowledge import Knowledge
+from ..questions import Inside, Outcome
+from ..snapshot import Task
+from .kind import Kind, complete, fail, finished_at_once, held_by_engine, inputs_of
+from .outcomes import outcome_of
+
+
+class DoWhile(Kind):
+    """Active while it turns; leads to the head of its body in the present turn (execution §8.9)."""
+
+    type = "DO_WHILE"
+    is_retried = False
+    is_reopened = True
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, know, key, know.run, now)
+        items = items_of(step, inputs, know)
+        if items == []:
+            yield finished_at_once(step, key, know.run, now, input=inputs, output={"iteration": 0})
+            return
+        yield held_by_engine(step, key, know.run, now, iteration=1, input=inputs, output=turn_output({}, 1, items))
+
+    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        outcomes = outcomes_of_turn(task, know)
+        if outcomes is None or not outcomes:
+            return
+        bad = [outcome for outcome in outcomes if outcome.status not in ("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED")]
+        output = with_turn(know.attempt_payload(task, "output"), task.iteration, outcomes)
+        if bad:
+            yield from fail(task, now, bad[0].reason or f"{bad[0].key} did not succeed.", output)
+            return
+        yield from self._turn_or_end(task, know, now, outcomes, output)
+
+    def _turn_or_end(self, task: Task, know: Knowledge, now: int, outcomes: list[Outcome], output: dict) -> Iterator[Effect]:
+        inputs = inputs_of(task.step, know, task.key, know.run, now)
+        items = items_of(task.step, inputs, know)
+        goes_on, error = continues(task, know, inputs, items, outcomes, output)
+        if error:
+            yield from fail(task, now, error, output, event="fail_for_good")
+            return
+        yield from forget_old(task, inputs, output)
+        if goes_on:
+            turn = task.iteration + 1
+            yield UpdateTask(task.key, {"iteration": turn}, {"output": turn_output(output, turn, items), "updated_at": now})
+        else:
+            yield from complete(task, now, output)
+
+    def leads_to(self, task: Task) -> Iterator[Key]:
+        if task.is_open:
+            yield Key(task.step.heads[0], (*task.key.turn, task.iteration))
+        else:
+            yield from super().leads_to(task)
+
+
+def items_of(step: Step, inputs: dict[str, Any], know: Knowledge) -> list[Any] | None:
+    """The list that the loop goes through, or None if it goes by its condition alone."""
+    written = step.document.get("items")
+    value = know.resolve(written) if written not in (None, "") else inputs.get("_items")
+    if value is None:
+        return None if written in (None, "") and "_items" not in inputs else []
+    return list(value) if isinstance(value, list) else [value]
+
+
+def turn_output(output: dict[str, Any], turn: int, items: list[Any] | None) -> dict[str, Any]:
+    """The loop's output as the tasks of this turn see it."""
+    now = {**output, "iteration": turn}
+    if items is not None and turn <= len(items):
+        now |= {"loopIndex": turn - 1, "loopItem": items[turn - 1]}
+    return now
+
+
+def outcomes_of_turn(task: Task, know: Knowledge) -> list[Outcome] | None:
+    """What the tasks of the present turn came to; None as long as one is open."""
+    turn = (*task.key.turn, task.iteration)
+    known = {t.key: t for t in know.run.tasks.values() if t.loop == task.key and t.key.turn == turn}
+    if any(t.is_open for t in known.values()):
+        return None
+    others = [] if know.run.is_whole else know.ask(Inside(task.key, task.iteration, frozenset(known)))
+    if others is None:
+        return None
+    return sorted([*(outcome_of(t, know) for t in known.values()), *others], key=lambda outcome: outcome.seq)
+
+
+def with_turn(output: dict[str, Any], turn: int, outcomes: list[Outcome]) -> dict[str, Any]:
+    """The loop's output with the outputs of this turn under its number."""
+    return {**output, str(turn): {outcome.key.ref: outcome.output for outcome in outcomes}, "iteration": turn}
+
+
+def continues(task: Task, know: Knowledge, inputs: dict, items: list | None, outcomes: list[Outcome],
+              output: dict) -> tuple[bool, str]:
+    """Whether another turn follows, or why that cannot be said."""
+    if items is not None and task.iteration >= len(items):
+        return False, ""
+    condition = task.step.document.get("loopCondition")
+    if not isinstance(condition, str) or not condition.strip():
+        return items is not None, ""
+    seen = {**inputs, **{outcome.key.ref: outcome.output for outcome in outcomes}, task.step.ref: output}
+    if items is not None:
+        seen |= {"loopIndex": task.iteration - 1, "loopItem": items[task.iteration - 1]}
+    answer = know.script("javascript", condition, seen)
+    if answer.error:
+        return False, f"The loop condition of {task.step.ref} failed: {answer.error}"
+    return answer.value is True or (isinstance(answer.value, int | float) and answer.value > 0), ""
+
+
+def forget_old(task: Task, inputs: dict[str, Any], output: dict[str, Any]) -> Iterator[Effect]:
+    """With keepLastN, the outputs and tasks of older turns are dropped."""
+    keep = inputs.get("keepLastN")
+    if keep in (None, ""):
+        return
+    try:
+        oldest = task.iteration - int(keep)
+    except (TypeError, ValueError):
+        raise StepRefused(f"keepLastN of {task.step.ref} must be a whole number; it is {keep!r}.") from None
+    if int(keep) > 0 and oldest > 0:
+        output.pop(str(oldest), None)
+        yield ForgetTasks(task.key, oldest)

@@ -1,0 +1,25 @@
+"""DYNAMIC: the task to be done is named by an input."""
+
+from collections.abc import Iterator
+
+from ..definition import Key, Step
+from ..effects import Effect
+from ..errors import StepRefused
+from ..knowledge import Knowledge
+from .kind import Kind, inputs_of
+from .queued import queued
+
+
+class Dynamic(Kind):
+    """A worker's task whose name is the value of the input that `dynamicTaskNameParam` names (execution §8.2)."""
+
+    type = "DYNAMIC"
+    is_queued = True
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, know, key, know.run, now)
+        parameter = step.document.get("dynamicTaskNameParam") or ""
+        name = inputs.get(parameter)
+        if not isinstance(name, str) or not name.strip():
+            raise StepRefused(f"The input '{parameter}' of {step.ref} must hold the name of the task to run; it is {name!r}.")
+        yield queued(step, key, know, now, name, know.domain(name), inputs)

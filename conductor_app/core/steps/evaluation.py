@@ -1,0 +1,19 @@
+"""The value of an expression in one of the expression languages."""
+
+from typing import Any
+
+from ..expressions import Script, evaluator
+from ..knowledge import Knowledge
+from ..questions import ScriptAnswer
+
+
+def value_of(expression: Any, language: str, inputs: dict[str, Any], know: Knowledge) -> ScriptAnswer:
+    """What the expression comes to in its language, with the inputs as `$`."""
+    if not isinstance(expression, str) or not expression.strip():
+        return ScriptAnswer(error="The expression is empty: write one in the step's 'expression'.")
+    found = evaluator(language)
+    if found is None:
+        return ScriptAnswer(error=f"Unknown evaluatorType '{language}': use javascript, graaljs or value-param.")
+    if isinstance(found, Script):
+        return know.script(found.language, expression, inputs)
+    return ScriptAnswer(value=found.evaluate(expression, inputs))

@@ -1,0 +1,25 @@
+"""FORK_JOIN: several branches at once, and the join that waits for them."""
+
+from collections.abc import Iterator
+
+from ..definition import Key, Step
+from ..effects import Effect
+from ..knowledge import Knowledge
+from ..snapshot import Task
+from .kind import Kind, finished_at_once, inputs_of
+
+
+class ForkJoin(Kind):
+    """Leads to the head of every branch, then to its join; it is over at once (execution §8.5)."""
+
+    type = "FORK_JOIN"
+    is_retried = False
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, know, key, know.run, now)
+        yield finished_at_once(step, key, know.run, now, input=inputs, output={})
+
+    def leads_to(self, task: Task) -> Iterator[Key]:
+        for head in (*task.step.heads, task.step.follower):
+            if head and task.lets_control_pass:
+                yield Key(head, task.key.turn)

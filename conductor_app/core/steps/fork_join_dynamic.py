@@ -1,0 +1,67 @@
+"""FORK_JOIN_DYNAMIC: as many branches as the input says."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from ..definition import Key, Step
+from ..effects import Effect
+from ..errors import StepRefused
+from ..knowledge import Knowledge, gather
+from ..language.layout import lay_out
+from ..questions import PolicyNamed
+from ..snapshot import Task
+from .forked import forked_documents
+from .kind import Kind, finished_at_once, inputs_of
+
+FILLED_BY_FORK = ("dynamicForkTasksParam", "dynamicForkTasksInputParamName")
+
+
+class ForkJoinDynamic(Kind):
+    """Makes one branch of each task that the input lists, then leads to its join (execution §8.6)."""
+
+    type = "FORK_JOIN_DYNAMIC"
+    is_retried = False
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, know, key, know.run, now)
+        documents = with_policies(forked_documents(step, inputs, know.run), know)
+        grown = grow(step, documents)
+        refs = [document["taskReferenceName"] for document in documents]
+        for ref in refs:
+            if Key(ref, key.turn) in know.run.tasks or ref in know.run.definition.steps:
+                raise StepRefused(f"The forked reference '{ref}' is in use already: give each forked task its own.")
+        shown = {name: value for name, value in inputs.items() if name not in params_of(step)}
+        yield finished_at_once(step, key, know.run, now, output={}, memo={"forked": refs}, grown=grown,
+                               input={**shown, "forkedTasks": refs, "forkedTaskDefs": documents})
+
+    def leads_to(self, task: Task) -> Iterator[Key]:
+        for ref in (*task.memo.get("forked", ()), task.step.follower):
+            if ref:
+                yield Key(ref, task.key.turn)
+
+
+def params_of(step: Step) -> set[str]:
+    """The inputs that only say what to fork; the fork's row does not repeat them."""
+    return {str(step.document.get(name)) for name in FILLED_BY_FORK}
+
+
+def with_policies(documents: list[dict[str, Any]], know: Knowledge) -> list[dict[str, Any]]:
+    """The documents with the task definitions that are registered for them."""
+    names = sorted({document["name"] for document in documents if not document.get("taskDefinition")})
+    found = dict(zip(names, gather(lambda name=name: know.ask(PolicyNamed(name)) for name in names), strict=True))
+    return [document if document.get("taskDefinition") or not found.get(document["name"])
+            else {**document, "taskDefinition": found[document["name"]]} for document in documents]
+
+
+def grow(step: Step, documents: list[dict[str, Any]]) -> dict[str, Step]:
+    """The steps of all branches, each branch by its own; their heads are joined by what follows the fork."""
+    grown: dict[str, Step] = {}
+    for document in documents:
+        branch = lay_out([document], loops=step.loops, is_ad_hoc=False)
+        head = branch[document["taskReferenceName"]]
+        branch[head.ref] = replace(head, joined_by=(step.follower,) if step.follower else ())
+        if twice := branch.keys() & grown.keys():
+            raise StepRefused(f"The forked reference '{min(twice)}' occurs twice: give each forked task its own.")
+        grown |= branch
+    return grown

@@ -1,0 +1,94 @@
+"""What a dynamic fork makes its branches from: the four forms of its input (execution §8.6)."""
+
+from typing import Any
+
+from ..definition import Step
+from ..errors import StepRefused
+from ..snapshot import Run
+
+SYSTEM_TYPES = frozenset((
+    "HTTP", "SUB_WORKFLOW", "WAIT", "HUMAN", "INLINE", "SET_VARIABLE", "START_WORKFLOW", "NOOP", "EVENT",
+    "KAFKA_PUBLISH", "JSON_JQ_TRANSFORM", "LAMBDA",
+))
+
+
+def forked_documents(step: Step, inputs: dict[str, Any], run: Run) -> list[dict[str, Any]]:
+    """One step document a branch."""
+    if isinstance(inputs.get("forkTaskInputs"), list):
+        documents = _one_for_each(step, inputs, run)
+    elif step.document.get("dynamicForkTasksParam"):
+        documents = _written(step, inputs)
+    else:
+        documents = _legacy(step, inputs)
+    return [_named(document, step) for document in documents]
+
+
+def _one_for_each(step: Step, inputs: dict[str, Any], run: Run) -> list[dict[str, Any]]:
+    """One task for each element of `forkTaskInputs`."""
+    workflow = inputs.get("forkTaskWorkflow")
+    kind = "SUB_WORKFLOW" if workflow else str(inputs.get("forkTaskType") or "SIMPLE")
+    name = str(inputs.get("forkTaskName") or workflow or (kind if kind in SYSTEM_TYPES else step.ref))
+    prefix = f"_{step.ref}_{name}" if _has_dynamic_fork(run) else f"_{name}"
+    return [_element_document(step, inputs, element, index, kind, name, f"{prefix}_{index}")
+            for index, element in enumerate(inputs["forkTaskInputs"])]
+
+
+def _element_document(step: Step, inputs: dict[str, Any], element: Any, index: int, kind: str, name: str, ref: str):
+    given = element if isinstance(element, dict) else {"input": element}
+    document = {"name": name, "taskReferenceName": ref, "type": kind, "optional": step.optional,
+                "inputParameters": {**given, "__index": index}}
+    if kind == "SUB_WORKFLOW":
+        document["subWorkflowParam"] = _sub_workflow(inputs, given)
+    return document
+
+
+def _sub_workflow(inputs: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    version = inputs.get("forkTaskWorkflowVersion")
+    try:
+        number = None if version in (None, "") else int(version)
+    except (TypeError, ValueError):
+        raise StepRefused(f"forkTaskWorkflowVersion must be a whole number; it is {version!r}.") from None
+    param = {"name": inputs.get("forkTaskWorkflow"), "version": number}
+    return param | ({"taskToDomain": given["taskToDomain"]} if isinstance(given.get("taskToDomain"), dict) else {})
+
+
+def _has_dynamic_fork(run: Run) -> bool:
+    return any("forked" in task.memo for task in run.tasks.values())
+
+
+def _written(step: Step, inputs: dict[str, Any]) -> list[dict[str, Any]]:
+    """A list of step documents, and a map from reference to input."""
+    tasks = inputs.get(step.document["dynamicForkTasksParam"])
+    given = inputs.get(step.document.get("dynamicForkTasksInputParamName") or "") or {}
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise StepRefused(f"The input '{step.document['dynamicForkTasksParam']}' of {step.ref} must be a list of tasks.")
+    if not isinstance(given, dict):
+        raise StepRefused(f"The input '{step.document.get('dynamicForkTasksInputParamName')}' of {step.ref} must be a map "
+                          "from task reference name to input.")
+    return [_with_input(task, given.get(task.get("taskReferenceName"))) for task in tasks]
+
+
+def _with_input(task: dict[str, Any], given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        return task
+    return {**task, "inputParameters": {**(task.get("inputParameters") or {}), **given}}
+
+
+def _legacy(step: Step, inputs: dict[str, Any]) -> list[dict[str, Any]]:
+    """The deprecated `dynamicForkJoinTasksParam`: `{dynamicTasks: [{taskName, referenceName, type, input}]}`."""
+    name = step.document.get("dynamicForkJoinTasksParam")
+    given = inputs.get(name or "")
+    tasks = given.get("dynamicTasks") if isinstance(given, dict) else None
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise StepRefused(f"{step.ref} needs a list of tasks to fork: 'forkTaskInputs', or the input that "
+                          "'dynamicForkTasksParam' names.")
+    return [{"name": task.get("taskName"), "taskReferenceName": task.get("referenceName"),
+             "type": task.get("type") or "SIMPLE", "inputParameters": task.get("input") or {}} for task in tasks]
+
+
+def _named(document: dict[str, Any], step: Step) -> dict[str, Any]:
+    if not document.get("taskReferenceName") or not isinstance(document["taskReferenceName"], str):
+        raise StepRefused(f"A task that {step.ref} forks has no taskReferenceName.")
+    if not document.get("name") or not isinstance(document["name"], str):
+        document = {**document, "name": document["taskReferenceName"]}
+    return document

@@ -1,0 +1,18 @@
+"""HUMAN: waits for a person."""
+
+from collections.abc import Iterator
+
+from ..definition import Key, Step
+from ..effects import Effect
+from ..knowledge import Knowledge
+from .kind import Kind, held_by_engine, inputs_of
+
+
+class Human(Kind):
+    """Stays open until somebody reports on it (execution §8.14)."""
+
+    type = "HUMAN"
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, know, key, know.run, now)
+        yield held_by_engine(step, key, know.run, now, input=inputs, output={})

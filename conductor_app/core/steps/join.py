@@ -1,0 +1,70 @@
+"""JOIN: waits until every task that it joins has ended."""
+
+from collections.abc import Iterator
+
+from ..definition import Key, Step
+from ..effects import Effect
+from ..knowledge import Knowledge
+from ..questions import Joined, Outcome
+from ..snapshot import Run, Task
+from ..states import CANCELED, COMPLETED_WITH_ERRORS
+from .kind import Kind, complete, fail, held_by_engine, inputs_of
+from .outcomes import outcome_of
+
+
+class Join(Kind):
+    """Ends with the outputs of what it joined, by reference (execution §8.7)."""
+
+    type = "JOIN"
+    is_retried = False
+    is_reopened = True
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, know, key, know.run, now)
+        grown = grown_for(know.run, step, key)
+        refs = list(step.joins) if grown is None else grown
+        yield held_by_engine(step, key, know.run, now, memo={"expected": len(set(refs))},
+                             input={**inputs, "joinOn": refs}, output={})
+
+    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        known = {t.key: t for t in know.run.tasks.values() if is_joined(t, task)}
+        if any(t.is_open for t in known.values()):
+            return
+        missing = task.memo.get("expected", len(set(task.step.joins))) - len(known)
+        if know.run.is_whole:
+            outcomes = [] if missing <= 0 else None
+        else:
+            outcomes = know.ask(Joined(task.key, frozenset(known), missing)) if missing > 0 else []
+        if outcomes is None:
+            return
+        yield from verdict(task, [*(outcome_of(t, know) for t in known.values()), *outcomes], now)
+
+
+def is_joined(task: Task, join: Task) -> bool:
+    """Whether the join waits for this task."""
+    if task.key.turn != join.key.turn:
+        return False
+    return task.joined_by == join.key.ref or join.key.ref in task.step.joined_by
+
+
+def grown_for(run: Run, join: Step, key: Key) -> list[str] | None:
+    """The references that a dynamic fork made for this join in this turn, or None after a written fork."""
+    forks = (t for t in run.tasks.values() if t.key.turn == key.turn and t.step.follower == join.ref and "forked" in t.memo)
+    return next((list(fork.memo["forked"]) for fork in forks), None)
+
+
+def verdict(task: Task, outcomes: list[Outcome], now: int) -> Iterator[Effect]:
+    """What the join comes to, once everything that it joins has ended."""
+    outcomes = sorted(outcomes, key=lambda outcome: outcome.seq)
+    output = {str(outcome.key): outcome.output for outcome in outcomes if outcome.output}
+    bad = [outcome for outcome in outcomes if outcome.status not in ("COMPLETED", COMPLETED_WITH_ERRORS, "SKIPPED")]
+    if bad and all(outcome.status == CANCELED for outcome in bad):
+        yield from fail(task, now, _reasons(bad), output, event="cancel")
+    elif bad:
+        yield from fail(task, now, _reasons(bad), output)
+    else:
+        yield from complete(task, now, output)
+
+
+def _reasons(outcomes: list[Outcome]) -> str:
+    return " ".join(outcome.reason for outcome in outcomes if outcome.reason) or "A joined task did not succeed."

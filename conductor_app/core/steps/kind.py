@@ -1,0 +1,95 @@
+"""The shape of a step type: how control enters it, when it is finished, and where control goes from it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..definition import Key, Step
+from ..effects import CreateTask, Effect, MoveAttempt
+from ..ids import derived_id
+from ..knowledge import Knowledge
+from ..moments import with_due
+from ..snapshot import NEVER, Attempt, Run, Task
+from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING
+
+TASK_END = {COMPLETED: COMPLETED, FAILED: ACTIVE, FAILED_FOR_GOOD: ACTIVE}
+"""The status of a task whose attempt is created with this status: a failed one is left to the retry rule."""
+
+
+class Kind:
+    """How one type of step behaves. A kind knows no other kind."""
+
+    type = ""
+    is_queued = False  # its attempts wait in a queue for a worker
+    is_retried = True  # a failed attempt may be tried again (execution §3)
+    is_reopened = False  # an operator's retry opens the same attempt again instead of a new one (execution §7.3)
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        """Control has come: the effects that create the task."""
+        raise NotImplementedError
+
+    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        """The task is active: the effects that finish it, if it can be finished by what is known."""
+        return iter(())
+
+    def leads_to(self, task: Task) -> Iterator[Key]:
+        """The keys that have control because of this task."""
+        if task.lets_control_pass and task.step.follower:
+            yield Key(task.step.follower, task.key.turn)
+
+
+def held_by_engine(step: Step, key: Key, run: Run, now: int, **facts: Any) -> CreateTask:
+    """The task of a step that waits for something the engine sees: its attempt is leased by the engine, without end."""
+    return CreateTask(new_task(step, key, run, now, status=LEASED, started_at=now, **facts))
+
+
+def finished_at_once(step: Step, key: Key, run: Run, now: int, status: str = COMPLETED, **facts: Any) -> CreateTask:
+    """The task of a step that is over as soon as control has come."""
+    return CreateTask(new_task(step, key, run, now, status=status, started_at=now, ended_at=now, **facts))
+
+
+def new_task(step: Step, key: Key, run: Run, now: int, *, status: str, memo: dict[str, Any] | None = None,
+             iteration: int = 0, grown: Mapping[str, Step] | None = None, **facts: Any) -> Task:
+    """A task with its first attempt; `facts` are fields of the attempt."""
+    attempt = new_attempt(step, key, run, now, number=0, status=status, **facts)
+    return Task(id=attempt.id, key=key, step=step, status=TASK_END.get(status, ACTIVE), seq=0, created_at=now,
+                attempt=attempt, iteration=iteration, memo=memo or {}, grown=grown or {},
+                joined_by=step.joined_by[0] if step.joined_by else "")
+
+
+def new_attempt(step: Step, key: Key, run: Run, now: int, *, number: int, status: str, first_at: int = 0,
+                delay_seconds: int = 0, jitter_ms: int = 0, **facts: Any) -> Attempt:
+    """An attempt with its clocks set by the step's policy. `first_at`: when the first attempt was scheduled."""
+    policy, delay_ms = step.policy, delay_seconds * 1000
+    attempt = Attempt(
+        id=derived_id(now, run.id, run.revision, run.next_seq, key, number), number=number, seq=0, status=status,
+        scheduled_at=now, pending_since=now, visible_at=now + delay_ms + jitter_ms, delay_ms=delay_ms,
+        callback_ms=delay_ms, lease_ms=policy.lease_seconds * 1000, timeout_ms=policy.timeout_seconds * 1000,
+        total_ends_at=(first_at or now) + policy.total_seconds * 1000 if policy.total_seconds else NEVER,
+        priority=run.priority,
+    )
+    attempt = replace(attempt, **facts)
+    return attempt if attempt.status in ATTEMPT.final else with_due(policy, attempt)
+
+
+def complete(task: Task, now: int, output: dict[str, Any]) -> Iterator[Effect]:
+    """The task's attempt is completed with this output."""
+    yield MoveAttempt(task.key, "complete", now, {"output": output})
+
+
+def fail(task: Task, now: int, reason: str, output: dict[str, Any] | None = None,
+         event: str = "fail") -> Iterator[Effect]:
+    """The task's attempt fails for this reason."""
+    yield MoveAttempt(task.key, event, now, {"reason": reason, "output": output or {}})
+
+
+def inputs_of(step: Step, know: Knowledge, key: Key, run: Run, now: int) -> dict[str, Any]:
+    """The step's inputs with the policy's template under them, resolved (execution §9.4)."""
+    template = dict(step.policy.input_template)
+    own = {"CPEWF_TASK_ID": derived_id(now, run.id, run.revision, run.next_seq, key, 0)}
+    resolved = know.resolve({**template, **step.inputs}, own)
+    for name, fallback in template.items():
+        if resolved.get(name) is None:
+            resolved[name] = fallback
+    return resolved
+

@@ -1,0 +1,34 @@
+"""START_WORKFLOW: another run, not waited for."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..definition import Key, Step
+from ..effects import Effect, StartRun
+from ..errors import StepRefused
+from ..ids import derived_id
+from ..knowledge import Knowledge
+from .children import definition_of, domains_of, priority_of
+from .kind import Kind, finished_at_once, inputs_of
+
+
+class StartWorkflow(Kind):
+    """Over as soon as the other run is created (execution §8.11)."""
+
+    type = "START_WORKFLOW"
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, know, key, know.run, now)
+        request = inputs.get("startWorkflow")
+        if not isinstance(request, dict):
+            raise StepRefused("START_WORKFLOW needs an input 'startWorkflow' with the name of the workflow to start.")
+        definition = definition_of({**request, "workflowDefinition": request.get("workflowDef")}, know)
+        run_id = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, key, "started")
+        yield finished_at_once(step, key, know.run, now, input=inputs, output={"workflowId": run_id})
+        yield StartRun(run_id, definition, _input(request), str(request.get("correlationId") or know.run.correlation_id),
+                       priority_of(request.get("priority"), 0), domains_of(request, know))
+
+
+def _input(request: dict[str, Any]) -> dict[str, Any]:
+    given = request.get("input")
+    return given if isinstance(given, dict) else {}

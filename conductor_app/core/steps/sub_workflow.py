@@ -1,0 +1,36 @@
+"""SUB_WORKFLOW: another run, waited for."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..definition import Key, Step
+from ..effects import Effect, StartRun
+from ..ids import derived_id
+from ..knowledge import Knowledge
+from .children import definition_of, domains_of, priority_of
+from .kind import Kind, held_by_engine, inputs_of
+
+
+class SubWorkflow(Kind):
+    """Starts a run of its own and ends as that run ends (execution §8.10)."""
+
+    type = "SUB_WORKFLOW"
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, know, key, know.run, now)
+        param = know.resolve(step.document.get("subWorkflowParam") or {})
+        definition = definition_of(param, know)
+        child = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, key, "child")
+        shown = {"subWorkflowName": definition.name, "subWorkflowVersion": definition.version, "workflowInput": inputs}
+        task = held_by_engine(step, key, know.run, now, child_id=child, input={**inputs, **shown},
+                              output={"subWorkflowId": child})
+        yield task
+        yield StartRun(child, definition, child_input(inputs), know.run.correlation_id,
+                       priority_of(param.get("priority"), know.run.priority), domains_of(param, know),
+                       parent_attempt_id=task.task.attempt.id)
+
+
+def child_input(inputs: dict[str, Any]) -> dict[str, Any]:
+    """The child's input: `workflowInput` if there is one, else all inputs."""
+    given = inputs.get("workflowInput")
+    return given if isinstance(given, dict) and given else inputs

@@ -1,0 +1,47 @@
+"""SWITCH: control goes to one of several cases."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..definition import Key, Step
+from ..effects import Effect
+from ..knowledge import Knowledge
+from ..snapshot import Task
+from ..states import FAILED
+from .evaluation import value_of
+from .kind import Kind, finished_at_once, inputs_of
+
+
+class Switch(Kind):
+    """Over as soon as the case is known; leads to the head of that case (execution §8.3)."""
+
+    type = "SWITCH"
+    is_retried = False
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, know, key, know.run, now)
+        answer = value_of(step.document.get("expression"), step.document.get("evaluatorType") or "value-param", inputs, know)
+        if answer.error:
+            yield finished_at_once(step, key, know.run, now, FAILED, input=inputs, output={}, reason=answer.error)
+            return
+        case = spelled(answer.value)
+        head = step.cases[case] if case in step.cases else step.default_case
+        inputs = {**inputs, "case": case} | ({"hasChildren": "true"} if head else {})
+        yield finished_at_once(step, key, know.run, now, input=inputs, memo={"head": head},
+                               output={"evaluationResult": [case], "selectedCase": case})
+
+    def leads_to(self, task: Task) -> Iterator[Key]:
+        target = task.memo.get("head") or task.step.follower
+        if target and task.lets_control_pass:
+            yield Key(target, task.key.turn)
+
+
+def spelled(value: Any) -> str:
+    """The value as the text that names a case: null, true, 1, 1.5."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,142 @@
+"""Commands on definitions: each writes the document and tells all processes that the catalogue has changed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from .. import clock, conf
+from ..core.errors import Complaint, Conflict, NotFound, Refused, ValidationFailed
+from ..core.language import read_definition
+from ..core.language.checks import task_complaints, workflow_complaints
+from ..models import AuditEntry, Catalogue, TaskDefinition, WorkflowDefinition
+from ..store.definitions import plan
+
+Document = dict[str, Any]
+
+
+def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str = "") -> None:
+    """Keep a workflow definition. Raises ValidationFailed, and Conflict where it exists and is not to be overwritten."""
+    _check_workflow(document)
+    with transaction.atomic():
+        _keep_workflow(document, by, overwrite, reason)
+
+
+def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
+    """Keep several workflow definitions, new or not; the names that were kept, and why others were not."""
+    complaints = [complaint for number, document in enumerate(documents)
+                  for complaint in workflow_complaints_of(document, f"[{number}].")]
+    if complaints:
+        raise ValidationFailed(complaints)
+    saved, errors = [], {}
+    for document in documents:
+        try:
+            save_workflow(document, by, overwrite=True)
+            saved.append(document["name"])
+        except Refused as refused:
+            errors[document["name"]] = refused.message
+    return {"saved": saved, "errors": errors}
+
+
+def workflow_complaints_of(document: Document, prefix: str = "") -> list[Complaint]:
+    """Everything that is wrong with a workflow definition; paths begin with `prefix`."""
+    found = workflow_complaints(document, owner_email_mandatory=conf.owner_email_mandatory)
+    return [Complaint(f"{prefix}{complaint.path}", complaint.message, complaint.value) for complaint in found]
+
+
+def _check_workflow(document: Document) -> None:
+    if complaints := workflow_complaints_of(document):
+        raise ValidationFailed(complaints)
+    read_definition(document)
+
+
+def _keep_workflow(document: Document, by: str, overwrite: bool, reason: str) -> None:
+    now = clock.now()
+    name, version = document["name"], int(document.get("version") or 1)
+    document = {**document, "version": version}
+    found = WorkflowDefinition.objects.select_for_update().filter(name=name, version=version).first()
+    if found is not None and not overwrite:
+        raise Conflict(f"Workflow with {name}.{version} already exists!")
+    row = found or WorkflowDefinition(name=name, version=version, created_at=now, created_by=by, revision=0)
+    config = document.get("rateLimitConfig") or {}
+    row.document, row.description = document, str(document.get("description") or "")
+    row.failure_workflow = str(document.get("failureWorkflow") or "")[:255]
+    row.rate_limit_key = str(config.get("rateLimitKey") or "")[:512]
+    row.concurrent_limit = int(config.get("concurrentExecLimit") or 0)
+    row.owner_email = str(document.get("ownerEmail") or "")[:255]
+    row.updated_at, row.updated_by, row.revision = (now if found else 0), by, row.revision + 1
+    _save(row, f"Workflow with {name}.{version} already exists!")
+    _note("workflow_definition", f"{name}:{version}", "overwrite" if found else "create", by, reason, now)
+
+
+def _save(row: Any, taken: str) -> None:
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:
+        # Two callers created it at the same moment; the other one was first.
+        raise Conflict(taken) from None
+
+
+def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
+    """Forget a workflow definition; its runs keep their plans. Raises NotFound."""
+    with transaction.atomic():
+        if not WorkflowDefinition.objects.filter(name=name, version=version).delete()[0]:
+            raise NotFound(f"No such workflow definition: {name} version: {version}")
+        _note("workflow_definition", f"{name}:{version}", "delete", by, reason, clock.now())
+
+
+def save_task(document: Document, by: str, *, must_exist: bool = False, overwrite: bool = True, reason: str = "") -> None:
+    """Keep a task definition. Raises ValidationFailed, NotFound (`must_exist`) and Conflict (not `overwrite`)."""
+    save_tasks([document], by, must_exist=must_exist, overwrite=overwrite, reason=reason, prefix="")
+
+
+def save_tasks(documents: Sequence[Document], by: str, *, must_exist: bool = False, overwrite: bool = True,
+               reason: str = "", prefix: str = "[{number}].") -> None:
+    """Keep several task definitions, or none if one of them is refused."""
+    complaints = [Complaint(prefix.format(number=number) + complaint.path, complaint.message, complaint.value)
+                  for number, document in enumerate(documents)
+                  for complaint in task_complaints(document, owner_email_mandatory=conf.owner_email_mandatory)]
+    if complaints:
+        raise ValidationFailed(complaints)
+    with transaction.atomic():
+        for document in documents:
+            _keep_task(document, by, must_exist, overwrite, reason)
+
+
+def _keep_task(document: Document, by: str, must_exist: bool, overwrite: bool, reason: str) -> None:
+    now, name = clock.now(), document["name"]
+    found = TaskDefinition.objects.select_for_update().filter(name=name).first()
+    if found is None and must_exist:
+        raise NotFound(f"No such task definition: {name}")
+    if found is not None and not overwrite:
+        raise Conflict(f"The task definition {name} exists already.")
+    row = found or TaskDefinition(name=name, created_at=now, created_by=by, revision=0)
+    row.document, row.description = document, str(document.get("description") or "")
+    row.concurrent_limit = int(document.get("concurrentExecLimit") or 0)
+    row.rate_count = int(document.get("rateLimitPerFrequency") or 0)
+    row.rate_seconds = int(document.get("rateLimitFrequencyInSeconds") or 1)
+    row.owner_email = str(document.get("ownerEmail") or "")[:255]
+    row.updated_at, row.updated_by, row.revision = (now if found else 0), by, row.revision + 1
+    _save(row, f"The task definition {name} exists already.")
+    _note("task_definition", name, "overwrite" if found else "create", by, reason, now)
+
+
+def delete_task(name: str, by: str, reason: str = "") -> None:
+    """Forget a task definition. Raises NotFound."""
+    with transaction.atomic():
+        if not TaskDefinition.objects.filter(name=name).delete()[0]:
+            raise NotFound(f"No such task definition: {name}")
+        _note("task_definition", name, "delete", by, reason, clock.now())
+
+
+def _note(kind: str, id: str, action: str, by: str, reason: str, now: int) -> None:
+    AuditEntry.objects.create(at=now, actor=by, action=action, object_type=kind, object_id=id[:320], reason=reason)
+    if not Catalogue.objects.filter(pk=1).update(revision=F("revision") + 1):
+        Catalogue.objects.create(pk=1, revision=1)
+
+
+def plan_document(plan_id: str) -> Document:
+    """The exact document that a run follows."""
+    return dict(plan(plan_id).document)

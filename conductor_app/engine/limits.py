@@ -1,0 +1,66 @@
+"""Workflow rate limits: how many runs of one key go on at a time (execution §5.4)."""
+
+from typing import Any
+
+from django.db import transaction
+
+from ..core import commands
+from ..core.definition import Definition
+from ..core.errors import Conflict
+from ..core.expressions import resolve
+from ..models import Run
+from ..store.definitions import plan
+from ..store.statements import serialize
+from .change import change
+
+
+def config_of(definition: Definition) -> tuple[str, int, str]:
+    """The key as written, the limit (0: none) and the policy of a definition."""
+    config = definition.document.get("rateLimitConfig") or {}
+    try:
+        limit = int(config.get("concurrentExecLimit") or 0)
+    except (TypeError, ValueError):
+        limit = 0
+    return str(config.get("rateLimitKey") or ""), limit, str(config.get("policy") or "QUEUE")
+
+
+def key_of(definition: Definition, scope: Any) -> str:
+    """The key of one run: a constant, or an expression over its input and correlation id; empty without a limit."""
+    written, limit, _ = config_of(definition)
+    if limit <= 0:
+        return ""
+    value = resolve(written, scope) if "${" in written else written
+    return str(value if value is not None else "")[:512] or definition.name
+
+
+def is_full(definition: Definition, key: str) -> bool:
+    """Whether a run that starts now has to wait; serialised with all others of the key until the transaction ends.
+
+    Raises Conflict where the policy is to reject.
+    """
+    _, limit, policy = config_of(definition)
+    serialize(f"runs:{definition.name}:{key}")
+    if _going_on(definition.name, key) < limit:
+        return False
+    if policy == "REJECT":
+        raise Conflict(f"{limit} runs of {definition.name} with the rate limit key '{key}' are going on already.")
+    return True
+
+
+def _going_on(name: str, key: str) -> int:
+    return Run.objects.open().filter(name=name, limit_key=key, is_held=False).count()
+
+
+def release_next(name: str, key: str) -> None:
+    """Let the earliest held runs of the key go on, as many as there is room for."""
+    while True:
+        with transaction.atomic():
+            serialize(f"runs:{name}:{key}")
+            held = Run.objects.open().filter(name=name, limit_key=key, is_held=True).order_by("created_at", "id").first()
+            if held is None or _going_on(name, key) >= _limit(held):
+                return
+            change(held.id, commands.release, "engine", "Its limit has room again.")
+
+
+def _limit(run: Run) -> int:
+    return config_of(plan(run.plan_id))[1]

@@ -1,0 +1,117 @@
+"""Messages between runs: heard right after the commit that sent them, or else by the sweep."""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from threading import local
+
+from .. import clock
+from ..core import commands, reports
+from ..core.errors import AlreadyResolved, Conflict, NotFound, Refused
+from ..insight.execution import run_document
+from ..models import Attempt, Message, Run
+from ..models.fields import dumps
+from ..store.due import messages as due_messages
+from .change import change
+from .limits import release_next
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 50
+"""Messages that the process which sent them delivers itself; the sweep takes the rest, so no caller waits for thousands."""
+SLOWEST_RETRY_MS = 60_000
+
+_own = local()
+
+
+def deliver_soon(ids: tuple[int, ...]) -> None:
+    """Deliver after the commit, in this thread, one message after another; a failure leaves it to the sweep."""
+    waiting = getattr(_own, "waiting", None)
+    if waiting is not None:
+        waiting.extend(ids)
+        return
+    _own.waiting = deque(ids)
+    try:
+        for _ in range(AT_ONCE):
+            if not _own.waiting:
+                break
+            deliver(_own.waiting.popleft())
+    finally:
+        _own.waiting = None
+
+
+def deliver(id: int) -> bool:
+    """Deliver one message; False where it was delivered by somebody else or has to be tried again."""
+    message = Message.objects.filter(pk=id).first()
+    if message is None:
+        return False
+    try:
+        HEARERS[message.subject](message)
+    except (AlreadyResolved, NotFound, Conflict):
+        # Nobody is left who could hear it: the run has ended or is gone.
+        Message.objects.filter(pk=id).delete()
+    except Exception as error:
+        _try_again(message, error)
+        return False
+    return True
+
+
+def _try_again(message: Message, error: Exception) -> None:
+    log.exception("message_not_delivered", extra={"message_id": message.pk, "subject": message.subject})
+    wait = min(1000 * 2 ** min(message.tries, 10), SLOWEST_RETRY_MS)
+    told = error.message if isinstance(error, Refused) else type(error).__name__
+    Message.objects.filter(pk=message.pk).update(tries=message.tries + 1, due_at=clock.now() + wait, error=told)
+
+
+def _begin(message: Message) -> None:
+    """A run that another has started takes its first steps."""
+    about = message.facts.get("about")
+    also = (lambda now: _add_failed_run(message.to, about)) if about else None
+    change(message.to, commands.nothing, "engine", message=message.pk, also=also)
+
+
+def _add_failed_run(run_id: str, about: str) -> None:
+    """A failure workflow's input holds the whole execution that failed (execution §6)."""
+    failed = Run.objects.filter(pk=about).first()
+    if failed is None:
+        return
+    run = Run.objects.get(pk=run_id)
+    text = dumps({**run.input, "failedWorkflow": run_document(failed, with_tasks=True)})
+    Run.objects.filter(pk=run_id).update(input=run.input | {"failedWorkflow": run_document(failed, with_tasks=True)},
+                                         input_size=len(text or ""))
+
+
+def _child_ended(message: Message) -> None:
+    """The task that waited for a child run ends as that run did."""
+    child = Run.objects.filter(pk=message.facts["child"]).first()
+    attempt = message.facts["attempt"]
+    if child is None or not Attempt.objects.filter(pk=attempt).exists():
+        raise NotFound
+    facts = {"id": child.id, "name": child.name, "version": child.version, "status": child.status,
+             "reason": child.reason, "output": child.output}
+    change(message.to, reports.child_ended(attempt, facts), "engine", near=[attempt], message=message.pk)
+
+
+def _terminate(message: Message) -> None:
+    """A child whose parent no longer waits for it is stopped."""
+    reason = message.facts.get("reason", "")
+    change(message.to, commands.terminate(reason), "engine", reason, message=message.pk)
+
+
+def _release(message: Message) -> None:
+    """The earliest run that its limit holds goes on."""
+    release_next(message.facts["name"], message.facts["key"])
+    Message.objects.filter(pk=message.pk).delete()
+
+
+HEARERS: dict[str, Callable[[Message], None]] = {
+    "begin": _begin,
+    "child_ended": _child_ended,
+    "terminate": _terminate,
+    "release": _release,
+}
+
+
+def deliver_due(limit: int) -> int:
+    """Deliver what was not delivered right after its commit; returns how many."""
+    return sum(deliver(id) for id in due_messages(clock.now(), limit))

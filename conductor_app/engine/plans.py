@@ -1,0 +1,105 @@
+"""Plans: what a run follows from its start on, with task definitions filled in and sub-workflow versions fixed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.definition import Definition
+from ..core.errors import ValidationFailed
+from ..core.language.checks import workflow_complaints
+from ..models import Catalogue, TaskDefinition, WorkflowDefinition
+from ..store import definitions
+
+
+class Known:
+    """What this process has read of the definitions, as of one revision of the catalogue."""
+
+    def __init__(self, revision: int) -> None:
+        self.revision = revision
+        self.plans: dict[tuple[str, int | None], Definition | None] = {}
+
+
+_known = Known(-1)
+
+
+def current() -> Known:
+    """What is known of the definitions as they are now: a changed catalogue empties it."""
+    global _known
+    revision = Catalogue.objects.values_list("revision", flat=True).first() or 0
+    if _known.revision != revision:
+        _known = Known(revision)
+    return _known
+
+
+def find(name: str, version: int | None, now: int) -> Definition | None:
+    """The plan of a definition as it is now; the newest version if none is given; None if there is none."""
+    known = current()
+    if (name, version) not in known.plans:
+        row = row_of(name, version)
+        known.plans[name, version] = None if row is None else definitions.keep(completed(row.document), now)
+    return known.plans[name, version]
+
+
+def of_document(document: dict[str, Any], now: int) -> Definition:
+    """The plan of a definition given in place; raises ValidationFailed with every complaint."""
+    if complaints := workflow_complaints(document):
+        raise ValidationFailed(complaints)
+    return definitions.keep(completed(document), now)
+
+
+def row_of(name: str, version: int | None) -> WorkflowDefinition | None:
+    """The definition with this name and version; the newest if no version is given."""
+    rows = WorkflowDefinition.objects.filter(name=name)
+    return (rows.filter(version=version) if version is not None else rows.order_by("-version")).first()
+
+
+def task_document(name: str) -> dict[str, Any] | None:
+    """The task definition with this name, as a document."""
+    return TaskDefinition.objects.filter(name=name).values_list("document", flat=True).first()
+
+
+def completed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with what it names written into it."""
+    steps = list(_steps(document.get("tasks") or ()))
+    names = {step["name"] for step in steps if isinstance(step.get("name"), str)}
+    found = dict(TaskDefinition.objects.filter(name__in=names).values_list("name", "document"))
+    return {**document, "tasks": [_completed_step(step, found) for step in document.get("tasks") or ()]}
+
+
+def _steps(tasks: Any):
+    for step in tasks:
+        yield step
+        for inner in _inner(step):
+            yield from _steps(inner)
+
+
+def _inner(step: Mapping[str, Any]):
+    yield from (step.get("decisionCases") or {}).values()
+    yield step.get("defaultCase") or ()
+    yield from step.get("forkTasks") or ()
+    yield step.get("loopOver") or ()
+
+
+def _completed_step(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    complete = dict(step)
+    if not step.get("taskDefinition") and step.get("name") in found:
+        complete["taskDefinition"] = found[step["name"]]
+    if step.get("type") == "SUB_WORKFLOW":
+        complete["subWorkflowParam"] = _fixed(step.get("subWorkflowParam") or {})
+    many = lambda tasks: [_completed_step(task, found) for task in tasks]  # noqa: E731
+    if step.get("decisionCases"):
+        complete["decisionCases"] = {case: many(tasks or ()) for case, tasks in step["decisionCases"].items()}
+    for name in ("defaultCase", "loopOver"):
+        if step.get(name):
+            complete[name] = many(step[name])
+    if step.get("forkTasks"):
+        complete["forkTasks"] = [many(branch) for branch in step["forkTasks"]]
+    return complete
+
+
+def _fixed(param: Mapping[str, Any]) -> dict[str, Any]:
+    """A sub-workflow's version is fixed when the run starts (execution §7.1); one that is missing shows when it is reached."""
+    name = param.get("name")
+    if param.get("version") or param.get("workflowDefinition") or not isinstance(name, str) or "${" in name:
+        return dict(param)
+    row = row_of(name, None)
+    return {**param, "version": row.version} if row else dict(param)

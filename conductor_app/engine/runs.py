@@ -1,0 +1,160 @@
+"""Commands on runs: start, pause, resume, terminate, retry, remove."""
+
+import secrets
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from .. import clock, wakeups
+from ..core import commands
+from ..core.decide import command_then_decide, nothing
+from ..core.definition import Definition
+from ..core.errors import Conflict, Invalid, NotFound
+from ..core.expressions import MISSING
+from ..core.ids import derived_id
+from ..core.questions import Script, Whole
+from ..core.snapshot import Run
+from ..core.states import RUN, RUNNING
+from ..models import AuditEntry, Message, TaskLog
+from ..models import Attempt as AttemptRow
+from ..models import Run as RunRow
+from ..store import writers
+from . import limits, plans
+from .answers import Answers
+from .change import change, wake
+from .messages import deliver_soon
+
+__all__ = ["StartRequest", "pause", "remove", "resume", "retry", "start", "terminate", "wake"]
+
+
+@dataclass(frozen=True, slots=True)
+class StartRequest:
+    """What a client asks for when it starts a run. `document`: a definition given in place instead of a name."""
+
+    name: str
+    version: int | None = None
+    input: dict[str, Any] = field(default_factory=dict)
+    correlation_id: str = ""
+    priority: int = 0
+    domains: dict[str, str] = field(default_factory=dict)
+    document: dict[str, Any] | None = None
+    idempotency_key: str | None = None
+    idempotency_strategy: str = "FAIL"
+    started_by: str = ""
+    event: str = ""
+
+
+def start(request: StartRequest, by: str) -> str:
+    """Start a run and take its first steps; returns its id. Raises NotFound, Conflict, ValidationFailed."""
+    now = clock.now()
+    definition = _definition(request, now)
+    if (earlier := _earlier(request)) is not None:
+        return earlier
+    run = _new_run(request, definition, now)
+    answers = Answers()
+    while True:
+        decision = _begin(run, request, by, answers)
+        if not decision.questions:
+            return run.id
+        answers.forget_passing()
+        answers.learn_from_scripts(decision.questions)
+
+
+def _definition(request: StartRequest, now: int) -> Definition:
+    if request.document is not None:
+        return plans.of_document(request.document, now)
+    found = plans.find(request.name, request.version, now)
+    if found is None:
+        version = f", version {request.version}" if request.version is not None else ""
+        raise NotFound(f"No such workflow found by name: {request.name}{version}")
+    return found
+
+
+def _earlier(request: StartRequest) -> str | None:
+    """The run that the same key has started before, where the strategy is to return it (api §3.9)."""
+    if not request.idempotency_key:
+        return None
+    earlier = RunRow.objects.filter(name=request.name, idempotency_key=request.idempotency_key).first()
+    if earlier is None:
+        return None
+    if request.idempotency_strategy == "RETURN_EXISTING":
+        return earlier.id
+    if request.idempotency_strategy == "FAIL_ON_RUNNING" and earlier.status in RUN.final:
+        RunRow.objects.filter(pk=earlier.pk).update(idempotency_key=None)
+        return None
+    raise Conflict(f"A run of {request.name} was started with the idempotency key '{request.idempotency_key}' before: {earlier.id}.")
+
+
+def _new_run(request: StartRequest, definition: Definition, now: int) -> Run:
+    template = definition.document.get("inputTemplate") or {}
+    run = Run(
+        id=derived_id(now, secrets.token_hex(8)), definition=definition, status=RUNNING, created_at=now,
+        input={**template, **request.input}, variables=dict(definition.document.get("variables") or {}),
+        correlation_id=request.correlation_id, priority=request.priority, domains=request.domains,
+    )
+    return writers.with_timer(run)
+
+
+def _begin(run: Run, request: StartRequest, by: str, answers: Answers):
+    """One transaction: the run and its first steps are written, unless something has to be answered first."""
+    with transaction.atomic():
+        now = clock.now()
+        run = _limited(run)
+        while True:
+            decision = command_then_decide(run, nothing, answers, now)
+            here = {question for question in decision.questions if not isinstance(question, Script | Whole)}
+            if not here or len(here) < len(decision.questions):
+                break
+            answers.learn_from_rows(run, here, now)
+        if decision.questions:
+            return decision
+        writers.create(run, now, by, started_by=request.started_by, event=request.event,
+                       idempotency_key=request.idempotency_key)
+        told = writers.save(run, decision.effects, decision.after, now, by, "")
+        transaction.on_commit(partial(wakeups.announce, told.queues))
+        if told.messages:
+            transaction.on_commit(partial(deliver_soon, told.messages))
+    return decision
+
+
+def _limited(run: Run) -> Run:
+    """The run, held where its definition's limit is reached."""
+    values = {"input": run.input, "correlationId": run.correlation_id, "workflowId": run.id, "version": run.definition.version}
+    key = limits.key_of(run.definition, lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING)
+    return replace(run, limit_key=key, is_held=limits.is_full(run.definition, key)) if key else run
+
+
+def pause(run_id: str, by: str, reason: str = "") -> None:
+    """Hold the run: nothing new is scheduled until it is resumed."""
+    change(run_id, commands.pause, by, reason, action="pause")
+
+
+def resume(run_id: str, by: str, reason: str = "") -> None:
+    """Let a paused run go on."""
+    change(run_id, commands.resume, by, reason, action="resume")
+
+
+def terminate(run_id: str, by: str, reason: str = "", with_failure: bool = False) -> None:
+    """Stop a run for good; what is open is canceled, its children are stopped."""
+    change(run_id, commands.terminate(reason, with_failure), by, reason, action="terminate")
+
+
+def retry(run_id: str, by: str, reason: str = "", resume_children: bool = False) -> None:
+    """Try again what failed, from where the run stands."""
+    change(run_id, commands.retry, by, reason, action="retry")
+
+
+def remove(run_id: str, by: str, reason: str = "", archive: bool = True) -> None:
+    """Delete a run with everything that belongs to it. With `archive` only one that has ended; raises Invalid."""
+    with transaction.atomic():
+        row = RunRow.objects.select_for_update().filter(pk=run_id).values("status", "name").first()
+        if row is None:
+            raise NotFound(f"No such workflow found by id: {run_id}")
+        if archive and row["status"] in RUN.open:
+            raise Invalid(f"Cannot archive workflow: {run_id} with status: {row['status']}: terminate it first.")
+        TaskLog.objects.filter(attempt_id__in=AttemptRow.objects.filter(run_id=run_id).values("id")).delete()
+        Message.objects.filter(to=run_id).delete()
+        RunRow.objects.filter(pk=run_id).delete()
+        AuditEntry.objects.create(at=clock.now(), actor=by, action="remove", object_type="run", object_id=run_id, reason=reason)

@@ -1,0 +1,102 @@
+"""Bounded, repeatable passes over what is due: the table SWEEPS, and the loop that rings them on time."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from .. import clock, conf
+from ..core.decide import nothing
+from ..core.errors import NotFound
+from ..models import SweepPass
+from ..store import due
+from .change import change
+from .messages import deliver_due
+
+log = logging.getLogger(__name__)
+
+CLOCK = "clock"
+NOTED_EVERY_MS = 10_000
+"""How often a pass with nothing to do is written down."""
+
+
+def each(found: Iterable, handle: Callable) -> int:
+    """Handle one after another; one that fails is logged and stepped over. Returns how many were handled."""
+    handled = 0
+    for item in found:
+        try:
+            handle(item)
+            handled += 1
+        except NotFound:
+            continue
+        except Exception:
+            log.exception("sweep_item_failed", extra={"item": str(item)[:200]})
+    return handled
+
+
+def expire_leases(limit: int) -> int:
+    """Look at the attempts of which a clock has run out: lost leases, limits, waits, delays of the engine's own."""
+    return each(due.attempts(clock.now(), limit), lambda found: change(found[0], nothing, CLOCK, near=found[1]))
+
+
+def wake_runs(limit: int) -> int:
+    """Look at the runs whose time is over, and at those that asked to be woken."""
+    return each(due.runs(clock.now(), limit), lambda run_id: change(run_id, nothing, CLOCK))
+
+
+def deliver_messages(limit: int) -> int:
+    """Deliver what was not delivered right after its commit."""
+    return deliver_due(limit)
+
+
+SWEEPS: dict[str, Callable[[int], int]] = {
+    "expire_leases": expire_leases,
+    "wake_runs": wake_runs,
+    "deliver_messages": deliver_messages,
+}
+
+
+def sweep_once() -> int:
+    """One pass of every sweep; returns how many things were handled."""
+    return sum(_noted_pass(name, sweep) for name, sweep in SWEEPS.items())
+
+
+def sweep_until(horizon_ms: int) -> int:
+    """Handle what is due, and what becomes due until the horizon, at its moment."""
+    handled = sweep_once()
+    while (moment := due.next_moment()) is not None and moment <= horizon_ms:
+        time.sleep(max(moment - clock.now(), 0) / 1000)
+        count = sweep_once()
+        handled += count
+        if not count:
+            break
+    return handled
+
+
+def _noted_pass(name: str, sweep: Callable[[int], int]) -> int:
+    began, error, handled = clock.now(), "", 0
+    try:
+        handled = sweep(conf.sweep_batch)
+    except Exception as caught:
+        log.exception("sweep_failed", extra={"sweep": name})
+        error = f"{type(caught).__name__}: {caught}"[:500]
+    _note(name, began, handled, error)
+    return handled
+
+
+_noted_at: dict[str, int] = {}
+
+
+def _note(name: str, began: int, handled: int, error: str) -> None:
+    """Keep the last pass, so that pages can show it; an idle one only now and then."""
+    if not handled and not error and abs(began - _noted_at.get(name, 0)) < NOTED_EVERY_MS:
+        return
+    _noted_at[name] = began
+    row, _ = SweepPass.objects.get_or_create(name=name)
+    row.began_at, row.ended_at, row.handled = began, clock.now(), handled
+    row.handled_in_all += handled
+    if handled:
+        row.worked_at = began
+    if error:
+        row.error, row.failed_at = error, began
+    row.save()
+

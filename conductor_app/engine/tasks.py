@@ -1,0 +1,112 @@
+"""Commands on attempts: claim, report, renew."""
+
+from collections.abc import Sequence
+from time import monotonic
+
+from django.db import connection, transaction
+
+from .. import clock, wakeups
+from ..core import reports
+from ..core.errors import AlreadyResolved
+from ..core.reports import Report
+from ..models import Attempt, Task, TaskLog
+from ..store import claims
+from ..store.rows import clean
+from .change import change
+from .pollers import note_poll
+
+LONGEST_NAP = 1.0
+"""Seconds after which a waiting poll looks again, whatever it has heard: a lost hint costs no more."""
+LOGS_A_REPORT = 10
+"""Log lines of one report that are kept (api §3.7)."""
+
+
+def claim(task_type: str, *, worker: str = "", domain: str = "", count: int = 1, wait_ms: int = 100) -> list[Attempt]:
+    """Hand out up to `count` attempts of a type, waiting up to `wait_ms` for the first; each is leased to the worker."""
+    queue = f"{domain}:{task_type}" if domain else task_type
+    worker = clean(worker)[:255]
+    note_poll(task_type, domain, worker)
+    ends_at = monotonic() + wait_ms / 1000
+    while True:
+        with wakeups.listening(queue) as ear:
+            taken = take(queue, worker, count)
+            left = ends_at - monotonic()
+            if taken or left <= 0:
+                return taken
+            nap = min(left, LONGEST_NAP, _until_next(queue) if wait_ms > 200 else LONGEST_NAP)
+            # A waiting poll holds no connection (ARCHITECTURE §13).
+            _give_connection_back()
+            ear.wait(nap)
+
+
+def take(queue: str, worker: str, count: int) -> list[Attempt]:
+    """Hand out what the queue has now."""
+    now = clock.now()
+    found = claims.candidates(queue, now, count)
+    if not found:
+        return []
+    if any(candidate.is_limited for candidate in found):
+        with transaction.atomic():
+            ids = claims.take_limited(queue, worker, now, count)
+    else:
+        ids = claims.take_unlimited(queue, worker, now, count, sorted({candidate.name for candidate in found}))
+    return handed_out(ids) if ids else []
+
+
+def handed_out(ids: Sequence[str]) -> list[Attempt]:
+    """The attempts with their tasks and runs, in the order of handing out."""
+    rows = Attempt.objects.filter(id__in=ids).select_related("task", "run").defer("run__input", "run__output", "run__variables")
+    place = {id: number for number, id in enumerate(ids)}
+    return sorted(rows, key=lambda attempt: place[attempt.id])
+
+
+def _until_next(queue: str) -> float:
+    """Seconds until the next attempt of the queue becomes visible."""
+    moment = claims.next_visible_at(queue)
+    now = clock.now()
+    return LONGEST_NAP if moment is None or moment <= now else (moment - now) / 1000
+
+
+def _give_connection_back() -> None:
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+def report(run_id: str, attempt_id: str, report: Report, by: str, logs: Sequence[tuple[str, int]] = ()) -> bool:
+    """A worker says what came of its attempt; False where it is over already and nothing changes. Raises NotFound."""
+    write_logs = (lambda now: add_logs(attempt_id, logs, now)) if logs else None
+    try:
+        change(run_id, reports.hear(attempt_id, report), by, near=[attempt_id], also=write_logs)
+    except AlreadyResolved:
+        return False
+    return True
+
+
+def report_on_ref(run_id: str, ref: str, said: Report, by: str) -> str | None:
+    """Report on the open task with this reference, in any turn of a loop; the attempt's id, or None if there is none."""
+    tasks = Task.objects.open().filter(run_id=run_id).order_by("seq")
+    found = next((task for task in tasks if str(task) == ref), None) or tasks.filter(ref=ref).first()
+    if found is None or not report(run_id, found.attempt_id, said, by):
+        return None
+    return found.attempt_id
+
+
+def renew(run_id: str, attempt_id: str, by: str) -> None:
+    """Extend the lease; nothing happens where the attempt is over. Raises NotFound."""
+    try:
+        change(run_id, reports.renew(attempt_id), by, near=[attempt_id])
+    except AlreadyResolved:
+        return
+
+
+def add_log(attempt_id: str, line: str) -> None:
+    """Keep a line that a worker logged; there need not be such an attempt (api §1.4)."""
+    add_logs(attempt_id, [(line, clock.now())], clock.now())
+
+
+def add_logs(attempt_id: str, logs: Sequence[tuple[str, int]], now: int) -> None:
+    """Keep the first lines of a report; a moment that is missing is now."""
+    TaskLog.objects.bulk_create(
+        TaskLog(attempt_id=attempt_id[:64], at=at or now, line=clean(line)) for line, at in logs[:LOGS_A_REPORT]
+    )
+

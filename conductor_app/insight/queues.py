@@ -1,0 +1,78 @@
+"""How queues stand: what waits in them, what is out with workers, and who polls."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Count, Max, Min, Q
+
+from ..core.steps.queued import queue_name
+from ..models import Attempt, Poller
+
+QUIET_AFTER_MS = 60_000
+"""A queue without a poll for so long has nobody: the longest poll that clients make by default is a fraction of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """One queue at this moment."""
+
+    name: str
+    pending: int = 0
+    oldest_at: int | None = None
+    leased: int = 0
+    pollers: int = 0
+    polled_at: int | None = None
+
+    def is_polled(self, now: int) -> bool:
+        return self.polled_at is not None and now - self.polled_at < QUIET_AFTER_MS
+
+    def is_neglected(self, now: int) -> bool:
+        """Whether work waits and nobody asks for it."""
+        return bool(self.pending) and not self.is_polled(now)
+
+
+def queue_sizes(names: Iterable[str] | None = None) -> dict[str, int]:
+    """How many attempts wait in each queue."""
+    pending = Attempt.objects.pending()
+    if names is not None:
+        pending = pending.filter(queue__in=list(names))
+    return dict(pending.order_by().values_list("queue").annotate(Count("pk")))
+
+
+def oldest(queue: str) -> int | None:
+    """Since when the attempt that waits longest in this queue has been waiting."""
+    return Attempt.objects.pending(queue).aggregate(oldest=Min("pending_since"))["oldest"]
+
+
+def queues() -> list[QueueState]:
+    """Every queue that holds work or was ever polled, those with the oldest work first."""
+    pending, leased, polls = _pending(), _leased(), last_polls()
+    names = {*pending, *leased, *polls}
+    states = [
+        QueueState(name, *pending.get(name, (0, None)), leased.get(name, 0), *polls.get(name, (0, None)))
+        for name in names
+    ]
+    return sorted(states, key=lambda queue: (queue.oldest_at is None, queue.oldest_at or 0, queue.name))
+
+
+def last_polls(queue: str | None = None) -> dict[str, tuple[int, int]]:
+    """For each queue, or for one: how many workers have polled it, and when the last did."""
+    polls = Poller.objects.all() if queue is None else Poller.objects.filter(_polls(queue))
+    rows = polls.order_by().values_list("task_type", "domain").annotate(Count("pk"), Max("polled_at"))
+    return {queue_name(task_type, domain): (count, at) for task_type, domain, count, at in rows}
+
+
+def _polls(queue: str) -> Q:
+    """The polls that may be of this queue: a task type may hold a colon of its own."""
+    domain, _, task_type = queue.partition(":")
+    return Q(task_type=queue, domain="") | Q(task_type=task_type, domain=domain)
+
+
+def _pending() -> dict[str, tuple[int, int]]:
+    rows = Attempt.objects.pending().order_by().values_list("queue").annotate(Count("pk"), Min("pending_since"))
+    return {queue: (count, at) for queue, count, at in rows}
+
+
+def _leased() -> dict[str, int]:
+    leased = Attempt.objects.filter(status="LEASED").exclude(queue="")
+    return dict(leased.order_by().values_list("queue").annotate(Count("pk")))

@@ -1,0 +1,22 @@
+"""Spans of time as people say them: `3.2 s`, `12 min 5 s`, `2 d 4 h`."""
+
+SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
+
+
+def span(milliseconds: int) -> str:
+    """A span in the two largest units that matter."""
+    spent = max(int(milliseconds), 0)
+    if spent < SECOND:
+        return f"{spent} ms"
+    if spent < MINUTE:
+        return f"{spent // 100 / 10:.1f} s"
+    if spent < HOUR:
+        return _pair(spent, MINUTE, "min", SECOND, "s")
+    if spent < DAY:
+        return _pair(spent, HOUR, "h", MINUTE, "min")
+    return _pair(spent, DAY, "d", HOUR, "h")
+
+
+def _pair(spent: int, large: int, large_name: str, small: int, small_name: str) -> str:
+    whole, rest = divmod(spent, large)
+    return f"{whole} {large_name} {rest // small} {small_name}" if rest // small else f"{whole} {large_name}"

@@ -1,0 +1,12 @@
+"""Tables, and the QuerySets that read them."""
+
+from .access import AccessKey
+from .audit import AuditEntry
+from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
+from .history import HistoryEntry, TaskLog
+from .outbox import Message
+from .queues import Poller, SweepPass
+from .runs import Attempt, Run, Task
+
+__all__ = ["AccessKey", "Attempt", "AuditEntry", "Catalogue", "HistoryEntry", "Message", "Plan", "Poller", "Run",
+           "SweepPass", "Task", "TaskDefinition", "TaskLog", "WorkflowDefinition"]

@@ -1,0 +1,27 @@
+"""Who did what, and why."""
+
+from django.db import models
+
+from .fields import DocumentField, MomentField
+
+
+class AuditEntry(models.Model):
+    """One act of a person or a client on a run or a definition, written in the transaction of its effect."""
+
+    at = MomentField()
+    actor = models.CharField(max_length=255)
+    action = models.CharField(max_length=64)
+    object_type = models.CharField(max_length=32)
+    object_id = models.CharField(max_length=320)
+    reason = models.TextField(default="", blank=True)
+    facts = DocumentField(default=dict)
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        indexes = [
+            models.Index(name="audit_by_time", fields=["-at"]),
+            models.Index(name="audit_of_object", fields=["object_type", "object_id"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.actor}: {self.action} {self.object_type} {self.object_id}"

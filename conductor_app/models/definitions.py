@@ -1,0 +1,73 @@
+"""Definitions as their authors wrote them, and the plans that runs follow."""
+
+from django.db import models
+
+from .fields import DocumentField, MomentField
+
+
+class WorkflowDefinition(models.Model):
+    """The document that (name, version) points to now; overwriting replaces it, its runs keep their plan."""
+
+    name = models.CharField(max_length=255)
+    version = models.IntegerField(default=1)
+    document = DocumentField(default=dict)
+    description = models.TextField(default="", blank=True)
+    failure_workflow = models.CharField(max_length=255, default="", blank=True)
+    rate_limit_key = models.CharField(max_length=512, default="", blank=True)
+    concurrent_limit = models.IntegerField(default=0)
+    owner_email = models.CharField(max_length=255, default="", blank=True)
+    created_at = MomentField(default=0)
+    created_by = models.CharField(max_length=255, default="", blank=True)
+    updated_at = MomentField(default=0)
+    updated_by = models.CharField(max_length=255, default="", blank=True)
+    revision = models.IntegerField(default=1)
+
+    class Meta:
+        ordering = ["name", "-version"]
+        constraints = [models.UniqueConstraint(name="one_definition_per_name_and_version", fields=["name", "version"])]
+
+    def __str__(self) -> str:
+        return f"{self.name} version {self.version}"
+
+
+class TaskDefinition(models.Model):
+    """A task definition as it was written; the limits are columns too, since every claim asks for them."""
+
+    name = models.CharField(max_length=255, unique=True)
+    document = DocumentField(default=dict)
+    description = models.TextField(default="", blank=True)
+    concurrent_limit = models.IntegerField(default=0)
+    rate_count = models.IntegerField(default=0)
+    rate_seconds = models.IntegerField(default=1)
+    owner_email = models.CharField(max_length=255, default="", blank=True)
+    created_at = MomentField(default=0)
+    created_by = models.CharField(max_length=255, default="", blank=True)
+    updated_at = MomentField(default=0)
+    updated_by = models.CharField(max_length=255, default="", blank=True)
+    revision = models.IntegerField(default=1)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Plan(models.Model):
+    """The exact document that runs follow: task definitions filled in, sub-workflow versions fixed. Never changed."""
+
+    hash = models.CharField(max_length=64, primary_key=True)
+    name = models.CharField(max_length=255)
+    version = models.IntegerField()
+    document = DocumentField()
+    created_at = MomentField()
+
+    def __str__(self) -> str:
+        return f"{self.name} version {self.version} ({self.hash[:8]})"
+
+
+class Catalogue(models.Model):
+    """One row that says when definitions changed last: processes ask it before they trust what they have parsed."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    revision = models.BigIntegerField(default=0)

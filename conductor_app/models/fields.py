@@ -1,0 +1,56 @@
+"""Our own columns: a moment, and a JSON document kept as text."""
+
+import json
+from typing import Any
+
+import orjson
+from django.db import models
+
+
+class MomentField(models.BigIntegerField):
+    """A moment in epoch milliseconds."""
+
+
+class IdField(models.CharField):
+    """An id of ours: a time-ordered UUID in text, or another dialect's short id."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"max_length": 64, **kwargs})
+
+
+class DocumentField(models.TextField):
+    """A JSON value kept as text: as given, key order and number forms included; any size of integer."""
+
+    def from_db_value(self, value: str | None, expression: object, connection: object) -> Any:
+        return loads(value)
+
+    def to_python(self, value: Any) -> Any:
+        return value
+
+    def get_prep_value(self, value: Any) -> str | None:
+        return dumps(value)
+
+    def value_to_string(self, obj: models.Model) -> str:
+        return dumps(self.value_from_object(obj)) or ""
+
+
+def dumps(value: Any) -> str | None:
+    """A JSON value as text; None stays None."""
+    if value is None:
+        return None
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        # Integers beyond 64 bits, which orjson refuses.
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=True, default=str)
+
+
+def loads(text: str | None) -> Any:
+    """The JSON value of a text; None stays None."""
+    if text is None:
+        return None
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)
+    return value

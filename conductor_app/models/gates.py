@@ -1,0 +1,67 @@
+"""The gates that a pending attempt must pass to be handed out: a name, a condition, a sentence.
+
+The claim takes what passes all of them (`store/claims.py`); `insight/explain.py` asks each alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the gates look at. `leased`: how many of its name are out; `starts`: those of the running rate window."""
+
+    now: int
+    visible_at: int
+    is_run_held: bool = False
+    concurrent_limit: int = 0
+    leased: int = 0
+    rate_count: int = 0
+    rate_seconds: int = 1
+    starts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One condition. `free` is how many attempts may pass it now: None is any number."""
+
+    name: str
+    free: Callable[[Facts], int | None]
+    sentence: Callable[[Facts], str]
+
+    def lets_pass(self, facts: Facts) -> bool:
+        return self.free(facts) is None or self.free(facts) > 0
+
+
+def _any_if(condition: bool) -> int | None:
+    return None if condition else 0
+
+
+def _limit(count: int, limit: int) -> int | None:
+    return None if limit <= 0 else max(limit - count, 0)
+
+
+GATES: tuple[Gate, ...] = (
+    Gate("run_slot", lambda f: _any_if(not f.is_run_held),
+         lambda f: "The workflow's limit of runs at a time is reached; this run waits for an earlier one to end."),
+    Gate("due", lambda f: _any_if(f.visible_at <= f.now),
+         lambda f: f"Not before its delay is over, in {max(f.visible_at - f.now, 0) / 1000:.1f} s."),
+    Gate("concurrency", lambda f: _limit(f.leased, f.concurrent_limit),
+         lambda f: f"{f.leased} of {f.concurrent_limit} tasks of this name are being worked on (concurrentExecLimit)."),
+    Gate("rate", lambda f: _limit(f.starts, f.rate_count if f.rate_seconds > 0 else 0),
+         lambda f: f"{f.starts} of {f.rate_count} starts in {f.rate_seconds} s are used up (rateLimitPerFrequency)."),
+)
+
+
+def room(facts: Facts) -> int | None:
+    """How many attempts of one name may be handed out now by the gates that count; None is any number."""
+    counts = [gate.free(facts) for gate in GATES if gate.name in ("concurrency", "rate")]
+    bounded = [count for count in counts if count is not None]
+    return min(bounded, default=None)
+
+
+def verdicts(facts: Facts) -> list[dict[str, Any]]:
+    """Each gate with its verdict and, where it is shut, its sentence."""
+    return [{"gate": gate.name, "open": gate.lets_pass(facts), "sentence": "" if gate.lets_pass(facts) else gate.sentence(facts)}
+            for gate in GATES]

@@ -1,0 +1,32 @@
+"""What happened to a run, decision by decision, and what its workers said."""
+
+from django.db import models
+
+from .fields import DocumentField, IdField, MomentField
+from .runs import Run
+
+
+class HistoryEntry(models.Model):
+    """One decision: the effects that were saved, by whom and why."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="history", db_index=False)
+    revision = models.IntegerField()
+    at = MomentField()
+    by = models.CharField(max_length=255, default="", blank=True)
+    reason = models.TextField(default="", blank=True)
+    effects = DocumentField(default=list)
+
+    class Meta:
+        verbose_name_plural = "history entries"
+        indexes = [models.Index(name="history_of_run", fields=["run", "revision"])]
+
+
+class TaskLog(models.Model):
+    """One line that a worker logged for its attempt. There need not be such an attempt."""
+
+    attempt_id = IdField()
+    at = MomentField()
+    line = models.TextField()
+
+    class Meta:
+        indexes = [models.Index(name="log_of_attempt", fields=["attempt_id", "at", "id"])]

@@ -1,0 +1,38 @@
+"""Who polls which queue, and the sweeps' last passes."""
+
+from django.db import models
+
+from .fields import MomentField
+
+
+class Poller(models.Model):
+    """A worker's last poll of one task type in one domain."""
+
+    task_type = models.CharField(max_length=512)
+    domain = models.CharField(max_length=128, default="", blank=True)
+    worker = models.CharField(max_length=255, default="", blank=True)
+    polled_at = MomentField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="one_poller_per_type_domain_worker",
+                                               fields=["task_type", "domain", "worker"])]
+
+    def __str__(self) -> str:
+        return f"{self.worker} polls {self.task_type}"
+
+
+class SweepPass(models.Model):
+    """The last pass of a sweep: what it did, how late it was, and what went wrong."""
+
+    name = models.CharField(max_length=64, primary_key=True)
+    began_at = MomentField(default=0)
+    ended_at = MomentField(default=0)
+    handled = models.IntegerField(default=0)
+    handled_in_all = models.BigIntegerField(default=0)
+    worked_at = MomentField(null=True)
+    lag_ms = models.BigIntegerField(default=0)
+    error = models.TextField(default="", blank=True)
+    failed_at = MomentField(null=True)
+
+    def __str__(self) -> str:
+        return self.name

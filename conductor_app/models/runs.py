@@ -1,0 +1,215 @@
+"""Run, Task and Attempt: one life of a definition, the things to be done in it, and the tries at them."""
+
+from django.db import models
+from django.db.models import Q
+
+from ..core.snapshot import NEVER
+from ..core.states import ATTEMPT, RUN, TASK
+from .fields import DocumentField, IdField, MomentField
+
+
+def one_of(statuses: frozenset[str]) -> Q:
+    return Q(status__in=sorted(statuses))
+
+
+def ends_exactly_in(machine, name: str) -> models.CheckConstraint:
+    """A CHECK that the end is set exactly in the final statuses."""
+    ended = Q(ended_at__isnull=False)
+    return models.CheckConstraint(name=name, condition=(one_of(machine.final) & ended) | (one_of(machine.open) & ~ended))
+
+
+class RunQuerySet(models.QuerySet):
+    """How runs are found."""
+
+    def open(self):
+        return self.filter(one_of(RUN.open))
+
+    def of_definition(self, name: str):
+        return self.filter(name=name)
+
+    def light(self):
+        """Without the payloads."""
+        return self.defer("input", "output", "variables")
+
+
+class Run(models.Model):
+    """One life of a definition."""
+
+    id = IdField(primary_key=True)
+    name = models.CharField("definition", max_length=255)
+    version = models.IntegerField(default=1)
+    plan = models.ForeignKey("conductor.Plan", on_delete=models.PROTECT, db_constraint=False, db_index=False)
+    status = models.CharField(max_length=16)
+    reason = models.TextField(default="", blank=True)
+    correlation_id = models.CharField(max_length=512, default="", blank=True)
+    priority = models.SmallIntegerField(default=0)
+    created_at = MomentField()
+    updated_at = MomentField(default=0)
+    ended_at = MomentField(null=True)
+    last_retried_at = MomentField(default=0)
+    wake_at = MomentField(default=NEVER)
+    revision = models.IntegerField(default=0)
+    next_seq = models.IntegerField(default=1)
+    has_skips = models.BooleanField(default=False)
+    parent_id = IdField(default="", blank=True)
+    parent_attempt_id = IdField(default="", blank=True)
+    failed_attempt_id = IdField(default="", blank=True)
+    failed_refs = DocumentField(default=list)
+    failed_names = DocumentField(default=list)
+    domains = DocumentField(default=dict)
+    limit_key = models.CharField(max_length=512, default="", blank=True)
+    is_held = models.BooleanField(default=False)
+    started_by = models.CharField(max_length=255, default="", blank=True)
+    event = models.CharField(max_length=255, default="", blank=True)
+    idempotency_key = models.CharField(max_length=255, null=True, blank=True)
+    input = DocumentField(default=dict)
+    output = DocumentField(default=dict)
+    variables = DocumentField(default=dict)
+    input_size = models.IntegerField(default=0)
+    output_size = models.IntegerField(default=0)
+    variables_size = models.IntegerField(default=0)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(name="run_status_is_known", condition=one_of(RUN.statuses)),
+            ends_exactly_in(RUN, "run_has_ended_exactly_when_final"),
+            models.UniqueConstraint(name="one_run_per_idempotency_key", fields=["name", "idempotency_key"],
+                                    condition=Q(idempotency_key__isnull=False)),
+        ]
+        indexes = [
+            models.Index(name="run_by_start", fields=["-created_at", "id"]),
+            models.Index(name="run_by_definition", fields=["name", "-created_at"]),
+            models.Index(name="run_by_status", fields=["status", "-created_at"]),
+            models.Index(name="run_by_correlation", fields=["correlation_id"], condition=~Q(correlation_id="")),
+            models.Index(name="run_by_parent", fields=["parent_id"], condition=~Q(parent_id="")),
+            models.Index(name="run_to_wake", fields=["wake_at"], condition=one_of(RUN.open)),
+            models.Index(name="run_by_limit", fields=["name", "limit_key", "created_at"],
+                         condition=one_of(RUN.open) & ~Q(limit_key="")),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class TaskQuerySet(models.QuerySet):
+    """How tasks are found."""
+
+    def open(self):
+        return self.filter(one_of(TASK.open))
+
+
+class Task(models.Model):
+    """One thing to be done: a step reached, in one turn of each loop around it."""
+
+    id = IdField(primary_key=True)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tasks", db_index=False)
+    ref = models.CharField(max_length=512)
+    turn = models.CharField(max_length=128, default="", blank=True)
+    name = models.CharField(max_length=512)
+    type = models.CharField(max_length=255)
+    status = models.CharField(max_length=24)
+    seq = models.IntegerField()
+    created_at = MomentField()
+    attempt_id = IdField()
+    iteration = models.IntegerField(default=0)
+    loop_ref = models.CharField(max_length=512, default="", blank=True)
+    joined_by = models.CharField(max_length=512, default="", blank=True)
+    root = models.CharField(max_length=640, default="", blank=True)
+    is_permissive = models.BooleanField(default=False)
+    memo = DocumentField(default=dict)
+
+    objects = TaskQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(name="task_status_is_known", condition=one_of(TASK.statuses)),
+            models.UniqueConstraint(name="one_task_per_run_ref_and_turn", fields=["run", "ref", "turn"]),
+        ]
+        indexes = [
+            models.Index(name="task_open", fields=["run"], condition=one_of(TASK.open)),
+            models.Index(name="task_joined", fields=["run", "joined_by", "turn", "status"], condition=~Q(joined_by="")),
+            models.Index(name="task_in_loop", fields=["run", "loop_ref", "turn"], condition=~Q(loop_ref="")),
+        ]
+
+    def __str__(self) -> str:
+        return "__".join([self.ref, *filter(None, self.turn.split("."))])
+
+
+class AttemptQuerySet(models.QuerySet):
+    """How attempts are found."""
+
+    def open(self):
+        return self.filter(one_of(ATTEMPT.open))
+
+    def pending(self, queue: str | None = None):
+        pending = self.filter(status="PENDING").exclude(queue="")
+        return pending if queue is None else pending.filter(queue=queue)
+
+    def light(self):
+        """Without the payloads."""
+        return self.defer("input", "output")
+
+
+class Attempt(models.Model):
+    """One try at a task; owns worker, lease, outcome and reason."""
+
+    id = IdField(primary_key=True)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts", db_index=False)
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="attempts", db_index=False)
+    number = models.IntegerField(default=0)
+    seq = models.IntegerField()
+    status = models.CharField(max_length=24)
+    queue = models.CharField(max_length=640, default="", blank=True)
+    domain = models.CharField(max_length=128, default="", blank=True)
+    name = models.CharField(max_length=512, default="", blank=True)
+    priority = models.SmallIntegerField(default=0)
+    scheduled_at = MomentField()
+    visible_at = MomentField()
+    pending_since = MomentField()
+    started_at = MomentField(null=True)
+    claimed_at = MomentField(null=True)
+    updated_at = MomentField(null=True)
+    ended_at = MomentField(null=True)
+    lease_ends_at = MomentField(null=True)
+    due_at = MomentField(default=NEVER)
+    ends_at = MomentField(default=NEVER)
+    total_ends_at = MomentField(default=NEVER)
+    lease_ms = models.BigIntegerField(default=0)
+    timeout_ms = models.BigIntegerField(default=0)
+    delay_ms = models.BigIntegerField(default=0)
+    callback_ms = models.BigIntegerField(default=0)
+    concurrent_limit = models.IntegerField(default=0)
+    rate_count = models.IntegerField(default=0)
+    rate_seconds = models.IntegerField(default=1)
+    poll_count = models.IntegerField(default=0)
+    worker = models.CharField(max_length=255, default="", blank=True)
+    reason = models.TextField(default="", blank=True)
+    previous_id = IdField(default="", blank=True)
+    child_id = IdField(default="", blank=True)
+    input = DocumentField(default=dict)
+    output = DocumentField(default=dict)
+    input_size = models.IntegerField(default=0)
+    output_size = models.IntegerField(default=0)
+
+    objects = AttemptQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(name="attempt_status_is_known", condition=one_of(ATTEMPT.statuses)),
+            ends_exactly_in(ATTEMPT, "attempt_has_ended_exactly_when_final"),
+            models.UniqueConstraint(name="one_open_attempt_a_task", fields=["task"], condition=one_of(ATTEMPT.open)),
+            models.UniqueConstraint(name="one_attempt_per_task_and_number", fields=["task", "number"]),
+        ]
+        indexes = [
+            models.Index(name="attempt_of_run", fields=["run", "seq"]),
+            models.Index(name="attempt_to_claim", fields=["queue", "-priority", "visible_at", "id"],
+                         condition=Q(status="PENDING") & ~Q(queue="")),
+            models.Index(name="attempt_due", fields=["due_at"], condition=one_of(ATTEMPT.open)),
+            models.Index(name="attempt_leased", fields=["name"], condition=Q(status="LEASED") & ~Q(queue="")),
+            models.Index(name="attempt_by_claim", fields=["name", "claimed_at"], condition=Q(rate_count__gt=0)),
+        ]
+
+    def __str__(self) -> str:
+        return self.id

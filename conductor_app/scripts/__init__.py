@@ -1,0 +1,1 @@
+"""Users' programs (JavaScript, jq), always evaluated in helper processes that can be killed."""

@@ -1,0 +1,168 @@
+"""Where programs of users are evaluated: a few helper processes per process of ours, started when first needed."""
+
+import atexit
+import json
+import os
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from threading import BoundedSemaphore
+from typing import Any
+
+from conductor_app.scripts.process import Died, Helper, Overran
+
+LANGUAGES = ("javascript", "jq")
+LARGEST_INPUT = 16 << 20
+GRACE_SECONDS = 0.5
+QUEUE_SECONDS = 30.0
+
+
+class Unavailable(Exception):
+    """No helper process could take the script; it has not run and may be tried again."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one evaluation: a value, or the sentence that says why there is none."""
+
+    value: Any = None
+    error: str | None = None
+    timed_out: bool = False
+    logs: tuple[str, ...] = ()
+
+
+def evaluate(language, source, inputs, limit_seconds=4.0, *, pool_size=2):
+    """Evaluate a program in this process's helpers."""
+    return shared(pool_size).evaluate(language, source, inputs, limit_seconds)
+
+
+@cache
+def shared(size):
+    """The pool of this process; it holds no helper before the first evaluation."""
+    return Pool(size)
+
+
+class Pool:
+    """At most `size` helpers; callers beyond that wait for their turn."""
+
+    def __init__(self, size=2, queue_seconds=QUEUE_SECONDS):
+        self._size, self._queue_seconds = size, queue_seconds
+        self.forget()
+        POOLS.add(self)
+
+    def evaluate(self, language, source, inputs, limit_seconds=4.0):
+        """The answer to `source` with `inputs`; what a script can do wrong is part of the answer, never raised."""
+        if language not in LANGUAGES:
+            raise ValueError(f"unknown script language {language!r}")
+        if not isinstance(source, str):
+            return Answer(error="The script is not text.")
+        order = json.dumps({"language": language, "source": source, "limit": limit_seconds}).encode("ascii")
+        try:
+            text = json.dumps(inputs, allow_nan=False).encode("ascii")
+        except (TypeError, ValueError, RecursionError) as error:
+            return Answer(error=f"The script's inputs cannot be written as JSON: {error}.")
+        if len(text) + len(order) > LARGEST_INPUT:
+            return Answer(error="The script and its inputs are larger than 16 MB.")
+        return self._ask((order, text), limit_seconds)
+
+    def pids(self):
+        """The process ids of the helpers that wait for work."""
+        return [helper.pid for helper in self._idle]
+
+    def close(self):
+        """End every helper that waits for work."""
+        while self._idle:
+            self._idle.pop().kill()
+
+    def forget(self):
+        """Begin anew, without the helpers: after a fork they belong to the parent."""
+        self._idle, self._permits = [], BoundedSemaphore(self._size)
+
+    def _ask(self, frames, limit):
+        if not self._permits.acquire(timeout=self._queue_seconds):
+            raise Unavailable(f"All {self._size} helper processes were busy for {self._queue_seconds:g} s.")
+        try:
+            return self._ask_helper(self._take(), frames, limit)
+        finally:
+            self._permits.release()
+
+    def _ask_helper(self, helper, frames, limit):
+        # A helper goes back only after a whole exchange: whatever interrupts one leaves the pipes in the middle.
+        answer = None
+        try:
+            answer = helper.ask(frames, limit + GRACE_SECONDS)
+        except Overran:
+            return Answer(error=too_long(limit), timed_out=True)
+        except Died as death:
+            return Answer(error=f"The script brought its helper process down ({death}) and was stopped.")
+        finally:
+            if answer is None:
+                helper.kill()
+            else:
+                self._idle.append(helper)
+        return read(answer, limit)
+
+    def _take(self):
+        while self._idle:
+            helper = self._idle.pop()
+            if helper.is_alive:
+                return helper
+            helper.kill()
+        return started()
+
+
+def started():
+    """A new helper that is ready to be asked."""
+    try:
+        helper = Helper()
+    except OSError as error:
+        raise Unavailable(f"A helper process could not be started: {error.strerror}.") from error
+    try:
+        helper.await_ready()
+    except BaseException as error:
+        helper.kill()
+        if isinstance(error, (Overran, Died)):
+            raise Unavailable(f"A helper process did not start: {error or 'it took too long'}.") from error
+        raise
+    return helper
+
+
+def read(answer, limit):
+    """The helper's JSON as an Answer."""
+    try:
+        told = json.loads(answer, parse_int=whole, parse_float=number)
+    except RecursionError:
+        return Answer(error="The script's result is nested too deeply.")
+    timed_out = told.get("timed_out", False)
+    error = too_long(limit) if timed_out else told.get("error")
+    return Answer(told.get("value"), error, timed_out, tuple(told.get("logs", ())))
+
+
+def too_long(limit):
+    """The sentence for a script that did not end in time."""
+    return f"The script ran longer than {limit:g} s and was stopped."
+
+
+def whole(text):
+    """An integer within 64 bits; a larger one is only a number, as it was in the script."""
+    value = int(text)
+    return value if -(2**63) <= value < 2**63 else float(text)
+
+
+def number(text):
+    """A float, or the integer that it is."""
+    value = float(text)
+    return int(value) if value.is_integer() and -(2.0**63) <= value < 2.0**63 else value
+
+
+POOLS: "weakref.WeakSet[Pool]" = weakref.WeakSet()
+
+
+def each_pool(action: Callable[[Pool], None]):
+    """A function that does something to every pool of this process."""
+    return lambda: [action(pool) for pool in tuple(POOLS)]
+
+
+atexit.register(each_pool(Pool.close))
+os.register_at_fork(after_in_child=each_pool(Pool.forget))

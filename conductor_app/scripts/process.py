@@ -1,0 +1,115 @@
+"""One helper process, seen from the process that owns it: start, ask with a deadline, kill."""
+
+import contextlib
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+from math import ceil
+from pathlib import Path
+
+PROGRAM = Path(__file__).with_name("helper.py")
+LENGTH = struct.Struct(">I")
+LARGEST_ANSWER = 11 << 20
+START_SECONDS = 10
+CHUNK = 1 << 20
+
+
+class Overran(Exception):
+    """The helper has not answered in time."""
+
+
+class Died(Exception):
+    """The helper process has ended without an answer."""
+
+
+class Helper:
+    """A process that evaluates one program at a time. After any exception it must be killed."""
+
+    def __init__(self):
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", str(PROGRAM)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env={},
+            cwd="/",
+            # A Ctrl-C at the terminal is for us; what runs here ends when its stdin does.
+            start_new_session=True,
+        )
+        for pipe in (self._process.stdin, self._process.stdout):
+            os.set_blocking(pipe.fileno(), False)
+
+    @property
+    def is_alive(self):
+        """Whether the process is still there to be asked."""
+        return self._process.poll() is None
+
+    @property
+    def pid(self):
+        """The process id, for those who watch."""
+        return self._process.pid
+
+    def await_ready(self):
+        """Return when the helper has loaded its engines, so that no script pays for that."""
+        self._receive_frame(time.monotonic() + START_SECONDS)
+
+    def ask(self, frames, seconds):
+        """Send the frames of one question and return the answer's bytes."""
+        deadline = time.monotonic() + seconds
+        self._send(b"".join(LENGTH.pack(len(frame)) + frame for frame in frames), deadline)
+        return self._receive_frame(deadline)
+
+    def kill(self):
+        """End the process at once, leaving neither zombie nor descriptor."""
+        with contextlib.suppress(OSError):
+            self._process.kill()
+        self._process.wait()
+        self._process.stdin.close()
+        self._process.stdout.close()
+
+    def _send(self, data, deadline):
+        descriptor, rest = self._process.stdin.fileno(), memoryview(data)
+        while rest:
+            wait(descriptor, select.POLLOUT, deadline)
+            try:
+                rest = rest[os.write(descriptor, rest[:CHUNK]) :]
+            except BrokenPipeError:
+                raise Died(self._cause_of_death()) from None
+
+    def _receive_frame(self, deadline):
+        (size,) = LENGTH.unpack(self._receive(LENGTH.size, deadline))
+        if size > LARGEST_ANSWER:
+            raise Died("it sent more than it may")
+        return self._receive(size, deadline)
+
+    def _receive(self, size, deadline):
+        descriptor, received = self._process.stdout.fileno(), bytearray()
+        while len(received) < size:
+            wait(descriptor, select.POLLIN, deadline)
+            chunk = os.read(descriptor, min(size - len(received), CHUNK))
+            if not chunk:
+                raise Died(self._cause_of_death())
+            received += chunk
+        return bytes(received)
+
+    def _cause_of_death(self):
+        # The pipe closes a moment before the process can be reaped; one that only closed its pipe is ended here.
+        try:
+            code = self._process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            return "closed its pipe"
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+def wait(descriptor, event, deadline):
+    """Return when the pipe is ready; Overran when it is not so before the deadline."""
+    poller = select.poll()
+    poller.register(descriptor, event)
+    left = deadline - time.monotonic()
+    if left <= 0 or not poller.poll(ceil(left * 1000)):
+        raise Overran

@@ -1,0 +1,145 @@
+// Runs first in every fresh context and answers with the function that evaluates one script.
+// The script may redefine anything it can reach, so nothing reachable is used after it has run: built-ins are
+// taken here, arrays of our own lose their prototype, and results are copied before they are written as JSON.
+((MAX_DEPTH, MAX_LINES, MAX_LINE, OUT_OF_MEMORY) => {
+  "use strict";
+  const evaluate = eval;
+  const { Date, Error, Map, Number, String, isFinite } = globalThis;
+  const { parse, stringify, rawJSON } = JSON;
+  const { apply } = Reflect;
+  const { isArray } = Array;
+  const { asIntN } = BigInt;
+  const { create, defineProperties, defineProperty, hasOwn, keys, setPrototypeOf } = Object;
+  const hasInstance = Function.prototype[Symbol.hasInstance];
+  const { exec } = RegExp.prototype;
+  const { slice, toWellFormed } = String.prototype;
+  const eachOfMap = Map.prototype.forEach;
+
+  const TOO_DEEP = create(null);
+  const isA = (value, type) => apply(hasInstance, type, [value]);
+  const bare = () => setPrototypeOf([], null);
+  const start = (text, length) => apply(slice, text, [0, length]);
+  const lines = bare();
+
+  // What JSON can hold of a value, copied with a list of what is still to do, for the script's stack is short.
+  function plain(root) {
+    const todo = bare();
+    const copyOf = (value, depth) => {
+      if (typeof value !== "object" || value === null) return plainScalar(value);
+      if (depth > MAX_DEPTH) throw TOO_DEEP;
+      const copy = isArray(value) ? bare() : create(null);
+      todo[todo.length] = { value, copy, depth };
+      return copy;
+    };
+    const result = copyOf(root, 1);
+    while (todo.length > 0) {
+      const { value, copy, depth } = todo[todo.length - 1];
+      todo.length -= 1;
+      (isArray(copy) ? fillArray : fillObject)(copy, value, (member) => copyOf(member, depth + 1));
+    }
+    return result;
+  }
+
+  // Members that JSON.stringify would drop become null, as Conductor shows them.
+  function plainScalar(value) {
+    switch (typeof value) {
+      case "string": return apply(toWellFormed, value, []);
+      case "number": return isFinite(value) ? value : String(value);
+      case "bigint": return asIntN(64, value) === value ? rawJSON(String(value)) : plainScalar(Number(value));
+      case "boolean": return value;
+      case "function": return create(null);
+      default: return null;
+    }
+  }
+
+  function fillArray(copy, value, copyOf) {
+    const { length } = value;
+    for (let i = 0; i < length; i += 1) copy[i] = copyOf(value[i]);
+  }
+
+  function fillObject(copy, value, copyOf) {
+    const put = (member, name) => { copy[apply(toWellFormed, String(name), [])] = copyOf(member); };
+    if (isA(value, Map)) apply(eachOfMap, value, [put]);
+    if (isA(value, Map) || isA(value, Date)) return;
+    const names = keys(value);
+    for (let i = 0; i < names.length; i += 1) put(value[names[i]], names[i]);
+  }
+
+  function described(error) {
+    if (error === TOO_DEEP) return `The result is nested deeper than ${MAX_DEPTH} levels, or contains itself.`;
+    // When memory is so short that no error object can be made, the engine throws null.
+    if (error === null) return "The script threw null, or used more memory than it may.";
+    if (typeof error === "object" && !isA(error, Error)) return stringify(plain(error));
+    if (typeof error !== "object") return String(error);
+    const text = String(error);
+    if (text === "InternalError: out of memory") return OUT_OF_MEMORY;
+    const line = apply(exec, /<input>:(\d+)/, [String(error.stack)]);
+    return line ? `${text} (line ${line[1]})` : text;
+  }
+
+  function explained(error) {
+    try {
+      return apply(toWellFormed, start(described(error), 2000), []);
+    } catch {
+      return "The script threw something that cannot be described.";
+    }
+  }
+
+  function shown(value) {
+    if (typeof value === "string") return value;
+    try {
+      return isA(value, Error) ? String(value) : stringify(plain(value));
+    } catch {
+      return "[unreadable]";
+    }
+  }
+
+  function write(...values) {
+    if (lines.length >= MAX_LINES) return;
+    let line = "";
+    for (let i = 0; i < values.length; i += 1) line += (i ? " " : "") + start(shown(values[i]), MAX_LINE);
+    lines[lines.length] = apply(toWellFormed, start(line, MAX_LINE), []);
+  }
+
+  const hidden = (value) => ({ value, writable: true, configurable: true, enumerable: false });
+  const javaMethods = {
+    get: hidden(function get(key) { return hasOwn(this, key) ? this[key] : null; }),
+    size: hidden(function size() { return keys(this).length; }),
+  };
+  const javaMap = create(Object.prototype, javaMethods);
+
+  // Conductor's scripts see Java maps and lists. A prototype of their own for the input's objects, because
+  // `get` on Object.prototype would break every property descriptor and proxy.
+  function likeJava(value) {
+    if (typeof value !== "object" || value === null) return;
+    const names = keys(value);
+    for (let i = 0; i < names.length; i += 1) likeJava(value[names[i]]);
+    if (!isArray(value)) setPrototypeOf(value, javaMap);
+  }
+
+  function offerJavaMethods(inputs) {
+    defineProperties(Array.prototype, javaMethods);
+    likeJava(inputs);
+  }
+
+  defineProperty(globalThis, "console", hidden({ log: write, info: write, warn: write, error: write, debug: write }));
+
+  // Called without a script, it answers with the lines alone: what is left of a script that was interrupted.
+  return (script, text) => {
+    const answer = create(null);
+    answer.logs = lines;
+    if (script === undefined) return stringify(answer);
+    try {
+      const source = parse(script);
+      const inputs = parse(text);
+      if (apply(exec, /\.\s*(?:get|size)\s*\(/, [source])) offerJavaMethods(inputs);
+      globalThis.$ = inputs;
+      answer.value = plain(evaluate(source));
+      return stringify(answer);
+    } catch (error) {
+      answer.value = null;
+      answer.error = explained(error);
+      return stringify(answer);
+    }
+  };
+})

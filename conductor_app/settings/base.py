@@ -1,0 +1,108 @@
+"""All that the profiles share. A profile says where the data lives, who listens, and who rings the bell."""
+
+from pathlib import Path
+
+from . import environment
+from .logs import logging_at
+
+BASE_DIR = Path(__file__).resolve().parents[2]
+ROOT_URLCONF = "conductor_app.urls"
+WSGI_APPLICATION = "conductor_app.wsgi.application"
+DEBUG = False
+
+INSTALLED_APPS = [
+    "conductor_app.apps.ConductorConfig",
+    "django.contrib.admin.apps.SimpleAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_celery_beat",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en"
+USE_I18N = False
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+# Workers call the exact addresses of the API; a redirect would lose their body.
+APPEND_SLASH = False
+
+# Files are found at start in the packages that bring them: nothing is collected or copied beforehand.
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+
+# A request carries up to 20 MB of payload; the API refuses more in the words of its own dialect.
+CONDUCTOR_MAX_REQUEST_BYTES = 20 * 1024 * 1024
+DATA_UPLOAD_MAX_MEMORY_SIZE = CONDUCTOR_MAX_REQUEST_BYTES + 64 * 1024
+
+# Over HTTPS, cookies stay there. Plain HTTP is for loopback and for a private network behind a proxy that says so.
+HTTPS = environment.truth("HTTPS", False)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CSRF_TRUSTED_ORIGINS = environment.words(environment.text("CSRF_TRUSTED_ORIGINS", ""))
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+
+LOGGING = logging_at(
+    environment.choice("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"),
+    environment.choice("LOG_FORMAT", ("console", "json"), "console"),
+)
+
+# Messages are hints; the database is the truth. One that comes late is dropped, one that is lost is made up for by beat.
+CELERY_IMPORTS = ["conductor_app.background.jobs"]
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_RESULT_EXPIRES = None
+CELERY_TIMEZONE = TIME_ZONE
+# Threads, because our jobs wait for databases and for other people's servers, and hardly compute.
+CELERY_WORKER_POOL = "threads"
+CELERY_WORKER_CONCURRENCY = environment.number("CELERY_THREADS", 8, least=4)
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_REDIRECT_STDOUTS = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_MAX_LOOP_INTERVAL = 1
+# After so many jobs beat writes down when each ran last: about every ten seconds, so that pages can show it.
+CELERY_BEAT_SYNC_EVERY = 30

@@ -1,0 +1,32 @@
+"""Several machines: PostgreSQL, Redis, and any number of web processes, Celery workers and one beat."""
+
+from . import environment
+from .base import *  # noqa: F403
+
+SECRET_KEY = environment.required("SECRET_KEY", "$(openssl rand -base64 48)")
+ALLOWED_HOSTS = environment.words(environment.required("ALLOWED_HOSTS", "conductor.example.org"))
+
+DATABASES = {
+    "default": environment.postgresql(
+        "DATABASE_URL",
+        environment.required("DATABASE_URL", "postgresql://conductor:secret@db.example.org:5432/conductor"),
+        # Times the number of processes, this must stay below what the database server accepts.
+        pool=environment.number("DATABASE_POOL", 8, least=2),
+    )
+}
+
+CONDUCTOR_API_ACCESS = environment.choice("CONDUCTOR_API_ACCESS", ("token", "open"), "token")
+CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks("HTTP_TASK_ALLOWED_NETWORKS")
+CONDUCTOR_REDIS_URL = environment.redis("REDIS_URL", environment.required("REDIS_URL", "redis://cache.example.org:6379/0"))
+CONDUCTOR_WAKEUPS = "conductor_app.wakeups.redis"
+
+CELERY_BROKER_URL = CONDUCTOR_REDIS_URL
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    # A message of a lost worker comes back after this many seconds: longer than any job of ours takes.
+    "visibility_timeout": 900,
+    "unacked_restore_interval": 10,
+    "unacked_restore_throttle": 1,
+    # A hint is not worth a request's time: one that cannot be sent at once is dropped.
+    "socket_connect_timeout": 1,
+    "socket_keepalive": True,
+}

@@ -1,0 +1,113 @@
+"""Typed readers of environment variables: a missing or wrong one is refused at start, by name, with what to do."""
+
+import ipaddress
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def text(name: str, default: str) -> str:
+    """The variable's value; an empty one counts as not set."""
+    return os.environ.get(name, "").strip() or default
+
+
+def required(name: str, example: str) -> str:
+    """The variable's value, or a refusal that shows how a value looks."""
+    if value := text(name, ""):
+        return value
+    raise ImproperlyConfigured(f"{name} is not set. Set it in the environment, for example {name}={example}")
+
+
+def number(name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
+    """A whole number within its bounds."""
+    given = text(name, str(default))
+    if not given.isascii() or not given.isdigit() or int(given) < least or (most is not None and int(given) > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ImproperlyConfigured(f"{name}={given!r} is refused: it must be a whole number {bounds}.")
+    return int(given)
+
+
+def truth(name: str, default: bool) -> bool:
+    """Yes or no, in the usual spellings."""
+    given = text(name, str(default)).lower()
+    if given not in TRUTHS:
+        raise ImproperlyConfigured(f"{name}={given!r} is refused: it must be one of: {', '.join(TRUTHS)}.")
+    return TRUTHS[given]
+
+
+def choice(name: str, choices: tuple[str, ...], default: str) -> str:
+    """One of a few words."""
+    given = text(name, default)
+    if given not in choices:
+        raise ImproperlyConfigured(f"{name}={given!r} is refused: it must be one of: {', '.join(choices)}.")
+    return given
+
+
+def words(given: str) -> list[str]:
+    """The entries of a comma-separated list."""
+    return [word.strip() for word in given.split(",") if word.strip()]
+
+
+def networks(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Addresses with their prefix lengths, such as 10.0.0.0/8."""
+    given = words(text(name, ",".join(default)))
+    try:
+        return tuple(str(ipaddress.ip_network(network)) for network in given)
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"{name} is refused: {error}. It must be networks such as 10.0.0.0/8,fd00::/8"
+        ) from error
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens there."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def database(name: str, url: str) -> dict[str, Any]:
+    """Django's description of the database at postgresql://user:password@host:port/name or sqlite:///path."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is refused: {error}.") from error
+    if parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1:
+        return {"ENGINE": "django.db.backends.sqlite3", "NAME": unquote(parts.path[1:])}
+    if parts.scheme not in ("postgresql", "postgres") or len(parts.path) < 2:
+        raise ImproperlyConfigured(
+            f"{name} is refused: it must look like postgresql://user:password@host:5432/name or sqlite:///path."
+        )
+    options = dict(parse_qsl(parts.query))
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path[1:]),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": options.pop("host", parts.hostname or ""),
+        "PORT": str(port or options.pop("port", "")),
+        "OPTIONS": options,
+    }
+
+
+def kept_secret(path: Path) -> str:
+    """The secret in this file, which is made up when the file does not exist; only its owner may read it."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Written aside and linked into place, so that two processes that start together read the same whole secret.
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    if not path.exists():
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_urlsafe(50))
+        with suppress(FileExistsError):
+            path.hardlink_to(draft)
+        draft.unlink()
+    return path.read_text().strip()

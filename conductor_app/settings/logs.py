@@ -1,0 +1,59 @@
+"""How a log line looks: for a terminal, or JSON for a collector."""
+
+import sys
+from typing import Any
+
+import orjson
+import structlog
+
+QUIET = ("django.request", "django.server", "celery", "celery.beat", "kombu", "urllib3", "gunicorn", "redis", "psycopg")
+
+SHARED = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.ExtraAdder(),
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+
+
+def logging_at(level: str, style: str) -> dict[str, Any]:
+    """Django's LOGGING: everything goes to standard error, other people's libraries speak up only to warn."""
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *SHARED,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "line": {
+                "()": structlog.stdlib.ProcessorFormatter,
+                "foreign_pre_chain": SHARED,
+                "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendering(style)],
+            }
+        },
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "root": {"handlers": ["stderr"], "level": level},
+        "loggers": {name: {"level": max(level, "WARNING", key=_severity)} for name in QUIET},
+    }
+
+
+def _severity(level: str) -> int:
+    return ("DEBUG", "INFO", "WARNING", "ERROR").index(level)
+
+
+def _rendering(style: str) -> list[Any]:
+    if style == "json":
+        as_text = structlog.processors.JSONRenderer(serializer=lambda event, **_: orjson.dumps(event, default=str).decode())
+        return [structlog.processors.format_exc_info, as_text]
+    return [
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+    ]

@@ -1,0 +1,22 @@
+"""The embedded profile for the suite: a SQLite file of its own for each test process, and no broker."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from . import environment
+from .base import *  # noqa: F403
+
+# A file, not memory: threads of a test then meet the same locks as in production.
+SCRATCH = TemporaryDirectory(prefix="conductor-tests-")
+DATABASES = {"default": environment.sqlite(Path(SCRATCH.name) / "conductor.sqlite3", synchronous="OFF")}
+DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}
+
+SECRET_KEY = "a secret that everybody may know, for tests only"
+ALLOWED_HOSTS = ["*"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+CONDUCTOR_API_ACCESS = "open"
+CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8", "::1/128")
+CONDUCTOR_RAISES_IN_SWEEPS = True
+CONDUCTOR_WAKEUPS = "conductor_app.wakeups.sqlite"
+CELERY_BROKER_URL = "memory://"

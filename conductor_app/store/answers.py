@@ -1,0 +1,185 @@
+"""Answers from rows to the questions that a decision asks."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .. import conf
+from ..core.definition import Key
+from ..core.knowledge import TASK_FACTS
+from ..core.questions import (
+    ActiveDomains,
+    AttemptPayload,
+    Environment,
+    Inside,
+    Joined,
+    LastOutput,
+    Look,
+    Outcome,
+    Question,
+    Remainder,
+    Rest,
+    RunPayload,
+    TaskPart,
+)
+from ..core.snapshot import Run, Task
+from ..models.fields import loads
+from .environment import environment
+from .rows import turn_of, turn_text
+from .runs import TASK_SQL, _tasks
+from .statements import fetch, placeholders
+
+
+def answer(run: Run, questions: Iterable[Question], now: int) -> dict[Question, Any]:
+    """The answers to all questions that rows can answer; payloads of one kind in one query."""
+    answers: dict[Question, Any] = {}
+    by_type: dict[type, list[Any]] = {}
+    for question in questions:
+        by_type.setdefault(type(question), []).append(question)
+    for kind, asked in by_type.items():
+        if kind in ANSWERERS:
+            answers |= ANSWERERS[kind](run, asked, now)
+    return answers
+
+
+def _run_payloads(run: Run, asked: list[RunPayload], now: int) -> dict[Question, Any]:
+    parts = sorted({question.part for question in asked})
+    [row] = fetch(f"SELECT {', '.join(parts)} FROM conductor_run WHERE id = %s", [run.id])
+    return {RunPayload(part): loads(text) for part, text in zip(parts, row, strict=True)}
+
+
+def _attempt_payloads(run: Run, asked: list[AttemptPayload], now: int) -> dict[Question, Any]:
+    answers: dict[Question, Any] = {}
+    for part in ("input", "output"):
+        ids = [question.attempt_id for question in asked if question.part == part]
+        for start in range(0, len(ids), 500):
+            some = ids[start : start + 500]
+            rows = fetch(f"SELECT id, {part} FROM conductor_attempt WHERE id IN ({placeholders(some)})", some)
+            answers |= {AttemptPayload(id, part): loads(text) for id, text in rows}
+    return answers
+
+
+def _task_parts(run: Run, asked: list[TaskPart], now: int) -> dict[Question, Any]:
+    refs = sorted({question.ref for question in asked})
+    newest = ("t.ref IN ({refs}) AND NOT EXISTS (SELECT 1 FROM conductor_task n WHERE n.run_id = t.run_id "
+              "AND n.ref = t.ref AND n.seq > t.seq)").format(refs=placeholders(refs))
+    tasks = {task.key.ref: task for task in _tasks(run, fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs])).values()}
+    payloads = [AttemptPayload(tasks[q.ref].attempt.id, q.part) for q in asked if q.part != "facts" and q.ref in tasks]
+    found = _attempt_payloads(run, payloads, now) if payloads else {}
+    return {question: _part(question, tasks.get(question.ref), found, run) for question in asked}
+
+
+def _part(question: TaskPart, task: Task | None, found: dict[Question, Any], run: Run) -> Any:
+    if task is None:
+        return None
+    if question.part == "facts":
+        return {name: fact(run, task) for name, fact in TASK_FACTS.items()}
+    return found[AttemptPayload(task.attempt.id, question.part)]
+
+
+OUTCOMES = (
+    "SELECT t.ref, t.turn, t.seq, t.status, a.reason, t.name, a.id, t.is_permissive, a.output "
+    "FROM conductor_task t JOIN conductor_attempt a ON a.id = t.attempt_id WHERE t.run_id = %s AND "
+)
+
+
+def _joined(run: Run, asked: list[Joined], now: int) -> dict[Question, Any]:
+    return {question: _outcomes_joined(run, question) for question in asked}
+
+
+def _outcomes_joined(run: Run, question: Joined) -> list[Outcome] | None:
+    where, params = "t.joined_by = %s AND t.turn = %s", [question.join.ref, turn_text(question.join.turn)]
+    if _is_any_open(run, where, params, question.known):
+        return None
+    [(count,)] = fetch(f"SELECT COUNT(*) FROM conductor_task t WHERE t.run_id = %s AND {where}", [run.id, *params])
+    if count - _existing(run, question.known) < question.missing:
+        return None
+    return _outcomes(run, where, params, question.known)
+
+
+def _existing(run: Run, known: frozenset[Key]) -> int:
+    """How many of the known tasks have rows: those created by this very decision have none yet."""
+    return sum(1 for key in known if key in run.tasks)
+
+
+def _inside(run: Run, asked: list[Inside], now: int) -> dict[Question, Any]:
+    return {question: _outcomes_inside(run, question) for question in asked}
+
+
+def _outcomes_inside(run: Run, question: Inside) -> list[Outcome] | None:
+    turn = turn_text((*question.loop.turn, question.iteration))
+    where, params = "t.loop_ref = %s AND t.turn = %s", [question.loop.ref, turn]
+    if _is_any_open(run, where, params, question.known):
+        return None
+    return _outcomes(run, where, params, question.known)
+
+
+def _is_any_open(run: Run, where: str, params: list[str], known: frozenset[Key]) -> bool:
+    """Whether a task is open that the snapshot does not hold: one more row than the known ones is looked at."""
+    rows = fetch(f"SELECT t.ref, t.turn FROM conductor_task t WHERE t.run_id = %s AND {where} AND t.status = 'ACTIVE' "
+                 "LIMIT %s", [run.id, *params, len(known) + 1])
+    return any(Key(ref, turn_of(turn)) not in known for ref, turn in rows)
+
+
+def _outcomes(run: Run, where: str, params: list[str], known: frozenset[Key]) -> list[Outcome]:
+    rows = fetch(f"{OUTCOMES}{where}", [run.id, *params])
+    return [
+        Outcome(Key(ref, turn_of(turn)), seq, status, reason, name, id,
+                status in ("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED") or bool(permissive), loads(output))
+        for ref, turn, seq, status, reason, name, id, permissive, output in rows
+        if Key(ref, turn_of(turn)) not in known
+    ]
+
+
+def _rest(run: Run, asked: list[Rest], now: int) -> dict[Question, Any]:
+    return {question: Remainder(_is_any_open(run, "t.id <> ''", [], question.known), _permissive_failures(run, question.known))
+            for question in asked}
+
+
+def _permissive_failures(run: Run, known: frozenset[Key]) -> tuple[tuple[str, str, str], ...]:
+    if not run.definition.has_permissive:
+        return ()
+    failed = _outcomes(run, "t.is_permissive AND t.status NOT IN ('ACTIVE', 'COMPLETED', 'SKIPPED')", [], known)
+    return tuple((outcome.attempt_id, outcome.status, outcome.reason) for outcome in failed)
+
+
+def _last_output(run: Run, asked: list[LastOutput], now: int) -> dict[Question, Any]:
+    rows = fetch("SELECT a.seq, a.output, t.ref, t.turn FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id "
+                 "WHERE a.run_id = %s ORDER BY a.seq DESC LIMIT 1", [run.id])
+    return {question: (rows[0][0], loads(rows[0][1])) if rows else (0, {}) for question in asked}
+
+
+def _looks(run: Run, asked: list[Look], now: int) -> dict[Question, Any]:
+    answers: dict[Question, Any] = {}
+    for question in asked:
+        key = question.key
+        rows = fetch(f"{TASK_SQL} AND t.ref = %s AND t.turn = %s", [run.id, key.ref, turn_text(key.turn)])
+        answers[question] = _tasks(run, rows).get(key)
+    return answers
+
+
+def _active_domains(run: Run, asked: list[ActiveDomains], now: int) -> dict[Question, Any]:
+    since = now - conf.active_worker_seconds * 1000
+    answers: dict[Question, Any] = {}
+    for question in asked:
+        rows = fetch("SELECT DISTINCT domain FROM conductor_poller WHERE task_type = %s AND polled_at >= %s",
+                     [question.task_type, since])
+        answers[question] = frozenset(domain for (domain,) in rows)
+    return answers
+
+
+def _environment(run: Run, asked: list[Environment], now: int) -> dict[Question, Any]:
+    return dict.fromkeys(asked, environment())
+
+
+ANSWERERS: dict[type, Callable[[Run, list[Any], int], dict[Question, Any]]] = {
+    RunPayload: _run_payloads,
+    AttemptPayload: _attempt_payloads,
+    TaskPart: _task_parts,
+    Joined: _joined,
+    Inside: _inside,
+    Rest: _rest,
+    LastOutput: _last_output,
+    Look: _looks,
+    ActiveDomains: _active_domains,
+    Environment: _environment,
+}

@@ -1,0 +1,120 @@
+"""Claims: pending attempts that pass every gate are handed out, those that others are taking are skipped."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from ..models.gates import Facts, room
+from .statements import fetch, for_update, placeholders, serialize
+
+
+class Candidate(NamedTuple):
+    """An attempt that is due, with the limits that hold for its name: those registered now, else its own."""
+
+    id: str
+    name: str
+    concurrent_limit: int
+    rate_count: int
+    rate_seconds: int
+
+    @property
+    def is_limited(self) -> bool:
+        return self.concurrent_limit > 0 or (self.rate_count > 0 and self.rate_seconds > 0)
+
+
+WAITING = "a.queue = %s AND a.status = 'PENDING' AND a.queue <> '' AND a.visible_at <= %s"
+ORDER = "ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s"
+CANDIDATES = (
+    "SELECT a.id, a.name, COALESCE(d.concurrent_limit, a.concurrent_limit), COALESCE(d.rate_count, a.rate_count), "
+    "COALESCE(d.rate_seconds, a.rate_seconds) FROM conductor_attempt a "
+    "LEFT JOIN conductor_taskdefinition d ON d.name = a.name WHERE "
+)
+CLAIM = (
+    "UPDATE conductor_attempt SET status = 'LEASED', worker = %s, poll_count = poll_count + 1, callback_ms = 0, "
+    "claimed_at = %s, updated_at = %s, started_at = COALESCE(started_at, %s), "
+    "lease_ends_at = CASE WHEN lease_ms > 0 THEN %s + lease_ms END, "
+    "due_at = (SELECT MIN(column1) FROM (VALUES (CASE WHEN lease_ms > 0 THEN %s + lease_ms END), "
+    "(CASE WHEN timeout_ms > 0 THEN COALESCE(started_at, %s) + delay_ms + timeout_ms END), (total_ends_at)) AS clocks) "
+)
+
+
+def candidates(queue: str, now: int, count: int) -> list[Candidate]:
+    """What is due in the queue, in the order in which it is handed out; not locked."""
+    return [Candidate(*row) for row in fetch(f"{CANDIDATES}{WAITING} {ORDER}", [queue, now, count])]
+
+
+def take_unlimited(queue: str, worker: str, now: int, count: int, names: Sequence[str]) -> list[str]:
+    """Claim attempts of these names, which have no limits; the ids, in one statement."""
+    chosen = (f"SELECT a.id FROM conductor_attempt a WHERE {WAITING} AND a.name IN ({placeholders(names)}) {ORDER}"
+              f"{for_update('a', skip_locked=True)}")
+    return _claim(chosen, [queue, now, *names, count], worker, now)
+
+
+def take_limited(queue: str, worker: str, now: int, count: int) -> list[str]:
+    """Claim in a transaction: names with limits are taken one transaction after another, so that no limit is passed."""
+    taken: list[str] = []
+    full: list[str] = []
+    while len(taken) < count:
+        found = _locked(queue, now, count - len(taken), [*full])
+        if not found:
+            break
+        chosen, filled = _within_limits(found, now)
+        full += filled
+        if chosen:
+            taken += _claim(f"SELECT a.id FROM conductor_attempt a WHERE a.id IN ({placeholders(chosen)})", chosen, worker, now)
+        if not filled:
+            break
+    return taken
+
+
+def _locked(queue: str, now: int, count: int, full: list[str]) -> list[Candidate]:
+    but = f" AND a.name NOT IN ({placeholders(full)})" if full else ""
+    sql = f"{CANDIDATES}{WAITING}{but} {ORDER}{for_update('a', skip_locked=True)}"
+    return [Candidate(*row) for row in fetch(sql, [queue, now, *full, count])]
+
+
+def _within_limits(found: list[Candidate], now: int) -> tuple[list[str], list[str]]:
+    """The ids that may be taken, and the names whose limits are reached by them."""
+    chosen, full = [], []
+    ordered = sorted(found, key=lambda candidate: candidate.name)
+    for name, group in groupby(ordered, key=lambda candidate: candidate.name):
+        same = list(group)
+        free = _free(same[0], now)
+        chosen += [candidate.id for candidate in same][:free]
+        if free is not None and free <= len(same):
+            full.append(name)
+    order = {candidate.id: place for place, candidate in enumerate(found)}
+    return sorted(chosen, key=order.__getitem__), full
+
+
+def _free(limits: Candidate, now: int) -> int | None:
+    """How many more of this name may be handed out now; None is any number."""
+    if not limits.is_limited:
+        return None
+    serialize(f"limit:{limits.name}")
+    return room(limit_facts(limits, now))
+
+
+def limit_facts(limits: Candidate, now: int) -> Facts:
+    """What the gates that count look at, counted now."""
+    leased = starts = 0
+    if limits.concurrent_limit > 0:
+        [(leased,)] = fetch("SELECT COUNT(*) FROM conductor_attempt WHERE name = %s AND status = 'LEASED' AND queue <> ''",
+                            [limits.name])
+    if limits.rate_count > 0 and limits.rate_seconds > 0:
+        [(starts,)] = fetch("SELECT COUNT(*) FROM conductor_attempt WHERE name = %s AND rate_count > 0 AND claimed_at > %s",
+                            [limits.name, now - limits.rate_seconds * 1000])
+    return Facts(now=now, visible_at=now, concurrent_limit=limits.concurrent_limit, leased=leased,
+                 rate_count=limits.rate_count, rate_seconds=limits.rate_seconds, starts=starts)
+
+
+def _claim(chosen: str, params: Sequence, worker: str, now: int) -> list[str]:
+    sql = f"{CLAIM} WHERE id IN ({chosen}) AND status = 'PENDING' RETURNING id"
+    return [id for (id,) in fetch(sql, [worker, now, now, now, now, now, now, *params])]
+
+
+def next_visible_at(queue: str) -> int | None:
+    """When the next attempt of the queue becomes visible."""
+    [(moment,)] = fetch("SELECT MIN(visible_at) FROM conductor_attempt WHERE queue = %s AND status = 'PENDING' "
+                        "AND queue <> ''", [queue])
+    return moment

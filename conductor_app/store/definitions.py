@@ -1,0 +1,33 @@
+"""Plans, parsed once and cached by their content."""
+
+import hashlib
+from functools import lru_cache
+from typing import Any
+
+from .. import conf
+from ..core.definition import Definition
+from ..core.language import read_definition
+from ..models import Plan
+from ..models.fields import dumps
+
+
+@lru_cache(maxsize=1000)
+def plan(hash: str) -> Definition:
+    """The definition that a run follows."""
+    return read(Plan.objects.get(pk=hash).document, hash)
+
+
+def read(document: dict[str, Any], hash: str = "") -> Definition:
+    """A definition from its complete document."""
+    return read_definition(document, hash=hash, is_scaled=conf.exponential_backoff == "scaled")
+
+
+def keep(document: dict[str, Any], now: int) -> Definition:
+    """The definition of a complete document, kept so that runs can follow it."""
+    hash = hashlib.sha256((dumps(document) or "").encode()).hexdigest()
+    definition = read(document, hash)
+    Plan.objects.bulk_create(
+        [Plan(hash=hash, name=definition.name, version=definition.version, document=document, created_at=now)],
+        ignore_conflicts=True,
+    )
+    return definition

@@ -1,0 +1,140 @@
+"""Rows → snapshot: the whole of a run, or the neighbourhood of a change (ARCHITECTURE §13)."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+
+from ..core.definition import Definition, Key, Step
+from ..core.errors import NotFound
+from ..core.language import lay_out
+from ..core.snapshot import UNKNOWN, Run, Task
+from ..models.fields import loads
+from . import definitions
+from .rows import ATTEMPT_COLUMNS, RUN_COLUMNS, TASK_COLUMNS, attempt_of, root_of, task_of, turn_of, turn_text
+from .statements import fetch, for_update, placeholders
+
+SMALL = 4096
+"""Bytes up to which the run's input and variables are read along with it: most are named by the next expression."""
+
+RUN_SQL = (
+    f"SELECT {', '.join(f'r.{column}' for column in RUN_COLUMNS)}, r.has_skips, "
+    f"CASE WHEN r.input_size <= {SMALL} THEN r.input END, CASE WHEN r.variables_size <= {SMALL} THEN r.variables END "
+)
+TASK_SQL = (
+    f"SELECT {', '.join(f't.{column}' for column in TASK_COLUMNS)}, "
+    f"{', '.join(f'a.{column}' for column in ATTEMPT_COLUMNS)} "
+    "FROM conductor_task t JOIN conductor_attempt a ON a.id = t.attempt_id WHERE t.run_id = %s"
+)
+
+
+def lock(run_id: str, near: Iterable[str] | None = None, is_locked: bool = True) -> Run:
+    """The run, locked until the transaction ends; raises NotFound.
+
+    `near`: ids of attempts, or None for the whole run. Read are their tasks, the loops around them, the joins that
+    wait for them, and what was skipped ahead: what lies beyond an open task cannot have been entered yet.
+    """
+    if near is None:
+        return _whole(run_id, is_locked)
+    return _near(run_id, list(near), is_locked)
+
+
+def load(run_id: str) -> Run:
+    """The whole run, not locked."""
+    return _whole(run_id, is_locked=False)
+
+
+def _whole(run_id: str, is_locked: bool) -> Run:
+    rows = fetch(f"{RUN_SQL} FROM conductor_run r WHERE r.id = %s{for_update('r') if is_locked else ''}", [run_id])
+    if not rows:
+        raise NotFound(f"No such workflow found by id: {run_id}")
+    run = _run_of(rows[0])
+    return replace(run, tasks=_tasks(run, fetch(f"{TASK_SQL} ORDER BY t.seq", [run_id])))
+
+
+def _near(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
+    rows = fetch(
+        f"{RUN_SQL}, t.ref, t.turn, t.joined_by, t.root FROM conductor_attempt a "
+        "JOIN conductor_task t ON t.id = a.task_id JOIN conductor_run r ON r.id = a.run_id "
+        f"WHERE a.id IN ({placeholders(attempt_ids)}) AND a.run_id = %s{for_update('r') if is_locked else ''}",
+        [*attempt_ids, run_id],
+    )
+    if not rows:
+        _whole(run_id, is_locked=False)
+        raise NotFound(f"Task not found for taskId: {', '.join(attempt_ids)}")
+    run = replace(_run_of(rows[0][:-4]), is_whole=False)
+    has_skips = rows[0][len(RUN_COLUMNS)]
+    keys = {key for row in rows for key in _around(run.definition, *row[-4:])}
+    tasks = _tasks(run, _rows_at(run.id, keys, has_skips))
+    further = {key for task in tasks.values() for key in _loops_of(task.step, task.key)} - keys
+    if further:
+        # Only the branches of a dynamic fork know by their own document which loops they are in.
+        tasks |= _tasks(run, _rows_at(run.id, further, False))
+    return replace(run, tasks=tasks)
+
+
+def _rows_at(run_id: str, keys: set[Key], has_skips: bool) -> list[tuple]:
+    conditions = ["(t.ref = %s AND t.turn = %s)"] * len(keys) + (["t.status = 'SKIPPED'"] if has_skips else [])
+    params = [value for key in keys for value in (key.ref, turn_text(key.turn))]
+    return fetch(f"{TASK_SQL} AND ({' OR '.join(conditions)}) ORDER BY t.seq", [run_id, *params]) if conditions else []
+
+
+def _around(definition: Definition, ref: str, turn: str, joined_by: str, root: str) -> Iterable[Key]:
+    """The keys of a task and of what a change of it may concern."""
+    key = Key(ref, turn_of(turn))
+    yield key
+    if joined_by:
+        yield Key(joined_by, key.turn)
+    if head := root_of(root):
+        yield head
+    if step := definition.step(ref):
+        yield from (Key(join, key.turn) for join in step.joined_by)
+        yield from _loops_of(step, key)
+
+
+def _loops_of(step: Step, key: Key) -> Iterable[Key]:
+    return (Key(loop, key.turn[:depth]) for depth, loop in enumerate(step.loops))
+
+
+def _run_of(row: tuple) -> Run:
+    *columns, _has_skips, input, variables = row
+    facts = dict(zip(RUN_COLUMNS, columns, strict=True))
+    definition = definitions.plan(facts.pop("plan_id"))
+    facts |= {"failed_refs": tuple(loads(facts["failed_refs"])), "failed_names": tuple(loads(facts["failed_names"])),
+              "domains": loads(facts["domains"]), "is_held": bool(facts["is_held"])}
+    return Run(definition=definition, **facts, input=UNKNOWN if input is None else loads(input),
+               variables=UNKNOWN if variables is None else loads(variables))
+
+
+def _tasks(run: Run, rows: list[tuple]) -> dict[Key, Task]:
+    """Tasks by key. The steps of a dynamic branch are read from the document that its head carries."""
+    split = len(TASK_COLUMNS)
+    branches = _branches([row[:split] for row in rows])
+    tasks = {}
+    for row in rows:
+        columns, attempt = row[:split], attempt_of(row[split:])
+        grown = branches.get(columns[-1], {})
+        step = run.definition.step(columns[1]) or grown.get(columns[1])
+        if step is not None:
+            task = task_of(columns, step, attempt, grown)
+            tasks[task.key] = task
+    return tasks
+
+
+def _branches(rows: list[tuple]) -> dict[str, dict[str, Step]]:
+    """The steps of each dynamic branch by its head, as the `root` column spells it."""
+    found = {}
+    for _id, ref, turn, *_others, memo, joined_by, root in rows:
+        if root and root == f"{ref}@{turn}":
+            found[root] = _branch(memo, joined_by)
+    return found
+
+
+@lru_cache(maxsize=4000)
+def _branch(memo: str, joined_by: str) -> dict[str, Step]:
+    known = loads(memo)
+    steps = lay_out([known["document"]], loops=tuple(known["loops"]), is_ad_hoc=False)
+    head = known["document"]["taskReferenceName"]
+    steps[head] = replace(steps[head], joined_by=(joined_by,) if joined_by else ())
+    return steps
+
+

@@ -1,0 +1,83 @@
+"""SQL that both databases understand, written once for each shape."""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from django.db import connection, models
+
+CHUNK = 500
+"""Rows a statement: bounds its size, not the number of rows."""
+
+
+def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple]:
+    """All rows of a query."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        return cursor.fetchall()
+
+
+def run(sql: str, params: Sequence[Any] = ()) -> int:
+    """How many rows a statement changed."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        return cursor.rowcount
+
+
+def insert(model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Write new rows, many in one statement."""
+    for chunk in _chunks(rows):
+        run(_insert_sql(model._meta.db_table, tuple(columns), len(chunk)), [value for row in chunk for value in row])
+
+
+def update(model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[str, str, Sequence[Any]]]) -> int:
+    """Change rows, each named by its id and the status it was seen in; returns how many were as seen."""
+    types = tuple(_cast(model, column) for column in columns)
+    changed = 0
+    for chunk in _chunks(rows):
+        sql = _update_sql(model._meta.db_table, tuple(columns), types, len(chunk))
+        changed += run(sql, [value for id, seen, values in chunk for value in (id, seen, *values)])
+    return changed
+
+
+def placeholders(values: Sequence[Any]) -> str:
+    """As many parameters as there are values, for IN (…)."""
+    return ", ".join(["%s"] * len(values))
+
+
+def for_update(of: str, skip_locked: bool = False) -> str:
+    """The locking clause, where the database locks rows; the other one locks as a whole when a transaction begins."""
+    if not connection.features.has_select_for_update:
+        return ""
+    return f" FOR UPDATE OF {of}" + (" SKIP LOCKED" if skip_locked else "")
+
+
+def serialize(name: str) -> None:
+    """Let no other transaction that names the same thing go on before this one has ended."""
+    if connection.vendor == "postgresql":
+        run("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+
+
+def _chunks(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
+
+
+@cache
+def _insert_sql(table: str, columns: tuple[str, ...], count: int) -> str:
+    row = f"({', '.join(['%s'] * len(columns))})"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * count)}"
+
+
+@cache
+def _update_sql(table: str, columns: tuple[str, ...], types: tuple[str, ...], count: int) -> str:
+    pairs = ", ".join(f"{column} = v.column{number}" for number, column in enumerate(columns, 3))
+    row = f"(%s, %s, {', '.join(f'CAST(%s AS {kind})' for kind in types)})"
+    return (f"UPDATE {table} SET {pairs} FROM (VALUES {', '.join([row] * count)}) AS v "
+            f"WHERE {table}.id = v.column1 AND {table}.status = v.column2")
+
+
+@cache
+def _cast(model: type[models.Model], column: str) -> str:
+    kind = model._meta.get_field(column.removesuffix("_id") if column == "run_id" else column).get_internal_type()
+    return {"BigIntegerField": "bigint", "MomentField": "bigint", "IntegerField": "integer",
+            "SmallIntegerField": "integer", "BooleanField": "boolean"}.get(kind, "text")

@@ -1,0 +1,26 @@
+"""The shape of a built-in worker: it is given an attempt's input and says what became of the work."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Status = Literal["COMPLETED", "FAILED", "FAILED_WITH_TERMINAL_ERROR", "IN_PROGRESS"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a built-in worker reports of its attempt, in the words that a worker across the network uses."""
+
+    status: Status
+    output: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    callback_seconds: int = 0
+
+
+class Worker:
+    """Does the tasks of one type. It sees the input alone, never the database."""
+
+    type: str
+
+    def perform(self, inputs: dict[str, Any]) -> Outcome:
+        """Do the work and say how it went; a bad input is an outcome, not an exception."""
+        raise NotImplementedError

@@ -1,0 +1,34 @@
+"""Fixtures for the whole suite. Which database it runs on is the settings' choice: see `make test`."""
+
+import pytest
+
+from conductor_app import clock as product_clock
+
+# 1 March 2027, 12:00:00 UTC
+NOON = 1_803_902_400_000
+
+
+class Clock:
+    """The product's time, standing still until a test moves it."""
+
+    def __init__(self, moment: int) -> None:
+        self._moment = moment
+
+    def now(self) -> int:
+        """The product's moment in epoch milliseconds."""
+        return self._moment
+
+    def advance(self, *, seconds: float) -> None:
+        """Let time pass."""
+        self._moment += round(seconds * 1000)
+
+    def time_ns(self) -> int:
+        return self._moment * 1_000_000
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Time that passes only when the test says so."""
+    travelling = Clock(NOON)
+    monkeypatch.setattr(product_clock, "_source", travelling.time_ns)
+    return travelling

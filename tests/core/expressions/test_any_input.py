@@ -1,0 +1,63 @@
+"""Whatever JSON a client sends, resolving it neither raises nor hangs."""
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conductor_app.core.expressions import (
+    BadPath,
+    check,
+    compile_path,
+    java_text,
+    needed,
+    resolve,
+    resolve_secrets,
+    roots,
+    trace,
+)
+from conductor_app.core.expressions.java_text import json_text
+
+FRAGMENTS = [
+    *["${", "}", "$", "{", "$${", ".", "..", "[", "]", "*", "['", "']", "[0]", "[?(", ")]", "@", "==", "=~ /a/", "&&"],
+    *["workflow", "input", "output", "pay", "secrets", "a", "x y", "length()", "concat(", ")", "1:", ",", "!", " in "],
+]
+texts = st.one_of(st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join))
+scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), texts)
+documents = st.recursive(
+    scalars, lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4))
+)
+
+
+@given(written=documents, document=documents)
+@settings(max_examples=500, deadline=None)
+def test_resolve_never_raises(written, document):
+    def scope(root, key):
+        return document
+
+    resolve(written, scope)
+    trace(written, scope)
+    check(written)
+    assert roots(written) == {root for root, _ in needed(written)}
+    resolve_secrets(written, lambda name: java_text(document))
+
+
+@given(path=texts, document=documents)
+@settings(max_examples=500, deadline=None)
+def test_a_path_is_refused_or_read(path, document):
+    try:
+        read = compile_path(path).read(document)
+    except BadPath:
+        return
+    assert compile_path(path).is_definite or isinstance(read, list)
+
+
+@given(written=documents)
+def test_resolving_what_holds_no_expression_changes_nothing(written):
+    if "${" not in json.dumps(written):
+        assert json.dumps(resolve(written, None)) == json.dumps(written)
+
+
+@given(document=documents)
+def test_json_text_can_be_read_back(document):
+    assert json.dumps(json.loads(json_text(document))) == json.dumps(document)

@@ -1,0 +1,39 @@
+"""Values as Java prints them."""
+
+import pytest
+
+from conductor_app.core.expressions import java_text
+from conductor_app.core.expressions.java_text import json_text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (1, "1"),
+        (12345678901234567890, "12345678901234567890"),
+        (1.0, "1.0"),
+        (-0.0, "-0.0"),
+        (0.001, "0.001"),
+        (0.0001, "1.0E-4"),
+        (0.000123, "1.23E-4"),
+        (9999999.0, "9999999.0"),
+        (10000000.0, "1.0E7"),
+        (-123456789.125, "-1.23456789125E8"),
+        (1e21, "1.0E21"),
+        (1.5e300, "1.5E300"),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-Infinity"),
+        ("x", "x"),
+        ({}, "{}"),
+        ([], "[]"),
+        ({"a": 1, "b": [None, {"c": "d"}]}, "{a=1, b=[null, {c=d}]}"),
+    ],
+)
+def test_a_value_is_printed_as_java_prints_it(value, text):
+    assert java_text(value) == text
+
+
+def test_json_text_is_compact_and_keeps_letters():
+    assert json_text([{"ä": 'q"\n'}, 1.0, None]) == '[{"ä":"q\\"\\n"},1.0,null]'

@@ -1,0 +1,40 @@
+"""Users' regular expressions."""
+
+import pytest
+
+from conductor_app.core.expressions.patterns import BadPattern, Linear, TooSlow, compile_pattern, full_match
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "flags", "expected"),
+    [
+        ("a.c", "abc", "", True),
+        ("b", "abc", "", False),
+        ("ABC", "abc", "i", True),
+        ("a.c", "a\nc", "", False),
+        ("a.c", "a\nc", "s", True),
+        ("a b", "ab", "x", True),
+        (r"(?=a)abc", "abc", "", True),
+        (r"(a)\1", "aa", "", True),
+        ("ä.", "ä\ud800", "", True),
+        (r"\d", "٣", "", False),
+        (r"(?=\d)\d", "٣", "", False),
+    ],
+)
+def test_the_whole_text_must_match(source, text, flags, expected):
+    assert full_match(source, text, flags) is expected
+
+
+def test_an_ordinary_expression_runs_in_linear_time():
+    assert isinstance(compile_pattern("(a+)+b"), Linear)
+
+
+def test_an_expression_that_backtracks_for_ever_is_stopped():
+    with pytest.raises(TooSlow):
+        full_match(r"(?=a)(a|aa)+(b|c)\1", "a" * 60)
+
+
+@pytest.mark.parametrize("source", ["(", "[z-a]", "a" * 2_000, "(?=b)(((a{100}){100}){100}){100}"])
+def test_what_is_no_expression_is_refused(source):
+    with pytest.raises(BadPattern):
+        compile_pattern(source)

@@ -1,0 +1,61 @@
+"""Where the values of a template came from."""
+
+from conductor_app.core.expressions import Provenance, trace
+
+from .scopes import ORDER
+
+
+def test_each_expression_is_traced_to_its_place_and_its_source():
+    written = {"order": {"lines": [{"sku": "${pay.output.x}"}]}, "my key": "constant"}
+
+    assert trace(written, ORDER) == [
+        Provenance("order.lines[0].sku", "${pay.output.x}", "pay", "output", "x", found=True, value=5)
+    ]
+
+
+def test_a_null_that_is_there_differs_from_nothing():
+    traced = trace(["${workflow.input.none}", "${workflow.input.gone}", "${nobody.output.x}"], ORDER)
+
+    assert [(line.parameter, line.found, line.value) for line in traced] == [
+        ("[0]", True, None),
+        ("[1]", False, None),
+        ("[2]", False, None),
+    ]
+
+
+def test_an_empty_harvest_is_nothing_found():
+    (line,) = trace("${pay.output.list[?(@.n > 9)].n}", ORDER)
+
+    assert (line.parameter, line.path, line.found, line.value) == ("", "list[?(@.n > 9)].n", False, [])
+
+
+def test_inner_expressions_come_before_the_one_that_they_are_part_of():
+    traced = trace({"a b": "v ${pay.output.${workflow.input.k}}"}, ORDER)
+
+    assert [(line.parameter, line.expression, line.root, line.path, line.value) for line in traced] == [
+        ("['a b']", "${workflow.input.k}", "workflow", "k", "x"),
+        ("['a b']", "${pay.output.${workflow.input.k}}", "pay", "x", 5),
+    ]
+
+
+def test_a_broken_expression_has_no_source():
+    (line,) = trace("${pay.output[}", ORDER)
+
+    assert (line.root, line.key, line.found, line.value) == ("", "", False, None)
+
+
+def test_a_secret_is_traced_without_its_value():
+    (line,) = trace("${workflow.secrets.TOKEN}", ORDER)
+
+    assert (line.root, line.key, line.path, line.value) == (
+        "workflow",
+        "secrets",
+        "TOKEN",
+        "${workflow.secrets.TOKEN}",
+    )
+
+
+def test_places_are_told_in_the_order_of_the_document():
+    written = {"b": ["${pay.output.x}", {"c": "${pay.output.x}"}], "a": "${pay.output.x}"}
+
+    assert [line.parameter for line in trace(written, ORDER)] == ["b[0]", "b[1].c", "a"]

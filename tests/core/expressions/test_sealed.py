@@ -1,0 +1,35 @@
+"""Secrets are put in when a task is handed out."""
+
+import pytest
+
+from conductor_app.core.expressions import resolve_secrets
+
+SECRETS = {"TOKEN": "s3cret", "DB": '{"user": "u", "ports": [1, 2]}', "TEXT": "{not json", "DEEP": "[" * 100_000}
+
+
+@pytest.mark.parametrize(
+    ("stored", "handed_out"),
+    [
+        ("${workflow.secrets.TOKEN}", "s3cret"),
+        ("Bearer ${workflow.secrets.TOKEN}", "Bearer s3cret"),
+        ("${workflow.secrets.DB}", '{"user": "u", "ports": [1, 2]}'),
+        ("${workflow.secrets.DB.user}", "u"),
+        ("${workflow.secrets.DB.ports}", [1, 2]),
+        ("p ${workflow.secrets.DB.ports} ${workflow.secrets['DB'].user}", "p [1, 2] u"),
+        ("${workflow.secrets.DB.none}", None),
+        ("${workflow.secrets.TEXT.user}", None),
+        ("${workflow.secrets.DEEP.user}", None),
+        ("${workflow.secrets.NOBODY}", None),
+        ("${workflow.secrets}", None),
+        ("a ${workflow.secrets.NOBODY} b", "a  b"),
+        ("${workflow.input.x} ${workflow.secrets.TOKEN", "${workflow.input.x} ${workflow.secrets.TOKEN"),
+        ("${stray {{ ${workflow.secrets.TOKEN} }", "${stray {{ s3cret }"),
+        ({"h": ["${workflow.secrets.TOKEN}", 1, "${x}"]}, {"h": ["s3cret", 1, "${x}"]}),
+    ],
+)
+def test_secrets_are_put_in_and_all_else_is_kept(stored, handed_out):
+    assert resolve_secrets(stored, SECRETS.get) == handed_out
+
+
+def test_a_secret_is_not_expanded_itself():
+    assert resolve_secrets("> ${workflow.secrets.A}", {"A": "${workflow.secrets.A}"}.get) == "> ${workflow.secrets.A}"

@@ -1,0 +1,258 @@
+"""How helper processes are started, shared, lost, replaced and ended."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from conductor_app.scripts import pool as pools
+from conductor_app.scripts.pool import Answer, Pool, Unavailable
+
+ENDLESS = "while (true);"
+
+
+@pytest.fixture
+def pool():
+    pool = Pool(size=2)
+    yield pool
+    pool.close()
+
+
+def is_gone(pid):
+    """Whether the process has ended and has been reaped."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def end(pid):
+    """Kill the process and return when it has ended; its owner has yet to notice."""
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+def test_a_pool_starts_nothing_before_it_is_asked(pool):
+    assert pool.pids() == []
+
+
+def test_a_helper_is_used_again(pool):
+    pool.evaluate("javascript", "1", {})
+    first = pool.pids()
+
+    pool.evaluate("jq", ".", {})
+
+    assert pool.pids() == first
+    assert len(first) == 1
+
+
+def test_callers_share_a_few_helpers(pool):
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda n: pool.evaluate("javascript", "$.n * 2", {"n": n}), range(100)))
+
+    assert [answer.value for answer in answers] == [n * 2 for n in range(100)]
+    assert 1 <= len(pool.pids()) <= 2
+
+
+def test_a_caller_that_waits_too_long_for_a_helper_is_told_that_nothing_ran():
+    pool = Pool(size=1, queue_seconds=0.05)
+    busy = threading.Thread(target=pool.evaluate, args=("javascript", ENDLESS, {}, 0.5))
+    busy.start()
+    while pool._permits._value:
+        os.sched_yield()
+
+    with pytest.raises(Unavailable, match=r"All 1 helper processes were busy for 0\.05 s"):
+        pool.evaluate("javascript", "1", {})
+
+    busy.join()
+    pool.close()
+
+
+def test_an_interrupted_script_leaves_its_helper_alive(pool):
+    pool.evaluate("javascript", "1", {})
+    before = pool.pids()
+
+    assert pool.evaluate("javascript", ENDLESS, {}, 0.1).timed_out
+
+    assert pool.pids() == before
+
+
+def test_a_helper_that_cannot_be_interrupted_is_killed_and_replaced(pool):
+    pool.evaluate("javascript", "1", {})
+    (pid,) = pool.pids()
+
+    assert pool.evaluate("javascript", "new Array(2 ** 31).join('x')", {}, 0.1).timed_out
+
+    assert is_gone(pid)
+    assert pool.evaluate("javascript", "1", {}).value == 1
+    assert pool.pids() != [pid]
+
+
+def test_a_helper_that_dies_in_the_middle_fails_that_evaluation_alone(pool):
+    pool.evaluate("javascript", "1", {})
+    (pid,) = pool.pids()
+    killer = threading.Timer(0.1, os.kill, (pid, signal.SIGKILL))
+    killer.start()
+
+    answer = pool.evaluate("javascript", ENDLESS, {}, 2)
+
+    assert answer.error == "The script brought its helper process down (SIGKILL) and was stopped."
+    assert is_gone(pid)
+    assert pool.evaluate("javascript", "1", {}) == Answer(1)
+
+
+def test_a_helper_that_died_while_it_waited_is_replaced_unnoticed(pool):
+    pool.evaluate("javascript", "1", {})
+    (pid,) = pool.pids()
+    end(pid)
+
+    assert pool.evaluate("javascript", "1", {}) == Answer(1)
+    assert is_gone(pid)
+
+
+def test_a_helper_that_stands_still_is_replaced_even_before_it_reads(pool):
+    pool.evaluate("javascript", "1", {})
+    (pid,) = pool.pids()
+    os.kill(pid, signal.SIGSTOP)
+
+    answer = pool.evaluate("javascript", "1", {"a": "x" * (1 << 20)}, 0.1)
+
+    assert answer.timed_out
+    assert is_gone(pid)
+
+
+def test_an_exception_in_the_middle_does_not_leave_half_an_answer_behind(pool, monkeypatch):
+    pool.evaluate("javascript", "1", {})
+    (pid,) = pool.pids()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            pool.evaluate("javascript", ENDLESS, {}, 2)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+    assert is_gone(pid)
+    assert pool.evaluate("javascript", "2", {}).value == 2
+
+
+def test_a_closed_pool_leaves_no_process_and_no_zombie(pool):
+    pool.evaluate("javascript", "1", {})
+    (pid,) = pool.pids()
+
+    pool.close()
+
+    assert is_gone(pid)
+
+
+def test_a_forked_process_has_helpers_of_its_own(pool):
+    pool.evaluate("javascript", "1", {})
+    (inherited,) = pool.pids()
+    reader, writer = os.pipe()
+
+    child = os.fork()
+    if not child:
+        answer = pool.evaluate("javascript", "1", {})
+        os.write(writer, json.dumps([answer.value, pool.pids()]).encode())
+        pool.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    value, pids = json.loads(os.read(reader, 1000))
+
+    assert value == 1
+    assert inherited not in pids
+    assert pool.pids() == [inherited]
+    assert pool.evaluate("javascript", "1", {}).value == 1
+
+
+PROGRAM = """
+import os, signal, sys
+from conductor_app.scripts.pool import evaluate, shared
+assert evaluate("javascript", "1", {}).value == 1
+print(*shared(2).pids(), flush=True)
+if sys.argv[1] == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("end", ["exits", "killed"])
+def test_helpers_end_with_the_process_that_owns_them(end):
+    program = subprocess.run([sys.executable, "-c", PROGRAM, end], capture_output=True, text=True, check=False)
+
+    pid, ends = int(program.stdout), time.monotonic() + 5
+    while is_running(pid) and time.monotonic() < ends:
+        os.sched_yield()
+    assert not is_running(pid)
+
+
+def is_running(pid):
+    """Whether the process runs; one that nobody has reaped yet does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_helper_that_outlives_its_owner_ends_by_its_own_alarm():
+    order = json.dumps({"language": "javascript", "source": "new Array(2 ** 31).join('x')", "limit": 0.1}).encode()
+    helper = pools.started()
+    helper._send(b"".join(len(frame).to_bytes(4, "big") + frame for frame in (order, b"{}")), time.monotonic() + 1)
+
+    assert helper._process.wait(timeout=10) == -signal.SIGALRM
+    helper.kill()
+
+
+def test_a_helper_sees_nothing_of_its_owners_environment_and_descriptors(pool):
+    pool.evaluate("javascript", "1", {})
+    (pid,) = pool.pids()
+
+    with open(f"/proc/{pid}/environ", "rb") as environ:
+        assert environ.read().strip(b"\0") in (b"", b"LC_CTYPE=C.UTF-8")
+    assert sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2"]
+
+
+def test_no_descriptor_is_left_behind_when_helpers_are_replaced(pool):
+    pool.evaluate("javascript", "1", {})
+    before = len(os.listdir("/proc/self/fd"))
+
+    for _ in range(3):
+        end(*pool.pids())
+        pool.evaluate("javascript", "1", {})
+
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_helpers_that_cannot_be_started_are_unavailable(pool, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+
+    with pytest.raises(Unavailable, match="could not be started: No such file"):
+        pool.evaluate("javascript", "1", {})
+
+
+def test_helpers_that_end_at_once_are_unavailable(pool, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+
+    with pytest.raises(Unavailable, match="did not start: exit code 1"):
+        pool.evaluate("javascript", "1", {})
+
+
+def test_a_language_that_nobody_speaks_is_a_mistake_of_ours(pool):
+    with pytest.raises(ValueError, match="unknown script language 'perl'"):
+        pool.evaluate("perl", "1", {})
+
+
+def test_the_process_has_one_pool_of_each_size():
+    assert pools.shared(2) is pools.shared(2)
+    assert pools.evaluate("javascript", "$.a", {"a": 5}, pool_size=2).value == 5

@@ -1,0 +1,227 @@
+"""Which addresses a task may connect to, and how it gets away from servers that misbehave."""
+
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from conductor_app.workers.guard import AddressRefused, Deadline, Guard, watched
+from conductor_app.workers.http import Http, Limits
+
+NOT_PUBLIC = {
+    "loopback": "127.0.0.1",
+    "the far end of loopback": "127.255.255.254",
+    "private 10/8": "10.1.2.3",
+    "private 172.16/12": "172.31.255.255",
+    "private 192.168/16": "192.168.0.1",
+    "link-local, where clouds keep credentials": "169.254.169.254",
+    "shared by carriers": "100.64.0.1",
+    "unspecified": "0.0.0.0",
+    "this network": "0.1.2.3",
+    "multicast": "224.0.0.1",
+    "public-looking multicast": "239.255.255.250",
+    "broadcast": "255.255.255.255",
+    "reserved": "240.0.0.1",
+    "documentation": "192.0.2.1",
+    "benchmarking": "198.18.0.1",
+    "IPv6 loopback": "::1",
+    "IPv6 unspecified": "::",
+    "IPv6 link-local": "fe80::1",
+    "IPv6 link-local with its interface": "fe80::1%lo",
+    "IPv6 site-local": "fec0::1",
+    "IPv6 unique local": "fd00::1",
+    "IPv6 multicast": "ff02::1",
+    "IPv6 multicast of the whole world": "ff0e::1",
+    "IPv6 documentation": "2001:db8::1",
+    "loopback mapped into IPv6": "::ffff:127.0.0.1",
+    "private mapped into IPv6": "::ffff:10.0.0.1",
+    "loopback behind 6to4": "2002:7f00:1::",
+    "private behind a translator": "64:ff9b::10.0.0.1",
+    "metadata behind a translator": "64:ff9b::a9fe:a9fe",
+    "Teredo": "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+}
+PUBLIC = ("1.1.1.1", "8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808")
+SPELLINGS_OF_LOOPBACK = ("2130706433", "0x7f000001", "0177.0.0.1", "127.1", "localhost", "::ffff:127.0.0.1")
+
+
+def guard(*allowed):
+    return Guard(lambda: allowed)
+
+
+@pytest.mark.parametrize("address", NOT_PUBLIC.values(), ids=NOT_PUBLIC)
+def test_an_address_that_is_not_public_is_refused(address):
+    assert not guard().permits(address)
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_a_public_address_is_permitted(address):
+    assert guard().permits(address)
+
+
+def test_an_allowed_network_is_permitted_and_its_neighbour_is_not():
+    ours = guard("10.1.0.0/16", "fd00:1::/32")
+
+    assert [ours.permits(address) for address in ("10.1.2.3", "fd00:1::5", "::ffff:10.1.2.3")] == [True] * 3
+    assert [ours.permits(address) for address in ("10.2.0.1", "fd00:2::5", "127.0.0.1")] == [False] * 3
+
+
+@pytest.mark.parametrize("host", SPELLINGS_OF_LOOPBACK)
+def test_every_spelling_of_a_forbidden_address_is_refused_before_anyone_connects(host):
+    with pytest.raises(AddressRefused):
+        guard().permitted_addresses(host, 80)
+
+
+def test_of_a_hosts_addresses_only_the_permitted_ones_are_tried(monkeypatch):
+    answers = [(2, 1, 6, "", (address, 80)) for address in ("10.0.0.1", "1.1.1.1", "127.0.0.1", "1.1.1.1", "8.8.8.8")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: answers)
+
+    assert guard().permitted_addresses("mixed.example", 80) == ["1.1.1.1", "8.8.8.8"]
+
+
+def test_a_connection_that_reached_a_forbidden_peer_all_the_same_is_closed():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        sock = socket.create_connection(server.getsockname())
+
+        with pytest.raises(AddressRefused, match=r"127\.0\.0\.1"):
+            guard().checked(sock)
+
+        assert sock.fileno() == -1
+        accepted, _ = server.accept()
+        with accepted:
+            assert accepted.recv(1) == b""
+
+
+def test_a_deadline_wakes_a_reader_that_would_wait_for_ever():
+    near, far = socket.socketpair()
+
+    with near, far, Deadline(0.05) as deadline:
+        assert watched(near).recv(1) == b""
+
+    assert deadline.has_passed
+
+
+def test_a_deadline_that_was_met_leaves_the_connection_alone():
+    near, far = socket.socketpair()
+
+    with near, far:
+        with Deadline(0.05) as deadline:
+            watched(near)
+        deadline._timer.join()
+        far.sendall(b"x")
+
+        assert near.recv(1) == b"x"
+
+
+def test_a_connection_made_after_the_deadline_is_of_no_use():
+    near, far = socket.socketpair()
+
+    with near, far, Deadline(0) as deadline:
+        deadline._timer.join()
+
+        assert watched(near).recv(1) == b""
+
+
+def test_a_deadline_is_no_business_of_other_threads():
+    near, far = socket.socketpair()
+
+    with near, far, Deadline(0.05) as deadline:
+        other = threading.Thread(target=watched, args=(near,))
+        other.start()
+        other.join()
+        deadline._timer.join()
+        far.sendall(b"x")
+
+        assert near.recv(1) == b"x"
+
+
+@contextmanager
+def raw_server(talk, address="127.0.0.1"):
+    """A server that says whatever `talk` makes it say; it gives its address and the bytes that it heard."""
+    listener, over, heard = socket.create_server((address, 0)), threading.Event(), bytearray()
+
+    def serve():
+        sock, _ = listener.accept()
+        with sock, listener:
+            heard.extend(sock.recv(65536))
+            talk(sock, over)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"{address}:{listener.getsockname()[1]}", heard
+    finally:
+        over.set()
+        thread.join(2)
+
+
+def drip(head, drop=b"x"):
+    """Says the head at once, then a drop every few milliseconds until nobody listens."""
+
+    def talk(sock, over):
+        sock.sendall(head)
+        while not over.wait(0.01):
+            try:
+                sock.sendall(drop)
+            except OSError:
+                return
+
+    return talk
+
+
+def reason_of(uri, total_seconds=60, **rest):
+    """Why the request failed, as a person reads it."""
+    http = Http(lambda: Limits(("127.0.0.0/8",), total_seconds))
+    outcome = http.perform({"uri": uri, "method": "GET", **rest})
+    assert outcome.status == "FAILED"
+    return outcome.reason
+
+
+DRIPPING = {
+    "in its headers": b"HTTP/1.1 200 OK\r\nX-A: ",
+    "in a body without a length": b"HTTP/1.1 200 OK\r\n\r\n",
+    "in a body of a length": b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n",
+    "in its status line": b"HTTP/1.1 200 ",
+}
+
+
+@pytest.mark.parametrize("head", DRIPPING.values(), ids=DRIPPING)
+def test_a_server_that_drips_does_not_outlive_the_total_limit(head):
+    with raw_server(drip(head)) as (address, _):
+        outcome = perform(f"http://{address}/?a=secret", limits=Limits(LOOPBACK, total_seconds=0.2))
+
+    assert outcome.status == "FAILED"
+    assert outcome.reason == (
+        f"Failed to invoke HTTP task due to: the exchange took longer than 0.2 s (GET http://{address}/)"
+    )
+
+
+def test_a_server_that_drips_its_tls_handshake_does_not_outlive_the_total_limit():
+    with raw_server(drip(b"\x16\x03\x03\x40\x00", b"\x02")) as (address, _):
+        outcome = perform(f"https://{address}/", limits=Limits(LOOPBACK, total_seconds=0.2), readTimeOut=0)
+
+    assert "longer than 0.2 s" in outcome.reason
+
+
+def test_a_silent_server_is_given_up_after_the_read_timeout():
+    with raw_server(lambda sock, over: over.wait()) as (address, _):
+        outcome = perform(f"http://{address}/", readTimeOut="50")
+
+    assert "sent nothing within readTimeOut" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"],
+    ids=["nothing", "nonsense", "half"],
+)
+def test_an_answer_that_breaks_off_fails_in_plain_words(said):
+    with raw_server(lambda sock, _: sock.sendall(said)) as (address, _):
+        assert "the connection broke" in perform(f"http://{address}/").reason
+
+
+def test_a_server_that_speaks_no_tls_fails_in_plain_words():
+    with raw_server(lambda sock, _: sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as (address, _):
+        assert "TLS failed" in perform(f"https://{address}/").reason
+
+
