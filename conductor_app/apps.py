@@ -1,12 +1,42 @@
-"""The one Django app."""
+"""The one Django app; its checks refuse wrong settings by name."""
+
+from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import Error, register
+
+from . import conf
 
 
 class ConductorConfig(AppConfig):
-    """Workflows and tasks."""
+    """Wires what must hear of new work, and the checks."""
 
     name = "conductor_app"
     label = "conductor"
     verbose_name = "Conductor"
-    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from .background import hints
+
+        hints.connect()
+        register(settings_are_known_and_typed)
+        register(open_access_stays_on_loopback)
+
+
+def settings_are_known_and_typed(**_: Any) -> list[Error]:
+    """Each setting of ours exists and has a value of its kind."""
+    return [Error(complaint, id="conductor.E001") for complaint in conf.complaints()]
+
+
+def open_access_stays_on_loopback(**_: Any) -> list[Error]:
+    """A server that others can reach asks who they are."""
+    if conf.api_access == "token" or settings.ON_LOOPBACK:
+        return []
+    return [
+        Error(
+            f"CONDUCTOR_API_ACCESS is open, but HOST={settings.HOST} can be reached from other machines.",
+            hint="Set CONDUCTOR_API_ACCESS=token, or listen on HOST=127.0.0.1.",
+            id="conductor.E002",
+        )
+    ]

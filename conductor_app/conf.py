@@ -1,4 +1,4 @@
-"""Typed names and defaults of our own settings: `conf.lease_seconds` is Django's `CONDUCTOR_LEASE_SECONDS`, or the default here."""
+"""Typed names and defaults of our own settings: `conf.lease_seconds` reads `CONDUCTOR_LEASE_SECONDS`."""
 
 import os
 from typing import Any
@@ -60,9 +60,12 @@ def __getattr__(name: str) -> Any:
 
 
 def environment() -> dict[str, str]:
-    """What expressions may read of this process's environment: CONDUCTOR_ENV_<NAME>, and two names that clients expect."""
-    given = {name.removeprefix("CONDUCTOR_ENV_"): value for name, value in os.environ.items()
-             if name.startswith("CONDUCTOR_ENV_")}
+    """What expressions may read of our environment: CONDUCTOR_ENV_<NAME>, and two names that clients expect."""
+    given = {
+        name.removeprefix("CONDUCTOR_ENV_"): value
+        for name, value in os.environ.items()
+        if name.startswith("CONDUCTOR_ENV_")
+    }
     return given | {name: os.environ[name] for name in ("NETFLIX_ENV", "NETFLIX_STACK") if name in os.environ}
 
 

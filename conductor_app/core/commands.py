@@ -15,7 +15,7 @@ from .snapshot import Run, Task
 from .states import CANCELED, FAILED, PAUSED, RUN, TERMINATED, TIMED_OUT
 from .steps import kind_of
 
-__all__ = ["nothing", "pause", "release", "resume", "retry", "terminate"]
+__all__ = ["abandon", "nothing", "pause", "release", "resume", "retry", "terminate"]
 
 
 def pause(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
@@ -44,6 +44,18 @@ def terminate(reason: str = "", with_failure: bool = False):
     return command
 
 
+def abandon(reason: str):
+    """The command that ends a run which cannot be decided: it fails, with nothing evaluated."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        if run.is_open:
+            event = "terminate" if run.status == PAUSED else "fail"
+            yield from end_run(run, know, now, event, reason, output={}, with_failure=False)
+
+    command.is_abandoning = True
+    return command
+
+
 def release(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     """A run that its limit held goes on (execution §5.4)."""
     if not (run.is_held and run.is_open):
@@ -61,7 +73,9 @@ def retry(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     failed = sorted((task for task in _newest_by_ref(run) if task.status in (FAILED, TIMED_OUT, CANCELED)), key=_seq)
     if not failed and run.status != TIMED_OUT:
         raise Conflict(f"There are no retryable tasks in workflow {run.id}; restart it, or rerun it from a task.")
-    yield MoveRun("reopen", now, {"reason": "", "ended_at": None, "last_retried_at": now, "failed_attempt_id": "", "output": {}})
+    yield MoveRun(
+        "reopen", now, {"reason": "", "ended_at": None, "last_retried_at": now, "failed_attempt_id": "", "output": {}}
+    )
     for number, task in enumerate(failed):
         yield from _tried_again(task, know, now, number)
 

@@ -55,8 +55,13 @@ class CreateTask(Effect):
             note_failure(draft, self.task)
 
     def line(self) -> dict[str, Any]:
-        return {"effect": "CreateTask", "task": str(self.task.key), "type": self.task.step.type,
-                "attempt": self.task.attempt.id, "status": self.task.attempt.status}
+        return {
+            "effect": "CreateTask",
+            "task": str(self.task.key),
+            "type": self.task.step.type,
+            "attempt": self.task.attempt.id,
+            "status": self.task.attempt.status,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +77,13 @@ class OpenAttempt(Effect):
         draft.changes["next_seq"] = seq + 1
 
     def line(self) -> dict[str, Any]:
-        return {"effect": "OpenAttempt", "task": str(self.key), "number": self.attempt.number,
-                "attempt": self.attempt.id, "visible_at": self.attempt.visible_at}
+        return {
+            "effect": "OpenAttempt",
+            "task": str(self.key),
+            "number": self.attempt.number,
+            "attempt": self.attempt.id,
+            "visible_at": self.attempt.visible_at,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +163,11 @@ class ForgetTasks(Effect):
 
     def change(self, draft: Draft) -> None:
         turn = (*self.loop.turn, self.iteration)
-        gone = [key for key, task in draft.tasks.items()
-                if self.loop.ref in task.step.loops and key.turn[: len(turn)] == turn]
+        gone = [
+            key
+            for key, task in draft.tasks.items()
+            if self.loop.ref in task.step.loops and key.turn[: len(turn)] == turn
+        ]
         for key in gone:
             del draft.tasks[key]
             draft.touched.discard(key)
@@ -225,8 +238,12 @@ class StartRun(Effect):
     is_about_failure: bool = False
 
     def line(self) -> dict[str, Any]:
-        return {"effect": "StartRun", "run": self.id, "definition": self.definition.name,
-                "version": self.definition.version}
+        return {
+            "effect": "StartRun",
+            "run": self.id,
+            "definition": self.definition.name,
+            "version": self.definition.version,
+        }
 
 
 @dataclass(frozen=True, slots=True)

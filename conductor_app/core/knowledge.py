@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .definition import Definition, Key
+from .definition import Definition
 from .expressions import MISSING, needed, resolve
 from .questions import (
     ActiveDomains,
@@ -165,8 +165,12 @@ RUN_FACTS: dict[str, Callable[[Run], Any]] = {
 }
 """What expressions may ask of the run (execution §9.2)."""
 
-WIRE_STATUS = {"PENDING": "SCHEDULED", "LEASED": "IN_PROGRESS", "EXPIRED": "TIMED_OUT",
-               "FAILED_FOR_GOOD": "FAILED_WITH_TERMINAL_ERROR"}
+WIRE_STATUS = {
+    "PENDING": "SCHEDULED",
+    "LEASED": "IN_PROGRESS",
+    "EXPIRED": "TIMED_OUT",
+    "FAILED_FOR_GOOD": "FAILED_WITH_TERMINAL_ERROR",
+}
 """How the workflow language spells the statuses of attempts; the others are spelled alike."""
 
 
@@ -185,7 +189,9 @@ def spelled_type(step_type: str, name: str) -> str:
 
 
 TASK_FACTS: dict[str, Callable[[Run, Task], Any]] = {
-    "taskType": lambda run, task: spelled_type(task.memo.get("type", task.step.type), task.memo.get("name", task.step.name)),
+    "taskType": lambda run, task: spelled_type(
+        task.memo.get("type", task.step.type), task.memo.get("name", task.step.name)
+    ),
     "status": lambda run, task: spelled_status(task.attempt.status, task.status),
     "referenceTaskName": lambda run, task: str(task.key),
     "retryCount": lambda run, task: task.attempt.number,

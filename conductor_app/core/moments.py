@@ -46,8 +46,8 @@ def with_due(policy: Policy, attempt: Attempt, after: int = 0) -> Attempt:
 
 def next_clock(policy: Policy, attempt: Attempt, after: int = 0) -> int:
     """The next moment later than `after` at which a clock of the attempt runs out, or NEVER."""
-    moments = [clock.at for clock in clocks(policy, attempt) if clock.at > after]
-    return min([attempt.ends_at, *moments])
+    moments = [attempt.ends_at, *(clock.at for clock in clocks(policy, attempt))]
+    return min((moment for moment in moments if moment > after), default=NEVER)
 
 
 def run_ends_at(run: Run) -> int:

@@ -12,8 +12,13 @@ from .snapshot import Run, Task
 from .states import PENDING
 from .steps import kind_of
 
-EVENTS = {"COMPLETED": "complete", "FAILED": "fail", "FAILED_FOR_GOOD": "fail_for_good", "CANCELED": "cancel",
-          "TIMED_OUT": "expire"}
+EVENTS = {
+    "COMPLETED": "complete",
+    "FAILED": "fail",
+    "FAILED_FOR_GOOD": "fail_for_good",
+    "CANCELED": "cancel",
+    "TIMED_OUT": "expire",
+}
 """The outcomes that end an attempt, and the event of its life that each stands for."""
 
 
@@ -27,6 +32,7 @@ class Report:
     callback_seconds: int = 0
     worker: str = ""
     merges: bool = False  # the output is laid over the stored one instead of replacing it
+    is_kept: bool = False  # in progress, but not to be handed out again: somebody else will report on it
 
 
 def hear(attempt_id: str, report: Report):
@@ -38,7 +44,7 @@ def hear(attempt_id: str, report: Report):
         facts |= {"reason": report.reason} if report.reason or report.outcome != "IN_PROGRESS" else {}
         if report.outcome in EVENTS:
             yield MoveAttempt(task.key, EVENTS[report.outcome], now, facts)
-        elif kind_of(task.step.type).is_queued and not task.step.async_complete:
+        elif kind_of(task.step.type).is_queued and not (task.step.async_complete or report.is_kept):
             yield hand_back(task, report.callback_seconds, facts, now)
         else:
             yield MoveAttempt(task.key, "renew", now, {**facts, "lease_ends_at": None})
@@ -74,7 +80,9 @@ def child_ended(attempt_id: str, child: dict[str, Any]):
         task = _open_task(run, attempt_id)
         facts: dict[str, Any] = {"output": {**(child["output"] or {}), "subWorkflowId": child["id"]}}
         if child["status"] != "COMPLETED":
-            facts["reason"] = f"Sub workflow {child['name']}.{child['version']}/{child['id']} failure reason: {child['reason']}"
+            facts["reason"] = (
+                f"Sub workflow {child['name']}.{child['version']}/{child['id']} failure reason: {child['reason']}"
+            )
         outcome = {"TERMINATED": "CANCELED"}.get(child["status"], child["status"])
         yield MoveAttempt(task.key, EVENTS[outcome], now, facts)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import conf
-from ..core.errors import Refused, ValidationFailed
+from ..core.errors import Busy, Refused, ValidationFailed
 from ..core.questions import (
     DefinitionNamed,
     DefinitionWritten,
@@ -15,7 +15,7 @@ from ..core.questions import (
     ScriptAnswer,
 )
 from ..core.snapshot import Run
-from ..scripts.pool import evaluate
+from ..scripts.pool import Answer, Unavailable, evaluate
 from ..store import answers as from_rows
 from . import plans
 
@@ -49,8 +49,21 @@ class Answers(dict[Question, Any]):
 
 def run_script(question: Script) -> ScriptAnswer:
     """What the script comes to, in a helper process."""
-    answer = evaluate(question.language, question.source, json.loads(question.inputs), limit_seconds=conf.script_seconds, pool_size=conf.script_pool_size)
+    try:
+        answer = _evaluated(question)
+    except Unavailable as busy:
+        raise Busy(str(busy)) from busy
     return ScriptAnswer(answer.value, answer.error or "", answer.timed_out)
+
+
+def _evaluated(question: Script) -> Answer:
+    return evaluate(
+        question.language,
+        question.source,
+        json.loads(question.inputs),
+        limit_seconds=conf.script_seconds,
+        pool_size=conf.script_pool_size,
+    )
 
 
 def _definition(question: DefinitionNamed, now: int) -> Any:

@@ -25,8 +25,11 @@ def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str =
 
 def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
     """Keep several workflow definitions, new or not; the names that were kept, and why others were not."""
-    complaints = [complaint for number, document in enumerate(documents)
-                  for complaint in workflow_complaints_of(document, f"[{number}].")]
+    complaints = [
+        complaint
+        for number, document in enumerate(documents)
+        for complaint in workflow_complaints_of(document, f"[{number}].")
+    ]
     if complaints:
         raise ValidationFailed(complaints)
     saved, errors = [], {}
@@ -87,17 +90,28 @@ def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
         _note("workflow_definition", f"{name}:{version}", "delete", by, reason, clock.now())
 
 
-def save_task(document: Document, by: str, *, must_exist: bool = False, overwrite: bool = True, reason: str = "") -> None:
+def save_task(
+    document: Document, by: str, *, must_exist: bool = False, overwrite: bool = True, reason: str = ""
+) -> None:
     """Keep a task definition. Raises ValidationFailed, NotFound (`must_exist`) and Conflict (not `overwrite`)."""
     save_tasks([document], by, must_exist=must_exist, overwrite=overwrite, reason=reason, prefix="")
 
 
-def save_tasks(documents: Sequence[Document], by: str, *, must_exist: bool = False, overwrite: bool = True,
-               reason: str = "", prefix: str = "[{number}].") -> None:
+def save_tasks(
+    documents: Sequence[Document],
+    by: str,
+    *,
+    must_exist: bool = False,
+    overwrite: bool = True,
+    reason: str = "",
+    prefix: str = "[{number}].",
+) -> None:
     """Keep several task definitions, or none if one of them is refused."""
-    complaints = [Complaint(prefix.format(number=number) + complaint.path, complaint.message, complaint.value)
-                  for number, document in enumerate(documents)
-                  for complaint in task_complaints(document, owner_email_mandatory=conf.owner_email_mandatory)]
+    complaints = [
+        Complaint(prefix.format(number=number) + complaint.path, complaint.message, complaint.value)
+        for number, document in enumerate(documents)
+        for complaint in task_complaints(document, owner_email_mandatory=conf.owner_email_mandatory)
+    ]
     if complaints:
         raise ValidationFailed(complaints)
     with transaction.atomic():

@@ -1,5 +1,6 @@
 """Workflow rate limits: how many runs of one key go on at a time (execution §5.4)."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.db import transaction
@@ -7,7 +8,7 @@ from django.db import transaction
 from ..core import commands
 from ..core.definition import Definition
 from ..core.errors import Conflict
-from ..core.expressions import resolve
+from ..core.expressions import MISSING, resolve
 from ..models import Run
 from ..store.definitions import plan
 from ..store.statements import serialize
@@ -33,22 +34,39 @@ def key_of(definition: Definition, scope: Any) -> str:
     return str(value if value is not None else "")[:512] or definition.name
 
 
-def is_full(definition: Definition, key: str) -> bool:
+def is_full(definition: Definition, key: str, *, rejects: bool = True, but: str = "") -> bool:
     """Whether a run that starts now has to wait; serialised with all others of the key until the transaction ends.
 
     Raises Conflict where the policy is to reject.
     """
     _, limit, policy = config_of(definition)
     serialize(f"runs:{definition.name}:{key}")
-    if _going_on(definition.name, key) < limit:
+    if _going_on(definition.name, key, but) < limit:
         return False
-    if policy == "REJECT":
+    if rejects and policy == "REJECT":
         raise Conflict(f"{limit} runs of {definition.name} with the rate limit key '{key}' are going on already.")
     return True
 
 
-def _going_on(name: str, key: str) -> int:
-    return Run.objects.open().filter(name=name, limit_key=key, is_held=False).count()
+def _going_on(name: str, key: str, but: str = "") -> int:
+    return Run.objects.open().filter(name=name, limit_key=key, is_held=False).exclude(pk=but).count()
+
+
+def admit(run_id: str) -> None:
+    """Hold a run that another has started, if its definition's limit is reached; such a run is never rejected."""
+    run = Run.objects.get(pk=run_id)
+    definition = plan(run.plan_id)
+    values = {"input": run.input, "correlationId": run.correlation_id, "workflowId": run.id, "version": run.version}
+    key = key_of(definition, scope_of(values))
+    if not key or run.next_seq > 1:
+        return
+    with transaction.atomic():
+        Run.objects.filter(pk=run_id).update(limit_key=key, is_held=is_full(definition, key, rejects=False, but=run_id))
+
+
+def scope_of(values: dict[str, Any]) -> Callable[[str, str], Any]:
+    """What the expression of a key may name: facts of the run that starts."""
+    return lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING
 
 
 def release_next(name: str, key: str) -> None:
@@ -56,7 +74,9 @@ def release_next(name: str, key: str) -> None:
     while True:
         with transaction.atomic():
             serialize(f"runs:{name}:{key}")
-            held = Run.objects.open().filter(name=name, limit_key=key, is_held=True).order_by("created_at", "id").first()
+            held = (
+                Run.objects.open().filter(name=name, limit_key=key, is_held=True).order_by("created_at", "id").first()
+            )
             if held is None or _going_on(name, key) >= _limit(held):
                 return
             change(held.id, commands.release, "engine", "Its limit has room again.")

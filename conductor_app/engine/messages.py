@@ -13,7 +13,7 @@ from ..models import Attempt, Message, Run
 from ..models.fields import dumps
 from ..store.due import messages as due_messages
 from .change import change
-from .limits import release_next
+from .limits import admit, release_next
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +66,7 @@ def _try_again(message: Message, error: Exception) -> None:
 def _begin(message: Message) -> None:
     """A run that another has started takes its first steps."""
     about = message.facts.get("about")
+    admit(message.to)
     also = (lambda now: _add_failed_run(message.to, about)) if about else None
     change(message.to, commands.nothing, "engine", message=message.pk, also=also)
 
@@ -77,8 +78,9 @@ def _add_failed_run(run_id: str, about: str) -> None:
         return
     run = Run.objects.get(pk=run_id)
     text = dumps({**run.input, "failedWorkflow": run_document(failed, with_tasks=True)})
-    Run.objects.filter(pk=run_id).update(input=run.input | {"failedWorkflow": run_document(failed, with_tasks=True)},
-                                         input_size=len(text or ""))
+    Run.objects.filter(pk=run_id).update(
+        input=run.input | {"failedWorkflow": run_document(failed, with_tasks=True)}, input_size=len(text or "")
+    )
 
 
 def _child_ended(message: Message) -> None:
@@ -87,8 +89,14 @@ def _child_ended(message: Message) -> None:
     attempt = message.facts["attempt"]
     if child is None or not Attempt.objects.filter(pk=attempt).exists():
         raise NotFound
-    facts = {"id": child.id, "name": child.name, "version": child.version, "status": child.status,
-             "reason": child.reason, "output": child.output}
+    facts = {
+        "id": child.id,
+        "name": child.name,
+        "version": child.version,
+        "status": child.status,
+        "reason": child.reason,
+        "output": child.output,
+    }
     change(message.to, reports.child_ended(attempt, facts), "engine", near=[attempt], message=message.pk)
 
 

@@ -19,6 +19,8 @@ def note_poll(task_type: str, domain: str, worker: str) -> None:
         _noted.clear()
     _noted[who] = now
     Poller.objects.bulk_create(
-        [Poller(task_type=task_type, domain=domain, worker=worker, polled_at=now)], update_conflicts=True,
-        unique_fields=["task_type", "domain", "worker"], update_fields=["polled_at"],
+        [Poller(task_type=task_type, domain=domain, worker=worker, polled_at=now)],
+        update_conflicts=True,
+        unique_fields=["task_type", "domain", "worker"],
+        update_fields=["polled_at"],
     )

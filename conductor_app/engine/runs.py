@@ -5,21 +5,21 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
-from .. import clock, wakeups
+from .. import clock, conf, wakeups
 from ..core import commands
 from ..core.decide import command_then_decide, nothing
 from ..core.definition import Definition
 from ..core.errors import Conflict, Invalid, NotFound
-from ..core.expressions import MISSING
 from ..core.ids import derived_id
 from ..core.questions import Script, Whole
 from ..core.snapshot import Run
 from ..core.states import RUN, RUNNING
-from ..models import AuditEntry, Message, TaskLog
 from ..models import Attempt as AttemptRow
+from ..models import AuditEntry, Message, TaskLog
 from ..models import Run as RunRow
+from ..models.fields import dumps
 from ..store import writers
 from . import limits, plans
 from .answers import Answers
@@ -49,13 +49,20 @@ class StartRequest:
 def start(request: StartRequest, by: str) -> str:
     """Start a run and take its first steps; returns its id. Raises NotFound, Conflict, ValidationFailed."""
     now = clock.now()
+    _refuse_too_large(request)
     definition = _definition(request, now)
     if (earlier := _earlier(request)) is not None:
         return earlier
     run = _new_run(request, definition, now)
     answers = Answers()
     while True:
-        decision = _begin(run, request, by, answers)
+        try:
+            decision = _begin(run, request, by, answers)
+        except IntegrityError:
+            # Somebody started a run with the same idempotency key at the same moment.
+            if (earlier := _earlier(request)) is None:
+                raise
+            return earlier
         if not decision.questions:
             return run.id
         answers.forget_passing()
@@ -72,6 +79,12 @@ def _definition(request: StartRequest, now: int) -> Definition:
     return found
 
 
+def _refuse_too_large(request: StartRequest) -> None:
+    size, most = len(dumps(request.input) or ""), conf.workflow_payload_max_bytes
+    if size > most:
+        raise Invalid(f"The input of {size} bytes is larger than the {most} bytes that a workflow may have.")
+
+
 def _earlier(request: StartRequest) -> str | None:
     """The run that the same key has started before, where the strategy is to return it (api §3.9)."""
     if not request.idempotency_key:
@@ -84,15 +97,23 @@ def _earlier(request: StartRequest) -> str | None:
     if request.idempotency_strategy == "FAIL_ON_RUNNING" and earlier.status in RUN.final:
         RunRow.objects.filter(pk=earlier.pk).update(idempotency_key=None)
         return None
-    raise Conflict(f"A run of {request.name} was started with the idempotency key '{request.idempotency_key}' before: {earlier.id}.")
+    raise Conflict(
+        f"A run of {request.name} was started with the idempotency key '{request.idempotency_key}' before: {earlier.id}."
+    )
 
 
 def _new_run(request: StartRequest, definition: Definition, now: int) -> Run:
     template = definition.document.get("inputTemplate") or {}
     run = Run(
-        id=derived_id(now, secrets.token_hex(8)), definition=definition, status=RUNNING, created_at=now,
-        input={**template, **request.input}, variables=dict(definition.document.get("variables") or {}),
-        correlation_id=request.correlation_id, priority=request.priority, domains=request.domains,
+        id=derived_id(now, secrets.token_hex(8)),
+        definition=definition,
+        status=RUNNING,
+        created_at=now,
+        input={**template, **request.input},
+        variables=dict(definition.document.get("variables") or {}),
+        correlation_id=request.correlation_id,
+        priority=request.priority,
+        domains=request.domains,
     )
     return writers.with_timer(run)
 
@@ -110,8 +131,9 @@ def _begin(run: Run, request: StartRequest, by: str, answers: Answers):
             answers.learn_from_rows(run, here, now)
         if decision.questions:
             return decision
-        writers.create(run, now, by, started_by=request.started_by, event=request.event,
-                       idempotency_key=request.idempotency_key)
+        writers.create(
+            run, now, by, started_by=request.started_by, event=request.event, idempotency_key=request.idempotency_key
+        )
         told = writers.save(run, decision.effects, decision.after, now, by, "")
         transaction.on_commit(partial(wakeups.announce, told.queues))
         if told.messages:
@@ -121,8 +143,13 @@ def _begin(run: Run, request: StartRequest, by: str, answers: Answers):
 
 def _limited(run: Run) -> Run:
     """The run, held where its definition's limit is reached."""
-    values = {"input": run.input, "correlationId": run.correlation_id, "workflowId": run.id, "version": run.definition.version}
-    key = limits.key_of(run.definition, lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING)
+    values = {
+        "input": run.input,
+        "correlationId": run.correlation_id,
+        "workflowId": run.id,
+        "version": run.definition.version,
+    }
+    key = limits.key_of(run.definition, limits.scope_of(values))
     return replace(run, limit_key=key, is_held=limits.is_full(run.definition, key)) if key else run
 
 
@@ -157,4 +184,6 @@ def remove(run_id: str, by: str, reason: str = "", archive: bool = True) -> None
         TaskLog.objects.filter(attempt_id__in=AttemptRow.objects.filter(run_id=run_id).values("id")).delete()
         Message.objects.filter(to=run_id).delete()
         RunRow.objects.filter(pk=run_id).delete()
-        AuditEntry.objects.create(at=clock.now(), actor=by, action="remove", object_type="run", object_id=run_id, reason=reason)
+        AuditEntry.objects.create(
+            at=clock.now(), actor=by, action="remove", object_type="run", object_id=run_id, reason=reason
+        )

@@ -15,6 +15,8 @@ from .messages import deliver_due
 log = logging.getLogger(__name__)
 
 CLOCK = "clock"
+POSTPONED_MS = 60_000
+"""A clock that ran out without a consequence is looked at again after this."""
 NOTED_EVERY_MS = 10_000
 """How often a pass with nothing to do is written down."""
 
@@ -35,7 +37,14 @@ def each(found: Iterable, handle: Callable) -> int:
 
 def expire_leases(limit: int) -> int:
     """Look at the attempts of which a clock has run out: lost leases, limits, waits, delays of the engine's own."""
-    return each(due.attempts(clock.now(), limit), lambda found: change(found[0], nothing, CLOCK, near=found[1]))
+    return each(due.attempts(clock.now(), limit), lambda found: _look_at(*found))
+
+
+def _look_at(run_id: str, attempt_ids: list[str]) -> None:
+    """Let the core see what is due; if it has nothing to say of it, do not ask again at once."""
+    if not change(run_id, nothing, CLOCK, near=attempt_ids):
+        log.warning("nothing_was_due", extra={"run_id": run_id})
+        due.postpone(attempt_ids, clock.now() + POSTPONED_MS)
 
 
 def wake_runs(limit: int) -> int:
@@ -99,4 +108,3 @@ def _note(name: str, began: int, handled: int, error: str) -> None:
     if error:
         row.error, row.failed_at = error, began
     row.save()
-

@@ -1,15 +1,17 @@
 """Commands on attempts: claim, report, renew."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from time import monotonic
 
 from django.db import connection, transaction
 
-from .. import clock, wakeups
+from .. import clock, conf, wakeups
 from ..core import reports
 from ..core.errors import AlreadyResolved
 from ..core.reports import Report
 from ..models import Attempt, Task, TaskLog
+from ..models.fields import dumps
 from ..store import claims
 from ..store.rows import clean
 from .change import change
@@ -26,6 +28,8 @@ def claim(task_type: str, *, worker: str = "", domain: str = "", count: int = 1,
     queue = f"{domain}:{task_type}" if domain else task_type
     worker = clean(worker)[:255]
     note_poll(task_type, domain, worker)
+    if wait_ms <= 0:
+        return take(queue, worker, count)
     ends_at = monotonic() + wait_ms / 1000
     while True:
         with wakeups.listening(queue) as ear:
@@ -55,7 +59,11 @@ def take(queue: str, worker: str, count: int) -> list[Attempt]:
 
 def handed_out(ids: Sequence[str]) -> list[Attempt]:
     """The attempts with their tasks and runs, in the order of handing out."""
-    rows = Attempt.objects.filter(id__in=ids).select_related("task", "run").defer("run__input", "run__output", "run__variables")
+    rows = (
+        Attempt.objects.filter(id__in=ids)
+        .select_related("task", "run")
+        .defer("run__input", "run__output", "run__variables")
+    )
     place = {id: number for number, id in enumerate(ids)}
     return sorted(rows, key=lambda attempt: place[attempt.id])
 
@@ -74,12 +82,22 @@ def _give_connection_back() -> None:
 
 def report(run_id: str, attempt_id: str, report: Report, by: str, logs: Sequence[tuple[str, int]] = ()) -> bool:
     """A worker says what came of its attempt; False where it is over already and nothing changes. Raises NotFound."""
+    report = within_limit(report)
     write_logs = (lambda now: add_logs(attempt_id, logs, now)) if logs else None
     try:
         change(run_id, reports.hear(attempt_id, report), by, near=[attempt_id], also=write_logs)
     except AlreadyResolved:
         return False
     return True
+
+
+def within_limit(report: Report) -> Report:
+    """The report, or a failure for good where its output is larger than a task's may be (execution §1.6)."""
+    size, most = len(dumps(report.output) or ""), conf.task_payload_max_bytes
+    if size <= most:
+        return report
+    reason = f"The output of {size} bytes is larger than the {most} bytes that a task may have."
+    return replace(report, outcome="FAILED_FOR_GOOD", output={}, reason=reason, merges=False)
 
 
 def report_on_ref(run_id: str, ref: str, said: Report, by: str) -> str | None:
@@ -109,4 +127,3 @@ def add_logs(attempt_id: str, logs: Sequence[tuple[str, int]], now: int) -> None
     TaskLog.objects.bulk_create(
         TaskLog(attempt_id=attempt_id[:64], at=at or now, line=clean(line)) for line, at in logs[:LOGS_A_REPORT]
     )
-

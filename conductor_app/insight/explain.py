@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from .. import clock
 from ..core.states import PAUSED
-from ..models import Attempt
+from ..models import Attempt, TaskDefinition
 from ..models.gates import GATES, Facts
 from .queues import QUIET_AFTER_MS, last_polls
 from .spans import span
@@ -56,25 +56,32 @@ OPEN = {
 
 def facts_of(attempt: Attempt, now: int) -> Facts:
     """What the gates look at, read for one attempt; the counts only where there is a limit."""
+    concurrent_limit, rate_count, rate_seconds = _limits(attempt)
     return Facts(
         now=now,
         visible_at=attempt.visible_at,
         is_run_held=attempt.run.is_held,
-        concurrent_limit=attempt.concurrent_limit,
-        leased=_leased(attempt) if attempt.concurrent_limit > 0 else 0,
-        rate_count=attempt.rate_count,
-        rate_seconds=attempt.rate_seconds,
-        starts=_starts(attempt, now) if attempt.rate_count > 0 else 0,
+        concurrent_limit=concurrent_limit,
+        leased=_leased(attempt.name) if concurrent_limit > 0 else 0,
+        rate_count=rate_count,
+        rate_seconds=rate_seconds,
+        starts=_starts(attempt.name, now - rate_seconds * 1000) if rate_count > 0 and rate_seconds > 0 else 0,
     )
 
 
-def _leased(attempt: Attempt) -> int:
-    return Attempt.objects.filter(name=attempt.name, status="LEASED").exclude(queue="").count()
+def _limits(attempt: Attempt) -> tuple[int, int, int]:
+    """The limits that are registered now for its name, else those that the attempt was created with."""
+    columns = ("concurrent_limit", "rate_count", "rate_seconds")
+    registered = TaskDefinition.objects.filter(name=attempt.name).values_list(*columns).first()
+    return registered or (attempt.concurrent_limit, attempt.rate_count, attempt.rate_seconds)
 
 
-def _starts(attempt: Attempt, now: int) -> int:
-    since = now - attempt.rate_seconds * 1000
-    return Attempt.objects.filter(name=attempt.name, rate_count__gt=0, claimed_at__gt=since).count()
+def _leased(name: str) -> int:
+    return Attempt.objects.filter(name=name, status="LEASED").exclude(queue="").count()
+
+
+def _starts(name: str, since: int) -> int:
+    return Attempt.objects.filter(name=name, rate_count__gt=0, claimed_at__gt=since).count()
 
 
 def somebody_polls(attempt: Attempt, now: int) -> Verdict:
@@ -88,7 +95,7 @@ def somebody_polls(attempt: Attempt, now: int) -> Verdict:
 
 
 def run_goes_on(attempt: Attempt) -> Verdict:
-    """Whether the run is paused: what was scheduled before may still be handed out, what follows waits."""
+    """Whether the run is paused. That keeps no attempt back: the claim does not ask for it."""
     if attempt.run.status == PAUSED:
-        return Verdict("run", False, "The run is paused: nothing that follows is scheduled until it is resumed.")
+        return Verdict("run", True, "The run is paused: this may still be handed out, but what follows it waits.")
     return Verdict("run", True, "The run is not paused.")

@@ -7,11 +7,18 @@ from ..core.language import read_definition
 from ..models import Plan, Task
 
 
-@lru_cache(maxsize=200)
 def plan(hash: str) -> Definition | None:
-    """The definition with this hash, or None where it is no longer kept. Plans never change, so one look is enough."""
-    found = Plan.objects.filter(pk=hash).first()
-    return read_definition(found.document, hash=hash) if found else None
+    """The definition with this hash, or None where it is not kept."""
+    try:
+        return _read(hash)
+    except Plan.DoesNotExist:
+        return None
+
+
+@lru_cache(maxsize=200)
+def _read(hash: str) -> Definition:
+    # Plans never change, so one look is enough.
+    return read_definition(Plan.objects.get(pk=hash).document, hash=hash)
 
 
 def tries_allowed(definition: Definition | None, task: Task) -> int | None:

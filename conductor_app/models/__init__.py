@@ -8,5 +8,19 @@ from .outbox import Message
 from .queues import Poller, SweepPass
 from .runs import Attempt, Run, Task
 
-__all__ = ["AccessKey", "Attempt", "AuditEntry", "Catalogue", "HistoryEntry", "Message", "Plan", "Poller", "Run",
-           "SweepPass", "Task", "TaskDefinition", "TaskLog", "WorkflowDefinition"]
+__all__ = [
+    "AccessKey",
+    "Attempt",
+    "AuditEntry",
+    "Catalogue",
+    "HistoryEntry",
+    "Message",
+    "Plan",
+    "Poller",
+    "Run",
+    "SweepPass",
+    "Task",
+    "TaskDefinition",
+    "TaskLog",
+    "WorkflowDefinition",
+]

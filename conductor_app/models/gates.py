@@ -43,14 +43,26 @@ def _limit(count: int, limit: int) -> int | None:
 
 
 GATES: tuple[Gate, ...] = (
-    Gate("run_slot", lambda f: _any_if(not f.is_run_held),
-         lambda f: "The workflow's limit of runs at a time is reached; this run waits for an earlier one to end."),
-    Gate("due", lambda f: _any_if(f.visible_at <= f.now),
-         lambda f: f"Not before its delay is over, in {max(f.visible_at - f.now, 0) / 1000:.1f} s."),
-    Gate("concurrency", lambda f: _limit(f.leased, f.concurrent_limit),
-         lambda f: f"{f.leased} of {f.concurrent_limit} tasks of this name are being worked on (concurrentExecLimit)."),
-    Gate("rate", lambda f: _limit(f.starts, f.rate_count if f.rate_seconds > 0 else 0),
-         lambda f: f"{f.starts} of {f.rate_count} starts in {f.rate_seconds} s are used up (rateLimitPerFrequency)."),
+    Gate(
+        "run_slot",
+        lambda f: _any_if(not f.is_run_held),
+        lambda f: "The workflow's limit of runs at a time is reached; this run waits for an earlier one to end.",
+    ),
+    Gate(
+        "due",
+        lambda f: _any_if(f.visible_at <= f.now),
+        lambda f: f"Not before its delay is over, in {max(f.visible_at - f.now, 0) / 1000:.1f} s.",
+    ),
+    Gate(
+        "concurrency",
+        lambda f: _limit(f.leased, f.concurrent_limit),
+        lambda f: f"{f.leased} of {f.concurrent_limit} tasks of this name are being worked on (concurrentExecLimit).",
+    ),
+    Gate(
+        "rate",
+        lambda f: _limit(f.starts, f.rate_count if f.rate_seconds > 0 else 0),
+        lambda f: f"{f.starts} of {f.rate_count} starts in {f.rate_seconds} s are used up (rateLimitPerFrequency).",
+    ),
 )
 
 
@@ -63,5 +75,11 @@ def room(facts: Facts) -> int | None:
 
 def verdicts(facts: Facts) -> list[dict[str, Any]]:
     """Each gate with its verdict and, where it is shut, its sentence."""
-    return [{"gate": gate.name, "open": gate.lets_pass(facts), "sentence": "" if gate.lets_pass(facts) else gate.sentence(facts)}
-            for gate in GATES]
+    return [
+        {
+            "gate": gate.name,
+            "open": gate.lets_pass(facts),
+            "sentence": "" if gate.lets_pass(facts) else gate.sentence(facts),
+        }
+        for gate in GATES
+    ]

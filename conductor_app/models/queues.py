@@ -14,8 +14,9 @@ class Poller(models.Model):
     polled_at = MomentField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(name="one_poller_per_type_domain_worker",
-                                               fields=["task_type", "domain", "worker"])]
+        constraints = [
+            models.UniqueConstraint(name="one_poller_per_type_domain_worker", fields=["task_type", "domain", "worker"])
+        ]
 
     def __str__(self) -> str:
         return f"{self.worker} polls {self.task_type}"

@@ -15,7 +15,9 @@ def one_of(statuses: frozenset[str]) -> Q:
 def ends_exactly_in(machine, name: str) -> models.CheckConstraint:
     """A CHECK that the end is set exactly in the final statuses."""
     ended = Q(ended_at__isnull=False)
-    return models.CheckConstraint(name=name, condition=(one_of(machine.final) & ended) | (one_of(machine.open) & ~ended))
+    return models.CheckConstraint(
+        name=name, condition=(one_of(machine.final) & ended) | (one_of(machine.open) & ~ended)
+    )
 
 
 class RunQuerySet(models.QuerySet):
@@ -75,8 +77,11 @@ class Run(models.Model):
         constraints = [
             models.CheckConstraint(name="run_status_is_known", condition=one_of(RUN.statuses)),
             ends_exactly_in(RUN, "run_has_ended_exactly_when_final"),
-            models.UniqueConstraint(name="one_run_per_idempotency_key", fields=["name", "idempotency_key"],
-                                    condition=Q(idempotency_key__isnull=False)),
+            models.UniqueConstraint(
+                name="one_run_per_idempotency_key",
+                fields=["name", "idempotency_key"],
+                condition=Q(idempotency_key__isnull=False),
+            ),
         ]
         indexes = [
             models.Index(name="run_by_start", fields=["-created_at", "id"]),
@@ -85,8 +90,11 @@ class Run(models.Model):
             models.Index(name="run_by_correlation", fields=["correlation_id"], condition=~Q(correlation_id="")),
             models.Index(name="run_by_parent", fields=["parent_id"], condition=~Q(parent_id="")),
             models.Index(name="run_to_wake", fields=["wake_at"], condition=one_of(RUN.open)),
-            models.Index(name="run_by_limit", fields=["name", "limit_key", "created_at"],
-                         condition=one_of(RUN.open) & ~Q(limit_key="")),
+            models.Index(
+                name="run_by_limit",
+                fields=["name", "limit_key", "created_at"],
+                condition=one_of(RUN.open) & ~Q(limit_key=""),
+            ),
         ]
 
     def __str__(self) -> str:
@@ -204,8 +212,11 @@ class Attempt(models.Model):
         ]
         indexes = [
             models.Index(name="attempt_of_run", fields=["run", "seq"]),
-            models.Index(name="attempt_to_claim", fields=["queue", "-priority", "visible_at", "id"],
-                         condition=Q(status="PENDING") & ~Q(queue="")),
+            models.Index(
+                name="attempt_to_claim",
+                fields=["queue", "-priority", "visible_at", "id"],
+                condition=Q(status="PENDING") & ~Q(queue=""),
+            ),
             models.Index(name="attempt_due", fields=["due_at"], condition=one_of(ATTEMPT.open)),
             models.Index(name="attempt_leased", fields=["name"], condition=Q(status="LEASED") & ~Q(queue="")),
             models.Index(name="attempt_by_claim", fields=["name", "claimed_at"], condition=Q(rate_count__gt=0)),

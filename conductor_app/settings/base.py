@@ -10,6 +10,10 @@ ROOT_URLCONF = "conductor_app.urls"
 WSGI_APPLICATION = "conductor_app.wsgi.application"
 DEBUG = False
 
+HOST = environment.text("HOST", "127.0.0.1")
+PORT = environment.number("PORT", 8000, least=1, most=65_535)
+ON_LOOPBACK = environment.is_loopback(HOST)
+
 INSTALLED_APPS = [
     "conductor_app.apps.ConductorConfig",
     "django.contrib.admin.apps.SimpleAdminConfig",
@@ -88,7 +92,7 @@ LOGGING = logging_at(
     environment.choice("LOG_FORMAT", ("console", "json"), "console"),
 )
 
-# Messages are hints; the database is the truth. One that comes late is dropped, one that is lost is made up for by beat.
+# Messages are hints, the database is the truth: a late one is dropped, and beat makes up for one that is lost.
 CELERY_IMPORTS = ["conductor_app.background.jobs"]
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

@@ -1,13 +1,13 @@
 """Several machines: PostgreSQL, Redis, and any number of web processes, Celery workers and one beat."""
 
-from . import environment
+from . import environment, services
 from .base import *  # noqa: F403
 
 SECRET_KEY = environment.required("SECRET_KEY", "$(openssl rand -base64 48)")
 ALLOWED_HOSTS = environment.words(environment.required("ALLOWED_HOSTS", "conductor.example.org"))
 
 DATABASES = {
-    "default": environment.postgresql(
+    "default": services.postgresql(
         "DATABASE_URL",
         environment.required("DATABASE_URL", "postgresql://conductor:secret@db.example.org:5432/conductor"),
         # Times the number of processes, this must stay below what the database server accepts.
@@ -15,9 +15,9 @@ DATABASES = {
     )
 }
 
-CONDUCTOR_API_ACCESS = environment.choice("CONDUCTOR_API_ACCESS", ("token", "open"), "token")
+CONDUCTOR_API_ACCESS = "token"
 CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks("HTTP_TASK_ALLOWED_NETWORKS")
-CONDUCTOR_REDIS_URL = environment.redis("REDIS_URL", environment.required("REDIS_URL", "redis://cache.example.org:6379/0"))
+CONDUCTOR_REDIS_URL = services.redis("REDIS_URL", environment.required("REDIS_URL", "redis://cache.example.org:6379/0"))
 CONDUCTOR_WAKEUPS = "conductor_app.wakeups.redis"
 
 CELERY_BROKER_URL = CONDUCTOR_REDIS_URL

@@ -2,16 +2,13 @@
 
 from pathlib import Path
 
-from . import environment
+from . import environment, services
 from .base import *  # noqa: F403
-from .base import BASE_DIR
+from .base import BASE_DIR, ON_LOOPBACK
 
 VAR_DIR = Path(environment.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()
 SECRET_KEY = environment.text("SECRET_KEY", "") or environment.kept_secret(VAR_DIR / "secret_key")
 
-HOST = environment.text("HOST", "127.0.0.1")
-PORT = environment.number("PORT", 8000, least=1, most=65_535)
-ON_LOOPBACK = environment.is_loopback(HOST)
 ALLOWED_HOSTS = environment.words(
     environment.text("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
     if ON_LOOPBACK
@@ -22,8 +19,8 @@ CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks(
     "HTTP_TASK_ALLOWED_NETWORKS", ("127.0.0.0/8", "::1/128") if ON_LOOPBACK else ()
 )
 
-DATABASES = {"default": environment.sqlite(VAR_DIR / "conductor.sqlite3")}
+DATABASES = {"default": services.sqlite(VAR_DIR / "conductor.sqlite3")}
 CONDUCTOR_WAKEUPS = "conductor_app.wakeups.sqlite"
 
-CELERY_BROKER_URL = "filesystem://"
-CELERY_BROKER_TRANSPORT_OPTIONS = environment.folder_broker(VAR_DIR / "broker")
+CELERY_BROKER_URL = "folder://localhost/"
+CELERY_BROKER_TRANSPORT_OPTIONS = services.folder_broker(VAR_DIR / "broker")

@@ -5,8 +5,6 @@ import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -72,31 +70,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def database(name: str, url: str) -> dict[str, Any]:
-    """Django's description of the database at postgresql://user:password@host:port/name or sqlite:///path."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise ImproperlyConfigured(f"{name} is refused: {error}.") from error
-    if parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1:
-        return {"ENGINE": "django.db.backends.sqlite3", "NAME": unquote(parts.path[1:])}
-    if parts.scheme not in ("postgresql", "postgres") or len(parts.path) < 2:
-        raise ImproperlyConfigured(
-            f"{name} is refused: it must look like postgresql://user:password@host:5432/name or sqlite:///path."
-        )
-    options = dict(parse_qsl(parts.query))
-    return {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": unquote(parts.path[1:]),
-        "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
-        "HOST": options.pop("host", parts.hostname or ""),
-        "PORT": str(port or options.pop("port", "")),
-        "OPTIONS": options,
-    }
 
 
 def kept_secret(path: Path) -> str:

@@ -1,5 +1,6 @@
 """How a log line looks: for a terminal, or JSON for a collector."""
 
+import logging
 import sys
 from typing import Any
 
@@ -15,6 +16,26 @@ SHARED = [
     structlog.stdlib.ExtraAdder(),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
+
+
+class OnceInAWhile(logging.Filter):
+    """Lets a job's failure through once in half a minute: sweeps are called twice a second, and a fault may last."""
+
+    SECONDS = 30.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told_at: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the same job has not failed in the same way just now."""
+        facts = record.__dict__.pop("data", {})
+        failure = f"{facts.get('name')}: {facts.get('exc')}" if facts else record.getMessage()
+        if record.created - self._told_at.get(failure, 0.0) < self.SECONDS:
+            return False
+        self._told_at = {known: at for known, at in self._told_at.items() if record.created - at < self.SECONDS}
+        self._told_at[failure] = record.created
+        return True
 
 
 def logging_at(level: str, style: str) -> dict[str, Any]:
@@ -42,7 +63,9 @@ def logging_at(level: str, style: str) -> dict[str, Any]:
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
-        "loggers": {name: {"level": max(level, "WARNING", key=_severity)} for name in QUIET},
+        "filters": {"once": {"()": OnceInAWhile}},
+        "loggers": {name: {"level": max(level, "WARNING", key=_severity)} for name in QUIET}
+        | {"celery.app.trace": {"filters": ["once"]}},
     }
 
 
@@ -52,7 +75,9 @@ def _severity(level: str) -> int:
 
 def _rendering(style: str) -> list[Any]:
     if style == "json":
-        as_text = structlog.processors.JSONRenderer(serializer=lambda event, **_: orjson.dumps(event, default=str).decode())
+        as_text = structlog.processors.JSONRenderer(
+            serializer=lambda event, **_: orjson.dumps(event, default=str).decode()
+        )
         return [structlog.processors.format_exc_info, as_text]
     return [
         structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)

@@ -3,12 +3,12 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from . import environment
+from . import services
 from .base import *  # noqa: F403
 
 # A file, not memory: threads of a test then meet the same locks as in production.
 SCRATCH = TemporaryDirectory(prefix="conductor-tests-")
-DATABASES = {"default": environment.sqlite(Path(SCRATCH.name) / "conductor.sqlite3", synchronous="OFF")}
+DATABASES = {"default": services.sqlite(Path(SCRATCH.name) / "conductor.sqlite3", synchronous="OFF")}
 DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}
 
 SECRET_KEY = "a secret that everybody may know, for tests only"

@@ -60,8 +60,10 @@ def _attempt_payloads(run: Run, asked: list[AttemptPayload], now: int) -> dict[Q
 
 def _task_parts(run: Run, asked: list[TaskPart], now: int) -> dict[Question, Any]:
     refs = sorted({question.ref for question in asked})
-    newest = ("t.ref IN ({refs}) AND NOT EXISTS (SELECT 1 FROM conductor_task n WHERE n.run_id = t.run_id "
-              "AND n.ref = t.ref AND n.seq > t.seq)").format(refs=placeholders(refs))
+    newest = (
+        f"t.ref IN ({placeholders(refs)}) AND NOT EXISTS (SELECT 1 FROM conductor_task n WHERE n.run_id = t.run_id "
+        "AND n.ref = t.ref AND n.seq > t.seq)"
+    )
     tasks = {task.key.ref: task for task in _tasks(run, fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs])).values()}
     payloads = [AttemptPayload(tasks[q.ref].attempt.id, q.part) for q in asked if q.part != "facts" and q.ref in tasks]
     found = _attempt_payloads(run, payloads, now) if payloads else {}
@@ -115,24 +117,38 @@ def _outcomes_inside(run: Run, question: Inside) -> list[Outcome] | None:
 
 def _is_any_open(run: Run, where: str, params: list[str], known: frozenset[Key]) -> bool:
     """Whether a task is open that the snapshot does not hold: one more row than the known ones is looked at."""
-    rows = fetch(f"SELECT t.ref, t.turn FROM conductor_task t WHERE t.run_id = %s AND {where} AND t.status = 'ACTIVE' "
-                 "LIMIT %s", [run.id, *params, len(known) + 1])
+    rows = fetch(
+        f"SELECT t.ref, t.turn FROM conductor_task t WHERE t.run_id = %s AND {where} AND t.status = 'ACTIVE' LIMIT %s",
+        [run.id, *params, len(known) + 1],
+    )
     return any(Key(ref, turn_of(turn)) not in known for ref, turn in rows)
 
 
 def _outcomes(run: Run, where: str, params: list[str], known: frozenset[Key]) -> list[Outcome]:
     rows = fetch(f"{OUTCOMES}{where}", [run.id, *params])
     return [
-        Outcome(Key(ref, turn_of(turn)), seq, status, reason, name, id,
-                status in ("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED") or bool(permissive), loads(output))
+        Outcome(
+            Key(ref, turn_of(turn)),
+            seq,
+            status,
+            reason,
+            name,
+            id,
+            status in ("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED") or bool(permissive),
+            loads(output),
+        )
         for ref, turn, seq, status, reason, name, id, permissive, output in rows
         if Key(ref, turn_of(turn)) not in known
     ]
 
 
 def _rest(run: Run, asked: list[Rest], now: int) -> dict[Question, Any]:
-    return {question: Remainder(_is_any_open(run, "t.id <> ''", [], question.known), _permissive_failures(run, question.known))
-            for question in asked}
+    return {
+        question: Remainder(
+            _is_any_open(run, "t.id <> ''", [], question.known), _permissive_failures(run, question.known)
+        )
+        for question in asked
+    }
 
 
 def _permissive_failures(run: Run, known: frozenset[Key]) -> tuple[tuple[str, str, str], ...]:
@@ -143,8 +159,11 @@ def _permissive_failures(run: Run, known: frozenset[Key]) -> tuple[tuple[str, st
 
 
 def _last_output(run: Run, asked: list[LastOutput], now: int) -> dict[Question, Any]:
-    rows = fetch("SELECT a.seq, a.output, t.ref, t.turn FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id "
-                 "WHERE a.run_id = %s ORDER BY a.seq DESC LIMIT 1", [run.id])
+    rows = fetch(
+        "SELECT a.seq, a.output, t.ref, t.turn FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id "
+        "WHERE a.run_id = %s ORDER BY a.seq DESC LIMIT 1",
+        [run.id],
+    )
     return {question: (rows[0][0], loads(rows[0][1])) if rows else (0, {}) for question in asked}
 
 
@@ -161,8 +180,10 @@ def _active_domains(run: Run, asked: list[ActiveDomains], now: int) -> dict[Ques
     since = now - conf.active_worker_seconds * 1000
     answers: dict[Question, Any] = {}
     for question in asked:
-        rows = fetch("SELECT DISTINCT domain FROM conductor_poller WHERE task_type = %s AND polled_at >= %s",
-                     [question.task_type, since])
+        rows = fetch(
+            "SELECT DISTINCT domain FROM conductor_poller WHERE task_type = %s AND polled_at >= %s",
+            [question.task_type, since],
+        )
         answers[question] = frozenset(domain for (domain,) in rows)
     return answers
 

@@ -45,8 +45,10 @@ def candidates(queue: str, now: int, count: int) -> list[Candidate]:
 
 def take_unlimited(queue: str, worker: str, now: int, count: int, names: Sequence[str]) -> list[str]:
     """Claim attempts of these names, which have no limits; the ids, in one statement."""
-    chosen = (f"SELECT a.id FROM conductor_attempt a WHERE {WAITING} AND a.name IN ({placeholders(names)}) {ORDER}"
-              f"{for_update('a', skip_locked=True)}")
+    chosen = (
+        f"SELECT a.id FROM conductor_attempt a WHERE {WAITING} AND a.name IN ({placeholders(names)}) {ORDER}"
+        f"{for_update('a', skip_locked=True)}"
+    )
     return _claim(chosen, [queue, now, *names, count], worker, now)
 
 
@@ -61,7 +63,9 @@ def take_limited(queue: str, worker: str, now: int, count: int) -> list[str]:
         chosen, filled = _within_limits(found, now)
         full += filled
         if chosen:
-            taken += _claim(f"SELECT a.id FROM conductor_attempt a WHERE a.id IN ({placeholders(chosen)})", chosen, worker, now)
+            taken += _claim(
+                f"SELECT a.id FROM conductor_attempt a WHERE a.id IN ({placeholders(chosen)})", chosen, worker, now
+            )
         if not filled:
             break
     return taken
@@ -99,22 +103,35 @@ def limit_facts(limits: Candidate, now: int) -> Facts:
     """What the gates that count look at, counted now."""
     leased = starts = 0
     if limits.concurrent_limit > 0:
-        [(leased,)] = fetch("SELECT COUNT(*) FROM conductor_attempt WHERE name = %s AND status = 'LEASED' AND queue <> ''",
-                            [limits.name])
+        [(leased,)] = fetch(
+            "SELECT COUNT(*) FROM conductor_attempt WHERE name = %s AND status = 'LEASED' AND queue <> ''",
+            [limits.name],
+        )
     if limits.rate_count > 0 and limits.rate_seconds > 0:
-        [(starts,)] = fetch("SELECT COUNT(*) FROM conductor_attempt WHERE name = %s AND rate_count > 0 AND claimed_at > %s",
-                            [limits.name, now - limits.rate_seconds * 1000])
-    return Facts(now=now, visible_at=now, concurrent_limit=limits.concurrent_limit, leased=leased,
-                 rate_count=limits.rate_count, rate_seconds=limits.rate_seconds, starts=starts)
+        [(starts,)] = fetch(
+            "SELECT COUNT(*) FROM conductor_attempt WHERE name = %s AND rate_count > 0 AND claimed_at > %s",
+            [limits.name, now - limits.rate_seconds * 1000],
+        )
+    return Facts(
+        now=now,
+        visible_at=now,
+        concurrent_limit=limits.concurrent_limit,
+        leased=leased,
+        rate_count=limits.rate_count,
+        rate_seconds=limits.rate_seconds,
+        starts=starts,
+    )
 
 
 def _claim(chosen: str, params: Sequence, worker: str, now: int) -> list[str]:
-    sql = f"{CLAIM} WHERE id IN ({chosen}) AND status = 'PENDING' RETURNING id"
-    return [id for (id,) in fetch(sql, [worker, now, now, now, now, now, now, *params])]
+    # Materialized: PostgreSQL may else run the choice once a row and so take more than were asked for.
+    sql = f"WITH chosen AS MATERIALIZED ({chosen}) {CLAIM} WHERE id IN (SELECT id FROM chosen) AND status = 'PENDING' RETURNING id"
+    return [id for (id,) in fetch(sql, [*params, worker, now, now, now, now, now, now])]
 
 
 def next_visible_at(queue: str) -> int | None:
     """When the next attempt of the queue becomes visible."""
-    [(moment,)] = fetch("SELECT MIN(visible_at) FROM conductor_attempt WHERE queue = %s AND status = 'PENDING' "
-                        "AND queue <> ''", [queue])
+    [(moment,)] = fetch(
+        "SELECT MIN(visible_at) FROM conductor_attempt WHERE queue = %s AND status = 'PENDING' AND queue <> ''", [queue]
+    )
     return moment

@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from .statements import fetch
+from .statements import fetch, placeholders, run
 
 OPEN = "status IN ('LEASED', 'PENDING')"
 OPEN_RUN = "status IN ('PAUSED', 'RUNNING')"
@@ -10,26 +10,40 @@ OPEN_RUN = "status IN ('PAUSED', 'RUNNING')"
 
 def attempts(now: int, limit: int) -> list[tuple[str, list[str]]]:
     """Open attempts with a clock that has run out: (run id, attempt ids), the longest overdue first."""
-    rows = fetch(f"SELECT run_id, id FROM conductor_attempt WHERE {OPEN} AND due_at <= %s ORDER BY due_at LIMIT %s", [now, limit])
+    rows = fetch(
+        f"SELECT run_id, id FROM conductor_attempt WHERE {OPEN} AND due_at <= %s ORDER BY due_at LIMIT %s", [now, limit]
+    )
     ordered = sorted(rows)
     return [(run_id, [id for _, id in group]) for run_id, group in groupby(ordered, key=lambda row: row[0])]
 
 
 def runs(now: int, limit: int) -> list[str]:
     """Open runs whose own time is over, or that asked to be woken."""
-    rows = fetch(f"SELECT id FROM conductor_run WHERE {OPEN_RUN} AND wake_at <= %s ORDER BY wake_at LIMIT %s", [now, limit])
+    rows = fetch(
+        f"SELECT id FROM conductor_run WHERE {OPEN_RUN} AND wake_at <= %s ORDER BY wake_at LIMIT %s", [now, limit]
+    )
     return [id for (id,) in rows]
 
 
 def messages(now: int, limit: int) -> list[int]:
     """Messages that were not delivered right after their commit."""
-    return [id for (id,) in fetch("SELECT id FROM conductor_message WHERE due_at <= %s ORDER BY due_at, id LIMIT %s", [now, limit])]
+    return [
+        id
+        for (id,) in fetch(
+            "SELECT id FROM conductor_message WHERE due_at <= %s ORDER BY due_at, id LIMIT %s", [now, limit]
+        )
+    ]
 
 
 def next_moment() -> int | None:
     """The earliest moment at which anything is due."""
-    [row] = fetch(f"SELECT (SELECT MIN(due_at) FROM conductor_attempt WHERE {OPEN}), "
-                  f"(SELECT MIN(wake_at) FROM conductor_run WHERE {OPEN_RUN}), (SELECT MIN(due_at) FROM conductor_message)")
+    [row] = fetch(
+        f"SELECT (SELECT MIN(due_at) FROM conductor_attempt WHERE {OPEN}), "
+        f"(SELECT MIN(wake_at) FROM conductor_run WHERE {OPEN_RUN}), (SELECT MIN(due_at) FROM conductor_message)"
+    )
     return min((moment for moment in row if moment is not None), default=None)
 
 
+def postpone(attempt_ids: list[str], moment: int) -> None:
+    """Look at these attempts at another moment."""
+    run(f"UPDATE conductor_attempt SET due_at = %s WHERE id IN ({placeholders(attempt_ids)})", [moment, *attempt_ids])

@@ -7,25 +7,101 @@ from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..models.fields import dumps, loads
 
 ATTEMPT_COLUMNS = (
-    "id", "number", "seq", "status", "scheduled_at", "queue", "domain", "priority", "visible_at", "pending_since",
-    "started_at", "updated_at", "ended_at", "lease_ends_at", "due_at", "lease_ms", "timeout_ms", "delay_ms",
-    "callback_ms", "total_ends_at", "ends_at", "poll_count", "worker", "reason", "previous_id", "child_id",
+    "id",
+    "number",
+    "seq",
+    "status",
+    "scheduled_at",
+    "queue",
+    "domain",
+    "priority",
+    "visible_at",
+    "pending_since",
+    "started_at",
+    "updated_at",
+    "ended_at",
+    "lease_ends_at",
+    "due_at",
+    "lease_ms",
+    "timeout_ms",
+    "delay_ms",
+    "callback_ms",
+    "total_ends_at",
+    "ends_at",
+    "poll_count",
+    "worker",
+    "reason",
+    "previous_id",
+    "child_id",
 )
 """Columns of an attempt that are fields of its core value, in the order of those fields."""
-ATTEMPT_INSERTED = (*ATTEMPT_COLUMNS, "run_id", "task_id", "name", "concurrent_limit", "rate_count", "rate_seconds",
-                    "input", "output", "input_size", "output_size")
-ATTEMPT_UPDATED = ("status", "visible_at", "pending_since", "started_at", "updated_at", "ended_at", "lease_ends_at",
-                   "due_at", "ends_at", "callback_ms", "worker", "reason", "child_id")
+ATTEMPT_INSERTED = (
+    *ATTEMPT_COLUMNS,
+    "run_id",
+    "task_id",
+    "name",
+    "concurrent_limit",
+    "rate_count",
+    "rate_seconds",
+    "input",
+    "output",
+    "input_size",
+    "output_size",
+)
+ATTEMPT_UPDATED = (
+    "status",
+    "visible_at",
+    "pending_since",
+    "started_at",
+    "updated_at",
+    "ended_at",
+    "lease_ends_at",
+    "due_at",
+    "ends_at",
+    "callback_ms",
+    "worker",
+    "reason",
+    "child_id",
+)
 TASK_COLUMNS = ("id", "ref", "turn", "status", "seq", "created_at", "iteration", "memo", "joined_by", "root")
 TASK_INSERTED = (*TASK_COLUMNS, "run_id", "name", "type", "attempt_id", "loop_ref", "is_permissive")
 TASK_UPDATED = ("status", "attempt_id", "iteration", "memo")
 RUN_COLUMNS = (
-    "id", "plan_id", "status", "created_at", "next_seq", "revision", "updated_at", "ended_at", "last_retried_at",
-    "wake_at", "correlation_id", "priority", "parent_id", "parent_attempt_id", "reason", "failed_attempt_id",
-    "failed_refs", "failed_names", "domains", "limit_key", "is_held",
+    "id",
+    "plan_id",
+    "status",
+    "created_at",
+    "next_seq",
+    "revision",
+    "updated_at",
+    "ended_at",
+    "last_retried_at",
+    "wake_at",
+    "correlation_id",
+    "priority",
+    "parent_id",
+    "parent_attempt_id",
+    "reason",
+    "failed_attempt_id",
+    "failed_refs",
+    "failed_names",
+    "domains",
+    "limit_key",
+    "is_held",
 )
-RUN_UPDATED = ("status", "reason", "updated_at", "ended_at", "last_retried_at", "wake_at", "next_seq", "is_held",
-               "failed_attempt_id", "failed_refs", "failed_names")
+RUN_UPDATED = (
+    "status",
+    "reason",
+    "updated_at",
+    "ended_at",
+    "last_retried_at",
+    "wake_at",
+    "next_seq",
+    "is_held",
+    "failed_attempt_id",
+    "failed_refs",
+    "failed_names",
+)
 NO_TEXT = 500
 """Characters of a reason that are kept (api §3.6)."""
 
@@ -66,16 +142,42 @@ def attempt_of(row: tuple) -> Attempt:
 def task_of(row: tuple, step: Step, attempt: Attempt, grown: dict[str, Step]) -> Task:
     """A task from its columns."""
     id, ref, turn, status, seq, created_at, iteration, memo, joined_by, root = row
-    return Task(id=id, key=Key(ref, turn_of(turn)), step=step, status=status, seq=seq, created_at=created_at,
-                attempt=attempt, iteration=iteration, memo=loads(memo), joined_by=joined_by, root=root_of(root), grown=grown)
+    return Task(
+        id=id,
+        key=Key(ref, turn_of(turn)),
+        step=step,
+        status=status,
+        seq=seq,
+        created_at=created_at,
+        attempt=attempt,
+        iteration=iteration,
+        memo=loads(memo),
+        joined_by=joined_by,
+        root=root_of(root),
+        grown=grown,
+    )
 
 
 def inserted_task(task: Task, run: Run) -> list[Any]:
     """The values of TASK_INSERTED."""
-    return [task.id, task.key.ref, turn_text(task.key.turn), task.status, task.seq, task.created_at, task.iteration,
-            dumps(dict(task.memo)), task.joined_by, root_text(task.root), run.id, task.memo.get("name", task.step.name),
-            task.step.type, task.attempt.id, task.step.loops[-1] if task.step.loops else "",
-            task.step.permissive and not task.step.optional]
+    return [
+        task.id,
+        task.key.ref,
+        turn_text(task.key.turn),
+        task.status,
+        task.seq,
+        task.created_at,
+        task.iteration,
+        dumps(dict(task.memo)),
+        task.joined_by,
+        root_text(task.root),
+        run.id,
+        task.memo.get("name", task.step.name),
+        task.step.type,
+        task.attempt.id,
+        task.step.loops[-1] if task.step.loops else "",
+        task.step.permissive and not task.step.optional,
+    ]
 
 
 def updated_task(task: Task) -> list[Any]:
@@ -88,9 +190,23 @@ def inserted_attempt(attempt: Attempt, task: Task, run: Run) -> list[Any]:
     policy = task.step.policy
     input, output = payload(attempt.input), payload(attempt.output)
     own = [getattr(attempt, column) for column in ATTEMPT_COLUMNS[:-4]]
-    return [*own, clean(attempt.worker), clean(attempt.reason)[:NO_TEXT], attempt.previous_id, attempt.child_id,
-            run.id, task.id, task.memo.get("name", task.step.name), policy.concurrent_limit, policy.rate_count,
-            policy.rate_seconds, input, output, len(input), len(output)]
+    return [
+        *own,
+        clean(attempt.worker),
+        clean(attempt.reason)[:NO_TEXT],
+        attempt.previous_id,
+        attempt.child_id,
+        run.id,
+        task.id,
+        task.memo.get("name", task.step.name),
+        policy.concurrent_limit,
+        policy.rate_count,
+        policy.rate_seconds,
+        input,
+        output,
+        len(input),
+        len(output),
+    ]
 
 
 def updated_attempt(attempt: Attempt) -> list[Any]:
@@ -101,8 +217,19 @@ def updated_attempt(attempt: Attempt) -> list[Any]:
 
 def updated_run(run: Run) -> list[Any]:
     """The values of RUN_UPDATED."""
-    return [run.status, clean(run.reason), run.updated_at, run.ended_at, run.last_retried_at, run.wake_at, run.next_seq,
-            run.is_held, run.failed_attempt_id, dumps(list(run.failed_refs)), dumps(list(run.failed_names))]
+    return [
+        run.status,
+        clean(run.reason),
+        run.updated_at,
+        run.ended_at,
+        run.last_retried_at,
+        run.wake_at,
+        run.next_seq,
+        run.is_held,
+        run.failed_attempt_id,
+        dumps(list(run.failed_refs)),
+        dumps(list(run.failed_names)),
+    ]
 
 
 def payload(value: Any) -> str:

@@ -12,6 +12,7 @@ from ..models.fields import loads
 from . import definitions
 from .rows import ATTEMPT_COLUMNS, RUN_COLUMNS, TASK_COLUMNS, attempt_of, root_of, task_of, turn_of, turn_text
 from .statements import fetch, for_update, placeholders
+from .statements import run as execute
 
 SMALL = 4096
 """Bytes up to which the run's input and variables are read along with it: most are named by the next expression."""
@@ -36,6 +37,11 @@ def lock(run_id: str, near: Iterable[str] | None = None, is_locked: bool = True)
     if near is None:
         return _whole(run_id, is_locked)
     return _near(run_id, list(near), is_locked)
+
+
+def set_timer(run_id: str, wake_at: int) -> None:
+    """Wake the locked run at another moment."""
+    execute("UPDATE conductor_run SET wake_at = %s WHERE id = %s", [wake_at, run_id])
 
 
 def load(run_id: str) -> Run:
@@ -99,10 +105,18 @@ def _run_of(row: tuple) -> Run:
     *columns, _has_skips, input, variables = row
     facts = dict(zip(RUN_COLUMNS, columns, strict=True))
     definition = definitions.plan(facts.pop("plan_id"))
-    facts |= {"failed_refs": tuple(loads(facts["failed_refs"])), "failed_names": tuple(loads(facts["failed_names"])),
-              "domains": loads(facts["domains"]), "is_held": bool(facts["is_held"])}
-    return Run(definition=definition, **facts, input=UNKNOWN if input is None else loads(input),
-               variables=UNKNOWN if variables is None else loads(variables))
+    facts |= {
+        "failed_refs": tuple(loads(facts["failed_refs"])),
+        "failed_names": tuple(loads(facts["failed_names"])),
+        "domains": loads(facts["domains"]),
+        "is_held": bool(facts["is_held"]),
+    }
+    return Run(
+        definition=definition,
+        **facts,
+        input=UNKNOWN if input is None else loads(input),
+        variables=UNKNOWN if variables is None else loads(variables),
+    )
 
 
 def _tasks(run: Run, rows: list[tuple]) -> dict[Key, Task]:
@@ -136,5 +150,3 @@ def _branch(memo: str, joined_by: str) -> dict[str, Step]:
     head = known["document"]["taskReferenceName"]
     steps[head] = replace(steps[head], joined_by=(joined_by,) if joined_by else ())
     return steps
-
-

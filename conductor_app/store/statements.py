@@ -33,6 +33,9 @@ def insert(model: type[models.Model], columns: Sequence[str], rows: Sequence[Seq
 def update(model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[str, str, Sequence[Any]]]) -> int:
     """Change rows, each named by its id and the status it was seen in; returns how many were as seen."""
     types = tuple(_cast(model, column) for column in columns)
+    if len(rows) == 1:
+        [(id, seen, values)] = rows
+        return run(_update_one_sql(model._meta.db_table, tuple(columns)), [*values, id, seen])
     changed = 0
     for chunk in _chunks(rows):
         sql = _update_sql(model._meta.db_table, tuple(columns), types, len(chunk))
@@ -69,15 +72,27 @@ def _insert_sql(table: str, columns: tuple[str, ...], count: int) -> str:
 
 
 @cache
+def _update_one_sql(table: str, columns: tuple[str, ...]) -> str:
+    return f"UPDATE {table} SET {', '.join(f'{column} = %s' for column in columns)} WHERE id = %s AND status = %s"
+
+
+@cache
 def _update_sql(table: str, columns: tuple[str, ...], types: tuple[str, ...], count: int) -> str:
     pairs = ", ".join(f"{column} = v.column{number}" for number, column in enumerate(columns, 3))
     row = f"(%s, %s, {', '.join(f'CAST(%s AS {kind})' for kind in types)})"
-    return (f"UPDATE {table} SET {pairs} FROM (VALUES {', '.join([row] * count)}) AS v "
-            f"WHERE {table}.id = v.column1 AND {table}.status = v.column2")
+    return (
+        f"UPDATE {table} SET {pairs} FROM (VALUES {', '.join([row] * count)}) AS v "
+        f"WHERE {table}.id = v.column1 AND {table}.status = v.column2"
+    )
 
 
 @cache
 def _cast(model: type[models.Model], column: str) -> str:
     kind = model._meta.get_field(column.removesuffix("_id") if column == "run_id" else column).get_internal_type()
-    return {"BigIntegerField": "bigint", "MomentField": "bigint", "IntegerField": "integer",
-            "SmallIntegerField": "integer", "BooleanField": "boolean"}.get(kind, "text")
+    return {
+        "BigIntegerField": "bigint",
+        "MomentField": "bigint",
+        "IntegerField": "integer",
+        "SmallIntegerField": "integer",
+        "BooleanField": "boolean",
+    }.get(kind, "text")

@@ -43,26 +43,85 @@ def save(before: Run, effects: Iterable[Effect], after: Run, now: int, by: str, 
     return Told(_queues(before, attempts, after), messages)
 
 
-def create(run: Run, now: int, by: str, *, started_by: str = "", event: str = "", idempotency_key: str | None = None) -> None:
+def create(
+    run: Run, now: int, by: str, *, started_by: str = "", event: str = "", idempotency_key: str | None = None
+) -> None:
     """Write a run that has not begun."""
     insert(RunRow, RUN_INSERTED, [_inserted_run(run, started_by or by, event, idempotency_key)])
 
 
 RUN_INSERTED = (
-    "id", "name", "version", "plan_id", "status", "reason", "correlation_id", "priority", "created_at", "updated_at",
-    "last_retried_at", "wake_at", "revision", "next_seq", "has_skips", "parent_id", "parent_attempt_id",
-    "failed_attempt_id", "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event",
-    "idempotency_key", "input", "output", "variables", "input_size", "output_size", "variables_size",
+    "id",
+    "name",
+    "version",
+    "plan_id",
+    "status",
+    "reason",
+    "correlation_id",
+    "priority",
+    "created_at",
+    "updated_at",
+    "last_retried_at",
+    "wake_at",
+    "revision",
+    "next_seq",
+    "has_skips",
+    "parent_id",
+    "parent_attempt_id",
+    "failed_attempt_id",
+    "failed_refs",
+    "failed_names",
+    "domains",
+    "limit_key",
+    "is_held",
+    "started_by",
+    "event",
+    "idempotency_key",
+    "input",
+    "output",
+    "variables",
+    "input_size",
+    "output_size",
+    "variables_size",
 )
 
 
 def _inserted_run(run: Run, started_by: str, event: str, idempotency_key: str | None) -> list[Any]:
     input, variables = rows.payload(run.input), rows.payload(run.variables)
-    return [run.id, run.definition.name, run.definition.version, run.definition.hash, run.status, "",
-            rows.clean(run.correlation_id)[:512], run.priority, run.created_at, run.created_at, 0, run.wake_at, 0, 1, False,
-            run.parent_id, run.parent_attempt_id, "", "[]", "[]", dumps(dict(run.domains)), run.limit_key, run.is_held,
-            rows.clean(started_by)[:255], rows.clean(event)[:255], idempotency_key, input, "{}", variables, len(input), 2,
-            len(variables)]
+    return [
+        run.id,
+        run.definition.name,
+        run.definition.version,
+        run.definition.hash,
+        run.status,
+        "",
+        rows.clean(run.correlation_id)[:512],
+        run.priority,
+        run.created_at,
+        run.created_at,
+        0,
+        run.wake_at,
+        0,
+        1,
+        False,
+        run.parent_id,
+        run.parent_attempt_id,
+        "",
+        "[]",
+        "[]",
+        dumps(dict(run.domains)),
+        run.limit_key,
+        run.is_held,
+        rows.clean(started_by)[:255],
+        rows.clean(event)[:255],
+        idempotency_key,
+        input,
+        "{}",
+        variables,
+        len(input),
+        2,
+        len(variables),
+    ]
 
 
 def _attempts_touched(before: Run, effects: list[Effect]) -> dict[str, tuple[Attempt, Task]]:
@@ -113,8 +172,11 @@ def _write_tasks(before: Run, after: Run) -> None:
     new = [task for key, task in after.tasks.items() if key in after.touched and key not in before.tasks]
     if new:
         insert(TaskRow, rows.TASK_INSERTED, [rows.inserted_task(task, after) for task in new])
-    old = [(task, before.tasks[key]) for key, task in after.tasks.items()
-           if key in before.tasks and _differs(task, before.tasks[key])]
+    old = [
+        (task, before.tasks[key])
+        for key, task in after.tasks.items()
+        if key in before.tasks and _differs(task, before.tasks[key])
+    ]
     changed = [(seen.id, seen.status, rows.updated_task(task)) for task, seen in old]
     if changed and update(TaskRow, rows.TASK_UPDATED, changed) != len(changed):
         raise Stale
@@ -128,10 +190,17 @@ def _forget(before: Run, effects: list[Effect]) -> None:
     for effect in effects:
         if isinstance(effect, ForgetTasks):
             turn = rows.turn_text((*effect.loop.turn, effect.iteration))
-            inside = sorted(before.definition.steps[effect.loop.ref].inside) if effect.loop.ref in before.definition.steps else []
+            inside = (
+                sorted(before.definition.steps[effect.loop.ref].inside)
+                if effect.loop.ref in before.definition.steps
+                else []
+            )
             condition = f"run_id = %s AND (turn = %s OR turn LIKE %s) AND (loop_ref = %s{_or_in(inside)})"
             params = [before.id, turn, f"{turn}.%", effect.loop.ref, *inside]
-            execute(f"DELETE FROM conductor_attempt WHERE task_id IN (SELECT id FROM conductor_task WHERE {condition})", params)
+            execute(
+                f"DELETE FROM conductor_attempt WHERE task_id IN (SELECT id FROM conductor_task WHERE {condition})",
+                params,
+            )
             execute(f"DELETE FROM conductor_task WHERE {condition}", params)
 
 
@@ -149,8 +218,10 @@ def _write_run(before: Run, after: Run, now: int, effects: list[Effect]) -> None
             columns += [part, f"{part}_size"]
             values += [text, len(text)]
     sets = ", ".join(f"{column} = %s" for column in columns)
-    if not execute(f"UPDATE conductor_run SET {sets}, revision = revision + 1 WHERE id = %s AND revision = %s",
-                   [*values, before.id, before.revision]):
+    if not execute(
+        f"UPDATE conductor_run SET {sets}, revision = revision + 1 WHERE id = %s AND revision = %s",
+        [*values, before.id, before.revision],
+    ):
         raise Stale
 
 
@@ -159,8 +230,15 @@ def _send(effects: list[Effect], run: Run, now: int) -> tuple[int, ...]:
     for effect in effects:
         if isinstance(effect, StartRun):
             create(begun(effect, run, now), now, "engine")
-            messages.append(Message(to=effect.id, subject="begin", sent_at=now, due_at=now,
-                                    facts={"about": run.id} if effect.is_about_failure else {}))
+            messages.append(
+                Message(
+                    to=effect.id,
+                    subject="begin",
+                    sent_at=now,
+                    due_at=now,
+                    facts={"about": run.id} if effect.is_about_failure else {},
+                )
+            )
         elif isinstance(effect, Send):
             messages.append(Message(to=effect.to, subject=effect.subject, facts=effect.facts, sent_at=now, due_at=now))
     if not messages:
@@ -171,9 +249,16 @@ def _send(effects: list[Effect], run: Run, now: int) -> tuple[int, ...]:
 def begun(effect: StartRun, parent: Run, now: int) -> Run:
     """The run that an effect starts, before its first decision."""
     run = Run(
-        id=effect.id, definition=effect.definition, status=RUNNING, created_at=now, input=effect.input,
-        correlation_id=effect.correlation_id, priority=effect.priority, domains=effect.domains,
-        parent_id=parent.id if effect.parent_attempt_id else "", parent_attempt_id=effect.parent_attempt_id,
+        id=effect.id,
+        definition=effect.definition,
+        status=RUNNING,
+        created_at=now,
+        input=effect.input,
+        correlation_id=effect.correlation_id,
+        priority=effect.priority,
+        domains=effect.domains,
+        parent_id=parent.id if effect.parent_attempt_id else "",
+        parent_attempt_id=effect.parent_attempt_id,
         variables=dict(effect.definition.document.get("variables") or {}),
     )
     return with_timer(run)
@@ -186,9 +271,14 @@ def with_timer(run: Run) -> Run:
 
 def _remember(before: Run, effects: list[Effect], now: int, by: str, reason: str) -> None:
     lines = [effect.line() for effect in effects]
-    shown = lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], {"effect": "…", "more": len(lines) - MOST_LINES}]
-    insert(HistoryEntry, ("run_id", "revision", "at", "by", "reason", "effects"),
-           [[before.id, before.revision + 1, now, rows.clean(by)[:255], rows.clean(reason), dumps(shown)]])
+    shown = (
+        lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], {"effect": "…", "more": len(lines) - MOST_LINES}]
+    )
+    insert(
+        HistoryEntry,
+        ("run_id", "revision", "at", "by", "reason", "effects"),
+        [[before.id, before.revision + 1, now, rows.clean(by)[:255], rows.clean(reason), dumps(shown)]],
+    )
 
 
 MOST_LINES = 200
@@ -204,4 +294,3 @@ def _queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run
         if attempt.queue and (attempt.status == "PENDING" or is_freed):
             queues.add(attempt.queue)
     return frozenset(queues)
-

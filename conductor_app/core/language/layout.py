@@ -36,11 +36,19 @@ class Layout:
             raise ValidationFailed([Complaint("tasks", f"taskReferenceName: {ref} is used twice.")])
         kind = str(task.get("type") or "SIMPLE")
         step = Step(
-            ref=ref, name=str(task.get("name") or ref), type=kind, document=task, follower=follower, loops=loops,
+            ref=ref,
+            name=str(task.get("name") or ref),
+            type=kind,
+            document=task,
+            follower=follower,
+            loops=loops,
             policy=read_policy(task, is_ad_hoc=self.is_ad_hoc, is_scaled=self.is_scaled),
-            inputs=task.get("inputParameters") or {}, joins=tuple(task.get("joinOn") or ()),
-            optional=bool(task.get("optional")), permissive=bool(task.get("permissive")),
-            start_delay=int(task.get("startDelay") or 0), async_complete=bool(task.get("asyncComplete")),
+            inputs=task.get("inputParameters") or {},
+            joins=tuple(task.get("joinOn") or ()),
+            optional=bool(task.get("optional")),
+            permissive=bool(task.get("permissive")),
+            start_delay=int(task.get("startDelay") or 0),
+            async_complete=bool(task.get("asyncComplete")),
         )
         self.steps[ref] = step
         self.steps[ref] = replace(step, **self._inner(task, step, depth))
@@ -67,8 +75,9 @@ class Layout:
         return self.sequence(tasks, step.follower, step.loops, depth + 1) if tasks else None
 
 
-def lay_out(tasks: Sequence[Document], *, loops: tuple[str, ...] = (), is_ad_hoc: bool = True,
-            is_scaled: bool = False) -> dict[str, Step]:
+def lay_out(
+    tasks: Sequence[Document], *, loops: tuple[str, ...] = (), is_ad_hoc: bool = True, is_scaled: bool = False
+) -> dict[str, Step]:
     """The steps by reference. Raises ValidationFailed where the document cannot be laid out."""
     layout = Layout(is_ad_hoc=is_ad_hoc, is_scaled=is_scaled)
     layout.sequence(tasks, None, loops, 0)

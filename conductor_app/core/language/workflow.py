@@ -13,8 +13,12 @@ def read_definition(document: Mapping[str, Any], *, hash: str = "", is_scaled: b
     tasks = document.get("tasks") or ()
     steps = lay_out(tasks, is_scaled=is_scaled)
     return Definition(
-        name=str(document.get("name") or ""), version=number(document, "version", 1), document=document, steps=steps,
-        first=str(tasks[0].get("taskReferenceName")) if tasks else None, hash=hash,
+        name=str(document.get("name") or ""),
+        version=number(document, "version", 1),
+        document=document,
+        steps=steps,
+        first=str(tasks[0].get("taskReferenceName")) if tasks else None,
+        hash=hash,
         timeout_seconds=number(document, "timeoutSeconds", 0),
         times_out=document.get("timeoutPolicy") == TIME_OUT_RUN,
         output_parameters=document.get("outputParameters") or {},

@@ -18,7 +18,9 @@ def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     if run.is_held and run.has_begun:
         return
     wanted = {key: source for key, source in _led_to(run) if key not in run.tasks}
-    for effects in gather(lambda key=key, source=source: entered(key, source, know, now) for key, source in wanted.items()):
+    for effects in gather(
+        lambda key=key, source=source: entered(key, source, know, now) for key, source in wanted.items()
+    ):
         yield from effects
 
 
@@ -77,5 +79,3 @@ def _in_branch(effect: CreateTask, source: Task) -> CreateTask:
 def is_fork(task: Task) -> bool:
     """Whether the task made branches of its own."""
     return "forked" in task.memo
-
-

@@ -63,5 +63,6 @@ def _finished(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
 def _permissive_failures(run: Run) -> list[tuple[str, str, str]]:
     """The permissive tasks that did not succeed: allowed to fail until all else is done (execution §1.3)."""
     tasks = sorted(run.tasks.values(), key=lambda task: task.seq)
-    return [(task.attempt.id, task.status, task.attempt.reason) for task in tasks
-            if not task.is_open and not task.succeeded]
+    return [
+        (task.attempt.id, task.status, task.attempt.reason) for task in tasks if not task.is_open and not task.succeeded
+    ]

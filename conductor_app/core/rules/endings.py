@@ -15,9 +15,18 @@ from ..states import RUN
 FAILURE_KEY = "conductor.failure_workflow"
 
 
-def end_run(run: Run, know: Knowledge, now: int, event: str, reason: str = "", failed: Task | None = None,
-            spared: Key | None = None, output: dict[str, Any] | None = None,
-            with_failure: bool = True, needs_whole: bool = True) -> Iterator[Effect]:
+def end_run(
+    run: Run,
+    know: Knowledge,
+    now: int,
+    event: str,
+    reason: str = "",
+    failed: Task | None = None,
+    spared: Key | None = None,
+    output: dict[str, Any] | None = None,
+    with_failure: bool = True,
+    needs_whole: bool = True,
+) -> Iterator[Effect]:
     """The run ends: everything that is open is canceled, parent and children are told (execution §2.5).
 
     `failed` is the task that caused it, `spared` one whose attempt has been moved already, `output` overrides the
@@ -29,7 +38,9 @@ def end_run(run: Run, know: Knowledge, now: int, event: str, reason: str = "", f
     if failed is not None and not run.failed_attempt_id:
         facts["failed_attempt_id"] = failed.attempt.id
     status = RUN.after(run.status, event)
-    compensation = list(_failure_run(run, know, now, status, reason, failed)) if with_failure and event != "complete" else []
+    compensation = (
+        list(_failure_run(run, know, now, status, reason, failed)) if with_failure and event != "complete" else []
+    )
     facts["output"] |= _told(compensation)
     yield MoveRun(event, now, facts)
     for task in run.open_tasks:
@@ -47,7 +58,9 @@ def cancel(task: Task, now: int, reason: str, is_moved: bool = False) -> Iterato
         yield MoveAttempt(task.key, "cancel", now, {"reason": task.attempt.reason or reason})
     yield ResolveTask(task.key, "cancel")
     if task.attempt.child_id and task.attempt.is_open:
-        yield Send(task.attempt.child_id, "terminate", {"reason": f"Parent workflow has been terminated with reason: {reason}"})
+        yield Send(
+            task.attempt.child_id, "terminate", {"reason": f"Parent workflow has been terminated with reason: {reason}"}
+        )
 
 
 def farewell(run: Run) -> Iterator[Effect]:
@@ -90,8 +103,14 @@ def _failure_run(run: Run, know: Knowledge, now: int, status: str, reason: str, 
         return
     about = {"workflowId": run.id, "reason": reason, "failureStatus": status}
     about |= {"failureTaskId": failed.attempt.id} if failed is not None else {}
-    yield StartRun(derived_id(now, run.id, run.revision, "failure"), definition, {**know.input(), **about},
-                   run.correlation_id, domains=dict(run.domains), is_about_failure=True)
+    yield StartRun(
+        derived_id(now, run.id, run.revision, "failure"),
+        definition,
+        {**know.input(), **about},
+        run.correlation_id,
+        domains=dict(run.domains),
+        is_about_failure=True,
+    )
 
 
 def _named(name: str, know: Knowledge) -> str:

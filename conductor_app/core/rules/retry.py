@@ -48,9 +48,21 @@ def next_attempt(task: Task, know: Knowledge, now: int, delay: int, jitter: int 
     fresh = know.resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": last.id})
     inputs = {**know.attempt_payload(task, "input"), **fresh} if kind.is_queued else UNKNOWN
     attempt = new_attempt(
-        task.step, task.key, know.run, now, number=last.number + 1, status=PENDING, first_at=task.created_at,
-        delay_seconds=delay, jitter_ms=jitter, queue=last.queue, domain=last.domain, previous_id=last.id,
-        reason=last.reason, input=inputs, output={},
+        task.step,
+        task.key,
+        know.run,
+        now,
+        number=last.number + 1,
+        status=PENDING,
+        first_at=task.created_at,
+        delay_seconds=delay,
+        jitter_ms=jitter,
+        queue=last.queue,
+        domain=last.domain,
+        previous_id=last.id,
+        reason=last.reason,
+        input=inputs,
+        output={},
         id=derived_id(now, know.run.id, know.run.revision, know.run.next_seq, task.key, last.number + 1),
     )
     if kind.is_queued:

@@ -7,14 +7,15 @@ from ..effects import Effect, MoveAttempt, Send, UpdateTask
 from ..knowledge import Knowledge
 from ..moments import Clock, clocks, is_due, next_clock, run_ends_at
 from ..snapshot import Run, Task
+from ..states import PAUSED
 from .endings import end_run
 
 SENTENCES = {
     "total": "The total time of {seconds} s over all attempts is used up for task {task} with Task Definition: {name}.",
     "task": "Task timed out after {seconds} s. Timeout configured as {seconds} s. Policy: {policy}. Task: {task}, "
-            "Task Definition: {name}",
+    "Task Definition: {name}",
     "poll": "Task poll timed out after {seconds} s: no worker polled it. Timeout configured as {seconds} s. "
-            "Policy: {policy}. Task: {task}, Task Definition: {name}",
+    "Policy: {policy}. Task: {task}, Task Definition: {name}",
     "response": "responseTimeout: {seconds} exceeded for the taskId: {task} with Task Definition: {name}",
 }
 
@@ -30,7 +31,8 @@ def time_out(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         clock = _run_down(task, now)
         if clock is not None:
             yield from _ran_out(run, know, task, clock, now)
-        elif task.attempt.ends_at > now:
+        elif task.attempt.ends_at > now or run.status == PAUSED:
+            # What a paused run would begin or finish now is done when it is resumed.
             yield UpdateTask(task.key, attempt_facts={"due_at": next_clock(task.step.policy, task.attempt, now)})
 
 
@@ -45,8 +47,12 @@ def _run_down(task: Task, now: int) -> Clock | None:
 def _ran_out(run: Run, know: Knowledge, task: Task, clock: Clock, now: int) -> Iterator[Effect]:
     policy = task.step.policy
     if clock.name == "response" and policy.is_handed_back:
-        yield MoveAttempt(task.key, "hand_back", now, {"visible_at": now, "lease_ends_at": None, "worker": "",
-                                                       "due_at": next_clock(policy, task.attempt, now)})
+        yield MoveAttempt(
+            task.key,
+            "hand_back",
+            now,
+            {"visible_at": now, "lease_ends_at": None, "worker": "", "due_at": next_clock(policy, task.attempt, now)},
+        )
         return
     if clock.name != "response" and policy.timeout_policy == ALERT_ONLY:
         due = max(next_clock(policy, task.attempt, now), now + 1)
@@ -68,11 +74,14 @@ def expire(task: Task, now: int, reason: str) -> Iterator[Effect]:
 def sentence(task: Task, clock: Clock) -> str:
     """Why the attempt timed out."""
     policy = task.step.policy
-    return SENTENCES[clock.name].format(seconds=clock.seconds, task=task.attempt.id, policy=policy.timeout_policy,
-                                        name=policy.name or task.step.name)
+    return SENTENCES[clock.name].format(
+        seconds=clock.seconds, task=task.attempt.id, policy=policy.timeout_policy, name=policy.name or task.step.name
+    )
 
 
 def _run_sentence(run: Run, now: int) -> str:
     elapsed = (now - (run.last_retried_at or run.created_at)) // 1000
-    return (f"Workflow timed out after {elapsed} seconds. Timeout configured as {run.definition.timeout_seconds} seconds. "
-            "Timeout policy configured to TIME_OUT_WF")
+    return (
+        f"Workflow timed out after {elapsed} seconds. Timeout configured as {run.definition.timeout_seconds} seconds. "
+        "Timeout policy configured to TIME_OUT_WF"
+    )

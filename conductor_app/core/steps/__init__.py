@@ -23,8 +23,22 @@ SIMPLE = Simple()
 KINDS: dict[str, Kind] = {
     kind.type: kind
     for kind in (
-        SIMPLE, Dynamic(), Switch(), ForkJoin(), ForkJoinDynamic(), Join(), ExclusiveJoin(), DoWhile(), SubWorkflow(),
-        StartWorkflow(), Terminate(), Wait(), Human(), SetVariable(), Inline(), Noop(),
+        SIMPLE,
+        Dynamic(),
+        Switch(),
+        ForkJoin(),
+        ForkJoinDynamic(),
+        Join(),
+        ExclusiveJoin(),
+        DoWhile(),
+        SubWorkflow(),
+        StartWorkflow(),
+        Terminate(),
+        Wait(),
+        Human(),
+        SetVariable(),
+        Inline(),
+        Noop(),
     )
 }
 

@@ -32,14 +32,18 @@ class DoWhile(Kind):
         outcomes = outcomes_of_turn(task, know)
         if outcomes is None or not outcomes:
             return
-        bad = [outcome for outcome in outcomes if outcome.status not in ("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED")]
+        bad = [
+            outcome for outcome in outcomes if outcome.status not in ("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED")
+        ]
         output = with_turn(know.attempt_payload(task, "output"), task.iteration, outcomes)
         if bad:
             yield from fail(task, now, bad[0].reason or f"{bad[0].key} did not succeed.", output)
             return
         yield from self._turn_or_end(task, know, now, outcomes, output)
 
-    def _turn_or_end(self, task: Task, know: Knowledge, now: int, outcomes: list[Outcome], output: dict) -> Iterator[Effect]:
+    def _turn_or_end(
+        self, task: Task, know: Knowledge, now: int, outcomes: list[Outcome], output: dict
+    ) -> Iterator[Effect]:
         inputs = inputs_of(task.step, know, task.key, know.run, now)
         items = items_of(task.step, inputs, know)
         goes_on, error = continues(task, know, inputs, items, outcomes, output)
@@ -49,7 +53,9 @@ class DoWhile(Kind):
         yield from forget_old(task, inputs, output)
         if goes_on:
             turn = task.iteration + 1
-            yield UpdateTask(task.key, {"iteration": turn}, {"output": turn_output(output, turn, items), "updated_at": now})
+            yield UpdateTask(
+                task.key, {"iteration": turn}, {"output": turn_output(output, turn, items), "updated_at": now}
+            )
         else:
             yield from complete(task, now, output)
 
@@ -94,8 +100,9 @@ def with_turn(output: dict[str, Any], turn: int, outcomes: list[Outcome]) -> dic
     return {**output, str(turn): {outcome.key.ref: outcome.output for outcome in outcomes}, "iteration": turn}
 
 
-def continues(task: Task, know: Knowledge, inputs: dict, items: list | None, outcomes: list[Outcome],
-              output: dict) -> tuple[bool, str]:
+def continues(
+    task: Task, know: Knowledge, inputs: dict, items: list | None, outcomes: list[Outcome], output: dict
+) -> tuple[bool, str]:
     """Whether another turn follows, or why that cannot be said."""
     if items is not None and task.iteration >= len(items):
         return False, ""

@@ -21,5 +21,7 @@ class Dynamic(Kind):
         parameter = step.document.get("dynamicTaskNameParam") or ""
         name = inputs.get(parameter)
         if not isinstance(name, str) or not name.strip():
-            raise StepRefused(f"The input '{parameter}' of {step.ref} must hold the name of the task to run; it is {name!r}.")
+            raise StepRefused(
+                f"The input '{parameter}' of {step.ref} must hold the name of the task to run; it is {name!r}."
+            )
         yield queued(step, key, know, now, name, know.domain(name), inputs)

@@ -32,8 +32,16 @@ class ForkJoinDynamic(Kind):
             if Key(ref, key.turn) in know.run.tasks or ref in know.run.definition.steps:
                 raise StepRefused(f"The forked reference '{ref}' is in use already: give each forked task its own.")
         shown = {name: value for name, value in inputs.items() if name not in params_of(step)}
-        yield finished_at_once(step, key, know.run, now, output={}, memo={"forked": refs}, grown=grown,
-                               input={**shown, "forkedTasks": refs, "forkedTaskDefs": documents})
+        yield finished_at_once(
+            step,
+            key,
+            know.run,
+            now,
+            output={},
+            memo={"forked": refs},
+            grown=grown,
+            input={**shown, "forkedTasks": refs, "forkedTaskDefs": documents},
+        )
 
     def leads_to(self, task: Task) -> Iterator[Key]:
         for ref in (*task.memo.get("forked", ()), task.step.follower):
@@ -50,8 +58,12 @@ def with_policies(documents: list[dict[str, Any]], know: Knowledge) -> list[dict
     """The documents with the task definitions that are registered for them."""
     names = sorted({document["name"] for document in documents if not document.get("taskDefinition")})
     found = dict(zip(names, gather(lambda name=name: know.ask(PolicyNamed(name)) for name in names), strict=True))
-    return [document if document.get("taskDefinition") or not found.get(document["name"])
-            else {**document, "taskDefinition": found[document["name"]]} for document in documents]
+    return [
+        document
+        if document.get("taskDefinition") or not found.get(document["name"])
+        else {**document, "taskDefinition": found[document["name"]]}
+        for document in documents
+    ]
 
 
 def grow(step: Step, documents: list[dict[str, Any]]) -> dict[str, Step]:

@@ -6,10 +6,22 @@ from ..definition import Step
 from ..errors import StepRefused
 from ..snapshot import Run
 
-SYSTEM_TYPES = frozenset((
-    "HTTP", "SUB_WORKFLOW", "WAIT", "HUMAN", "INLINE", "SET_VARIABLE", "START_WORKFLOW", "NOOP", "EVENT",
-    "KAFKA_PUBLISH", "JSON_JQ_TRANSFORM", "LAMBDA",
-))
+SYSTEM_TYPES = frozenset(
+    (
+        "HTTP",
+        "SUB_WORKFLOW",
+        "WAIT",
+        "HUMAN",
+        "INLINE",
+        "SET_VARIABLE",
+        "START_WORKFLOW",
+        "NOOP",
+        "EVENT",
+        "KAFKA_PUBLISH",
+        "JSON_JQ_TRANSFORM",
+        "LAMBDA",
+    )
+)
 
 
 def forked_documents(step: Step, inputs: dict[str, Any], run: Run) -> list[dict[str, Any]]:
@@ -29,14 +41,21 @@ def _one_for_each(step: Step, inputs: dict[str, Any], run: Run) -> list[dict[str
     kind = "SUB_WORKFLOW" if workflow else str(inputs.get("forkTaskType") or "SIMPLE")
     name = str(inputs.get("forkTaskName") or workflow or (kind if kind in SYSTEM_TYPES else step.ref))
     prefix = f"_{step.ref}_{name}" if _has_dynamic_fork(run) else f"_{name}"
-    return [_element_document(step, inputs, element, index, kind, name, f"{prefix}_{index}")
-            for index, element in enumerate(inputs["forkTaskInputs"])]
+    return [
+        _element_document(step, inputs, element, index, kind, name, f"{prefix}_{index}")
+        for index, element in enumerate(inputs["forkTaskInputs"])
+    ]
 
 
 def _element_document(step: Step, inputs: dict[str, Any], element: Any, index: int, kind: str, name: str, ref: str):
     given = element if isinstance(element, dict) else {"input": element}
-    document = {"name": name, "taskReferenceName": ref, "type": kind, "optional": step.optional,
-                "inputParameters": {**given, "__index": index}}
+    document = {
+        "name": name,
+        "taskReferenceName": ref,
+        "type": kind,
+        "optional": step.optional,
+        "inputParameters": {**given, "__index": index},
+    }
     if kind == "SUB_WORKFLOW":
         document["subWorkflowParam"] = _sub_workflow(inputs, given)
     return document
@@ -61,10 +80,14 @@ def _written(step: Step, inputs: dict[str, Any]) -> list[dict[str, Any]]:
     tasks = inputs.get(step.document["dynamicForkTasksParam"])
     given = inputs.get(step.document.get("dynamicForkTasksInputParamName") or "") or {}
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise StepRefused(f"The input '{step.document['dynamicForkTasksParam']}' of {step.ref} must be a list of tasks.")
+        raise StepRefused(
+            f"The input '{step.document['dynamicForkTasksParam']}' of {step.ref} must be a list of tasks."
+        )
     if not isinstance(given, dict):
-        raise StepRefused(f"The input '{step.document.get('dynamicForkTasksInputParamName')}' of {step.ref} must be a map "
-                          "from task reference name to input.")
+        raise StepRefused(
+            f"The input '{step.document.get('dynamicForkTasksInputParamName')}' of {step.ref} must be a map "
+            "from task reference name to input."
+        )
     return [_with_input(task, given.get(task.get("taskReferenceName"))) for task in tasks]
 
 
@@ -80,10 +103,19 @@ def _legacy(step: Step, inputs: dict[str, Any]) -> list[dict[str, Any]]:
     given = inputs.get(name or "")
     tasks = given.get("dynamicTasks") if isinstance(given, dict) else None
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise StepRefused(f"{step.ref} needs a list of tasks to fork: 'forkTaskInputs', or the input that "
-                          "'dynamicForkTasksParam' names.")
-    return [{"name": task.get("taskName"), "taskReferenceName": task.get("referenceName"),
-             "type": task.get("type") or "SIMPLE", "inputParameters": task.get("input") or {}} for task in tasks]
+        raise StepRefused(
+            f"{step.ref} needs a list of tasks to fork: 'forkTaskInputs', or the input that "
+            "'dynamicForkTasksParam' names."
+        )
+    return [
+        {
+            "name": task.get("taskName"),
+            "taskReferenceName": task.get("referenceName"),
+            "type": task.get("type") or "SIMPLE",
+            "inputParameters": task.get("input") or {},
+        }
+        for task in tasks
+    ]
 
 
 def _named(document: dict[str, Any], step: Step) -> dict[str, Any]:

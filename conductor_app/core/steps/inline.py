@@ -21,4 +21,3 @@ class Inline(Kind):
         status = COMPLETED if not answer.error else FAILED if answer.timed_out else FAILED_FOR_GOOD
         output = {"error": answer.error} if answer.error else {"result": answer.value}
         yield finished_at_once(step, key, know.run, now, status, input=inputs, output=output, reason=answer.error)
-

@@ -23,8 +23,9 @@ class Join(Kind):
         inputs = inputs_of(step, know, key, know.run, now)
         grown = grown_for(know.run, step, key)
         refs = list(step.joins) if grown is None else grown
-        yield held_by_engine(step, key, know.run, now, memo={"expected": len(set(refs))},
-                             input={**inputs, "joinOn": refs}, output={})
+        yield held_by_engine(
+            step, key, know.run, now, memo={"expected": len(set(refs))}, input={**inputs, "joinOn": refs}, output={}
+        )
 
     def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
         known = {t.key: t for t in know.run.tasks.values() if is_joined(t, task)}
@@ -49,7 +50,9 @@ def is_joined(task: Task, join: Task) -> bool:
 
 def grown_for(run: Run, join: Step, key: Key) -> list[str] | None:
     """The references that a dynamic fork made for this join in this turn, or None after a written fork."""
-    forks = (t for t in run.tasks.values() if t.key.turn == key.turn and t.step.follower == join.ref and "forked" in t.memo)
+    forks = (
+        t for t in run.tasks.values() if t.key.turn == key.turn and t.step.follower == join.ref and "forked" in t.memo
+    )
     return next((list(fork.memo["forked"]) for fork in forks), None)
 
 

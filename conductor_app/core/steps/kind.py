@@ -10,7 +10,7 @@ from ..ids import derived_id
 from ..knowledge import Knowledge
 from ..moments import with_due
 from ..snapshot import NEVER, Attempt, Run, Task
-from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING
+from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED
 
 TASK_END = {COMPLETED: COMPLETED, FAILED: ACTIVE, FAILED_FOR_GOOD: ACTIVE}
 """The status of a task whose attempt is created with this status: a failed one is left to the retry rule."""
@@ -48,23 +48,62 @@ def finished_at_once(step: Step, key: Key, run: Run, now: int, status: str = COM
     return CreateTask(new_task(step, key, run, now, status=status, started_at=now, ended_at=now, **facts))
 
 
-def new_task(step: Step, key: Key, run: Run, now: int, *, status: str, memo: dict[str, Any] | None = None,
-             iteration: int = 0, grown: Mapping[str, Step] | None = None, **facts: Any) -> Task:
+def new_task(
+    step: Step,
+    key: Key,
+    run: Run,
+    now: int,
+    *,
+    status: str,
+    memo: dict[str, Any] | None = None,
+    iteration: int = 0,
+    grown: Mapping[str, Step] | None = None,
+    **facts: Any,
+) -> Task:
     """A task with its first attempt; `facts` are fields of the attempt."""
     attempt = new_attempt(step, key, run, now, number=0, status=status, **facts)
-    return Task(id=attempt.id, key=key, step=step, status=TASK_END.get(status, ACTIVE), seq=0, created_at=now,
-                attempt=attempt, iteration=iteration, memo=memo or {}, grown=grown or {},
-                joined_by=step.joined_by[0] if step.joined_by else "")
+    return Task(
+        id=attempt.id,
+        key=key,
+        step=step,
+        status=TASK_END.get(status, ACTIVE),
+        seq=0,
+        created_at=now,
+        attempt=attempt,
+        iteration=iteration,
+        memo=memo or {},
+        grown=grown or {},
+        joined_by=step.joined_by[0] if step.joined_by else "",
+    )
 
 
-def new_attempt(step: Step, key: Key, run: Run, now: int, *, number: int, status: str, first_at: int = 0,
-                delay_seconds: int = 0, jitter_ms: int = 0, **facts: Any) -> Attempt:
+def new_attempt(
+    step: Step,
+    key: Key,
+    run: Run,
+    now: int,
+    *,
+    number: int,
+    status: str,
+    first_at: int = 0,
+    delay_seconds: int = 0,
+    jitter_ms: int = 0,
+    **facts: Any,
+) -> Attempt:
     """An attempt with its clocks set by the step's policy. `first_at`: when the first attempt was scheduled."""
     policy, delay_ms = step.policy, delay_seconds * 1000
     attempt = Attempt(
-        id=derived_id(now, run.id, run.revision, run.next_seq, key, number), number=number, seq=0, status=status,
-        scheduled_at=now, pending_since=now, visible_at=now + delay_ms + jitter_ms, delay_ms=delay_ms,
-        callback_ms=delay_ms, lease_ms=policy.lease_seconds * 1000, timeout_ms=policy.timeout_seconds * 1000,
+        id=derived_id(now, run.id, run.revision, run.next_seq, key, number),
+        number=number,
+        seq=0,
+        status=status,
+        scheduled_at=now,
+        pending_since=now,
+        visible_at=now + delay_ms + jitter_ms,
+        delay_ms=delay_ms,
+        callback_ms=delay_ms,
+        lease_ms=policy.lease_seconds * 1000,
+        timeout_ms=policy.timeout_seconds * 1000,
         total_ends_at=(first_at or now) + policy.total_seconds * 1000 if policy.total_seconds else NEVER,
         priority=run.priority,
     )
@@ -77,8 +116,9 @@ def complete(task: Task, now: int, output: dict[str, Any]) -> Iterator[Effect]:
     yield MoveAttempt(task.key, "complete", now, {"output": output})
 
 
-def fail(task: Task, now: int, reason: str, output: dict[str, Any] | None = None,
-         event: str = "fail") -> Iterator[Effect]:
+def fail(
+    task: Task, now: int, reason: str, output: dict[str, Any] | None = None, event: str = "fail"
+) -> Iterator[Effect]:
     """The task's attempt fails for this reason."""
     yield MoveAttempt(task.key, event, now, {"reason": reason, "output": output or {}})
 
@@ -92,4 +132,3 @@ def inputs_of(step: Step, know: Knowledge, key: Key, run: Run, now: int) -> dict
         if resolved.get(name) is None:
             resolved[name] = fallback
     return resolved
-

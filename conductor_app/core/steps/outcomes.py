@@ -7,5 +7,13 @@ from ..snapshot import Task
 
 def outcome_of(task: Task, know: Knowledge) -> Outcome:
     """The outcome of a task in the snapshot."""
-    return Outcome(task.key, task.seq, task.status, task.attempt.reason, task.step.name, task.attempt.id,
-                   task.lets_control_pass, know.attempt_payload(task, "output"))
+    return Outcome(
+        task.key,
+        task.seq,
+        task.status,
+        task.attempt.reason,
+        task.step.name,
+        task.attempt.id,
+        task.lets_control_pass,
+        know.attempt_payload(task, "output"),
+    )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ..definition import Key, Step
 from ..effects import Effect
 from ..knowledge import Knowledge, spelled_type
+from ..language.policy import BUILT_IN_TYPES
 from .kind import Kind, inputs_of
 from .queued import queued
 
@@ -17,6 +18,6 @@ class Simple(Kind):
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         task_type = spelled_type(step.type, step.name)
-        domain = know.domain(task_type)
+        # The types of built-in workers never get a domain (execution §5.3).
+        domain = "" if step.type in BUILT_IN_TYPES else know.domain(task_type)
         yield queued(step, key, know, now, task_type, domain, inputs_of(step, know, key, know.run, now))
-

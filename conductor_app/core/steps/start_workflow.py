@@ -25,8 +25,14 @@ class StartWorkflow(Kind):
         definition = definition_of({**request, "workflowDefinition": request.get("workflowDef")}, know)
         run_id = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, key, "started")
         yield finished_at_once(step, key, know.run, now, input=inputs, output={"workflowId": run_id})
-        yield StartRun(run_id, definition, _input(request), str(request.get("correlationId") or know.run.correlation_id),
-                       priority_of(request.get("priority"), 0), domains_of(request, know))
+        yield StartRun(
+            run_id,
+            definition,
+            _input(request),
+            str(request.get("correlationId") or know.run.correlation_id),
+            priority_of(request.get("priority"), 0),
+            domains_of(request, know),
+        )
 
 
 def _input(request: dict[str, Any]) -> dict[str, Any]:

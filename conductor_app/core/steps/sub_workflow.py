@@ -22,12 +22,19 @@ class SubWorkflow(Kind):
         definition = definition_of(param, know)
         child = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, key, "child")
         shown = {"subWorkflowName": definition.name, "subWorkflowVersion": definition.version, "workflowInput": inputs}
-        task = held_by_engine(step, key, know.run, now, child_id=child, input={**inputs, **shown},
-                              output={"subWorkflowId": child})
+        task = held_by_engine(
+            step, key, know.run, now, child_id=child, input={**inputs, **shown}, output={"subWorkflowId": child}
+        )
         yield task
-        yield StartRun(child, definition, child_input(inputs), know.run.correlation_id,
-                       priority_of(param.get("priority"), know.run.priority), domains_of(param, know),
-                       parent_attempt_id=task.task.attempt.id)
+        yield StartRun(
+            child,
+            definition,
+            child_input(inputs),
+            know.run.correlation_id,
+            priority_of(param.get("priority"), know.run.priority),
+            domains_of(param, know),
+            parent_attempt_id=task.task.attempt.id,
+        )
 
 
 def child_input(inputs: dict[str, Any]) -> dict[str, Any]:

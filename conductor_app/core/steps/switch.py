@@ -20,15 +20,24 @@ class Switch(Kind):
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         inputs = inputs_of(step, know, key, know.run, now)
-        answer = value_of(step.document.get("expression"), step.document.get("evaluatorType") or "value-param", inputs, know)
+        answer = value_of(
+            step.document.get("expression"), step.document.get("evaluatorType") or "value-param", inputs, know
+        )
         if answer.error:
             yield finished_at_once(step, key, know.run, now, FAILED, input=inputs, output={}, reason=answer.error)
             return
         case = spelled(answer.value)
         head = step.cases[case] if case in step.cases else step.default_case
         inputs = {**inputs, "case": case} | ({"hasChildren": "true"} if head else {})
-        yield finished_at_once(step, key, know.run, now, input=inputs, memo={"head": head},
-                               output={"evaluationResult": [case], "selectedCase": case})
+        yield finished_at_once(
+            step,
+            key,
+            know.run,
+            now,
+            input=inputs,
+            memo={"head": head},
+            output={"evaluationResult": [case], "selectedCase": case},
+        )
 
     def leads_to(self, task: Task) -> Iterator[Key]:
         target = task.memo.get("head") or task.step.follower

@@ -17,10 +17,28 @@ SPAN = re.compile(
     r"\s*(?:(\d+)\s*(?:seconds|second|secs|sec|s))?\s*$",
     re.IGNORECASE,
 )
-MOMENT = re.compile(r"^\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2}))?)?\s*([A-Za-z+\-:\d]*)\s*$")
+MOMENT = re.compile(
+    r"^\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2}))?)?\s*([A-Za-z+\-:\d]*)\s*$"
+)
 OFFSET = re.compile(r"^(?:GMT|UTC)?([+-])(\d{1,2}):?(\d{2})?$", re.IGNORECASE)
-ZONES = {"": 0, "Z": 0, "UTC": 0, "GMT": 0, "PST": -8, "PDT": -7, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5,
-         "MST": -7, "MDT": -6, "CET": 1, "CEST": 2, "IST": 5.5, "JST": 9}
+ZONES = {
+    "": 0,
+    "Z": 0,
+    "UTC": 0,
+    "GMT": 0,
+    "PST": -8,
+    "PDT": -7,
+    "EST": -5,
+    "EDT": -4,
+    "CST": -6,
+    "CDT": -5,
+    "MST": -7,
+    "MDT": -6,
+    "CET": 1,
+    "CEST": 2,
+    "IST": 5.5,
+    "JST": 9,
+}
 
 
 class Wait(Kind):
@@ -51,7 +69,9 @@ def milliseconds(text: Any) -> int:
     """A span such as `2 days 3 hours 5m 10 secs`, in milliseconds."""
     found = SPAN.match(str(text))
     if not found or not any(found.groups()):
-        raise StepRefused(f"The duration {text!r} is not understood: write it like '2 days 3 hours 5 minutes 10 seconds'.")
+        raise StepRefused(
+            f"The duration {text!r} is not understood: write it like '2 days 3 hours 5 minutes 10 seconds'."
+        )
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return min(((days * 24 + hours) * 60 + minutes) * 60 + seconds, 10**11) * 1000
 

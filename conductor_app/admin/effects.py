@@ -1,0 +1,53 @@
+"""The lines of history in words: one short sentence for each effect that a decision had."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from .marks import marked
+
+MOST = 12
+Line = dict[str, Any]
+
+
+def in_words(effects: Iterable[Line]) -> list[SafeString]:
+    """The sentences; many of one kind become a count."""
+    lines = list(effects)
+    shown = [marked(_sentence(line)) for line in lines[:MOST]]
+    rest = Counter(str(line.get("effect")) for line in lines[MOST:])
+    return shown + [marked(f"{count} more × {kind}") for kind, count in rest.items()]
+
+
+def _sentence(line: Line) -> str:
+    say = WORDS.get(str(line.get("effect")))
+    return say(line) if say else str(line.get("effect"))
+
+
+def _moved(what: str) -> Callable[[Line], str]:
+    def say(line: Line) -> str:
+        event = str(line.get("event", "")).replace("_", " ")
+        worker = f" by worker `{line['worker']}`" if line.get("worker") else ""
+        return f"{what.format(**{'task': line.get('task', '')})}: {event}{worker}{_because(line)}"
+
+    return say
+
+
+def _because(line: Line) -> str:
+    return f" — {line['reason']}" if line.get("reason") else ""
+
+
+WORDS: dict[str, Callable[[Line], str]] = {
+    "CreateTask": lambda line: f"`{line.get('task')}` ({line.get('type')}) created, {line.get('status')}",
+    "OpenAttempt": lambda line: f"`{line.get('task')}`: attempt {int(line.get('number', 0)) + 1} opened",
+    "MoveAttempt": _moved("attempt of `{task}`"),
+    "ResolveTask": _moved("`{task}`"),
+    "UpdateTask": lambda line: f"`{line.get('task')}` noted",
+    "ForgetTasks": lambda line: f"turn {line.get('iteration')} of `{line.get('loop')}` forgotten",
+    "SetVariables": lambda line: f"variables set: {', '.join(map(str, line.get('names', [])))}",
+    "MoveRun": _moved("run"),
+    "UpdateRun": lambda line: f"run noted: {', '.join(map(str, line.get('fields', [])))}",
+    "StartRun": lambda line: f"run of `{line.get('definition')}` v{line.get('version')} started",
+    "Send": lambda line: f"message sent: {line.get('subject')}",
+}

@@ -1,0 +1,56 @@
+"""A field for a JSON document: kept as it was typed, refused with line and column."""
+
+import json
+from typing import Any
+
+from django import forms
+
+COMPLAINT = "This is not JSON: {message} at line {line}, column {column}."
+
+
+class JsonEditor(forms.Textarea):
+    """A textarea that our script makes comfortable: line numbers, Tab, a formatting button. Works without it."""
+
+    template_name = "ops/json_editor.html"
+
+    class Media:
+        js = ("ops/editor.js",)
+
+    def __init__(self) -> None:
+        super().__init__({"rows": 30, "cols": 100, "spellcheck": "false", "autocomplete": "off", "wrap": "off"})
+
+
+class JsonDocumentField(forms.CharField):
+    """A JSON object."""
+
+    widget = JsonEditor
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(strip=False, **options)
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value)
+        return text if text in self.empty_values else parse(text)
+
+
+def parse(text: str) -> dict[str, Any]:
+    """The JSON object in the text; raises ValidationError with the place of the first fault."""
+    try:
+        document = json.loads(text, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        place = COMPLAINT.format(message=error.msg, line=error.lineno, column=error.colno)
+        raise forms.ValidationError(place, params={"line": error.lineno}) from None
+    except RecursionError:
+        raise forms.ValidationError("The document is nested too deeply.") from None
+    if not isinstance(document, dict):
+        raise forms.ValidationError("A definition is a JSON object: it begins with { and ends with }.")
+    return document
+
+
+def _refuse(name: str) -> None:
+    raise forms.ValidationError(f"{name} is not a JSON value.")
+
+
+def formatted(document: Any) -> str:
+    """A document as it is offered for editing: keys in their order, two spaces a level."""
+    return json.dumps(document, indent=2, ensure_ascii=False)

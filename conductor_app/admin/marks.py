@@ -1,0 +1,83 @@
+"""Small marks that every page uses: a status, a moment, a span, a sentence with names in it."""
+
+import re
+from datetime import UTC, datetime
+
+from django.templatetags.static import static
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from .. import clock
+from ..insight.spans import span
+
+WAITING, ACTIVE, SUCCEEDED, FAILED, STOPPED, PAUSED = "waiting", "active", "succeeded", "failed", "stopped", "paused"
+GROUPS = {
+    "RUNNING": ACTIVE,
+    "ACTIVE": ACTIVE,
+    "LEASED": ACTIVE,
+    "PENDING": WAITING,
+    "BLOCKED": WAITING,
+    "COMPLETED": SUCCEEDED,
+    "COMPLETED_WITH_ERRORS": SUCCEEDED,
+    "FAILED": FAILED,
+    "FAILED_FOR_GOOD": FAILED,
+    "TIMED_OUT": FAILED,
+    "EXPIRED": FAILED,
+    "TERMINATED": STOPPED,
+    "CANCELED": STOPPED,
+    "SKIPPED": STOPPED,
+    "PAUSED": PAUSED,
+}
+"""The display group of every status of a run, a task or an attempt: it gives the colour."""
+ICONS = {"TIMED_OUT": "late", "EXPIRED": "late", "COMPLETED_WITH_ERRORS": "warning", "SKIPPED": "skipped"}
+"""Statuses with an icon of their own; the others have their group's."""
+
+
+def group_of(status: str) -> str:
+    """The display group; what nobody has named yet is shown as waiting."""
+    return GROUPS.get(status, WAITING)
+
+
+def icon(name: str) -> SafeString:
+    """An icon of the sprite; it says nothing that the word beside it does not say."""
+    return format_html(
+        '<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', static("ops/icons.svg"), name
+    )
+
+
+def badge(status: str) -> SafeString:
+    """A status as icon, word and colour."""
+    group = group_of(status)
+    word = status.replace("_", " ").capitalize()
+    return format_html('<span class="badge {}">{}{}</span>', group, icon(ICONS.get(status, group)), word)
+
+
+def exact(moment: int | None) -> str:
+    """A moment with its zone."""
+    return "" if moment is None else _utc(moment).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def ago(moment: int | None, now: int | None = None) -> SafeString:
+    """How long ago a moment was, the moment itself in the tooltip; a dash where it has not come."""
+    if not moment:
+        return mark_safe('<span class="quiet">–</span>')
+    passed = (clock.now() if now is None else now) - moment
+    words = f"{span(passed)} ago" if passed >= 0 else f"in {span(-passed)}"
+    return format_html('<time datetime="{}" title="{}">{}</time>', _utc(moment).isoformat(), exact(moment), words)
+
+
+def marked(sentence: str) -> SafeString:
+    """A sentence in which names stand between backticks."""
+    return mark_safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence)))
+
+
+def size(number: int) -> str:
+    """A number of bytes in a unit that fits."""
+    for unit, least in (("MB", 1_000_000), ("kB", 1_000)):
+        if number >= least:
+            return f"{number / least:.1f} {unit}"
+    return f"{number} B"
+
+
+def _utc(moment: int) -> datetime:
+    return datetime.fromtimestamp(min(max(moment, 0), 253_402_300_799_000) / 1000, UTC)

@@ -1,0 +1,1 @@
+"""The wire: one folder a dialect."""

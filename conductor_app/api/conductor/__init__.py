@@ -1,0 +1,1 @@
+"""Speaks Conductor and nothing else: in here a run is called a workflow."""

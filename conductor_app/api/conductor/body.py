@@ -1,0 +1,91 @@
+"""The body of a request as JSON: any content type, but nothing that a database or a client could not hold."""
+
+import json
+import re
+from typing import Any
+
+import orjson
+from django.http import HttpRequest, RawPostDataException
+from django.http.request import UnreadablePostError
+
+from ... import conf
+from ...core.errors import Invalid
+
+DEEPEST = 200
+"""How deep JSON may be nested: what is stored is written again inside other documents, up to the writer's own limit."""
+LONG_NUMBER = re.compile(rb"\d{19}")
+
+
+class BodyTooLarge(Invalid):
+    """The body of the request is larger than this server takes."""
+
+
+def raw(request: HttpRequest) -> bytes:
+    """The bytes of the body."""
+    most = conf.max_request_bytes
+    if _length(request) > most:
+        raise BodyTooLarge(f"The body of a request may have at most {most} bytes.")
+    try:
+        return request.body
+    except (UnreadablePostError, RawPostDataException):
+        raise Invalid("The body of the request could not be read.") from None
+
+
+def _length(request: HttpRequest) -> int:
+    try:
+        return int(request.META.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        raise Invalid("The Content-Length of the request is no number.") from None
+
+
+def read(request: HttpRequest) -> Any:
+    """The body as a JSON value; raises Invalid."""
+    return parse(raw(request))
+
+
+def parse(body: bytes) -> Any:
+    """A JSON value; raises Invalid."""
+    if not body:
+        raise Invalid("Required request body is missing.")
+    try:
+        value = orjson.loads(body) if not LONG_NUMBER.search(body) else _with_long_numbers(body)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"The request body is not valid JSON: {str(error)[:200]}") from None
+    # Only a body with that many openings can be that deep: most are not walked.
+    if body.count(b"[") + body.count(b"{") > DEEPEST and is_deeper(value, DEEPEST):
+        raise Invalid(f"The request body is nested more than {DEEPEST} levels deep.")
+    return value
+
+
+def document(request: HttpRequest) -> dict[str, Any]:
+    """The body as a JSON object; raises Invalid."""
+    value = read(request)
+    if not isinstance(value, dict):
+        raise Invalid("The request body must be a JSON object.")
+    return value
+
+
+def documents(request: HttpRequest) -> list[dict[str, Any]]:
+    """The body as a list of JSON objects; raises Invalid."""
+    value = read(request)
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise Invalid("The request body must be a list of JSON objects.")
+    return value
+
+
+def _with_long_numbers(body: bytes) -> Any:
+    """JSON whose integers keep all their digits; what orjson refuses is refused here too."""
+    orjson.loads(body)
+    return json.loads(body)
+
+
+def is_deeper(value: Any, limit: int) -> bool:
+    """Whether the value is nested deeper than this."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > limit:
+            return True
+        inner = (each for each in level if isinstance(each, dict | list))
+        level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
+    return False

@@ -1,0 +1,90 @@
+"""Refusals as Conductor says them: status, message, and for a faulty document every complaint (api §3.17)."""
+
+import logging
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import SuspiciousOperation
+from django.core.signals import got_request_exception
+from django.http import HttpResponse
+from rest_framework.exceptions import MethodNotAllowed
+
+from ...core.errors import (
+    Busy,
+    Complaint,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Refused,
+    StepRefused,
+    Unauthenticated,
+    ValidationFailed,
+)
+from .body import BodyTooLarge
+from .replies import Json
+
+log = logging.getLogger(__name__)
+HOST = socket.gethostname()
+
+STATUS: dict[type[Exception], int] = {
+    NotFound: 404,
+    Conflict: 409,
+    BodyTooLarge: 413,
+    Invalid: 400,
+    StepRefused: 400,
+    Busy: 503,
+    Forbidden: 403,
+    Unauthenticated: 401,
+    MethodNotAllowed: 405,
+    SuspiciousOperation: 400,
+}
+"""The status of each refusal; the first class in the error's own line of descent that stands here counts."""
+
+
+def status_of(error: Exception) -> int:
+    """The status with which an error is answered."""
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+
+
+def answer(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
+    """The reply to an error that a view raised."""
+    status = status_of(error)
+    if status == 500:
+        return _unexpected(error, context)
+    body = {"status": status, "message": _message(error), "retryable": isinstance(error, Busy)}
+    if isinstance(error, ValidationFailed):
+        body["validationErrors"] = [_complaint(complaint) for complaint in error.complaints]
+    else:
+        body["instance"] = HOST
+    if isinstance(error, Refused) and "code" in error.facts:
+        # Clients fetch a new token when they read one of two words here (api §7).
+        body["error"] = error.facts["code"]
+    reply = Json(body, status)
+    if isinstance(error, MethodNotAllowed):
+        reply.headers["Allow"] = ", ".join(context["view"].allowed_methods)
+    return reply
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, Refused):
+        return error.message
+    return str(getattr(error, "detail", "")) or "The request is refused."
+
+
+def _complaint(complaint: Complaint) -> dict[str, str]:
+    found = {"path": complaint.path.rstrip("."), "message": complaint.message}
+    value = complaint.value
+    if isinstance(value, str | int | float):
+        found["invalidValue"] = str(value).lower() if isinstance(value, bool) else str(value)[:500]
+    return found
+
+
+def _unexpected(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
+    """A fault of ours: told to whoever watches, while the client learns no more than that."""
+    request = context["request"]
+    log.exception("%s %s failed", request.method, request.path)
+    got_request_exception.send(sender=type(context["view"]), request=request)
+    message = "The server failed to answer this request; its log says why."
+    return Json({"status": 500, "message": message, "instance": HOST, "retryable": False}, 500)

@@ -1,0 +1,43 @@
+"""What goes back to a client: JSON, bare text, or nothing at all. The type is fixed by the endpoint, never asked for."""
+
+from typing import Any
+
+import orjson
+from django.http import HttpResponse
+
+from ...models.fields import dumps
+
+
+def Json(document: Any, status: int = 200) -> HttpResponse:
+    """A JSON document."""
+    try:
+        body = orjson.dumps(document)
+    except TypeError:
+        # Integers beyond 64 bits, or nested deeper than orjson goes.
+        body = (dumps(document) or "null").encode()
+    return _reply(body, "application/json", status)
+
+
+def PlainText(text: str) -> HttpResponse:
+    """Bare text without quotes, as clients want their ids."""
+    return _reply(text.encode(), "text/plain;charset=UTF-8", 200)
+
+
+def Empty() -> HttpResponse:
+    """200 with nothing in it: a JSON type here makes a client fail (api §8.1)."""
+    response = _reply(b"", "", 200)
+    del response.headers["Content-Type"]
+    return response
+
+
+def Nothing() -> HttpResponse:
+    """204: there is nothing to give, and so no type either."""
+    response = HttpResponse(status=204)
+    del response.headers["Content-Type"]
+    return response
+
+
+def _reply(body: bytes, content_type: str, status: int) -> HttpResponse:
+    response = HttpResponse(body, content_type=content_type or None, status=status)
+    response.headers["Content-Length"] = str(len(body))
+    return response

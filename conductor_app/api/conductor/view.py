@@ -1,0 +1,70 @@
+"""ConductorView: one address of the Conductor dialect, with as little as possible between the request and its handler."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from drf_spectacular.openapi import AutoSchema
+from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.views import APIView
+
+from ...access.actors import Actor, actor_of
+from ...core.errors import NotFound
+from .errors import answer
+from .query import Query
+
+
+class ConductorRequest(HttpRequest):
+    """What a handler is given: Django's request, with who asks and what was asked in the query."""
+
+    actor: Actor
+    query: Query
+
+
+class ConductorView(APIView):
+    """One address: the method names the handler, whatever a handler raises becomes the dialect's error.
+
+    The framework's own steps before a handler (negotiation, parsers, authenticators, throttles) all have a fixed outcome
+    here, so they are left out: they took longer than the query that hands out a task.
+    """
+
+    schema = AutoSchema()
+    needs_login = True
+    authentication_classes = permission_classes = throttle_classes = parser_classes = renderer_classes = ()
+
+    def dispatch(self, request: ConductorRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        self.request = request
+        try:
+            if self.needs_login:
+                request.actor = actor_of(request)
+            request.query = Query(request)
+            return self._handler(request)(request, **kwargs)
+        except Exception as error:
+            return self.get_exception_handler()(error, {"request": request, "view": self})
+
+    def _handler(self, request: HttpRequest) -> Callable[..., HttpResponse]:
+        name = str(request.method).lower()
+        handler = getattr(self, name, None) if name in HANDLED else None
+        if handler is None:
+            raise MethodNotAllowed(request.method, f"Request method '{request.method}' is not supported")
+        return handler
+
+    def get_exception_handler(self) -> Callable[..., HttpResponse]:
+        return answer
+
+    @property
+    def allowed_methods(self) -> list[str]:
+        return [name.upper() for name in HANDLED if hasattr(self, name)]
+
+
+HANDLED = ("get", "head", "post", "put", "delete")
+
+
+class UnknownAddress(ConductorView):
+    """Every other address under /api, for every method."""
+
+    schema = None
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        error = NotFound(f"No endpoint {request.method} {request.path}.")
+        return self.get_exception_handler()(error, {"request": request, "view": self})

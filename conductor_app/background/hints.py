@@ -1,0 +1,61 @@
+"""New work for a built-in worker is told to Celery at once; beat would find it within a second."""
+
+import logging
+from collections import deque
+from collections.abc import Collection
+from threading import Lock
+from time import monotonic
+
+from conductor_app import wakeups
+
+log = logging.getLogger(__name__)
+
+# Each message brings one thread to the queues, and it drains them: more than these few at once would find nothing.
+MESSAGES, SPAN_SECONDS = 4, 0.05
+REST_SECONDS = 5.0
+
+
+def connect() -> None:
+    """Hear every announcement of this process."""
+    wakeups.on_announce(ring_for_built_in_work)
+
+
+def ring_for_built_in_work(queues: Collection[str]) -> None:
+    """Ask Celery to work: one message for each piece of work that is a built-in worker's."""
+    from conductor_app.workers import WORKERS
+
+    for queue in queues:
+        if queue in WORKERS:
+            _bell.ring()
+
+
+class Bell:
+    """Sends the job, but not more often than helps."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._rung_at: deque[float] = deque([float("-inf")] * MESSAGES, maxlen=MESSAGES)
+        self._silent_until = 0.0
+
+    def ring(self) -> None:
+        """Send the job, unless that was just done. Never raises: a lost hint costs a second."""
+        if not self._may_ring(monotonic()):
+            return
+        from conductor_app.background.jobs import work
+
+        try:
+            work.apply_async(retry=False, expires=2)
+        except Exception as error:
+            # Whatever a broker's client raises: the work is committed, and beat will find it.
+            log.warning("The broker cannot be reached: built-in workers start up to a second later (%s)", error)
+            self._silent_until = monotonic() + REST_SECONDS
+
+    def _may_ring(self, now: float) -> bool:
+        with self._lock:
+            if now < self._silent_until or now - self._rung_at[0] < SPAN_SECONDS:
+                return False
+            self._rung_at.append(now)
+            return True
+
+
+_bell = Bell()

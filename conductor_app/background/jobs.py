@@ -1,0 +1,65 @@
+"""What Celery runs. Every job may be called at any time and any number of times: the truth is in the database."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import BoundedSemaphore, Event
+from typing import Any
+
+from celery.signals import worker_shutting_down
+from django.conf import settings
+
+from conductor_app import clock, conf
+from conductor_app.celery import app
+
+THREADS_KEPT_FOR_SWEEPS = 3
+
+_sweeping = BoundedSemaphore(1)
+_working = BoundedSemaphore(max(1, settings.CELERY_WORKER_CONCURRENCY - THREADS_KEPT_FOR_SWEEPS))
+_stopping = Event()
+
+
+@app.task(name="conductor_app.background.jobs.sweep")
+def sweep() -> None:
+    """Handle what is due, and what becomes due until the next call; one at a time in a process."""
+    from conductor_app.engine.sweeps import sweep_until
+
+    tick = conf.sweep_tick_seconds
+    # The next call comes while this one still watches; it waits at the door, so that no moment goes unwatched.
+    with _entered(_sweeping, seconds=tick) as is_mine:
+        if is_mine:
+            sweep_until(clock.now() + round(tick * 1000))
+
+
+@app.task(name="conductor_app.background.jobs.work")
+def work() -> None:
+    """Serve the queues of the built-in workers until they are empty; some threads stay free for sweeps."""
+    from conductor_app.workers.runner import work_off
+
+    with _entered(_working) as is_mine:
+        if is_mine:
+            work_off(_stopping.is_set)
+
+
+@app.task(name="conductor_app.background.jobs.prune")
+def prune() -> None:
+    """Remove what is older than its retention."""
+    from conductor_app.engine.sweeps import prune_finished
+
+    prune_finished(conf.sweep_batch)
+
+
+@worker_shutting_down.connect
+def stop_working(**_: Any) -> None:
+    """Let the built-in workers take nothing more."""
+    _stopping.set()
+
+
+@contextmanager
+def _entered(door: BoundedSemaphore, seconds: float = 0) -> Iterator[bool]:
+    """Whether there was room within so many seconds; it is held while the block runs."""
+    is_mine = door.acquire(timeout=seconds) if seconds else door.acquire(blocking=False)
+    try:
+        yield is_mine
+    finally:
+        if is_mine:
+            door.release()

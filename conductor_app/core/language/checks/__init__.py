@@ -1,0 +1,10 @@
+"""What is wrong with a document that somebody wrote: every complaint at once, never an exception.
+
+The same tables of fields that the complaints are read from also say how a document looks with its defaults filled in.
+"""
+
+from .reading import normalised_task, normalised_workflow
+from .task_definition import task_complaints
+from .workflow import workflow_complaints
+
+__all__ = ["normalised_task", "normalised_workflow", "task_complaints", "workflow_complaints"]

@@ -1,0 +1,28 @@
+"""What is wrong with the expressions that the steps at the top of a workflow take their inputs from (api §3.3)."""
+
+from typing import Any
+
+from ...expressions import check, roots
+from ...expressions.walking import named_texts
+from .values import Place
+
+BARE_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
+
+
+def check_expressions(workflow: dict[str, Any], known: set[str], place: Place) -> None:
+    """Each expression must be a path, and begin with `workflow`, a reference or a known bare name."""
+    for step in workflow["tasks"]:
+        for name, value in step["inputParameters"].items():
+            for spot, text in named_texts(value):
+                key = spot.rpartition(".")[2] or name
+                for problem in _problems(text, known):
+                    place.complain(
+                        f"taskReferenceName: {problem[0]} for given task: {step['name']} input value: {key} "
+                        f"of input parameter: {problem[1]} {problem[2]}"
+                    )
+
+
+def _problems(text: str, known: set[str]) -> list[tuple[str, str, str]]:
+    unreadable = [("", found.expression, f"is not a valid JSON path: {found.problem}.") for found in check(text)]
+    unknown = sorted(roots(text) - known - BARE_NAMES - {"workflow", ""})
+    return unreadable + [(root, text, "is not defined in workflow definition.") for root in unknown]

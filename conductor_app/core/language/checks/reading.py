@@ -1,0 +1,40 @@
+"""Definitions as they are shown: every field as its type, defaults filled in, unknown fields kept."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from .fields import TASK_DEFINITION, WORKFLOW_DEFINITION, a_step, of
+from .values import Place, Reader, read_at
+
+
+def normalised_workflow(document: Any, place: Place | None = None) -> dict[str, Any]:
+    """A workflow definition; what cannot be read is left out, and complained of at `place`."""
+    return _normalised(of(WORKFLOW_DEFINITION), document, place)
+
+
+def normalised_task(document: Any, place: Place | None = None) -> dict[str, Any]:
+    """A task definition; what cannot be read is left out, and complained of at `place`."""
+    return _normalised(of(TASK_DEFINITION), document, place)
+
+
+def normalised_step(document: Any) -> dict[str, Any]:
+    """A step with the steps inside it."""
+    return _normalised(a_step, document, None)
+
+
+def _normalised(reader: Reader, document: Any, place: Place | None) -> dict[str, Any]:
+    place = place or Place()
+    read = read_at(place, reader, document)
+    if document is None:
+        place.complain("The document must be an object")
+    return read if isinstance(read, dict) else {}
+
+
+def inner_steps(step: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The lists of steps inside a step, each with where it stands."""
+    for case, steps in step["decisionCases"].items():
+        yield f"decisionCases[{case}]", steps or []
+    yield "defaultCase", step["defaultCase"]
+    for index, steps in enumerate(step["forkTasks"]):
+        yield f"forkTasks[{index}]", steps or []
+    yield "loopOver", step["loopOver"]

@@ -1,0 +1,168 @@
+"""How JSON values are read where a type is expected: numbers from text and text from numbers, but no more than that."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import Complaint
+
+WHOLE_NUMBER = re.compile(r"\s*[+-]?\d{1,20}\s*")
+MOST_SECONDS = 10**12
+"""Spans up to this many seconds can be added to any moment without leaving 64 bits."""
+
+
+class Refused(Exception):
+    """The value cannot be read; the text says what it must be."""
+
+
+class Place:
+    """Where in the document the reading is, and what has been found wrong so far."""
+
+    __slots__ = ("complaints", "depth", "path", "refused")
+
+    def __init__(
+        self, path: str = "", depth: int = 0, complaints: list[Complaint] | None = None, refused: set[str] | None = None
+    ) -> None:
+        self.path, self.depth = path, depth
+        self.complaints = [] if complaints is None else complaints
+        self.refused = set() if refused is None else refused
+
+    def at(self, step: str) -> "Place":
+        """The place one name or one index further in."""
+        dot = "." if self.path and not step.startswith("[") else ""
+        return Place(f"{self.path}{dot}{step}", self.depth, self.complaints, self.refused)
+
+    def deeper(self) -> "Place":
+        """The same place, one level of nested steps further down."""
+        return Place(self.path, self.depth + 1, self.complaints, self.refused)
+
+    def complain(self, message: str, value: Any = None) -> None:
+        self.complaints.append(Complaint(self.path, message, value))
+
+    def miss(self, message: str, value: Any = None) -> None:
+        """Complain that something is not there, unless what is there has been refused already."""
+        if self.path not in self.refused:
+            self.complain(message, value)
+
+
+Reader = Callable[[Any, Place], Any]
+"""Gives the value as its type; raises Refused, or complains of its parts and leaves them out."""
+
+
+def text(value: Any, place: Place) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    raise Refused("must be text")
+
+
+def short_text(value: Any, place: Place, most: int = 255) -> str:
+    """A name: it has to fit where names are kept."""
+    read = text(value, place)
+    if len(read) > most:
+        raise Refused(f"must have at most {most} characters")
+    return read
+
+
+def flag(value: Any, place: Place) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value != 0
+    if isinstance(value, str) and value.strip().lower() in ("true", "false", ""):
+        return value.strip().lower() == "true"
+    raise Refused("must be true or false")
+
+
+def whole(bits: int = 32, most: int | None = None) -> Reader:
+    """A whole number of so many bits; a fraction is cut off."""
+    top = most if most is not None else 2 ** (bits - 1) - 1
+
+    def read(value: Any, place: Place) -> int:
+        number = _number(value)
+        if not -(2 ** (bits - 1)) <= number <= top:
+            raise Refused(f"must be a whole number up to {top}")
+        return number
+
+    return read
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value)
+    if isinstance(value, str) and not value.strip():
+        return 0
+    if isinstance(value, str) and value.isascii() and WHOLE_NUMBER.fullmatch(value):
+        return int(value)
+    raise Refused("must be a whole number")
+
+
+def choice(*names: str) -> Reader:
+    def read(value: Any, place: Place) -> str:
+        if value not in names:
+            raise Refused(f"must be one of {', '.join(names)}")
+        return value
+
+    return read
+
+
+def anything(value: Any, place: Place) -> Any:
+    return value
+
+
+def mapping(value: Any, place: Place) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Refused("must be an object")
+    return value
+
+
+def list_of(item: Reader) -> Reader:
+    """A list; an item that is refused is complained of, and None stands in its place."""
+
+    def read(value: Any, place: Place) -> list[Any]:
+        if not isinstance(value, list):
+            raise Refused("must be a list")
+        return [_item(place.at(f"[{index}]"), item, each) for index, each in enumerate(value)]
+
+    return read
+
+
+def map_of(item: Reader) -> Reader:
+    """An object whose values all have one type."""
+
+    def read(value: Any, place: Place) -> dict[str, Any]:
+        return {key: _item(place.at(f"[{key}]"), item, each) for key, each in mapping(value, place).items()}
+
+    return read
+
+
+def _item(place: Place, reader: Reader, value: Any) -> Any:
+    if value is None:
+        _refuse(place, "must not be null", value)
+    return read_at(place, reader, value)
+
+
+def read_at(place: Place, reader: Reader, value: Any) -> Any:
+    """The value as its type; None where there is none, or where it is refused, which is complained of."""
+    if value is None:
+        return None
+    try:
+        return reader(value, place)
+    except Refused as refused:
+        _refuse(place, str(refused), value)
+        return None
+
+
+def _refuse(place: Place, problem: str, value: Any) -> None:
+    place.complain(f"{place.path.rpartition('.')[2] or 'The document'} {problem}", value)
+    place.refused.add(place.path)
+
+
+seconds: Reader = whole(64, MOST_SECONDS)
+texts: Reader = list_of(text)

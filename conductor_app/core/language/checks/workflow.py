@@ -1,0 +1,101 @@
+"""What is wrong with a workflow definition (api §3.3)."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .expressions import check_expressions
+from .reading import inner_steps, normalised_workflow
+from .step_types import check_step_type
+from .task_definition import check_policy
+from .values import Complaint, Place
+
+Document = dict[str, Any]
+
+
+def workflow_complaints(
+    document: Any,
+    *,
+    owner_email_mandatory: bool = False,
+    environment_names: Iterable[str] = (),
+    input_templates: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[Complaint]:
+    """Everything that is wrong with a workflow definition, all at once.
+
+    `environment_names`: bare names that expressions may use; `input_templates`: those of the registered task
+    definitions, by name.
+    """
+    place = Place()
+    read = normalised_workflow(document, place)
+    if not isinstance(document, dict):
+        return place.complaints
+    _check_head(read, document, place, owner_email_mandatory)
+    _check_steps(read["tasks"], place.at("tasks"), input_templates or {})
+    _check_references(read, place)
+    if not place.complaints:
+        check_expressions(read, set(all_references(read["tasks"])) | set(environment_names), place)
+    return place.complaints
+
+
+def _check_head(read: Document, document: Document, place: Place, owner_email_mandatory: bool) -> None:
+    if not read.get("name"):
+        place.at("name").miss("WorkflowDef name cannot be null or empty", document.get("name"))
+    if not read["tasks"]:
+        place.at("tasks").miss("WorkflowTask list cannot be empty")
+    if read["schemaVersion"] != 2:
+        place.at("schemaVersion").complain("workflowDef schemaVersion: 2 is only supported", read["schemaVersion"])
+    if owner_email_mandatory and not read.get("ownerEmail"):
+        place.at("ownerEmail").complain("ownerEmail cannot be empty")
+
+
+def _check_steps(steps: list[Document], place: Place, templates: Mapping[str, Any], in_loop: bool = False) -> None:
+    for index, step in enumerate(steps):
+        if step is None:
+            continue
+        here = place.at(f"[{index}]")
+        _check_step(step, here)
+        _check_join_follows(step, steps[index + 1 : index + 2], here)
+        if not in_loop:
+            # What a loop repeats is not looked at by type: clients rely on that (api §3.4).
+            check_step_type(step, here, templates.get(step.get("name") or "") or {})
+        for name, inner in inner_steps(step):
+            _check_steps(inner, here.at(name), templates, in_loop or name == "loopOver")
+
+
+def _check_step(step: Document, place: Place) -> None:
+    reference = step.get("taskReferenceName")
+    if not step.get("name"):
+        place.at("name").miss("WorkflowTask name cannot be empty or null")
+    if not reference:
+        place.at("taskReferenceName").miss("WorkflowTask taskReferenceName name cannot be empty or null")
+    elif "__" in reference:
+        message = f"taskReferenceName: {reference} must not contain '__': what follows it counts the turns of loops"
+        place.at("taskReferenceName").complain(message, reference)
+    if step["startDelay"] < 0:
+        place.at("startDelay").complain("must be greater than or equal to 0", step["startDelay"])
+    if step.get("taskDefinition"):
+        check_policy(step["taskDefinition"], place.at("taskDefinition"))
+
+
+def _check_join_follows(step: Document, followers: list[Document], place: Place) -> None:
+    is_joined = followers and (followers[0] or {}).get("type") == "JOIN"
+    if step["type"] in ("FORK_JOIN", "FORK_JOIN_DYNAMIC") and not is_joined:
+        place.complain(f"{step['type']} task: {step.get('taskReferenceName')} must be followed directly by a JOIN task")
+
+
+def _check_references(read: Document, place: Place) -> None:
+    for reference, count in Counter(all_references(read["tasks"])).items():
+        if count > 1:
+            place.complain(
+                f"taskReferenceName: {reference} should be unique across tasks for a given "
+                f"workflowDefinition: {read.get('name', '')}"
+            )
+
+
+def all_references(steps: list[Document]) -> Iterator[str]:
+    """The references of all steps, those inside others included."""
+    for step in filter(None, steps):
+        if step.get("taskReferenceName"):
+            yield step["taskReferenceName"]
+        for _name, inner in inner_steps(step):
+            yield from all_references(inner)

@@ -1,0 +1,112 @@
+"""The cause line: why a run is where it is, in one sentence. Names stand between backticks."""
+
+from dataclasses import dataclass
+
+from .. import clock
+from ..core.states import COMPLETED, FAILED, PAUSED, RUNNING, TERMINATED, TIMED_OUT
+from ..models import Attempt, HistoryEntry, Run
+from .plans import plan, tries_allowed
+from .spans import span
+from .waits import by_interest, first_line, what_it_waits_for
+
+MOST_READ = 200
+"""How many open attempts are looked at to choose the one that is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The sentence, and the task and run that it speaks of."""
+
+    sentence: str
+    task: str = ""
+    attempt_id: str = ""
+    child_id: str = ""
+
+
+def cause(run: Run, now: int | None = None) -> Cause:
+    """Why the run is where it is."""
+    return CAUSES[run.status](run, clock.now() if now is None else now)
+
+
+def _running(run: Run, now: int) -> Cause:
+    if run.is_held:
+        return Cause("Waiting: the workflow's limit of runs at a time is reached; an earlier run has to end first")
+    attempts = sorted(_open_attempts(run), key=by_interest)
+    if not attempts:
+        return Cause("Waiting: the engine is about to decide what comes next")
+    first, others = attempts[0], len(attempts) - 1
+    word = "Running" if first.status == "LEASED" and first.queue else "Waiting"
+    more = f"; {others} more {'task is' if others == 1 else 'tasks are'} open" if others else ""
+    sentence = what_it_waits_for(first, tries_allowed(plan(run.plan_id), first.task), now)
+    return Cause(f"{word}: {sentence}{more}", str(first.task), first.id, first.child_id)
+
+
+def _open_attempts(run: Run) -> list[Attempt]:
+    found = Attempt.objects.light().open().filter(run_id=run.pk).select_related("task").order_by("seq")[:MOST_READ]
+    for attempt in found:
+        attempt.run = run
+    return list(found)
+
+
+def _failed(run: Run, now: int) -> Cause:
+    attempt = Attempt.objects.light().filter(pk=run.failed_attempt_id).select_related("task").first()
+    if attempt is None:
+        return Cause(f"Failed: {first_line(run.reason) or 'no reason was given'}")
+    tries = tries_allowed(plan(run.plan_id), attempt.task)
+    which = (
+        f"attempt {attempt.number + 1} of {max(tries, attempt.number + 1)}"
+        if tries
+        else f"attempt {attempt.number + 1}"
+    )
+    reason = first_line(attempt.reason or run.reason) or "no reason was given"
+    return Cause(f"Failed at `{attempt.task}`, {which}: {reason}", str(attempt.task), attempt.id, attempt.child_id)
+
+
+def _timed_out(run: Run, now: int) -> Cause:
+    said = _failed(run, now)
+    sentence = said.sentence.replace("Failed", "Timed out", 1)
+    return Cause(sentence, said.task, said.attempt_id, said.child_id)
+
+
+def _terminated(run: Run, now: int) -> Cause:
+    said = f": {first_line(run.reason)}" if run.reason else ""
+    return Cause(f"Terminated {_by_whom(run, 'terminate')}{span(now - (run.ended_at or now))} ago{said}")
+
+
+def _paused(run: Run, now: int) -> Cause:
+    out = Attempt.objects.filter(run_id=run.pk, status="LEASED").exclude(queue="").count()
+    still = f"; {out} {'task is' if out == 1 else 'tasks are'} still with workers" if out else ""
+    entry = _last(run, "pause")
+    said = f": {first_line(entry.reason)}" if entry and entry.reason else ""
+    since = f"{span(now - entry.at)} ago" if entry else ""
+    return Cause(f"Paused {_by_whom(run, 'pause', entry)}{since}{said}{still}".rstrip())
+
+
+def _by_whom(run: Run, event: str, entry: HistoryEntry | None = None) -> str:
+    entry = entry or _last(run, event)
+    return f"by {entry.by} " if entry and entry.by else ""
+
+
+def _last(run: Run, event: str) -> HistoryEntry | None:
+    """The newest decision that moved the run by this event, among its last few."""
+    entries = HistoryEntry.objects.filter(run_id=run.pk).order_by("-revision")[:20]
+    return next((entry for entry in entries if _moves(entry, event)), None)
+
+
+def _moves(entry: HistoryEntry, event: str) -> bool:
+    return any(line.get("effect") == "MoveRun" and line.get("event") == event for line in entry.effects)
+
+
+def _completed(run: Run, now: int) -> Cause:
+    reason = f": {first_line(run.reason)}" if run.reason else ""
+    return Cause(f"Completed in {span((run.ended_at or now) - run.created_at)}{reason}")
+
+
+CAUSES = {
+    RUNNING: _running,
+    PAUSED: _paused,
+    FAILED: _failed,
+    TIMED_OUT: _timed_out,
+    TERMINATED: _terminated,
+    COMPLETED: _completed,
+}

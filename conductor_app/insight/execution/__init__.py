@@ -1,0 +1,20 @@
+"""Runs and their attempts as Conductor's documents: what clients see, and what a failure workflow is told."""
+
+from .lookups import find_attempt, find_run, logs_of
+from .rows import attempts_of, facts_of, rows_of
+from .runs import run_document, wire_runs
+from .tasks import task_document, task_documents, wire_task
+
+__all__ = [
+    "attempts_of",
+    "facts_of",
+    "find_attempt",
+    "find_run",
+    "logs_of",
+    "rows_of",
+    "run_document",
+    "task_document",
+    "task_documents",
+    "wire_runs",
+    "wire_task",
+]

@@ -1,0 +1,28 @@
+"""The steps of dynamic forks: a branch's document is kept by the task that heads it."""
+
+from typing import Any
+
+from ...models import Task
+from ...models.fields import loads
+from . import plans
+from .rows import Row
+
+
+def branches(rows: list[Row]) -> dict[str, plans.Steps]:
+    """The steps of the dynamic branches that the rows of one run belong to, by `root` as the tasks spell it."""
+    roots = {row.task_root for row in rows if row.task_root}
+    if not roots:
+        return {}
+    memos = {row.task_root: row.memo for row in rows if row.task_root == f"{row.task_ref}@{row.task_turn}"}
+    memos |= {root: _memo(rows[0].run_id, root) for root in roots - memos.keys()}
+    return {root: plans.branch(_document(memo)) for root, memo in memos.items()}
+
+
+def _memo(run_id: str, root: str) -> Any:
+    ref, _, turn = root.rpartition("@")
+    return Task.objects.filter(run_id=run_id, ref=ref, turn=turn).values_list("memo", flat=True).first()
+
+
+def _document(memo: Any) -> dict[str, Any]:
+    memo = loads(memo) if isinstance(memo, str) else memo
+    return (memo or {}).get("document") or {}

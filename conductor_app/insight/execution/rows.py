@@ -1,0 +1,47 @@
+"""Attempts with what is shown of their tasks and runs, read in one statement or taken from objects."""
+
+from collections import namedtuple
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Any
+
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
+
+from ...models import Attempt
+
+PLAIN = (
+    "id", "number", "seq", "status", "domain", "scheduled_at", "started_at", "updated_at", "ended_at", "lease_ms",
+    "delay_ms", "callback_ms", "rate_count", "rate_seconds", "poll_count", "worker", "reason", "previous_id",
+    "child_id", "name", "run_id", "task__ref", "task__turn", "task__type", "task__status", "task__attempt_id",
+    "task__iteration", "task__root",
+)  # fmt: skip
+RUN_FACTS = ("id", "name", "correlation_id", "priority", "plan_id")
+
+Row = namedtuple("Row", [name.replace("task__", "task_") for name in PLAIN] + ["input", "output", "memo"])
+RunFacts = namedtuple("RunFacts", RUN_FACTS)
+
+_of_attempt = attrgetter(*(name.replace("__", ".") for name in PLAIN), "input", "output", "task.memo")
+_of_run = attrgetter(*RUN_FACTS)
+_TEXTS = {"input_text": "input", "output_text": "output", "memo_text": "task__memo"}
+
+
+def row_of(attempt: Attempt) -> Row:
+    """The row of one attempt that was read as an object."""
+    return Row._make(_of_attempt(attempt))
+
+
+def rows_of(attempts: "QuerySet[Attempt]") -> list[Row]:
+    """The rows of a query of attempts, in one statement; payloads stay the JSON text that they are stored as."""
+    texts = {name: Cast(path, TextField()) for name, path in _TEXTS.items()}
+    return list(map(Row._make, attempts.annotate(**texts).values_list(*PLAIN, *texts)))
+
+
+def attempts_of(run_ids: Iterable[str]) -> "QuerySet[Attempt]":
+    """The attempts of these runs in the order in which they were made."""
+    return Attempt.objects.filter(run_id__in=list(run_ids)).order_by("run_id", "seq")
+
+
+def facts_of(run: Any) -> RunFacts:
+    """What a task's document says of its run."""
+    return RunFacts._make(_of_run(run))

@@ -1,0 +1,95 @@
+"""A run as Conductor's Workflow (api §3.5)."""
+
+from collections import namedtuple
+from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import orjson
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
+
+from ...models import Run
+from . import plans
+from .rows import attempts_of, facts_of, rows_of
+from .tasks import task_documents
+
+PLAIN = (
+    "id", "name", "version", "plan_id", "status", "reason", "correlation_id", "priority", "created_at", "updated_at",
+    "ended_at", "last_retried_at", "parent_id", "parent_attempt_id", "failed_refs", "failed_names", "domains",
+    "limit_key", "is_held", "started_by", "event", "idempotency_key",
+)  # fmt: skip
+PAYLOADS = ("input", "output", "variables")
+RunRow = namedtuple("RunRow", [*PLAIN, *PAYLOADS])
+
+_of_run = attrgetter(*PLAIN, *PAYLOADS)
+
+
+def run_document(run: Run, with_tasks: bool = True) -> dict[str, Any]:
+    """One run as plain values."""
+    row = RunRow._make(_of_run(run))
+    tasks = task_documents(rows_of(attempts_of([run.id])), facts_of(run), is_wire=False) if with_tasks else []
+    return spelled(row, tasks, plans.plan(row.plan_id).workflow.document)
+
+
+def wire_runs(runs: "QuerySet[Run]", with_tasks: bool = True) -> list[dict[str, Any]]:
+    """The runs of a query for a reply: payloads go out as they were written down, without being read."""
+    texts = {f"{name}_text": Cast(name, TextField()) for name in PAYLOADS}
+    rows = [RunRow._make(values) for values in runs.annotate(**texts).values_list(*PLAIN, *texts)]
+    tasks = _wire_tasks(rows) if with_tasks else {}
+    return [spelled(_as_written(row), tasks.get(row.id, []), plans.plan(row.plan_id).workflow.json) for row in rows]
+
+
+def _wire_tasks(runs: Iterable[RunRow]) -> dict[str, list[dict[str, Any]]]:
+    by_id = {run.id: run for run in runs}
+    groups = groupby(rows_of(attempts_of(by_id)), key=lambda row: row.run_id)
+    return {id: task_documents(list(rows), facts_of(by_id[id]), is_wire=True) for id, rows in groups}
+
+
+def _as_written(row: RunRow) -> RunRow:
+    return row._replace(**{name: orjson.Fragment(getattr(row, name)) for name in PAYLOADS})
+
+
+def spelled(row: RunRow, tasks: list[dict[str, Any]], definition: Any) -> dict[str, Any]:
+    """The fields of Workflow, those without a value left out."""
+    document = {
+        "createTime": row.created_at,
+        "updateTime": row.updated_at,
+        "status": row.status,
+        "endTime": row.ended_at or 0,
+        "workflowId": row.id,
+        "tasks": tasks,
+        "input": row.input,
+        "output": row.output,
+        "taskToDomain": row.domains,
+        "failedReferenceTaskNames": row.failed_refs,
+        "failedTaskNames": row.failed_names,
+        "workflowDefinition": definition,
+        "priority": row.priority,
+        "variables": row.variables,
+        "lastRetriedTime": row.last_retried_at,
+        "history": [],
+        "rateLimited": row.is_held,
+        "startTime": row.created_at,
+        "workflowName": row.name,
+        "workflowVersion": row.version,
+    }
+    for name, value in optional_fields(row):
+        if value:
+            document[name] = value
+    return document
+
+
+def optional_fields(row: RunRow) -> tuple[tuple[str, str | None], ...]:
+    """The fields that are shown only where they have a value."""
+    return (
+        ("createdBy", row.started_by),
+        ("parentWorkflowId", row.parent_id),
+        ("parentWorkflowTaskId", row.parent_attempt_id),
+        ("correlationId", row.correlation_id),
+        ("reasonForIncompletion", row.reason),
+        ("event", row.event),
+        ("idempotencyKey", row.idempotency_key),
+        ("rateLimitKey", row.limit_key),
+    )

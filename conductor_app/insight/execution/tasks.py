@@ -1,0 +1,127 @@
+"""An attempt as Conductor's Task (api §3.6)."""
+
+from typing import Any
+
+import orjson
+
+from ... import clock
+from ...core.knowledge import spelled_status
+from ...core.states import TASK
+from ...models import Attempt
+from ...models.fields import loads
+from . import plans
+from .branches import branches
+from .rows import Row, RunFacts, facts_of, row_of
+
+NAMED_BY_TYPE = frozenset(("JOIN", "SWITCH", "DECISION", "FORK"))
+"""Types whose rows bear the type as the name of their definition (execution §1.5)."""
+NAMED_BY_WORK = frozenset(("SIMPLE", "DYNAMIC"))
+"""Step types whose tasks' type is the name of the work: that is what workers poll."""
+SPELLED = {"FORK_JOIN": "FORK", "FORK_JOIN_DYNAMIC": "FORK"}
+
+
+def task_document(attempt: Attempt) -> dict[str, Any]:
+    """One attempt as plain values."""
+    row, run = row_of(attempt), facts_of(attempt.run)
+    return plain_task(row, run, step_of(row, run, branches([row])), clock.now())
+
+
+def wire_task(attempt: Attempt) -> dict[str, Any]:
+    """One attempt for a reply, its step as JSON that is written already."""
+    row, run = row_of(attempt), facts_of(attempt.run)
+    step = step_of(row, run, branches([row]))
+    return spelled(row, run, step.json, step.task_definition.json, clock.now())
+
+
+def task_documents(rows: list[Row], run: RunFacts, is_wire: bool) -> list[dict[str, Any]]:
+    """The attempts of one run, as plain values or for a reply."""
+    now, grown, spell = clock.now(), branches(rows), wire_row if is_wire else plain_row
+    return [spell(row, run, step_of(row, run, grown), now) for row in rows]
+
+
+def wire_row(row: Row, run: RunFacts, step: plans.Written, now: int) -> dict[str, Any]:
+    """A row for a reply: payloads go out as they were written down, without being read."""
+    document = spelled(row, run, step.json, step.task_definition.json, now)
+    document["inputData"], document["outputData"] = orjson.Fragment(row.input), orjson.Fragment(row.output)
+    return document
+
+
+def plain_row(row: Row, run: RunFacts, step: plans.Written, now: int) -> dict[str, Any]:
+    """A row as plain values."""
+    return plain_task(row._replace(input=loads(row.input), output=loads(row.output)), run, step, now)
+
+
+def plain_task(row: Row, run: RunFacts, step: plans.Written, now: int) -> dict[str, Any]:
+    """A row whose payloads have been read, as plain values."""
+    return spelled(row, run, step.document, step.task_definition.document, now)
+
+
+def step_of(row: Row, run: RunFacts, grown: dict[str, plans.Steps]) -> plans.Written:
+    """The step that the attempt is a try at."""
+    steps = grown[row.task_root] if row.task_root else plans.plan(run.plan_id).steps
+    return steps.get(row.task_ref) or plans.unknown_step(row.task_ref, row.name)
+
+
+def spelled(row: Row, run: RunFacts, step: Any, task_definition: Any, now: int) -> dict[str, Any]:
+    """The fields of Task, those without a value left out."""
+    is_newest = row.id == row.task_attempt_id
+    turns = row.task_turn.split(".") if row.task_turn else []
+    iteration = int(turns[-1]) if turns else row.task_iteration
+    kind = row.name if row.task_type in NAMED_BY_WORK else SPELLED.get(row.task_type, row.task_type)
+    document = {
+        "taskType": kind,
+        "status": spelled_status(row.status, row.task_status if is_newest else ""),
+        "inputData": row.input,
+        "referenceTaskName": "__".join((row.task_ref, *turns)),
+        "retryCount": row.number,
+        "seq": row.seq,
+        "pollCount": row.poll_count,
+        "taskDefName": kind if kind in NAMED_BY_TYPE else row.name or kind,
+        "scheduledTime": row.scheduled_at,
+        "startTime": row.started_at or 0,
+        "endTime": row.ended_at or 0,
+        "updateTime": row.updated_at or 0,
+        "startDelayInSeconds": row.delay_ms // 1000,
+        "retried": not is_newest,
+        "executed": is_newest and row.task_status in TASK.final,
+        "callbackFromWorker": True,
+        "responseTimeoutSeconds": row.lease_ms // 1000,
+        "workflowInstanceId": run.id,
+        "workflowType": run.name,
+        "taskId": row.id,
+        "callbackAfterSeconds": row.callback_ms // 1000,
+        "outputData": row.output,
+        "workflowTask": step,
+        "taskDefinition": task_definition,
+        "rateLimitPerFrequency": row.rate_count,
+        "rateLimitFrequencyInSeconds": row.rate_seconds,
+        "workflowPriority": run.priority,
+        "iteration": iteration,
+        "loopOverTask": iteration > 0,
+        "firstStartTime": 0,
+        "subworkflowChanged": False,
+        "queueWaitTime": waited(row, now),
+    }
+    for name, value in optional_fields(row, run):
+        if value:
+            document[name] = value
+    return document
+
+
+def optional_fields(row: Row, run: RunFacts) -> tuple[tuple[str, str], ...]:
+    """The fields that are shown only where they have a value."""
+    return (
+        ("correlationId", run.correlation_id),
+        ("retriedTaskId", row.previous_id),
+        ("reasonForIncompletion", row.reason[:500]),
+        ("workerId", row.worker),
+        ("domain", row.domain),
+        ("subWorkflowId", row.child_id),
+    )
+
+
+def waited(row: Row, now: int) -> int:
+    """Milliseconds in the queue; after a hand-back, since the moment for which it was asked (execution §1.5)."""
+    if row.updated_at and row.callback_ms:
+        return max(0, now - (row.updated_at + row.callback_ms))
+    return row.started_at - row.scheduled_at if row.started_at else 0

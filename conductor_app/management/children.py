@@ -1,0 +1,92 @@
+"""One child process each of web, worker and beat: started, watched, started again, stopped."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+# A child that has run so long is healthy: the next fault starts with a short pause again.
+HEALTHY_SECONDS = 60.0
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass
+class Child:
+    """A process that is to run always."""
+
+    name: str
+    command: list[str]
+    inherits: tuple[int, ...] = ()
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    starts_again_at: float = 0.0
+    pause: float = field(default=FIRST_PAUSE)
+
+    def start(self) -> None:
+        """Begin, in a session of its own: Ctrl-C reaches the parent alone, which then stops all in order."""
+        self.started_at = monotonic()
+        self.process = subprocess.Popen(
+            self.command,
+            start_new_session=True,
+            pass_fds=self.inherits,
+            stdin=subprocess.DEVNULL,
+            # What is worth reading is logged, to standard error; the rest is banners.
+            stdout=subprocess.DEVNULL,
+            preexec_fn=_ends_with(os.getpid()),
+        )
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def watch(self, tell: Callable[[str], None]) -> None:
+        """Start again what has ended, after a pause that doubles."""
+        if self.is_running:
+            return
+        if not self.starts_again_at:
+            self._plan_restart(tell)
+        elif monotonic() >= self.starts_again_at:
+            self.starts_again_at = 0.0
+            self.start()
+
+    def signal(self, number: int) -> None:
+        """Send the whole session a signal, or nothing when it is over."""
+        if self.is_running and self.process:
+            self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """End what did not end by itself, and what it started."""
+        if self.process:
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                return
+            self.process.wait()
+
+    def _plan_restart(self, tell: Callable[[str], None]) -> None:
+        if monotonic() - self.started_at > HEALTHY_SECONDS:
+            self.pause = FIRST_PAUSE
+        code = self.process.returncode if self.process else None
+        tell(f"{self.name} ended with code {code}; it starts again in {self.pause:g} s")
+        self.starts_again_at = monotonic() + self.pause
+        self.pause = min(self.pause * 2, LONGEST_PAUSE)
+
+
+def _ends_with(parent: int) -> Callable[[], None]:
+    """Ask the kernel to end the child when the parent dies, however it dies."""
+    if sys.platform != "linux":
+        return lambda: None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+    def in_child() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        # The parent may have died before the line above.
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return in_child

@@ -1,0 +1,22 @@
+"""Makes a key with which an application's clients ask for tokens."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from conductor_app.access.keys import create_key
+
+
+class Command(BaseCommand):
+    """`manage.py create_access_key NAME`: prints the key and its secret, which is shown this once."""
+
+    help = "Create an access key for an application; the secret is shown once."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("application", help="what the key is for, for example the worker's name")
+
+    def handle(self, *args: Any, application: str, **options: Any) -> None:
+        key, secret = create_key(application)
+        self.stdout.write(f"CONDUCTOR_AUTH_KEY {key}")
+        self.stdout.write(f"CONDUCTOR_AUTH_SECRET {secret}")

@@ -1,0 +1,46 @@
+"""One machine, one command: migrate, then start and watch web, Celery worker and beat."""
+
+import socket
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+from django.db import connections
+
+from conductor_app.management.children import Child
+from conductor_app.management.doorstep import Doorstep, listening_socket
+from conductor_app.management.first_run import prepare
+from conductor_app.management.household import Household
+
+PYTHON = (sys.executable, "-W", "ignore", "-m")
+GUNICORN = (*PYTHON, "gunicorn", "-c", "python:conductor_app.settings.gunicorn")
+CELERY = (*PYTHON, "celery", "--quiet", "-A", "conductor_app")
+
+
+class Command(BaseCommand):
+    """Starts a whole server on this machine; HOST and PORT say where it listens."""
+
+    help = "Migrate, then run web, sweeps and built-in workers until Ctrl-C or SIGTERM."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with listening_socket(settings.HOST, settings.PORT) as listener:
+            administrator = prepare()
+            connections.close_all()
+            doorstep = Doorstep(settings.HOST, settings.PORT, administrator, self._say)
+            Household(children(listener), self.stderr.write).run(each_look=doorstep.greet)
+        self._say("Stopped.")
+
+    def _say(self, words: str) -> None:
+        self.stdout.write(words)
+        self.stdout.flush()
+
+
+def children(listener: socket.socket) -> list[Child]:
+    """Web, worker and beat. Beat has a process of its own: inside the worker it outlives a worker that is killed."""
+    door = listener.fileno()
+    return [
+        Child("web", [*GUNICORN, "--bind", f"fd://{door}", "conductor_app.wsgi"], inherits=(door,)),
+        Child("worker", [*CELERY, "worker", "--without-gossip", "--without-mingle", "--without-heartbeat"]),
+        Child("beat", [*CELERY, "beat"]),
+    ]

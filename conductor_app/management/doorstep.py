@@ -1,0 +1,81 @@
+"""Where the server listens, and what is said when it is ready."""
+
+import errno
+import http.client
+import socket
+from collections.abc import Callable
+
+from django.core.management.base import CommandError
+
+from .first_run import Administrator
+
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+ANSWER_SECONDS = 0.5
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """The socket that web processes inherit: no request is refused while one of them is started again."""
+    listener = None
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+    except OSError as error:
+        if listener:
+            listener.close()
+        raise CommandError(_why_not(host, port, error)) from error
+    return listener
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} on {host} is in use. Stop what runs there, or choose another, such as PORT={port + 1}"
+    return f"Cannot listen on HOST={host} PORT={port}: {error.strerror}."
+
+
+class Doorstep:
+    """Greets once, as soon as the server answers."""
+
+    def __init__(self, host: str, port: int, administrator: Administrator | None, say: Callable[[str], None]) -> None:
+        self._asked = (ANYWHERE.get(host, host), port)
+        self._administrator = administrator
+        self._say = say
+        self._has_greeted = False
+
+    def greet(self) -> None:
+        """Say where everything is, if the server answers and this was not said before."""
+        if not self._has_greeted and self._answers():
+            self._has_greeted = True
+            self._say("\n".join(self._lines()))
+
+    def _answers(self) -> bool:
+        connection = http.client.HTTPConnection(*self._asked, timeout=ANSWER_SECONDS)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status > 0
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _lines(self) -> list[str]:
+        host, port = self._asked
+        here = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        return [
+            f"Admin    {here}/admin/{self._login()}",
+            f"API      {here}/api/",
+            f"OpenAPI  {here}/api/docs",
+            "Stop with Ctrl-C.",
+        ]
+
+    def _login(self) -> str:
+        if not self._administrator:
+            return ""
+        if not self._administrator.made_up_password:
+            return f"   (administrator {self._administrator.username} was created)"
+        return (
+            f"\n         log in as {self._administrator.username}, password {self._administrator.made_up_password}"
+            "\n         (made up on this first start, shown only now; change it in the admin)"
+        )

@@ -1,0 +1,42 @@
+"""What a fresh checkout needs before it can serve: tables, beats and an administrator."""
+
+import os
+import secrets
+from dataclasses import dataclass
+
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from conductor_app.background.beats import sync_beats
+
+
+@dataclass(frozen=True)
+class Administrator:
+    """Who was created; the password only if it was made up here, to be shown once."""
+
+    username: str
+    made_up_password: str | None
+
+
+def prepare() -> Administrator | None:
+    """Bring the database up to date; returns the administrator if this run created one."""
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        call_command("migrate", verbosity=0, interactive=False)
+    sync_beats()
+    return None if _somebody_may_administer() else _create_administrator()
+
+
+def _somebody_may_administer() -> bool:
+    return get_user_model().objects.filter(is_superuser=True, is_active=True).exists()
+
+
+def _create_administrator() -> Administrator:
+    username = os.environ.get("DJANGO_SUPERUSER_USERNAME") or "admin"
+    given = os.environ.get("DJANGO_SUPERUSER_PASSWORD")
+    password = given or secrets.token_urlsafe(12)
+    email = os.environ.get("DJANGO_SUPERUSER_EMAIL", "")
+    get_user_model().objects.create_superuser(username, email, password)
+    return Administrator(username, None if given else password)

@@ -1,0 +1,39 @@
+"""Gunicorn's settings, for `serve` and for a cluster:
+
+gunicorn -c python:conductor_app.settings.gunicorn conductor_app.wsgi
+"""
+
+import signal
+from threading import Thread
+from types import FrameType
+from typing import Any
+
+from . import environment
+
+host = environment.text("HOST", "127.0.0.1")
+bind = f"{f'[{host}]' if ':' in host else host}:{environment.number('PORT', 8000)}"
+worker_class = "gthread"
+workers = environment.number("WEB_WORKERS", 1, least=1)
+# Each long poll that waits holds one thread and no connection; 64 sleeping threads cost about 4 MB.
+threads = environment.number("WEB_THREADS", 64, least=4)
+# All must have stopped within 5 s: waiting polls answer at once, and what still runs after this time is cut off.
+graceful_timeout = 3
+# Workers poll without pause: a kept connection saves them the handshake.
+keepalive = 75
+limit_request_line = 8190
+loglevel = "warning"
+control_socket_disable = True
+
+
+def post_worker_init(worker: Any) -> None:
+    """Let the polls of a worker process that is told to stop answer at once, instead of being cut off."""
+    from conductor_app.wakeups.ears import EARS
+
+    stop = signal.getsignal(signal.SIGTERM)
+
+    def answer_and_stop(number: int, frame: FrameType | None) -> None:
+        stop(number, frame)
+        # In a thread, because the interrupted code may hold the lock.
+        Thread(target=EARS.close, name="closing").start()
+
+    signal.signal(signal.SIGTERM, answer_and_stop)

@@ -1,0 +1,74 @@
+"""Descriptions of the databases and brokers that a profile stands on, with the options that were measured to work."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def sqlite(path: Path, *, synchronous: str = "NORMAL") -> dict[str, Any]:
+    """A SQLite file that several processes write to without lock errors."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(path),
+        # Opening a file and its log costs more than a query; a waiting poll closes its connection all the same.
+        "CONN_MAX_AGE": None,
+        "OPTIONS": {
+            # A transaction that reads first and writes later would otherwise fail when another writes in between.
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous};",
+        },
+    }
+
+
+def postgresql(name: str, url: str, *, pool: int = 0) -> dict[str, Any]:
+    """The PostgreSQL database at this address, with a pool of connections in each process if asked for."""
+    parts = _split(name, url, ("postgresql", "postgres"), "postgresql://user:password@db.example.org:5432/conductor")
+    if len(parts.path) < 2:
+        raise ImproperlyConfigured(f"{name} is refused: it names no database after the last slash.")
+    options: dict[str, Any] = dict(parse_qsl(parts.query))
+    host, port = options.pop("host", parts.hostname), options.pop("port", parts.port)
+    if pool:
+        options["pool"] = {"min_size": 2, "max_size": pool, "timeout": 10}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path[1:]),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": host or "",
+        "PORT": str(port or ""),
+        "CONN_MAX_AGE": 0,
+        "OPTIONS": options,
+    }
+
+
+def redis(name: str, url: str) -> str:
+    """The address of a Redis server, if it is one."""
+    return _split(name, url, ("redis", "rediss"), "redis://cache.example.org:6379/0").geturl()
+
+
+def folder_broker(path: Path) -> dict[str, Any]:
+    """Celery's messages as files: for one machine without a broker."""
+    for folder in ("messages", "control"):
+        (path / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+    return {
+        "data_folder_in": str(path / "messages"),
+        "data_folder_out": str(path / "messages"),
+        "control_folder": str(path / "control"),
+        "polling_interval": 0.1,
+    }
+
+
+def _split(name: str, url: str, schemes: tuple[str, ...], example: str) -> SplitResult:
+    """The parts of an address. It is never repeated in a refusal, because it may hold a password."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is refused: it is not an address such as {example}") from error
+    if parts.scheme not in schemes:
+        raise ImproperlyConfigured(f"{name} is refused: it must begin with {schemes[0]}://, for example {example}")
+    return parts

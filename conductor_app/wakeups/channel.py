@@ -1,0 +1,61 @@
+"""The front of the wake-ups: tell of queues after a commit, listen to one while waiting."""
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager
+from functools import cache
+from importlib import import_module
+from typing import Protocol, cast
+
+from conductor_app import conf
+
+from .ears import EARS, Ear
+
+log = logging.getLogger(__name__)
+Listener = Callable[[Collection[str]], None]
+_told_too: list[Listener] = []
+
+
+class Backend(Protocol):
+    """How a hint reaches the other processes."""
+
+    def tell_others(self, queues: Collection[str]) -> None:
+        """Pass the hint on; what cannot be told is dropped."""
+
+    def attend(self) -> None:
+        """See to it that hints of others reach the ears of this process."""
+
+
+def announce(queues: Iterable[str]) -> None:
+    """Say that these queues have new work, once for each piece of it. Never raises: the work is committed already."""
+    told = list(queues)
+    if not told:
+        return
+    EARS.wake(told)
+    for tell in (_backend(conf.wakeups).tell_others, *_told_too):
+        try:
+            tell(told)
+        except Exception:
+            log.exception("hint_lost", extra={"queues": told[:5]})
+
+
+def listening(queue: str) -> AbstractContextManager[Ear]:
+    """An ear at the queue. Listen first, look then: what arrives between the two ends the wait that follows."""
+    _backend(conf.wakeups).attend()
+    return EARS.listening(queue)
+
+
+def is_closing() -> bool:
+    """Whether this process is about to end: who waits for work should answer with what there is."""
+    return EARS.is_closing
+
+
+def on_announce(listener: Listener) -> None:
+    """Let this be called with the queues of every announcement of this process."""
+    if listener not in _told_too:
+        _told_too.append(listener)
+
+
+@cache
+def _backend(module: str) -> Backend:
+    return cast(Backend, import_module(module))

@@ -1,0 +1,84 @@
+"""Who waits in this process, and for which queue."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock
+
+
+class Ear:
+    """One waiter at one queue."""
+
+    def __init__(self) -> None:
+        self._heard = Event()
+
+    @property
+    def has_heard(self) -> bool:
+        """Whether there is a hint that no wait has used."""
+        return self._heard.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep until there is a hint, or for so long; True when there was one. It is used up by this."""
+        woken = self._heard.wait(seconds)
+        self._heard.clear()
+        return woken
+
+    def hear(self) -> None:
+        self._heard.set()
+
+
+class Ears:
+    """All waiters of a process. A hint wakes one of them, the one that has waited longest."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._queues: dict[str, deque[Ear]] = {}
+        self.is_closing = False
+
+    @contextmanager
+    def listening(self, queue: str) -> Iterator[Ear]:
+        """An ear at the queue while the block runs."""
+        ear = Ear()
+        with self._lock:
+            self._queues.setdefault(queue, deque()).append(ear)
+        try:
+            yield ear
+        finally:
+            self._leave(queue, ear)
+
+    def wake(self, queues: Iterable[str]) -> None:
+        """Wake one waiter for each mention of its queue."""
+        with self._lock:
+            for queue in queues:
+                self._wake_one(queue)
+
+    def wake_all(self) -> None:
+        """Wake every waiter: hints may have been missed."""
+        with self._lock:
+            for ears in self._queues.values():
+                for ear in ears:
+                    ear.hear()
+
+    def close(self) -> None:
+        """Wake every waiter for the last time: this process is about to end."""
+        self.is_closing = True
+        self.wake_all()
+
+    def _wake_one(self, queue: str) -> None:
+        for ear in self._queues.get(queue, ()):
+            if not ear.has_heard:
+                ear.hear()
+                return
+
+    def _leave(self, queue: str, ear: Ear) -> None:
+        with self._lock:
+            ears = self._queues[queue]
+            ears.remove(ear)
+            if not ears:
+                del self._queues[queue]
+            # A hint that came when the wait was already over belongs to whoever waits next.
+            elif ear.has_heard:
+                self._wake_one(queue)
+
+
+EARS = Ears()

