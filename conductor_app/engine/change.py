@@ -67,7 +67,7 @@ def change(
 
 
 class Undecidable(Exception):
-    """The core itself broke down over a run: a fault of ours, or a document that passes every check and makes no sense."""
+    """The core broke down over a run: a fault of ours, or a document that passes every check and makes no sense."""
 
     def __init__(self, cause: Exception, is_final: bool) -> None:
         self.cause, self.is_final = cause, is_final

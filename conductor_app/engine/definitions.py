@@ -17,7 +17,7 @@ Document = dict[str, Any]
 
 
 def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str = "") -> None:
-    """Keep a workflow definition. Raises ValidationFailed, and Conflict where it exists and is not to be overwritten."""
+    """Keep a workflow definition. Raises ValidationFailed, and Conflict where it exists and must not be overwritten."""
     _check_workflow(document)
     with transaction.atomic():
         _keep_workflow(document, by, overwrite, reason)

@@ -18,7 +18,7 @@ from .limits import admit, release_next
 log = logging.getLogger(__name__)
 
 AT_ONCE = 50
-"""Messages that the process which sent them delivers itself; the sweep takes the rest, so no caller waits for thousands."""
+"""Messages that the sending process delivers itself; the sweep takes the rest, so no caller waits for thousands."""
 SLOWEST_RETRY_MS = 60_000
 
 _own = local()

@@ -80,24 +80,30 @@ def _inner(step: Mapping[str, Any]):
 
 
 def _completed_step(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    complete = dict(step)
+    complete = {**step, **_completed_inside(step, found)}
     if not step.get("taskDefinition") and step.get("name") in found:
         complete["taskDefinition"] = found[step["name"]]
     if step.get("type") == "SUB_WORKFLOW":
         complete["subWorkflowParam"] = _fixed(step.get("subWorkflowParam") or {})
-    many = lambda tasks: [_completed_step(task, found) for task in tasks]  # noqa: E731
-    if step.get("decisionCases"):
-        complete["decisionCases"] = {case: many(tasks or ()) for case, tasks in step["decisionCases"].items()}
-    for name in ("defaultCase", "loopOver"):
-        if step.get(name):
-            complete[name] = many(step[name])
-    if step.get("forkTasks"):
-        complete["forkTasks"] = [many(branch) for branch in step["forkTasks"]]
     return complete
 
 
+def _completed_inside(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a step that hold further steps, those steps completed."""
+
+    def many(tasks: Any) -> list[dict[str, Any]]:
+        return [_completed_step(task, found) for task in tasks or ()]
+
+    inside: dict[str, Any] = {name: many(step[name]) for name in ("defaultCase", "loopOver") if step.get(name)}
+    if step.get("decisionCases"):
+        inside["decisionCases"] = {case: many(tasks) for case, tasks in step["decisionCases"].items()}
+    if step.get("forkTasks"):
+        inside["forkTasks"] = [many(branch) for branch in step["forkTasks"]]
+    return inside
+
+
 def _fixed(param: Mapping[str, Any]) -> dict[str, Any]:
-    """A sub-workflow's version is fixed when the run starts (execution §7.1); one that is missing shows when it is reached."""
+    """A sub-workflow's version is fixed when its parent starts (execution §7.1); a missing one shows when reached."""
     name = param.get("name")
     if param.get("version") or param.get("workflowDefinition") or not isinstance(name, str) or "${" in name:
         return dict(param)

@@ -98,7 +98,7 @@ def _earlier(request: StartRequest) -> str | None:
         RunRow.objects.filter(pk=earlier.pk).update(idempotency_key=None)
         return None
     raise Conflict(
-        f"A run of {request.name} was started with the idempotency key '{request.idempotency_key}' before: {earlier.id}."
+        f"The idempotency key '{request.idempotency_key}' of {request.name} was used before, for run {earlier.id}."
     )
 
 

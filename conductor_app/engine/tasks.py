@@ -24,7 +24,7 @@ LOGS_A_REPORT = 10
 
 
 def claim(task_type: str, *, worker: str = "", domain: str = "", count: int = 1, wait_ms: int = 100) -> list[Attempt]:
-    """Hand out up to `count` attempts of a type, waiting up to `wait_ms` for the first; each is leased to the worker."""
+    """Hand out up to `count` attempts of a type to a worker, waiting up to `wait_ms` for the first."""
     queue = f"{domain}:{task_type}" if domain else task_type
     worker = clean(worker)[:255]
     note_poll(task_type, domain, worker)
@@ -101,7 +101,7 @@ def within_limit(report: Report) -> Report:
 
 
 def report_on_ref(run_id: str, ref: str, said: Report, by: str) -> str | None:
-    """Report on the open task with this reference, in any turn of a loop; the attempt's id, or None if there is none."""
+    """Report on the open task with this reference, in any turn of a loop; its attempt's id, or None."""
     tasks = Task.objects.open().filter(run_id=run_id).order_by("seq")
     found = next((task for task in tasks if str(task) == ref), None) or tasks.filter(ref=ref).first()
     if found is None or not report(run_id, found.attempt_id, said, by):

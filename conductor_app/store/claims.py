@@ -125,7 +125,8 @@ def limit_facts(limits: Candidate, now: int) -> Facts:
 
 def _claim(chosen: str, params: Sequence, worker: str, now: int) -> list[str]:
     # Materialized: PostgreSQL may else run the choice once a row and so take more than were asked for.
-    sql = f"WITH chosen AS MATERIALIZED ({chosen}) {CLAIM} WHERE id IN (SELECT id FROM chosen) AND status = 'PENDING' RETURNING id"
+    claim = f"{CLAIM} WHERE id IN (SELECT id FROM chosen) AND status = 'PENDING' RETURNING id"
+    sql = f"WITH chosen AS MATERIALIZED ({chosen}) {claim}"
     return [id for (id,) in fetch(sql, [*params, worker, now, now, now, now, now, now])]
 
 

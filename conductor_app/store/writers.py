@@ -1,4 +1,4 @@
-"""Snapshot and effects → rows: what changed is written in a few statements, whatever their number (ARCHITECTURE §12)."""
+"""Snapshot and effects → rows: what changed is written in few statements, whatever its number (ARCHITECTURE §12)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

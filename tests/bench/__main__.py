@@ -6,20 +6,21 @@ ONLY=chain,loop some of the workloads, WEB_WORKERS=2 the number of web processes
 
 import os
 import sys
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from statistics import median, quantiles
 
 import orjson
 
-from . import workloads
+from . import idling, workloads
 from .client import Client
 from .floor import floor
 from .load import Measured, in_processes, serve
 from .servers import Server, postgresql_server, sqlite_server
+
+THREADS, BATCH = 4, 10
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Result:
     peak_mb: float
 
     def line(self, limit: float) -> str:
-        polls, updates = _percentiles(self.measured.polls), _percentiles(self.measured.updates)
+        polls, updates = percentiles(self.measured.polls), percentiles(self.measured.updates)
         rate = self.tasks / self.seconds
         share = f"{100 * rate / limit:5.1f} %" if limit else "      –"
         return (
@@ -50,7 +51,7 @@ HEAD = (
 )
 
 
-def _percentiles(values: list[float]) -> str:
+def percentiles(values: list[float]) -> str:
     if len(values) < 2:
         return f"{'–':>22}"
     cuts = quantiles(values, n=100)
@@ -63,7 +64,7 @@ class Bench:
     def __init__(self, server: Server) -> None:
         self.server, self.client = server, Client(server.url, server.token)
 
-    def register(self, *definitions: dict, tasks: tuple[str, ...] = ()) -> None:
+    def register(self, *definitions: dict, tasks: Sequence[str] = ()) -> None:
         """Make definitions known."""
         self._must(self.client.post("/metadata/workflow", list(definitions), method="PUT"))
         if tasks:
@@ -78,35 +79,20 @@ class Bench:
             raise SystemExit(f"A run ended {body['status']}: {body.get('reasonForIncompletion')}")
         return body["status"] == "COMPLETED"
 
-    def drive(
-        self,
-        name: str,
-        types: list[str],
-        start: Callable[[], list[str]],
-        tasks_a_run: int,
-        threads: int = 4,
-        batch: int = 10,
-    ) -> Result:
-        """Start runs, serve them until the last is over."""
+    def drive(self, label: str, definition: str, inputs: list[dict], types: list[str], tasks_a_run: int) -> Result:
+        """Start a run for each input, serve them until the last is over."""
         cpu, began = self.server.cpu_seconds(), time.perf_counter()
-        finish, _ = in_processes(1, serve, self.server.url, self.server.token, types, threads, batch)
-        runs = start()
+        finish = in_processes(1, serve, self.server.url, self.server.token, types, THREADS, BATCH)
+        runs = [self.start(definition, input) for input in inputs]
         for run in reversed(runs):
             while not self.is_over(run):
                 time.sleep(0.05)
         seconds = time.perf_counter() - began
         measured = finish()
         if measured.errors:
-            print(f"{name}: {len(measured.errors)} errors, the first: {measured.errors[0]}", file=sys.stderr)
-        return Result(
-            name,
-            tasks_a_run * len(runs),
-            len(runs),
-            seconds,
-            measured,
-            self.server.cpu_seconds() - cpu,
-            self.server.web_peak_mb(),
-        )
+            print(f"{label}: {len(measured.errors)} errors, the first: {measured.errors[0]}", file=sys.stderr)
+        used = self.server.cpu_seconds() - cpu
+        return Result(label, tasks_a_run * len(runs), len(runs), seconds, measured, used, self.server.web_peak_mb())
 
     @staticmethod
     def _must(reply: tuple[int, bytes]) -> bytes:
@@ -116,80 +102,36 @@ class Bench:
         return body
 
 
-def chain(bench: Bench, runs: int = 300) -> list[Result]:
-    steps = tuple(f"bench_step_{number}" for number in range(5))
+def chain(bench: Bench) -> list[Result]:
+    steps = [f"bench_step_{number}" for number in range(5)]
     bench.register(workloads.chain(5), tasks=steps)
-    start = lambda: [bench.start("bench_chain_5", {"order": number}) for number in range(runs)]  # noqa: E731
-    return [bench.drive("chain of 5", list(steps), start, 5)]
+    return [bench.drive("chain of 5", "bench_chain_5", [{"order": number} for number in range(300)], steps, 5)]
 
 
 def fan_out(bench: Bench) -> list[Result]:
-    bench.register(workloads.fan_out(), tasks=("bench_branch",))
-    results = []
-    for width, runs in ((50, 10), (100, 5), (300, 3), (1000, 1), (3000, 1)):
-        start = lambda width=width, runs=runs: [
-            bench.start("bench_fan_out", workloads.branches(width)) for _ in range(runs)
-        ]
-        results.append(bench.drive(f"fan-out of {width}", ["bench_branch"], start, width))
-    return results
+    bench.register(workloads.fan_out(), tasks=["bench_branch"])
+    return [
+        bench.drive(f"fan-out of {width}", "bench_fan_out", [workloads.branches(width)] * runs, ["bench_branch"], width)
+        for width, runs in ((50, 10), (100, 5), (300, 3), (1000, 1), (3000, 1))
+    ]
 
 
 def loop(bench: Bench) -> list[Result]:
-    bench.register(workloads.loop(20), tasks=("bench_turn",))
-    start = lambda: [bench.start("bench_loop_20", {}) for _ in range(20)]  # noqa: E731
-    return [bench.drive("loop of 20", ["bench_turn"], start, 20)]
+    bench.register(workloads.loop(20), tasks=["bench_turn"])
+    return [bench.drive("loop of 20", "bench_loop_20", [{}] * 20, ["bench_turn"], 20)]
 
 
 def nested(bench: Bench) -> list[Result]:
-    bench.register(*workloads.nested(), tasks=("bench_inner",))
-    start = lambda: [bench.start("bench_parent", {"order": number}) for number in range(200)]  # noqa: E731
-    return [bench.drive("sub-workflow", ["bench_inner"], start, 1)]
+    bench.register(*workloads.nested(), tasks=["bench_inner"])
+    return [
+        bench.drive("sub-workflow", "bench_parent", [{"order": number} for number in range(200)], ["bench_inner"], 1)
+    ]
 
 
 def idle(bench: Bench) -> list[Result]:
-    """100 long polls that wait; then one task a time, and how soon it is handed out."""
-    bench.register(workloads.workflow("bench_dispatch", workloads.simple("bench_rare")), tasks=("bench_rare",))
-    stop, arrivals, clients = threading.Event(), [], []
-
-    def wait(name: str) -> None:
-        client = Client(bench.server.url, bench.server.token)
-        clients.append(client)
-        while not stop.is_set():
-            status, body = client.get(f"/tasks/poll/batch/{name}?workerid=idle&count=1&timeout=5000")
-            arrived = time.perf_counter()
-            for task in orjson.loads(body) if status == 200 else []:
-                arrivals.append(arrived)
-                client.post(
-                    "/tasks",
-                    {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"], "status": "COMPLETED"},
-                )
-
-    threads = [
-        threading.Thread(
-            target=wait, args=("bench_rare" if number < 20 else f"bench_never_{number % 10}",), daemon=True
-        )
-        for number in range(100)
-    ]
-    for thread in threads:
-        thread.start()
-    time.sleep(2)
-    cpu = bench.server.cpu_seconds()
-    time.sleep(10)
-    load = (bench.server.cpu_seconds() - cpu) / 10
-    latencies = []
-    for number in range(50):
-        count, began = len(arrivals), time.perf_counter()
-        bench.start("bench_dispatch", {"order": number})
-        while len(arrivals) == count and time.perf_counter() - began < 5:
-            time.sleep(0.0005)
-        latencies.append((arrivals[-1] - began) * 1000 if len(arrivals) > count else 5000.0)
-        time.sleep(0.05)
-    stop.set()
-    print(
-        f"100 idle long polls     server CPU {100 * load:.1f} %   start to hand-out p50/p95/p99 ms {_percentiles(latencies).strip()}"
-    )
-    for thread in threads:
-        thread.join(6)
+    bench.register(workloads.workflow("bench_dispatch", workloads.simple("bench_rare")), tasks=["bench_rare"])
+    share, latencies = idling.measure(bench.server, lambda: bench.start("bench_dispatch", {"order": 1}))
+    print(f"100 idle long polls: server CPU {100 * share:.1f} %; start to hand-out {percentiles(latencies).strip()} ms")
     return []
 
 

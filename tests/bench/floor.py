@@ -24,15 +24,18 @@ def floor(database_url: str, processes: int = 2) -> float:
 
 TABLES = (
     "DROP TABLE IF EXISTS floor_attempt",
-    "CREATE TABLE floor_attempt (id text PRIMARY KEY, queue text, status text, worker text, output text, visible_at bigint, "
-    "due_at bigint, ended_at bigint)",
+    "CREATE TABLE floor_attempt (id text PRIMARY KEY, queue text, status text, worker text, output text, "
+    "visible_at bigint, due_at bigint, ended_at bigint)",
     "CREATE INDEX floor_waiting ON floor_attempt (queue, visible_at) WHERE status = 'PENDING'",
 )
 TAKE = (
     "UPDATE floor_attempt SET status = 'LEASED', worker = 'w', due_at = 1 WHERE id = (SELECT id FROM floor_attempt "
     "WHERE queue = {mark} AND status = 'PENDING' ORDER BY visible_at LIMIT 1 {lock}) RETURNING id"
 )
-FINISH = "UPDATE floor_attempt SET status = 'COMPLETED', output = '{{\"done\": true}}', ended_at = 2 WHERE id = {mark} AND status = 'LEASED'"
+FINISH = (
+    "UPDATE floor_attempt SET status = 'COMPLETED', output = '{{\"done\": true}}', ended_at = 2 "
+    "WHERE id = {mark} AND status = 'LEASED'"
+)
 
 
 def _prepare(url: str, processes: int) -> None:

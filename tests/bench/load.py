@@ -93,7 +93,7 @@ def _complete(client: Client, task: dict[str, Any], own: Measured) -> None:
         own.errors.append(f"update: {status} {body[:200]!r}")
 
 
-def in_processes(count: int, target: Callable[..., Measured], *args: Any) -> tuple[Callable[[], Measured], Any]:
+def in_processes(count: int, target: Callable[..., Measured], *args: Any) -> Callable[[], Measured]:
     """Run the target in processes; returns a function that stops them and gives the sum of what they measured."""
     context = multiprocessing.get_context("fork")
     stop, results = context.Event(), context.Queue()
@@ -110,7 +110,7 @@ def in_processes(count: int, target: Callable[..., Measured], *args: Any) -> tup
             process.join()
         return total
 
-    return finish, stop
+    return finish
 
 
 def _run(target: Callable[..., Measured], args: tuple, stop: Any, results: Any) -> None:

@@ -1,4 +1,4 @@
-"""The rules, in the order in which they are asked: what the first that speaks says is heard, then all are asked again."""
+"""The rules, in the order in which they are asked: the first that speaks is heard, then all are asked again."""
 
 from .advance import advance
 from .conclude import conclude

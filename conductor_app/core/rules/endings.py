@@ -127,4 +127,6 @@ def _named(name: str, know: Knowledge) -> str:
 
 
 def _told(compensation: list[Any]) -> dict[str, Any]:
-    return {FAILURE_KEY: made.id if isinstance(made, StartRun) else made for made in compensation}
+    if not compensation:
+        return {}
+    return {FAILURE_KEY: compensation[0].id if isinstance(compensation[0], StartRun) else compensation[0]}

@@ -3,7 +3,8 @@
 from ..definition import Key, Step
 from ..effects import CreateTask
 from ..knowledge import Knowledge, spelled_type
-from .kind import PENDING, new_task
+from ..states import PENDING
+from .kind import new_task
 
 
 def queued(step: Step, key: Key, know: Knowledge, now: int, task_type: str, domain: str, inputs: dict) -> CreateTask:

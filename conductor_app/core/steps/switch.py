@@ -27,7 +27,7 @@ class Switch(Kind):
             yield finished_at_once(step, key, know.run, now, FAILED, input=inputs, output={}, reason=answer.error)
             return
         case = spelled(answer.value)
-        head = step.cases[case] if case in step.cases else step.default_case
+        head = step.cases.get(case, step.default_case)
         inputs = {**inputs, "case": case} | ({"hasChildren": "true"} if head else {})
         yield finished_at_once(
             step,

@@ -1,0 +1,53 @@
+# One word for each thing: the environment is made and kept up to date on the way.
+
+# The first Python from 3.11 to 3.13 that can make an environment; name another with `make run PYTHON=/path/to/python`.
+FITS := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c '$(FITS)' 2>/dev/null && { command -v $$python; break; }; done)
+
+BIN := .venv/bin/python
+PIP := $(BIN) -m pip --disable-pip-version-check install --quiet --constraint requirements.lock
+PYTEST := $(BIN) -m pytest -n 2
+PINS := pyproject.toml requirements.lock
+
+.PHONY: run demo test bench lint clean
+
+run: .venv/for-run
+	@exec $(BIN) manage.py serve
+
+demo: .venv/for-demo
+	@exec $(BIN) manage.py demo
+
+test: .venv/for-test
+	@failed=0; \
+	echo "== on SQLite"; $(PYTEST) || failed=1; \
+	echo "== on PostgreSQL"; $(PYTEST) --ds=conductor_app.settings.testing_cluster || failed=1; \
+	exit $$failed
+
+bench: .venv/for-test
+	@exec $(BIN) -m tests.bench
+
+lint: .venv/for-test
+	$(BIN) -m ruff check .
+	$(BIN) -m ruff format --check .
+	$(BIN) manage.py check
+	$(BIN) manage.py makemigrations --check --dry-run
+
+clean:
+	rm -rf .venv var .pytest_cache .ruff_cache .mypy_cache .hypothesis
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 with its venv module is needed; none was found." >&2; exit 1; }
+	@"$(PYTHON)" -m venv .venv
+
+.venv/for-run: $(BIN) $(PINS)
+	@echo "Installing what the server needs ..."
+	@$(PIP) --editable . && touch $@
+
+.venv/for-demo: $(BIN) $(PINS)
+	@echo "Installing what the demo needs ..."
+	@$(PIP) --editable ".[demo]" && touch $@ .venv/for-run
+
+.venv/for-test: $(BIN) $(PINS)
+	@echo "Installing what the tests need ..."
+	@$(PIP) --editable ".[test]" && touch $@ .venv/for-run .venv/for-demo

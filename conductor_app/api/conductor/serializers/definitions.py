@@ -1,0 +1,38 @@
+"""Definitions out: kept as they were given, shown with every default filled in (api §3.2-3.4)."""
+
+from typing import Any
+
+from ....core.language.checks import normalised_task, normalised_workflow
+from ....models import TaskDefinition, WorkflowDefinition
+
+
+def workflow_definition(row: WorkflowDefinition) -> dict[str, Any]:
+    """A WorkflowDef."""
+    return {**normalised_workflow(row.document), "name": row.name, "version": row.version, **_audit(row)}
+
+
+def task_definition(row: TaskDefinition) -> dict[str, Any]:
+    """A TaskDef."""
+    return {**normalised_task(row.document), "name": row.name, **_audit(row)}
+
+
+def _audit(row: WorkflowDefinition | TaskDefinition) -> dict[str, Any]:
+    """Who made it and when: what the server knows, whatever the document says."""
+    people = {"createdBy": row.created_by, "updatedBy": row.updated_by if row.updated_at else ""}
+    moments = {"createTime": row.created_at, "updateTime": row.updated_at}
+    return moments | {name: person for name, person in people.items() if person}
+
+
+def summary(row: WorkflowDefinition) -> dict[str, Any]:
+    """A WorkflowDefSummary."""
+    moments = {"createTime": row.created_at, "updateTime": row.updated_at}
+    return {"name": row.name, "version": row.version} | {name: at for name, at in moments.items() if at}
+
+
+def classifier(document: dict[str, Any]) -> str:
+    """What a definition is tagged as: `workflow` where it is not tagged (api §1.5)."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        return "workflow"
+    is_agent = "agent_sdk" in metadata or "agentDef" in metadata
+    return str(metadata.get("classifier") or ("agent" if is_agent else "workflow")).lower()

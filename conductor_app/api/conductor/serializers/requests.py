@@ -1,0 +1,33 @@
+"""Reading a request's document by its table of fields: coerced as clients expect, refused with every complaint at once."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ....core.errors import Complaint, ValidationFailed
+from ....core.language.checks.fields import Table, read_document
+from ....core.language.checks.values import Place
+
+
+def read_request(document: dict[str, Any], table: Table, path: str, check: Callable[[dict, Place], None]) -> dict[str, Any]:
+    """The document with every field as its type; raises ValidationFailed with paths that begin with `path`."""
+    place = Place(path)
+    read = read_document(document, table, place)
+    check(read, place)
+    if place.complaints:
+        raise ValidationFailed(place.complaints)
+    return read
+
+
+@contextmanager
+def complaints_at(path: str) -> Iterator[None]:
+    """Complaints raised inside get this path in front of their own (api §3.15)."""
+    try:
+        yield
+    except ValidationFailed as failed:
+        raise ValidationFailed([Complaint(_joined(path, each.path), each.message, each.value)
+                                for each in failed.complaints]) from None  # fmt: skip
+
+
+def _joined(path: str, rest: str) -> str:
+    return f"{path}{'' if rest.startswith('[') or not rest else '.'}{rest}"

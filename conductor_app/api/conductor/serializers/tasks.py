@@ -1,0 +1,102 @@
+"""TaskResult in, Task out (api §3.6, §3.7)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ....access.secrets import delivered, revealed
+from ....core.errors import Invalid
+from ....core.expressions.walking import texts as texts_in
+from ....core.language.checks.fields import Field, Table, of
+from ....core.language.checks.values import Place, choice, flag, list_of, mapping, seconds, text, whole
+from ....core.reports import Report
+from ....insight.execution import wire_task
+from ....models import Attempt
+from .requests import read_request
+
+OUTCOMES = {
+    "IN_PROGRESS": "IN_PROGRESS",
+    "COMPLETED": "COMPLETED",
+    "FAILED": "FAILED",
+    "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD",
+    "CANCELED": "CANCELED",
+}
+"""What a worker may say, and what we call it."""
+
+LOG: Table = (Field("log", text), Field("createdTime", whole(64), 0))
+TASK_RESULT: Table = (
+    Field("workflowInstanceId", text, ""),
+    Field("taskId", text, ""),
+    Field("status", choice(*OUTCOMES)),
+    Field("outputData", mapping, dict),
+    Field("reasonForIncompletion", text, ""),
+    Field("callbackAfterSeconds", seconds, 0),
+    Field("workerId", text, ""),
+    Field("logs", list_of(of(LOG)), list),
+    Field("extendLease", flag, False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What a worker says of one attempt; no report where it only asks for more time."""
+
+    run_id: str
+    attempt_id: str
+    report: Report | None
+    worker: str
+    logs: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def is_final(self) -> bool:
+        return self.report is not None and self.report.outcome != "IN_PROGRESS"
+
+
+def task_result(document: dict[str, Any]) -> TaskResult:
+    """A TaskResult; raises ValidationFailed."""
+    read = read_request(document, TASK_RESULT, "updateTask.taskResult", _check)
+    report = None if read["extendLease"] else Report(
+        outcome=OUTCOMES[read["status"]],
+        output=read["outputData"],
+        reason=read["reasonForIncompletion"][:500],
+        callback_seconds=read["callbackAfterSeconds"],
+        worker=read["workerId"],
+    )  # fmt: skip
+    logs = tuple((line.get("log") or "", line["createdTime"]) for line in read["logs"] if line)
+    return TaskResult(read["workflowInstanceId"], read["taskId"], report, read["workerId"], logs)
+
+
+def _check(read: dict[str, Any], place: Place) -> None:
+    if not read["workflowInstanceId"]:
+        place.at("workflowInstanceId").miss("Workflow Id cannot be null or empty")
+    if not read["taskId"]:
+        place.at("taskId").miss("Task ID cannot be null or empty")
+    if "status" not in read and not read["extendLease"]:
+        place.at("status").miss("Task status cannot be null or empty")
+
+
+def outcome(status: str) -> str:
+    """What a status in an address means; raises Invalid."""
+    if status not in OUTCOMES:
+        raise Invalid(f"Invalid task status: {status[:100]}; it must be one of {', '.join(OUTCOMES)}")
+    return OUTCOMES[status]
+
+
+def handed_out(attempt: Attempt) -> dict[str, Any]:
+    """A Task as the worker gets it: with its secrets put in, which are shown nowhere else."""
+    task = wire_task(attempt)
+    if any("workflow.secrets" in each for each in texts_in(attempt.input)):
+        task["inputData"] = revealed(attempt.input)
+    names = _runtime_names(attempt)
+    if names and (found := delivered(names)):
+        task["runtimeMetadata"] = found
+    return task
+
+
+def _runtime_names(attempt: Attempt) -> list[str]:
+    return []
+
+
+def all_handed_out(attempts: Iterable[Attempt]) -> list[dict[str, Any]]:
+    """Tasks as a worker gets them."""
+    return [handed_out(attempt) for attempt in attempts]

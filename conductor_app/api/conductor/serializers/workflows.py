@@ -1,0 +1,80 @@
+"""StartWorkflowRequest in, WorkflowStatus out (api §3.8, §3.9)."""
+
+from typing import Any
+
+from ....core.errors import Invalid
+from ....core.language.checks.fields import Field, Table
+from ....core.language.checks.values import Place, Refused, anything, choice, map_of, mapping, short_text, text, whole
+from ....engine.runs import StartRequest
+from ....models import Run
+from .requests import read_request
+
+MOST_OF_DOMAIN = 128
+
+
+def domains(value: Any, place: Place) -> str:
+    """A comma-separated list of domains, each as long as a queue's name can hold."""
+    given = text(value, place).replace("\0", "")
+    if any(len(domain.strip()) > MOST_OF_DOMAIN for domain in given.split(",")):
+        raise Refused(f"must name domains of at most {MOST_OF_DOMAIN} characters")
+    return given
+
+
+START_REQUEST: Table = (
+    Field("name", short_text),
+    Field("version", whole()),
+    Field("correlationId", text, ""),
+    Field("externalInputPayloadStoragePath", text),
+    Field("input", mapping, dict),
+    Field("taskToDomain", map_of(domains), dict),
+    Field("workflowDef", anything),
+    Field("priority", whole(), 0),
+    Field("idempotencyKey", short_text),
+    Field("idempotencyStrategy", choice("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING"), "FAIL"),
+)
+
+
+def start_request(document: dict[str, Any]) -> StartRequest:
+    """A StartWorkflowRequest; raises ValidationFailed, and Invalid where the input is null."""
+    read = read_request(document, START_REQUEST, "startWorkflow.startWorkflowRequest", _check)
+    if "input" in document and document["input"] is None and not read.get("externalInputPayloadStoragePath"):
+        raise Invalid("The input of a workflow cannot be null: send {} where there is none.")
+    if not read["name"].strip():
+        raise Invalid("Workflow name cannot be blank.")
+    return StartRequest(
+        name=read["name"],
+        version=read.get("version"),
+        input=read["input"],
+        correlation_id=read["correlationId"],
+        priority=read["priority"],
+        domains=read["taskToDomain"],
+        document=read.get("workflowDef"),
+        idempotency_key=(read.get("idempotencyKey") or "").replace("\0", "") or None,
+        idempotency_strategy=read["idempotencyStrategy"],
+    )
+
+
+def _check(read: dict[str, Any], place: Place) -> None:
+    if "name" not in read:
+        place.at("name").miss("Workflow name cannot be null or empty")
+    check_priority(read["priority"], place.at("priority"))
+
+
+def check_priority(priority: int, place: Place) -> None:
+    """A priority is a number from 0 to 99."""
+    if priority < 0:
+        place.complain(f"priority: {priority} should be minimum 0", priority)
+    if priority > 99:
+        place.complain(f"priority: {priority} should be maximum 99", priority)
+
+
+def workflow_status(run: Run, *, with_output: bool, with_variables: bool) -> dict[str, Any]:
+    """A run as WorkflowStatus."""
+    status: dict[str, Any] = {"workflowId": run.id, "status": run.status}
+    if run.correlation_id:
+        status["correlationId"] = run.correlation_id
+    if with_output:
+        status["output"] = run.output
+    if with_variables:
+        status["variables"] = run.variables
+    return status

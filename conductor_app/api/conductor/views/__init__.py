@@ -1,0 +1,1 @@
+"""One class an address, three sentences each: parse, command, render."""

@@ -1,0 +1,68 @@
+"""Queues: how much waits in each, and who polls them."""
+
+from typing import Any
+
+from django.db.models import Count
+from django.http import HttpResponse
+
+from ....models import Attempt, Poller
+from ..replies import Json
+from ..view import ConductorRequest, ConductorView
+
+
+def sizes() -> dict[str, int]:
+    """How many attempts wait in each queue that is not empty."""
+    counted = Attempt.objects.pending().values_list("queue").annotate(Count("id")).order_by("queue")
+    return dict(counted)
+
+
+class QueueSizes(ConductorView):
+    """GET /api/tasks/queue/sizes: how much waits of each task type that is asked for."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        request.query.required("taskType")
+        known = sizes()
+        return Json({name: known.get(name, 0) for name in request.query.texts("taskType")})
+
+
+class QueueSize(ConductorView):
+    """GET /api/tasks/queue/size: how much waits of one task type, in one domain."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        task_type, domain = request.query.required("taskType"), request.query.text("domain")
+        return Json(Attempt.objects.pending(f"{domain}:{task_type}" if domain else task_type).count())
+
+
+class AllQueues(ConductorView):
+    """GET /api/tasks/queue/all: how much waits in each queue."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json(sizes())
+
+
+class AllQueuesInDetail(ConductorView):
+    """GET /api/tasks/queue/all/verbose: the same by shard, of which there is one; a poll takes a task off its queue."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json({queue: {"a": {"size": size, "uacked": 0}} for queue, size in sizes().items()})
+
+
+class PollData(ConductorView):
+    """GET /api/tasks/queue/polldata: who polls one task type, and when last."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json(_poll_data(Poller.objects.filter(task_type=request.query.required("taskType"))))
+
+
+class AllPollData(ConductorView):
+    """GET /api/tasks/queue/polldata/all: who polls what, and when last."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json(_poll_data(Poller.objects.all()))
+
+
+def _poll_data(pollers: Any) -> list[dict[str, Any]]:
+    rows = pollers.order_by("task_type", "domain", "worker").values_list("task_type", "domain", "worker", "polled_at")
+    return [{"queueName": task_type, "lastPollTime": polled_at}
+            | ({"domain": domain} if domain else {}) | ({"workerId": worker} if worker else {})
+            for task_type, domain, worker, polled_at in rows]  # fmt: skip

@@ -1,0 +1,31 @@
+"""What workers log for their tasks."""
+
+import orjson
+from django.http import HttpResponse
+
+from ....engine.tasks import add_log
+from ....insight.execution import logs_of
+from .. import body
+from ..replies import Empty, Json, Nothing
+from ..view import ConductorRequest, ConductorView
+
+
+class TaskLogs(ConductorView):
+    """GET, POST /api/tasks/{taskId}/log: what was logged, and one more line."""
+
+    def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        lines = logs_of(task_id)
+        return Json(lines) if lines else Nothing()
+
+    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        add_log(task_id, line(body.raw(request)))
+        return Empty()
+
+
+def line(sent: bytes) -> str:
+    """A line as it was meant: some clients send it as it is, one as a JSON string (api §8.3)."""
+    try:
+        value = orjson.loads(sent)
+    except ValueError:
+        value = None
+    return value if isinstance(value, str) else sent.decode(errors="replace")

@@ -1,0 +1,78 @@
+"""Tasks: what workers report, by id and by reference name, and what can be read of one."""
+
+from django.http import HttpResponse
+
+from ....core.errors import NotFound
+from ....core.reports import Report
+from ....engine.tasks import claim, renew, report, report_on_ref
+from ....insight.execution import find_attempt, find_run, wire_runs, wire_task
+from ....models import Attempt, Run
+from .. import body
+from ..replies import Empty, Json, Nothing, PlainText
+from ..serializers.tasks import TaskResult, handed_out, outcome, task_result
+from ..view import ConductorRequest, ConductorView
+
+
+def say(result: TaskResult, by: str) -> None:
+    """Pass on what the worker says; what comes too late changes nothing, and clients are told the same."""
+    if result.report is None:
+        renew(result.run_id, result.attempt_id, by)
+    else:
+        report(result.run_id, result.attempt_id, result.report, by, result.logs)
+
+
+class TaskUpdates(ConductorView):
+    """POST /api/tasks: a worker reports on its attempt, or asks for more time."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        result = task_result(body.document(request))
+        say(result, request.actor.name)
+        return PlainText(result.attempt_id)
+
+
+class TaskUpdatesWithNext(ConductorView):
+    """POST /api/tasks/update-v2: a worker reports on its attempt, and is given the next one of the same queue."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        result = task_result(body.document(request))
+        say(result, request.actor.name)
+        attempts = _next(result) if result.is_final else []
+        return Json(handed_out(attempts[0])) if attempts else Nothing()
+
+
+def _next(result: TaskResult) -> list[Attempt]:
+    queue, domain = Attempt.objects.values_list("queue", "domain").get(pk=result.attempt_id)
+    task_type = queue.removeprefix(f"{domain}:") if domain else queue
+    return claim(task_type, worker=result.worker, domain=domain) if queue else []
+
+
+class TaskOne(ConductorView):
+    """GET /api/tasks/{taskId}: one task."""
+
+    def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        return Json(wire_task(find_attempt(task_id)))
+
+
+class TaskByReference(ConductorView):
+    """POST /api/tasks/{workflowId}/{taskRef}/{status}: end the open task with this reference name."""
+
+    def post(self, request: ConductorRequest, workflow_id: str, ref: str, status: str) -> HttpResponse:
+        attempt_id = end_by_reference(request, workflow_id, ref, status)
+        return PlainText(attempt_id) if attempt_id else Empty()
+
+
+class TaskByReferenceAndWorkflow(ConductorView):
+    """POST /api/tasks/{workflowId}/{taskRef}/{status}/sync: the same, and the workflow as it is then."""
+
+    def post(self, request: ConductorRequest, workflow_id: str, ref: str, status: str) -> HttpResponse:
+        find_run(workflow_id)
+        if end_by_reference(request, workflow_id, ref, status) is None:
+            raise NotFound(f"Found no running task {ref} of workflow {workflow_id} to update")
+        return Json(wire_runs(Run.objects.filter(pk=workflow_id))[0])
+
+
+def end_by_reference(request: ConductorRequest, workflow_id: str, ref: str, status: str) -> str | None:
+    """Lay the body over the output of the open task with this reference and report its outcome; the task's id."""
+    output = body.document(request) if body.raw(request) else {}
+    said = Report(outcome=outcome(status), output=output, worker=request.query.text("workerid"), merges=True)
+    return report_on_ref(workflow_id, ref, said, request.actor.name)
