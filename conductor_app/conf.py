@@ -24,6 +24,9 @@ class Defaults:
     # A worker that has polled within this time counts as active.
     active_worker_seconds: int = 10
 
+    # Days that a finished run is kept; 0 keeps it for ever.
+    retention_days: int = 0
+
     # The bell.
     sweep_batch: int = 500
     sweep_tick_seconds: float = 0.5

@@ -100,8 +100,13 @@ class AttemptAdmin(ReadOnlyAdmin):
         return format_html(
             '<a href="{}/change/"><strong>{}</strong> <span class="version">attempt {}</span></a><br>'
             '<a class="quiet" href="{}">{} v{}</a>',
-            attempt.pk, attempt.task, attempt.number + 1, address(attempt.run_id), attempt.run.name, attempt.run.version,
-        )  # fmt: skip
+            attempt.pk,
+            attempt.task,
+            attempt.number + 1,
+            address(attempt.run_id),
+            attempt.run.name,
+            attempt.run.version,
+        )
 
     @admin.display(description="scheduled")
     def scheduled(self, attempt: Attempt) -> SafeString:

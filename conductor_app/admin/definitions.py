@@ -1,10 +1,10 @@
-"""Definitions of workflows and tasks: the lists, the pages, and saving through the engine."""
+"""What the screens of workflow and task definitions share: list, page, and an editor that saves through the engine."""
 
 from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Max, Model
+from django.db.models import Model
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -13,20 +13,16 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ..core.errors import Refused, ValidationFailed
-from ..engine import definitions
-from ..models import TaskDefinition, WorkflowDefinition
-from .definition_form import NEW_VERSION, OVERWRITE, DefinitionForm, WorkflowEditForm
+from .definition_form import DefinitionForm
 from .documents import as_file
 from .json_editor import formatted
 from .json_tree import tree
 from .marks import ago, exact
-from .outline import outline
 from .read_only import ReadOnlyAdmin
-from .samples import NEW_TASK, NEW_WORKFLOW
 
 
 class DefinitionAdmin(ReadOnlyAdmin):
-    """What workflow and task definitions have in common: list, page, editor."""
+    """Definitions: documents that people write and the engine keeps."""
 
     kind = ""
     sample: dict[str, Any] = {}
@@ -118,9 +114,14 @@ class DefinitionAdmin(ReadOnlyAdmin):
         urls = f"admin:{self.opts.model_name}"
         context = {
             **self.admin_site.each_context(request),
-            "title": title, "opts": self.opts, "kind": self.kind, "may_edit": self.may_edit(request),
-            "edit_url": f"{urls}_edit", "raw_url": f"{urls}_raw", **shown,
-        }  # fmt: skip
+            "title": title,
+            "opts": self.opts,
+            "kind": self.kind,
+            "may_edit": self.may_edit(request),
+            "edit_url": f"{urls}_edit",
+            "raw_url": f"{urls}_raw",
+            **shown,
+        }
         return TemplateResponse(request, f"ops/definition/{name}.html", context)
 
     @admin.display(description="changed")
@@ -137,64 +138,6 @@ class DefinitionAdmin(ReadOnlyAdmin):
         return format_html('<a href="{}/change/"><strong>{}</strong>{}</a>', row.pk, row.name, version)
 
 
-class WorkflowDefinitionAdmin(DefinitionAdmin):
-    """Workflow definitions, newest version first."""
-
-    kind, sample = "workflow", NEW_WORKFLOW
-    list_display = ("definition", "description", "owner_email", "changed", "changed_by")
-    ordering = ("name", "-version")
-
-    def more(self, row: WorkflowDefinition) -> dict[str, Any]:
-        versions = WorkflowDefinition.objects.filter(name=row.name).order_by("-version")
-        return {"steps": outline(row.document), "versions": versions.only("pk", "version")[:30]}
-
-    def form_for(self, row: WorkflowDefinition, data: Any) -> Form:
-        initial = {"document": formatted(row.document), "save_as": NEW_VERSION, "revision": row.revision}
-        return WorkflowEditForm(data, initial=initial, version=row.version, next_version=next_version(row.name))
-
-    def save(self, form: Form, row: WorkflowDefinition | None, by: str) -> None:
-        document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
-        if row is not None:
-            _refuse_another_name(document, row)
-            document = form.cleaned_data["document"] = {**document, "version": self._version(form, row)}
-        overwrite = row is not None and form.cleaned_data["save_as"] == OVERWRITE
-        definitions.save_workflow(document, by, overwrite=overwrite, reason=reason)
-
-    def _version(self, form: Form, row: WorkflowDefinition) -> int:
-        if form.cleaned_data["save_as"] == NEW_VERSION:
-            return next_version(row.name)
-        if form.cleaned_data["revision"] != row.revision:
-            raise Refused(
-                f"{row.updated_by or 'Somebody'} has changed this version meanwhile. Save yours as a new version."
-            )
-        return row.version
-
-
-class TaskDefinitionAdmin(DefinitionAdmin):
-    """Task definitions: how a task is retried, how long it may take, how many at a time."""
-
-    kind, sample = "task", NEW_TASK
-    list_display = ("definition", "description", "limits", "changed", "changed_by")
-    ordering = ("name",)
-
-    def save(self, form: Form, row: TaskDefinition | None, by: str) -> None:
-        document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
-        if row is not None:
-            _refuse_another_name(document, row)
-        definitions.save_task(document, by, overwrite=row is not None, reason=reason)
-
-    @admin.display(description="limits")
-    def limits(self, row: TaskDefinition) -> str:
-        at_a_time = f"{row.concurrent_limit} at a time" if row.concurrent_limit else ""
-        rate = f"{row.rate_count} in {row.rate_seconds} s" if row.rate_count else ""
-        return ", ".join(filter(None, (at_a_time, rate))) or "–"
-
-
-def next_version(name: str) -> int:
-    """The version after the newest one."""
-    return WorkflowDefinition.objects.filter(name=name).aggregate(newest=Max("version"))["newest"] + 1
-
-
 def facts_of(row: Any) -> list[tuple[str, Any]]:
     """Who made it, who changed it, whose it is."""
     facts = [
@@ -207,6 +150,6 @@ def facts_of(row: Any) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in facts if value]
 
 
-def _refuse_another_name(document: dict[str, Any], row: Any) -> None:
+def refuse_another_name(document: dict[str, Any], row: Any) -> None:
     if document.get("name") != row.name:
         raise Refused(f"A definition keeps its name, {row.name}. To give it another, create a new definition.")

@@ -29,7 +29,7 @@ def _moved(what: str) -> Callable[[Line], str]:
     def say(line: Line) -> str:
         event = str(line.get("event", "")).replace("_", " ")
         worker = f" by worker `{line['worker']}`" if line.get("worker") else ""
-        return f"{what.format(**{'task': line.get('task', '')})}: {event}{worker}{_because(line)}"
+        return f"{what.format(task=line.get('task', ''))}: {event}{worker}{_because(line)}"
 
     return say
 

@@ -71,9 +71,13 @@ class RunAdmin(ReadOnlyAdmin):
     @admin.display(description="run")
     def run(self, run: Run) -> SafeString:
         return format_html(
-            '<a href="{}/change/"><strong>{}</strong> <span class="version">v{}</span></a><br><code class="id">{}</code>',
-            run.pk, run.name, run.version, run.pk,
-        )  # fmt: skip
+            '<a href="{}/change/"><strong>{}</strong> <span class="version">v{}</span></a><br>'
+            '<code class="id">{}</code>',
+            run.pk,
+            run.name,
+            run.version,
+            run.pk,
+        )
 
     @admin.display(description="correlation id", empty_value="–")
     def correlation(self, run: Run) -> str | None:

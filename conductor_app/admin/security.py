@@ -1,4 +1,4 @@
-"""The content security policy: every page loads only what this server serves, and runs nothing that stands inside it."""
+"""The content security policy: pages load only what this server serves, and run nothing that stands inside them."""
 
 from collections.abc import Callable
 

@@ -14,13 +14,14 @@ from ..models import AccessKey, Attempt, AuditEntry, Run, TaskDefinition, Workfl
 from .access import AccessKeyAdmin
 from .attempts import AttemptAdmin
 from .audit import AuditAdmin
-from .definitions import TaskDefinitionAdmin, WorkflowDefinitionAdmin
 from .overview import overview
 from .pages import Page
 from .queues import QueuesPage
 from .runs import RunAdmin
 from .schedules import SCHEDULES
 from .sweeps import SweepsPage
+from .task_definitions import TaskDefinitionAdmin
+from .workflow_definitions import WorkflowDefinitionAdmin
 
 PAGES: tuple[Page, ...] = (QueuesPage(), SweepsPage())
 SCREENS = {
@@ -68,8 +69,10 @@ class OperatorsSite(AdminSite):
             return apps
         known: dict[Any, dict] = {model["model"]: model for app in apps for model in app["models"]}
         known |= {page: page.in_sidebar() for page in PAGES if page.is_open_to(request)}
-        sections = {name: [known[key] | {"name": word} for key, word in rows.items() if key in known]
-                    for name, rows in SIDEBAR.items()}  # fmt: skip
+        sections = {
+            name: [known[key] | {"name": word} for key, word in rows.items() if key in known]
+            for name, rows in SIDEBAR.items()
+        }
         return [_section(name, models) for name, models in sections.items() if models]
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:

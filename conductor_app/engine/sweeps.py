@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterable
 from .. import clock, conf
 from ..core.decide import nothing
 from ..core.errors import NotFound
-from ..models import SweepPass
+from ..models import Poller, SweepPass
 from ..store import due
 from .change import change
 from .messages import deliver_due
+from .runs import remove
 
 log = logging.getLogger(__name__)
 
 CLOCK = "clock"
+DAY_MS = 86_400_000
+POLLERS_KEPT_MS = 7 * DAY_MS
 POSTPONED_MS = 60_000
 """A clock that ran out without a consequence is looked at again after this."""
 NOTED_EVERY_MS = 10_000
@@ -57,6 +60,16 @@ def deliver_messages(limit: int) -> int:
     return deliver_due(limit)
 
 
+def prune_finished(limit: int) -> int:
+    """Remove the runs that ended longer ago than they are kept, and pollers that were last seen long ago."""
+    now = clock.now()
+    Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()
+    if conf.retention_days <= 0:
+        return 0
+    before = now - conf.retention_days * DAY_MS
+    return each(due.finished(before, limit), lambda run_id: remove(run_id, CLOCK, "Its retention is over."))
+
+
 SWEEPS: dict[str, Callable[[int], int]] = {
     "expire_leases": expire_leases,
     "wake_runs": wake_runs,
@@ -66,7 +79,7 @@ SWEEPS: dict[str, Callable[[int], int]] = {
 
 def sweep_once() -> int:
     """One pass of every sweep; returns how many things were handled."""
-    return sum(_noted_pass(name, sweep) for name, sweep in SWEEPS.items())
+    return sum(noted_pass(name, sweep) for name, sweep in SWEEPS.items())
 
 
 def sweep_until(horizon_ms: int) -> int:
@@ -81,7 +94,8 @@ def sweep_until(horizon_ms: int) -> int:
     return handled
 
 
-def _noted_pass(name: str, sweep: Callable[[int], int]) -> int:
+def noted_pass(name: str, sweep: Callable[[int], int]) -> int:
+    """One pass of a sweep, kept so that pages can show it; an error is logged and kept too."""
     began, error, handled = clock.now(), "", 0
     try:
         handled = sweep(conf.sweep_batch)

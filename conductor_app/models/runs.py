@@ -89,6 +89,7 @@ class Run(models.Model):
             models.Index(name="run_by_status", fields=["status", "-created_at"]),
             models.Index(name="run_by_correlation", fields=["correlation_id"], condition=~Q(correlation_id="")),
             models.Index(name="run_by_parent", fields=["parent_id"], condition=~Q(parent_id="")),
+            models.Index(name="run_by_end", fields=["ended_at"], condition=Q(ended_at__isnull=False)),
             models.Index(name="run_to_wake", fields=["wake_at"], condition=one_of(RUN.open)),
             models.Index(
                 name="run_by_limit",

@@ -44,6 +44,15 @@ def next_moment() -> int | None:
     return min((moment for moment in row if moment is not None), default=None)
 
 
+def finished(before: int, limit: int) -> list[str]:
+    """Runs that ended before a moment, the oldest first."""
+    rows = fetch(
+        "SELECT id FROM conductor_run WHERE ended_at < %s ORDER BY ended_at LIMIT %s",
+        [before, limit],
+    )
+    return [id for (id,) in rows]
+
+
 def postpone(attempt_ids: list[str], moment: int) -> None:
     """Look at these attempts at another moment."""
     run(f"UPDATE conductor_attempt SET due_at = %s WHERE id IN ({placeholders(attempt_ids)})", [moment, *attempt_ids])
