@@ -11,7 +11,9 @@ def refuse_foreign_pages(request: HttpRequest) -> None:
     """Raise Forbidden if a page of another site has sent the request. No client library sends these headers."""
     meta = request.META
     origin = meta.get("HTTP_ORIGIN")
-    is_foreign = meta.get("HTTP_SEC_FETCH_SITE") == "cross-site" or (origin and urlsplit(origin).netloc != _host(request))
+    is_foreign = meta.get("HTTP_SEC_FETCH_SITE") == "cross-site" or (
+        origin and urlsplit(origin).netloc != _host(request)
+    )
     if is_foreign:
         raise Forbidden("Pages of other sites may not use this API.")
 

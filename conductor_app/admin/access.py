@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 
+from ..access.keys import create_key
 from ..models import AccessKey
 from .marks import ago
 from .read_only import ReadOnlyAdmin
@@ -39,8 +40,6 @@ class AccessKeyAdmin(ReadOnlyAdmin):
         return self._page(request, "Make an access key", form=form)
 
     def _made(self, request: HttpRequest, application: str) -> HttpResponse:
-        from ..access.keys import create_key
-
         key_id, secret = create_key(application)
         response = self._page(request, "The key is made", application=application, key_id=key_id, secret=secret)
         response.headers["Cache-Control"] = "no-store"

@@ -97,15 +97,16 @@ class AttemptAdmin(ReadOnlyAdmin):
 
     @admin.display(description="attempt")
     def attempt(self, attempt: Attempt) -> SafeString:
+        run = attempt.run
         return format_html(
             '<a href="{}/change/"><strong>{}</strong> <span class="version">attempt {}</span></a><br>'
             '<a class="quiet" href="{}">{} v{}</a>',
             attempt.pk,
             attempt.task,
             attempt.number + 1,
-            address(attempt.run_id),
-            attempt.run.name,
-            attempt.run.version,
+            address(run.pk),
+            run.name,
+            run.version,
         )
 
     @admin.display(description="scheduled")

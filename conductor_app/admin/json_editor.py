@@ -11,13 +11,20 @@ COMPLAINT = "This is not JSON: {message} at line {line}, column {column}."
 class JsonEditor(forms.Textarea):
     """A textarea that our script makes comfortable: line numbers, Tab, a formatting button. Works without it."""
 
-    template_name = "ops/json_editor.html"
-
     class Media:
         js = ("ops/editor.js",)
 
     def __init__(self) -> None:
-        super().__init__({"rows": 30, "cols": 100, "spellcheck": "false", "autocomplete": "off", "wrap": "off"})
+        super().__init__(
+            {
+                "class": "json-editor",
+                "rows": 30,
+                "cols": 80,
+                "spellcheck": "false",
+                "autocomplete": "off",
+                "wrap": "off",
+            }
+        )
 
 
 class JsonDocumentField(forms.CharField):

@@ -61,6 +61,7 @@ def story(run: Run, asked: Mapping[str, str]) -> dict[str, Any]:
         "chosen": chosen,
         "documents": documents(run, ("input", "output", "variables")),
         "history": _history(run),
+        "most_history": MOST_HISTORY,
         "relatives": _relatives(run),
         "read_at": now,
     }

@@ -36,6 +36,16 @@ class TaskWindow:
         return (self.page - 1) * WINDOW + 1
 
     @property
+    def previous(self) -> int | None:
+        """The number of the window before, if there is one."""
+        return self.page - 1 if self.page > 1 else None
+
+    @property
+    def next(self) -> int | None:
+        """The number of the window after, if there is one."""
+        return self.page + 1 if self.page < self.pages else None
+
+    @property
     def last(self) -> int:
         return self.first + len(self.tasks) - 1
 

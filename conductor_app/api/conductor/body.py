@@ -89,3 +89,11 @@ def is_deeper(value: Any, limit: int) -> bool:
         inner = (each for each in level if isinstance(each, dict | list))
         level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
     return False
+
+
+def texts(request: HttpRequest) -> list[str]:
+    """The body as a list of texts; raises Invalid."""
+    value = read(request)
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise Invalid("The request body must be a list of texts.")
+    return value

@@ -62,6 +62,7 @@ def answer(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
         # Clients fetch a new token when they read one of two words here (api §7).
         body["error"] = error.facts["code"]
     reply = Json(body, status)
+    reply._has_been_logged = True  # by Django, as a warning for every client that asks for what is not there
     if isinstance(error, MethodNotAllowed):
         reply.headers["Allow"] = ", ".join(context["view"].allowed_methods)
     return reply

@@ -1,4 +1,4 @@
-"""What goes back to a client: JSON, bare text, or nothing at all. The type is fixed by the endpoint, never asked for."""
+"""What goes back to a client: JSON, bare text, or nothing. The type is fixed by the endpoint, never asked for."""
 
 from typing import Any
 

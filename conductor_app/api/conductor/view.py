@@ -1,16 +1,16 @@
-"""ConductorView: one address of the Conductor dialect, with as little as possible between the request and its handler."""
+"""ConductorView: one address of the dialect, with as little as possible between the request and its handler."""
 
 from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from drf_spectacular.openapi import AutoSchema
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.views import APIView
 
 from ...access.actors import Actor, actor_of
 from ...core.errors import NotFound
 from .errors import answer
+from .openapi.schema import ConductorSchema
 from .query import Query
 
 
@@ -24,11 +24,11 @@ class ConductorRequest(HttpRequest):
 class ConductorView(APIView):
     """One address: the method names the handler, whatever a handler raises becomes the dialect's error.
 
-    The framework's own steps before a handler (negotiation, parsers, authenticators, throttles) all have a fixed outcome
+    The framework's own steps before a handler (negotiation, parsers, authenticators, throttles) have a fixed outcome
     here, so they are left out: they took longer than the query that hands out a task.
     """
 
-    schema = AutoSchema()
+    schema = ConductorSchema()
     needs_login = True
     authentication_classes = permission_classes = throttle_classes = parser_classes = renderer_classes = ()
 

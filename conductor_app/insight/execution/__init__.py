@@ -2,8 +2,8 @@
 
 from .lookups import find_attempt, find_run, logs_of
 from .rows import attempts_of, facts_of, rows_of
-from .runs import run_document, wire_runs
-from .tasks import task_document, task_documents, wire_task
+from .runs import run_document, wire_run, wire_runs
+from .tasks import task_document, task_documents, wire_task, wire_task_and_definition
 
 __all__ = [
     "attempts_of",
@@ -15,6 +15,8 @@ __all__ = [
     "run_document",
     "task_document",
     "task_documents",
+    "wire_run",
     "wire_runs",
     "wire_task",
+    "wire_task_and_definition",
 ]

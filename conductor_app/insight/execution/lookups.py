@@ -1,15 +1,18 @@
 """Finding what is to be shown; what is not there is refused in the words that clients know."""
 
+from typing import NoReturn
+
 from ...core.errors import NotFound
 from ...models import Attempt, Run, TaskLog
 
 
-def find_run(run_id: str) -> "Run":
+def find_run(run_id: str) -> Run:
     """The run without its payloads; raises NotFound."""
-    run = Run.objects.light().filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"No such workflow found by id: {run_id}")
-    return run
+    return Run.objects.light().filter(pk=run_id).first() or refuse_unknown_run(run_id)
+
+
+def refuse_unknown_run(run_id: str) -> NoReturn:
+    raise NotFound(f"No such workflow found by id: {run_id}")
 
 
 def find_attempt(attempt_id: str) -> Attempt:

@@ -12,6 +12,7 @@ from django.db.models.functions import Cast
 
 from ...models import Run
 from . import plans
+from .lookups import refuse_unknown_run
 from .rows import attempts_of, facts_of, rows_of
 from .tasks import task_documents
 
@@ -31,6 +32,12 @@ def run_document(run: Run, with_tasks: bool = True) -> dict[str, Any]:
     row = RunRow._make(_of_run(run))
     tasks = task_documents(rows_of(attempts_of([run.id])), facts_of(run), is_wire=False) if with_tasks else []
     return spelled(row, tasks, plans.plan(row.plan_id).workflow.document)
+
+
+def wire_run(run_id: str, with_tasks: bool = True) -> dict[str, Any]:
+    """One run for a reply; raises NotFound."""
+    found = wire_runs(Run.objects.filter(pk=run_id), with_tasks)
+    return found[0] if found else refuse_unknown_run(run_id)
 
 
 def wire_runs(runs: "QuerySet[Run]", with_tasks: bool = True) -> list[dict[str, Any]]:

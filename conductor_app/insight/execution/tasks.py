@@ -27,10 +27,16 @@ def task_document(attempt: Attempt) -> dict[str, Any]:
 
 
 def wire_task(attempt: Attempt) -> dict[str, Any]:
-    """One attempt for a reply, its step as JSON that is written already."""
+    """One attempt for a reply."""
+    return wire_task_and_definition(attempt)[0]
+
+
+def wire_task_and_definition(attempt: Attempt) -> tuple[dict[str, Any], dict[str, Any]]:
+    """One attempt for a reply, its step as JSON that is written already; and the task definition that it follows."""
     row, run = row_of(attempt), facts_of(attempt.run)
     step = step_of(row, run, branches([row]))
-    return spelled(row, run, step.json, step.task_definition.json, clock.now())
+    document = spelled(row, run, step.json, step.task_definition.json, clock.now())
+    return document, step.task_definition.document or {}
 
 
 def task_documents(rows: list[Row], run: RunFacts, is_wire: bool) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Reading a request's document by its table of fields: coerced as clients expect, refused with every complaint at once."""
+"""Reading a request's document by its table of fields: coerced as clients expect, or all complaints at once."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +9,9 @@ from ....core.language.checks.fields import Table, read_document
 from ....core.language.checks.values import Place
 
 
-def read_request(document: dict[str, Any], table: Table, path: str, check: Callable[[dict, Place], None]) -> dict[str, Any]:
+def read_request(
+    document: dict[str, Any], table: Table, path: str, check: Callable[[dict, Place], None]
+) -> dict[str, Any]:
     """The document with every field as its type; raises ValidationFailed with paths that begin with `path`."""
     place = Place(path)
     read = read_document(document, table, place)

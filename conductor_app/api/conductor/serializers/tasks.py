@@ -7,10 +7,10 @@ from typing import Any
 from ....access.secrets import delivered, revealed
 from ....core.errors import Invalid
 from ....core.expressions.walking import texts as texts_in
-from ....core.language.checks.fields import Field, Table, of
-from ....core.language.checks.values import Place, choice, flag, list_of, mapping, seconds, text, whole
+from ....core.language.checks.fields import Field, Of, Table
+from ....core.language.checks.values import Choice, ListOf, Place, Whole, flag, mapping, seconds, text
 from ....core.reports import Report
-from ....insight.execution import wire_task
+from ....insight.execution import wire_task_and_definition
 from ....models import Attempt
 from .requests import read_request
 
@@ -23,16 +23,16 @@ OUTCOMES = {
 }
 """What a worker may say, and what we call it."""
 
-LOG: Table = (Field("log", text), Field("createdTime", whole(64), 0))
+LOG: Table = (Field("log", text), Field("createdTime", Whole(64), 0))
 TASK_RESULT: Table = (
     Field("workflowInstanceId", text, ""),
     Field("taskId", text, ""),
-    Field("status", choice(*OUTCOMES)),
+    Field("status", Choice(*OUTCOMES)),
     Field("outputData", mapping, dict),
     Field("reasonForIncompletion", text, ""),
     Field("callbackAfterSeconds", seconds, 0),
     Field("workerId", text, ""),
-    Field("logs", list_of(of(LOG)), list),
+    Field("logs", ListOf(Of(LOG)), list),
     Field("extendLease", flag, False),
 )
 
@@ -84,17 +84,12 @@ def outcome(status: str) -> str:
 
 def handed_out(attempt: Attempt) -> dict[str, Any]:
     """A Task as the worker gets it: with its secrets put in, which are shown nowhere else."""
-    task = wire_task(attempt)
+    task, definition = wire_task_and_definition(attempt)
     if any("workflow.secrets" in each for each in texts_in(attempt.input)):
         task["inputData"] = revealed(attempt.input)
-    names = _runtime_names(attempt)
-    if names and (found := delivered(names)):
-        task["runtimeMetadata"] = found
+    if names := definition.get("runtimeMetadata"):
+        task["runtimeMetadata"] = delivered(names)
     return task
-
-
-def _runtime_names(attempt: Attempt) -> list[str]:
-    return []
 
 
 def all_handed_out(attempts: Iterable[Attempt]) -> list[dict[str, Any]]:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from ....core.errors import Invalid
+from ....core.errors import Invalid, ValidationFailed
 from ....core.language.checks.fields import Field, Table
-from ....core.language.checks.values import Place, Refused, anything, choice, map_of, mapping, short_text, text, whole
+from ....core.language.checks.values import Choice, MapOf, Place, Refused, Whole, anything, mapping, short_text, text
 from ....engine.runs import StartRequest
 from ....models import Run
+from ..query import Query
 from .requests import read_request
 
 MOST_OF_DOMAIN = 128
@@ -22,15 +23,15 @@ def domains(value: Any, place: Place) -> str:
 
 START_REQUEST: Table = (
     Field("name", short_text),
-    Field("version", whole()),
+    Field("version", Whole()),
     Field("correlationId", text, ""),
     Field("externalInputPayloadStoragePath", text),
     Field("input", mapping, dict),
-    Field("taskToDomain", map_of(domains), dict),
+    Field("taskToDomain", MapOf(domains), dict),
     Field("workflowDef", anything),
-    Field("priority", whole(), 0),
+    Field("priority", Whole(), 0),
     Field("idempotencyKey", short_text),
-    Field("idempotencyStrategy", choice("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING"), "FAIL"),
+    Field("idempotencyStrategy", Choice("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING"), "FAIL"),
 )
 
 
@@ -78,3 +79,15 @@ def workflow_status(run: Run, *, with_output: bool, with_variables: bool) -> dic
     if with_variables:
         status["variables"] = run.variables
     return status
+
+
+def start_by_name(name: str, query: Query, input: dict[str, Any]) -> StartRequest:
+    """The same from an address and its query; the body is the input alone."""
+    priority, place = query.whole("priority", 0), Place("startWorkflow")
+    check_priority(priority, place.at("priority"))
+    if place.complaints:
+        raise ValidationFailed(place.complaints)
+    version = query.whole("version", 0) if query.text("version") else None
+    return StartRequest(
+        name=name, version=version, input=input, correlation_id=query.text("correlationId"), priority=priority
+    )

@@ -3,18 +3,19 @@
 from collections.abc import Iterator
 from typing import Any
 
-from .fields import TASK_DEFINITION, WORKFLOW_DEFINITION, a_step, of
+from .fields import Of
+from .tables import TASK_DEFINITION, WORKFLOW_DEFINITION, a_step
 from .values import Place, Reader, read_at
 
 
 def normalised_workflow(document: Any, place: Place | None = None) -> dict[str, Any]:
     """A workflow definition; what cannot be read is left out, and complained of at `place`."""
-    return _normalised(of(WORKFLOW_DEFINITION), document, place)
+    return _normalised(Of(WORKFLOW_DEFINITION), document, place)
 
 
 def normalised_task(document: Any, place: Place | None = None) -> dict[str, Any]:
     """A task definition; what cannot be read is left out, and complained of at `place`."""
-    return _normalised(of(TASK_DEFINITION), document, place)
+    return _normalised(Of(TASK_DEFINITION), document, place)
 
 
 def normalised_step(document: Any) -> dict[str, Any]:

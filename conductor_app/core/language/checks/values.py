@@ -78,17 +78,18 @@ def flag(value: Any, place: Place) -> bool:
     raise Refused("must be true or false")
 
 
-def whole(bits: int = 32, most: int | None = None) -> Reader:
-    """A whole number of so many bits; a fraction is cut off."""
-    top = most if most is not None else 2 ** (bits - 1) - 1
+class Whole:
+    """Reads a whole number of so many bits; a fraction is cut off."""
 
-    def read(value: Any, place: Place) -> int:
+    def __init__(self, bits: int = 32, most: int | None = None) -> None:
+        self.bits, self.least = bits, -(2 ** (bits - 1))
+        self.most = 2 ** (bits - 1) - 1 if most is None else most
+
+    def __call__(self, value: Any, place: Place) -> int:
         number = _number(value)
-        if not -(2 ** (bits - 1)) <= number <= top:
-            raise Refused(f"must be a whole number up to {top}")
+        if not self.least <= number <= self.most:
+            raise Refused(f"must be a whole number up to {self.most}")
         return number
-
-    return read
 
 
 def _number(value: Any) -> int:
@@ -103,13 +104,16 @@ def _number(value: Any) -> int:
     raise Refused("must be a whole number")
 
 
-def choice(*names: str) -> Reader:
-    def read(value: Any, place: Place) -> str:
-        if value not in names:
-            raise Refused(f"must be one of {', '.join(names)}")
-        return value
+class Choice:
+    """Reads one of a few words."""
 
-    return read
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def __call__(self, value: Any, place: Place) -> str:
+        if value not in self.names:
+            raise Refused(f"must be one of {', '.join(self.names)}")
+        return value
 
 
 def anything(value: Any, place: Place) -> Any:
@@ -122,24 +126,26 @@ def mapping(value: Any, place: Place) -> dict[str, Any]:
     return value
 
 
-def list_of(item: Reader) -> Reader:
-    """A list; an item that is refused is complained of, and None stands in its place."""
+class ListOf:
+    """Reads a list; an item that is refused is complained of, and None stands in its place."""
 
-    def read(value: Any, place: Place) -> list[Any]:
+    def __init__(self, item: Reader) -> None:
+        self.item = item
+
+    def __call__(self, value: Any, place: Place) -> list[Any]:
         if not isinstance(value, list):
             raise Refused("must be a list")
-        return [_item(place.at(f"[{index}]"), item, each) for index, each in enumerate(value)]
-
-    return read
+        return [_item(place.at(f"[{index}]"), self.item, each) for index, each in enumerate(value)]
 
 
-def map_of(item: Reader) -> Reader:
-    """An object whose values all have one type."""
+class MapOf:
+    """Reads an object whose values all have one type."""
 
-    def read(value: Any, place: Place) -> dict[str, Any]:
-        return {key: _item(place.at(f"[{key}]"), item, each) for key, each in mapping(value, place).items()}
+    def __init__(self, item: Reader) -> None:
+        self.item = item
 
-    return read
+    def __call__(self, value: Any, place: Place) -> dict[str, Any]:
+        return {key: _item(place.at(f"[{key}]"), self.item, each) for key, each in mapping(value, place).items()}
 
 
 def _item(place: Place, reader: Reader, value: Any) -> Any:
@@ -164,5 +170,5 @@ def _refuse(place: Place, problem: str, value: Any) -> None:
     place.refused.add(place.path)
 
 
-seconds: Reader = whole(64, MOST_SECONDS)
-texts: Reader = list_of(text)
+seconds = Whole(64, MOST_SECONDS)
+texts = ListOf(text)

@@ -1,0 +1,115 @@
+"""Every operation of the API in a line or two: what it is for, what it takes and what it gives back."""
+
+from typing import NamedTuple
+
+from ....core.language.checks.fields import Table
+from ....core.language.checks.tables import TASK_DEFINITION, WORKFLOW_DEFINITION
+from ....core.language.checks.values import MapOf, Reader, Whole, mapping, texts
+from ..serializers.tasks import TASK_RESULT
+from ..serializers.workflows import START_REQUEST
+from .tables import (
+    BULK,
+    CONFIGURATION,
+    CREDENTIALS,
+    DEFINITION_SUMMARY,
+    POLL_DATA,
+    SENT_LOG,
+    STATUS,
+    TASK,
+    TASK_PAGE,
+    TOKEN,
+    WORKFLOW,
+)
+
+
+class Many(NamedTuple):
+    """A list of documents."""
+
+    table: Table
+
+
+class ManyByKey(NamedTuple):
+    """Lists of documents by a key."""
+
+    table: Table
+
+
+TEXT, EMPTY, NOTHING = "bare text", "an empty reply", "204"
+Shape = Table | Many | ManyByKey | Reader | str
+
+
+class Operation(NamedTuple):
+    """One method of one address. `query`: parameters with their types, required ones with an exclamation mark."""
+
+    summary: str
+    reply: Shape
+    body: Shape | None = None
+    query: dict[str, type] = {}
+    may_be_nothing: bool = False
+
+
+POLL = {"workerid": str, "domain": str}
+TASKS = {"includeClosed": bool, "includeTasks": bool}
+TYPE = {"taskType!": str}
+
+OPERATIONS: dict[str, Operation] = {
+    "BatchPoll.get": Operation("Poll for several tasks", Many(TASK), query=POLL | {"count": int, "timeout": int}),
+    "Poll.get": Operation("Poll for one task", TASK, query=POLL, may_be_nothing=True),
+    "TaskUpdates.post": Operation("Report on a task", TEXT, TASK_RESULT),
+    "TaskUpdatesWithNext.post": Operation("Report on a task, get the next", TASK, TASK_RESULT, may_be_nothing=True),
+    "TaskOne.get": Operation("A task", TASK),
+    "TaskByReference.post": Operation("End an open task by its name", TEXT, mapping, {"workerid": str}),
+    "TaskByReferenceAndWorkflow.post": Operation(
+        "End an open task by its name, get the workflow", WORKFLOW, mapping, {"workerid": str}
+    ),
+    "TaskLogs.get": Operation("The log of a task", Many(SENT_LOG), may_be_nothing=True),
+    "TaskLogs.post": Operation("Log a line for a task", EMPTY, TEXT),
+    "QueueSizes.get": Operation("Sizes of some queues", MapOf(Whole()), query=TYPE),
+    "QueueSize.get": Operation("Size of one queue", Whole(), query=TYPE | {"domain": str}),
+    "AllQueues.get": Operation("Sizes of all queues", MapOf(Whole())),
+    "AllQueuesInDetail.get": Operation("Sizes of all queues by shard", mapping),
+    "PollData.get": Operation("Who polls a task type", Many(POLL_DATA), query=TYPE),
+    "AllPollData.get": Operation("Who polls what", Many(POLL_DATA)),
+    "Workflows.post": Operation("Start a workflow", TEXT, START_REQUEST),
+    "WorkflowOne.post": Operation(
+        "Start a workflow by name", TEXT, mapping, {"version": int, "correlationId": str, "priority": int}
+    ),
+    "WorkflowOne.get": Operation("A workflow", WORKFLOW, query={"includeTasks": bool}),
+    "WorkflowOne.delete": Operation(
+        "Terminate a workflow", EMPTY, query={"reason": str, "triggerFailureWorkflow": bool}
+    ),
+    "WorkflowStatus.get": Operation(
+        "Status of a workflow", STATUS, query={"includeOutput": bool, "includeVariables": bool}
+    ),
+    "WorkflowTasks.get": Operation("Tasks of a workflow", TASK_PAGE, query={"start": int, "count": int, "status": str}),
+    "Correlated.get": Operation("Workflows with a correlation id", Many(WORKFLOW), query=TASKS),
+    "CorrelatedMany.post": Operation("Workflows with several correlation ids", ManyByKey(WORKFLOW), texts, TASKS),
+    "Running.get": Operation("Ids of open workflows", texts, query={"version": int, "startTime": int, "endTime": int}),
+    "Decide.put": Operation("Decide anew what comes next", EMPTY),
+    "Pause.put": Operation("Pause a workflow", EMPTY),
+    "Resume.put": Operation("Resume a workflow", EMPTY),
+    "Retry.post": Operation("Retry what failed", NOTHING, query={"resumeSubworkflowTasks": bool}),
+    "Remove.delete": Operation("Remove a workflow", EMPTY, query={"archiveWorkflow": bool}),
+    "WorkflowDefinitions.get": Operation(
+        "All workflow definitions", Many(WORKFLOW_DEFINITION), query={"classifier": str}
+    ),
+    "WorkflowDefinitions.post": Operation(
+        "Keep a workflow definition", EMPTY, WORKFLOW_DEFINITION, {"overwrite": bool}
+    ),
+    "WorkflowDefinitions.put": Operation("Keep several workflow definitions", BULK, Many(WORKFLOW_DEFINITION)),
+    "WorkflowDefinitionCheck.post": Operation("Validate a workflow definition", EMPTY, WORKFLOW_DEFINITION),
+    "WorkflowDefinitionOne.get": Operation("A workflow definition", WORKFLOW_DEFINITION, query={"version": int}),
+    "WorkflowDefinitionVersion.delete": Operation("Forget a version of a workflow definition", EMPTY),
+    "LatestVersions.get": Operation("Newest versions of workflow definitions", Many(WORKFLOW_DEFINITION)),
+    "WorkflowNames.get": Operation("Names of workflow definitions", texts),
+    "NamesAndVersions.get": Operation("Versions of all workflow definitions", ManyByKey(DEFINITION_SUMMARY)),
+    "Versions.get": Operation("Versions of a workflow definition", Many(DEFINITION_SUMMARY)),
+    "TaskDefinitions.get": Operation("All task definitions", Many(TASK_DEFINITION)),
+    "TaskDefinitions.post": Operation("Keep several task definitions", EMPTY, Many(TASK_DEFINITION)),
+    "TaskDefinitions.put": Operation("Keep a task definition", EMPTY, TASK_DEFINITION),
+    "TaskDefinitionOne.get": Operation("A task definition", TASK_DEFINITION),
+    "TaskDefinitionOne.delete": Operation("Forget a task definition", EMPTY),
+    "Tokens.post": Operation("A token for a key", TOKEN, CREDENTIALS),
+    "Version.get": Operation("Version of the server", TEXT),
+    "Configuration.get": Operation("Configuration of the server", CONFIGURATION),
+}

@@ -1,0 +1,96 @@
+"""How a view of the dialect is drawn: from the table of operations, not from its code."""
+
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+
+ERRORS = {
+    400: "The request cannot be understood, or the document in it is faulty.",
+    401: "A token is missing, not valid, or expired.",
+    403: "The caller may not do this.",
+    404: "There is no such thing.",
+    405: "The address knows no such method.",
+    409: "The state of things forbids it.",
+}
+
+
+class ConductorSchema(AutoSchema):
+    """One operation of the dialect."""
+
+    @property
+    def operation(self) -> Any:
+        # Imported when it is asked for: the tables read the serializers, and those need the views' own errors.
+        from .operations import OPERATIONS
+
+        return OPERATIONS[f"{type(self.view).__name__}.{self.method.lower()}"]
+
+    def get_operation_id(self) -> str:
+        name = type(self.view).__name__
+        return f"{self.method.lower()}{name}"
+
+    def get_tags(self) -> list[str]:
+        return [self.path.removeprefix("/api/").split("/")[0]]
+
+    def get_summary(self) -> str:
+        return self.operation.summary
+
+    def get_description(self) -> str:
+        return type(self.view).__doc__ or ""
+
+    def get_auth(self) -> list[dict[str, Any]]:
+        return []
+
+    def get_override_parameters(self) -> list[OpenApiParameter]:
+        return [
+            OpenApiParameter(name.rstrip("!"), kind, OpenApiParameter.QUERY, required=name.endswith("!"))
+            for name, kind in self.operation.query.items()
+        ]
+
+    def get_request_serializer(self) -> Any:
+        body = self.operation.body
+        return None if body is None else drawn(body)
+
+    def map_parsers(self) -> list[str]:
+        from .operations import TEXT
+
+        return ["text/plain" if self.operation.body == TEXT else "application/json"]
+
+    def get_response_serializers(self) -> Any:
+        return {**good_replies(self.operation), **error_replies()}
+
+
+def good_replies(operation: Any) -> dict[Any, Any]:
+    """The replies where all went well, by status and type."""
+    from .operations import EMPTY, NOTHING, TEXT
+
+    nothing = {204: OpenApiResponse(description="There is nothing.")}
+    if operation.reply == NOTHING:
+        return nothing
+    if operation.reply == EMPTY:
+        return {200: OpenApiResponse(description="Done.")}
+    kind = "text/plain" if operation.reply == TEXT else "application/json"
+    return {(200, kind): drawn(operation.reply)} | (nothing if operation.may_be_nothing else {})
+
+
+def error_replies() -> dict[Any, Any]:
+    """The errors that any operation may answer with."""
+    from .shapes import shape
+    from .tables import ERROR
+
+    return {(status, "application/json"): OpenApiResponse(shape(ERROR), said) for status, said in ERRORS.items()}
+
+
+def drawn(what: Any) -> Any:
+    """A shape as drf-spectacular takes it."""
+    from .operations import TEXT, Many, ManyByKey
+    from .shapes import schema, shape
+
+    if what == TEXT:
+        return OpenApiTypes.STR
+    if isinstance(what, Many):
+        return shape(what.table)(many=True)
+    if isinstance(what, ManyByKey):
+        return {"type": "object", "additionalProperties": {"type": "array", "items": {}}}
+    return shape(what) if isinstance(what, tuple) else schema(what)

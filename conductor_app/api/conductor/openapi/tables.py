@@ -1,0 +1,112 @@
+"""The fields of what is only ever sent, and the names under which all tables are shown."""
+
+from ....core.language.checks.fields import Field, Of, Table
+from ....core.language.checks.tables import (
+    AUDIT,
+    CACHE,
+    RATE_LIMIT,
+    SCHEMA,
+    STATE_CHANGE,
+    SUB_WORKFLOW,
+    TASK_DEFINITION,
+    WORKFLOW_DEFINITION,
+    WORKFLOW_TASK,
+)
+from ....core.language.checks.values import Choice, ListOf, MapOf, Whole, flag, mapping, text, texts
+from ..serializers.tasks import LOG, TASK_RESULT
+from ..serializers.workflows import START_REQUEST
+
+TASK_STATUS = Choice(
+    "IN_PROGRESS", "SCHEDULED", "COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED", "FAILED", "TIMED_OUT",
+    "FAILED_WITH_TERMINAL_ERROR", "CANCELED",
+)  # fmt: skip
+WORKFLOW_STATUS = Choice("RUNNING", "PAUSED", "COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
+
+
+def fields(reader: object, *names: str) -> Table:
+    """Fields of one type."""
+    return tuple(Field(name, reader) for name in names)
+
+
+TASK: Table = (
+    Field("status", TASK_STATUS),
+    *fields(text, "taskId", "taskType", "taskDefName", "referenceTaskName", "workflowInstanceId", "workflowType",
+            "correlationId", "retriedTaskId", "reasonForIncompletion", "workerId", "domain", "subWorkflowId"),
+    *fields(mapping, "inputData", "outputData"),
+    *fields(Whole(), "retryCount", "seq", "pollCount", "startDelayInSeconds", "iteration", "workflowPriority",
+            "rateLimitPerFrequency", "rateLimitFrequencyInSeconds"),
+    *fields(Whole(64), "scheduledTime", "startTime", "endTime", "updateTime", "firstStartTime", "queueWaitTime",
+            "responseTimeoutSeconds", "callbackAfterSeconds"),
+    *fields(flag, "retried", "executed", "subworkflowChanged", "callbackFromWorker", "loopOverTask"),
+    Field("workflowTask", Of(WORKFLOW_TASK)),
+    Field("taskDefinition", Of(TASK_DEFINITION)),
+    Field("runtimeMetadata", MapOf(text)),
+)  # fmt: skip
+
+WORKFLOW: Table = (
+    *AUDIT,
+    Field("status", WORKFLOW_STATUS),
+    *fields(text, "workflowId", "workflowName", "parentWorkflowId", "parentWorkflowTaskId", "correlationId",
+            "reasonForIncompletion", "event", "idempotencyKey", "rateLimitKey"),
+    *fields(Whole(), "workflowVersion", "priority"),
+    *fields(Whole(64), "startTime", "endTime", "lastRetriedTime"),
+    *fields(mapping, "input", "output", "variables"),
+    Field("taskToDomain", MapOf(text)),
+    *fields(texts, "failedReferenceTaskNames", "failedTaskNames"),
+    Field("workflowDefinition", Of(WORKFLOW_DEFINITION)),
+    Field("tasks", ListOf(Of(TASK))),
+    Field("history", ListOf(mapping)),
+    Field("rateLimited", flag),
+)  # fmt: skip
+
+STATUS: Table = (
+    *fields(text, "workflowId", "correlationId"),
+    *fields(mapping, "output", "variables"),
+    Field("status", WORKFLOW_STATUS),
+)
+TASK_PAGE: Table = (Field("totalHits", Whole(64)), Field("results", ListOf(Of(TASK))))
+DEFINITION_SUMMARY: Table = (
+    Field("name", text),
+    Field("version", Whole()),
+    *fields(Whole(64), "createTime", "updateTime"),
+)
+BULK: Table = (Field("bulkErrorResults", MapOf(text)), Field("bulkSuccessfulResults", texts))
+POLL_DATA: Table = (*fields(text, "queueName", "domain", "workerId"), Field("lastPollTime", Whole(64)))
+SENT_LOG: Table = (*LOG, Field("taskId", text))
+CREDENTIALS: Table = fields(text, "keyId", "keySecret")
+TOKEN: Table = fields(text, "token")
+CONFIGURATION: Table = fields(text, "version", "apiAccess", "ownerEmailMandatory")
+COMPLAINT: Table = fields(text, "path", "message", "invalidValue")
+ERROR: Table = (
+    Field("status", Whole()),
+    *fields(text, "message", "instance", "error"),
+    Field("retryable", flag),
+    Field("validationErrors", ListOf(Of(COMPLAINT))),
+)
+
+NAMED: dict[str, Table] = {
+    "TaskDef": TASK_DEFINITION,
+    "WorkflowDef": WORKFLOW_DEFINITION,
+    "WorkflowTask": WORKFLOW_TASK,
+    "SubWorkflowParams": SUB_WORKFLOW,
+    "StateChangeEvent": STATE_CHANGE,
+    "RateLimitConfig": RATE_LIMIT,
+    "CacheConfig": CACHE,
+    "SchemaDef": SCHEMA,
+    "WorkflowDefSummary": DEFINITION_SUMMARY,
+    "StartWorkflowRequest": START_REQUEST,
+    "Workflow": WORKFLOW,
+    "WorkflowStatus": STATUS,
+    "Task": TASK,
+    "SearchResultTask": TASK_PAGE,
+    "TaskResult": TASK_RESULT,
+    "TaskExecLogLine": LOG,
+    "TaskExecLog": SENT_LOG,
+    "PollData": POLL_DATA,
+    "BulkResponse": BULK,
+    "Credentials": CREDENTIALS,
+    "Token": TOKEN,
+    "Configuration": CONFIGURATION,
+    "ErrorResponse": ERROR,
+    "ValidationError": COMPLAINT,
+}

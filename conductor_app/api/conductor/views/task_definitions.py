@@ -1,0 +1,47 @@
+"""Task definitions: kept, shown, forgotten."""
+
+from django.http import HttpResponse
+
+from ....core.errors import Complaint, NotFound, ValidationFailed
+from ....engine import definitions
+from ....models import TaskDefinition
+from .. import body
+from ..replies import Empty, Json
+from ..serializers.definitions import task_definition
+from ..serializers.requests import complaints_at
+from ..view import ConductorRequest, ConductorView
+
+
+class TaskDefinitions(ConductorView):
+    """GET, POST, PUT /api/metadata/taskdefs: all definitions, several new or changed ones, one new or changed one."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json([task_definition(row) for row in TaskDefinition.objects.order_by("name")])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        documents = body.documents(request)
+        if not documents:
+            raise ValidationFailed([Complaint("registerTaskDef.taskDefinitions", "TaskDefList is empty")])
+        with complaints_at("registerTaskDef.taskDefinitions"):
+            definitions.save_tasks(documents, request.actor.name)
+        return Empty()
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        # One client registers its workers' definitions by this call alone: what does not exist is created.
+        with complaints_at("updateTaskDef.taskDefinition"):
+            definitions.save_task(body.document(request), request.actor.name)
+        return Empty()
+
+
+class TaskDefinitionOne(ConductorView):
+    """GET, DELETE /api/metadata/taskdefs/{name}: one definition."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        row = TaskDefinition.objects.filter(name=name).first()
+        if row is None:
+            raise NotFound(f"No such taskType found by name: {name}")
+        return Json(task_definition(row))
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        definitions.delete_task(name, request.actor.name)
+        return Empty()

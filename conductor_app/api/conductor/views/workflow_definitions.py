@@ -1,0 +1,104 @@
+"""Workflow definitions: kept, shown, forgotten."""
+
+from itertools import groupby
+
+from django.http import HttpResponse
+
+from ....core.errors import Complaint, NotFound, ValidationFailed
+from ....engine import definitions
+from ....models import WorkflowDefinition
+from .. import body
+from ..query import whole
+from ..replies import Empty, Json
+from ..serializers.definitions import classifier, summary, workflow_definition
+from ..serializers.requests import complaints_at
+from ..view import ConductorRequest, ConductorView
+
+
+class WorkflowDefinitions(ConductorView):
+    """GET, POST, PUT /api/metadata/workflow: all definitions, a new one, several new or changed ones."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        wanted, rows = request.query.text("classifier").lower(), in_order()
+        return Json([workflow_definition(row) for row in rows if not wanted or classifier(row.document) == wanted])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        overwrite = request.query.flag("overwrite", False)
+        with complaints_at("registerWorkflowDef.workflowDef"):
+            definitions.save_workflow(body.document(request), request.actor.name, overwrite=overwrite)
+        return Empty()
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        documents = body.documents(request)
+        if not documents:
+            raise ValidationFailed([Complaint("updateWorkflowDef.workflowDefList", "WorkflowDefList is empty")])
+        with complaints_at("updateWorkflowDef.workflowDefList"):
+            came_to = definitions.save_workflows(documents, request.actor.name)
+        return Json({"bulkErrorResults": came_to["errors"], "bulkSuccessfulResults": came_to["saved"]})
+
+
+class WorkflowDefinitionCheck(ConductorView):
+    """POST /api/metadata/workflow/validate: everything that is wrong with a definition; nothing is kept."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        if complaints := definitions.workflow_complaints_of(body.document(request), "validateWorkflowDef.workflowDef."):
+            raise ValidationFailed(complaints)
+        return Empty()
+
+
+class WorkflowDefinitionOne(ConductorView):
+    """GET /api/metadata/workflow/{name}: one version of a definition, the newest if none is named."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        rows = WorkflowDefinition.objects.filter(name=name).order_by("-version")
+        if request.query.text("version"):
+            rows = rows.filter(version=request.query.whole("version", 1))
+        row = rows.first()
+        if row is None:
+            raise NotFound(
+                f"No such workflow found by name: {name}, version: {request.query.text('version') or 'null'}"
+            )
+        return Json(workflow_definition(row))
+
+
+class WorkflowDefinitionVersion(ConductorView):
+    """DELETE /api/metadata/workflow/{name}/{version}: forget one version; what runs goes on."""
+
+    def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+        definitions.delete_workflow(name, whole(version, "The version"), request.actor.name)
+        return Empty()
+
+
+class LatestVersions(ConductorView):
+    """GET /api/metadata/workflow/latest-versions: the newest version of each definition."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        newest = {row.name: row for row in in_order()}
+        return Json([workflow_definition(row) for row in newest.values()])
+
+
+class WorkflowNames(ConductorView):
+    """GET /api/metadata/workflow/names: the names of all definitions."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json(list(WorkflowDefinition.objects.order_by("name").values_list("name", flat=True).distinct()))
+
+
+class NamesAndVersions(ConductorView):
+    """GET /api/metadata/workflow/names-and-versions: the versions of each definition by its name."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        groups = groupby(in_order().defer("document"), key=lambda row: row.name)
+        return Json({name: [summary(row) for row in rows] for name, rows in groups})
+
+
+class Versions(ConductorView):
+    """GET /api/metadata/workflow/{name}/versions: the versions of one definition."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json([summary(row) for row in in_order().filter(name=name).defer("document")])
+
+
+def in_order():
+    """All definitions by name, then version."""
+    return WorkflowDefinition.objects.order_by("name", "version")

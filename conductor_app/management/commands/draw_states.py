@@ -1,0 +1,46 @@
+"""Prints the three lives as the README shows them, from the tables that the engine follows."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from conductor_app.core.states import ATTEMPT, RUN, TASK, Machine
+
+LIVES = {"Run": RUN, "Task": TASK, "Attempt": ATTEMPT}
+
+
+class Command(BaseCommand):
+    """`manage.py draw_states`: the state tables as Markdown."""
+
+    help = "Print the states of runs, tasks and attempts as Markdown."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stdout.write(drawn())
+
+
+def drawn() -> str:
+    """One table a life: a line a status, with the events that lead away from it."""
+    return "\n".join(_table(name, machine) for name, machine in LIVES.items())
+
+
+def _table(name: str, machine: Machine) -> str:
+    lines = [f"| {name} is | and then |", "|---|---|"]
+    lines += [f"| {_status(status, machine)} | {_moves(status, machine)} |" for status in _ordered(machine)]
+    return "\n".join([*lines, ""])
+
+
+def _ordered(machine: Machine) -> list[str]:
+    """The statuses in the order in which the table names them."""
+    return list(dict.fromkeys([status for status, _ in machine.moves] + list(machine.moves.values())))
+
+
+def _status(status: str, machine: Machine) -> str:
+    return f"`{status}`" if status in machine.open else f"**`{status}`**"
+
+
+def _moves(status: str, machine: Machine) -> str:
+    by_target: dict[str, list[str]] = {}
+    for (source, event), target in machine.moves.items():
+        if source == status:
+            by_target.setdefault(target, []).append(event.replace("_", " "))
+    return "; ".join(f"{', '.join(events)} → `{target}`" for target, events in by_target.items()) or "–"

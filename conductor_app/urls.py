@@ -1,0 +1,16 @@
+"""The front door: the API under /api, the operators' pages under /admin, and whether the server is well."""
+
+from django.urls import include, path, re_path
+from django.views.generic import RedirectView
+
+from .admin.site import site
+from .api.conductor.view import UnknownAddress
+from .api.health import health
+
+urlpatterns = [
+    path("api/", include("conductor_app.api.conductor.urls")),
+    re_path(r"^api$", UnknownAddress.as_view()),
+    path("health", health),
+    path("admin/", site.urls),
+    path("", RedirectView.as_view(url="/admin/")),
+]

@@ -1,0 +1,1 @@
+"""The suite: it mirrors `conductor_app`, and reads as its specification."""

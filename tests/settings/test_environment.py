@@ -1,0 +1,102 @@
+"""Environment variables: read with their types, refused by name."""
+
+import stat
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from conductor_app.settings import environment, services
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("eighty", "PORT='eighty' is refused: it must be a whole number from 1 to 65535."),
+        ("0", "PORT='0' is refused: it must be a whole number from 1 to 65535."),
+        ("70000", "PORT='70000' is refused: it must be a whole number from 1 to 65535."),
+        ("-1", "PORT='-1' is refused: it must be a whole number from 1 to 65535."),
+    ],
+)
+def test_a_number_out_of_bounds_is_refused_by_name(monkeypatch, given, complaint):
+    monkeypatch.setenv("PORT", given)
+
+    with pytest.raises(ImproperlyConfigured) as refusal:
+        environment.number("PORT", 8000, least=1, most=65_535)
+
+    assert str(refusal.value) == complaint
+
+
+def test_an_empty_variable_counts_as_not_set(monkeypatch):
+    monkeypatch.setenv("PORT", " ")
+
+    assert environment.number("PORT", 8000) == 8000
+
+
+def test_a_missing_variable_is_refused_with_an_example(monkeypatch):
+    monkeypatch.delenv("SECRET_KEY", raising=False)
+
+    with pytest.raises(ImproperlyConfigured, match=r"SECRET_KEY is not set\. .* SECRET_KEY=abc"):
+        environment.required("SECRET_KEY", "abc")
+
+
+def test_a_word_that_is_no_choice_is_refused_with_the_choices(monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_API_ACCESS", "opne")
+
+    with pytest.raises(ImproperlyConfigured, match="must be one of: open, token"):
+        environment.choice("CONDUCTOR_API_ACCESS", ("open", "token"), "token")
+
+
+def test_a_network_with_host_bits_is_refused(monkeypatch):
+    monkeypatch.setenv("HTTP_TASK_ALLOWED_NETWORKS", "10.0.0.0/8,10.0.0.1/8")
+
+    with pytest.raises(ImproperlyConfigured, match=r"10\.0\.0\.1/8 has host bits set"):
+        environment.networks("HTTP_TASK_ALLOWED_NETWORKS")
+
+
+@pytest.mark.parametrize(
+    ("host", "is_loopback"),
+    [
+        ("127.0.0.1", True),
+        ("localhost", True),
+        ("::1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("example.org", False),
+    ],
+)
+def test_only_this_machine_reaches_a_loopback_address(host, is_loopback):
+    assert environment.is_loopback(host) is is_loopback
+
+
+def test_a_secret_is_made_up_once_and_is_for_its_owner_only(tmp_path):
+    path = tmp_path / "var" / "secret_key"
+
+    first, second = environment.kept_secret(path), environment.kept_secret(path)
+
+    assert first == second and len(first) > 50
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [entry.name for entry in path.parent.iterdir()] == ["secret_key"]
+
+
+def test_a_database_address_is_taken_apart():
+    database = services.postgresql("DATABASE_URL", "postgresql://me:p%40ss@db:5433/flows?sslmode=require", pool=8)
+
+    assert (database["USER"], database["PASSWORD"], database["HOST"], database["PORT"]) == ("me", "p@ss", "db", "5433")
+    assert database["NAME"] == "flows"
+    assert database["OPTIONS"]["sslmode"] == "require"
+    assert database["OPTIONS"]["pool"]["max_size"] == 8
+
+
+def test_a_database_address_may_name_the_folder_of_a_socket():
+    assert services.postgresql("DATABASE_URL", "postgresql://postgres:@/flows?host=/run/pg")["HOST"] == "/run/pg"
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://me:secret@db/flows", "postgresql://me:secret@db", "postgresql://me:secret@db:x/flows", "flows"]
+)
+def test_a_wrong_database_address_is_refused_by_name_and_without_its_password(url):
+    with pytest.raises(ImproperlyConfigured) as refusal:
+        services.postgresql("DATABASE_URL", url)
+
+    assert str(refusal.value).startswith("DATABASE_URL is refused")
+    assert "secret" not in str(refusal.value)

