@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString
 from ..insight.explain import Verdict, verdicts_on
 from ..insight.spans import span
 from ..insight.timeline import Row
+from ..insight.waits import first_line
 from ..models import Attempt, Run, TaskLog
 from .documents import Document, documents
 from .marks import ago, badge, exact, marked
@@ -25,6 +26,7 @@ class Try:
     number: int
     waited: str
     worked: str
+    reason: str
     is_chosen: bool
 
 
@@ -94,5 +96,6 @@ def _try(attempt: Attempt, chosen: Attempt | None, now: int) -> Try:
         attempt.number + 1,
         span(begun - attempt.scheduled_at),
         span(end - begun) if attempt.started_at is not None else "–",
+        first_line(attempt.reason, 160),
         chosen is not None and chosen.pk == attempt.pk,
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
+from ..insight.waits import first_line
 from .marks import marked
 
 MOST = 12
@@ -35,7 +36,7 @@ def _moved(what: str) -> Callable[[Line], str]:
 
 
 def _because(line: Line) -> str:
-    return f" — {line['reason']}" if line.get("reason") else ""
+    return f" — {first_line(str(line['reason']))}" if line.get("reason") else ""
 
 
 WORDS: dict[str, Callable[[Line], str]] = {

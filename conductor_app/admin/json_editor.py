@@ -12,7 +12,7 @@ class JsonEditor(forms.Textarea):
     """A textarea that our script makes comfortable: line numbers, Tab, a formatting button. Works without it."""
 
     class Media:
-        js = ("ops/editor.js",)
+        js = (forms.Script("ops/editor.js", defer=True),)
 
     def __init__(self) -> None:
         super().__init__(

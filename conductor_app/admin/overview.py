@@ -3,6 +3,7 @@
 from typing import Any
 
 from .. import clock
+from ..insight.cause import failures
 from ..insight.queues import queues
 from ..insight.spans import span
 from ..insight.waits import first_line
@@ -30,7 +31,7 @@ def overview() -> dict[str, Any]:
             for sweep in SweepPass.objects.order_by("name")
             if is_late(sweep, now) or has_failed(sweep)
         ],
-        "failures": [_failure(run, now) for run in _newest("FAILED")],
+        "failures": _failures(now),
         "counts": _counts(),
         "waiting": sum(queue.pending for queue in states),
         "leased": sum(queue.leased for queue in states),
@@ -45,14 +46,14 @@ def _newest(status: str) -> list[Run]:
     return list(runs.defer("input", "output", "variables", "domains")[:MOST_FAILURES])
 
 
-def _failure(run: Run, now: int) -> dict[str, Any]:
-    return {
-        "run": run,
-        "address": address(run.pk),
-        "at": ago(run.ended_at, now),
-        "task": ", ".join(map(str, run.failed_refs[-1:])),
-        "reason": first_line(run.reason, 200),
-    }
+def _failures(now: int) -> list[dict[str, Any]]:
+    runs = _newest("FAILED")
+    failed = failures(runs)
+    return [_failure(run, *failed.get(run.pk, ("", first_line(run.reason, 200))), now) for run in runs]
+
+
+def _failure(run: Run, task: str, reason: str, now: int) -> dict[str, Any]:
+    return {"run": run, "address": address(run.pk), "at": ago(run.ended_at, now), "task": task, "reason": reason}
 
 
 def _counts() -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Runs: the list. The page of one run is `run_page.py`."""
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
@@ -8,6 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from .. import clock
+from ..insight.cause import failures
 from ..insight.spans import span
 from ..insight.waits import first_line
 from ..models import Run
@@ -36,6 +38,14 @@ class RunAdmin(ReadOnlyAdmin):
     def get_search_results(self, request: HttpRequest, queryset: QuerySet, search_term: str) -> tuple[QuerySet, bool]:
         term = search_term.strip()
         return (search(queryset, term) if term else queryset), False
+
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """The list, with what its failed runs failed of read at once."""
+        listed = super().get_changelist_instance(request)
+        failed = failures(listed.result_list)
+        for run in listed.result_list:
+            run.failure = failed.get(run.pk)
+        return listed
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """What the actions on a selection ask for."""
@@ -93,7 +103,7 @@ class RunAdmin(ReadOnlyAdmin):
         title = f"ended {exact(run.ended_at)}" if run.ended_at else "still open"
         return format_html('<span class="number" title="{}">{}</span>', title, span(end - run.created_at))
 
-    @admin.display(description="failing task and reason")
+    @admin.display(description="failing task and reason", empty_value="")
     def trouble(self, run: Run) -> SafeString | str:
         if run.is_held:
             return "held by the workflow's limit of runs"

@@ -16,6 +16,7 @@ from ..core.snapshot import Run
 from ..models import AuditEntry, Message
 from ..store import runs as store
 from ..store import writers
+from ..store.writes import Stale
 from .answers import Answers
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ def change(
     for _round in range(ROUNDS):
         try:
             decision = _once(run_id, command, by, reason, near, message, action, also, answers)
-        except writers.Stale:
+        except Stale:
             tries += 1
             answers.forget_passing()
             if tries >= TRIES:

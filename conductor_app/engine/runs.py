@@ -20,7 +20,7 @@ from ..models import Attempt as AttemptRow
 from ..models import AuditEntry, Message, TaskLog
 from ..models import Run as RunRow
 from ..models.fields import dumps
-from ..store import writers
+from ..store import outgoing, writers
 from . import limits, plans
 from .answers import Answers
 from .change import change, wake
@@ -115,7 +115,7 @@ def _new_run(request: StartRequest, definition: Definition, now: int) -> Run:
         priority=request.priority,
         domains=request.domains,
     )
-    return writers.with_timer(run)
+    return outgoing.with_timer(run)
 
 
 def _begin(run: Run, request: StartRequest, by: str, answers: Answers):
@@ -131,9 +131,7 @@ def _begin(run: Run, request: StartRequest, by: str, answers: Answers):
             answers.learn_from_rows(run, here, now)
         if decision.questions:
             return decision
-        writers.create(
-            run, now, by, started_by=request.started_by, event=request.event, idempotency_key=request.idempotency_key
-        )
+        outgoing.create(run, request.started_by or by, event=request.event, idempotency_key=request.idempotency_key)
         told = writers.save(run, decision.effects, decision.after, now, by, "")
         transaction.on_commit(partial(wakeups.announce, told.queues))
         if told.messages:

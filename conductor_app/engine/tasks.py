@@ -13,6 +13,7 @@ from ..core.reports import Report
 from ..models import Attempt, Task, TaskLog
 from ..models.fields import dumps
 from ..store import claims
+from ..store.handouts import handed_out
 from ..store.rows import clean
 from .change import change
 from .pollers import note_poll
@@ -55,17 +56,6 @@ def take(queue: str, worker: str, count: int) -> list[Attempt]:
     else:
         ids = claims.take_unlimited(queue, worker, now, count, sorted({candidate.name for candidate in found}))
     return handed_out(ids) if ids else []
-
-
-def handed_out(ids: Sequence[str]) -> list[Attempt]:
-    """The attempts with their tasks and runs, in the order of handing out."""
-    rows = (
-        Attempt.objects.filter(id__in=ids)
-        .select_related("task", "run")
-        .defer("run__input", "run__output", "run__variables")
-    )
-    place = {id: number for number, id in enumerate(ids)}
-    return sorted(rows, key=lambda attempt: place[attempt.id])
 
 
 def _until_next(queue: str) -> float:

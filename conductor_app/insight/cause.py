@@ -1,5 +1,6 @@
 """The cause line: why a run is where it is, in one sentence. Names stand between backticks."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .. import clock
@@ -26,6 +27,13 @@ class Cause:
 def cause(run: Run, now: int | None = None) -> Cause:
     """Why the run is where it is."""
     return CAUSES[run.status](run, clock.now() if now is None else now)
+
+
+def failures(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
+    """Of runs that failed: by run id, the task that failed and the first line of the reason, read together."""
+    failed = {run.failed_attempt_id: run.pk for run in runs if run.failed_attempt_id}
+    attempts = Attempt.objects.light().filter(pk__in=list(failed)).select_related("task") if failed else ()
+    return {failed[attempt.pk]: (str(attempt.task), first_line(attempt.reason, 200)) for attempt in attempts}
 
 
 def _running(run: Run, now: int) -> Cause:

@@ -24,23 +24,27 @@ def run(sql: str, params: Sequence[Any] = ()) -> int:
         return cursor.rowcount
 
 
-def insert(model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Write new rows, many in one statement."""
+def insert_statements(
+    model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> Iterable[tuple[str, list[Any]]]:
+    """The statements that write new rows, many in each."""
     for chunk in _chunks(rows):
-        run(_insert_sql(model._meta.db_table, tuple(columns), len(chunk)), [value for row in chunk for value in row])
+        yield _insert_sql(model._meta.db_table, tuple(columns), len(chunk)), [value for row in chunk for value in row]
 
 
-def update(model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[str, str, Sequence[Any]]]) -> int:
-    """Change rows, each named by its id and the status it was seen in; returns how many were as seen."""
-    types = tuple(_cast(model, column) for column in columns)
+def update_statements(
+    model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[str, str, Sequence[Any]]]
+) -> Iterable[tuple[str, list[Any], int]]:
+    """The statements that change rows, each named by its id and the status it was seen in; and how many they are."""
+    table, columns = model._meta.db_table, tuple(columns)
     if len(rows) == 1:
         [(id, seen, values)] = rows
-        return run(_update_one_sql(model._meta.db_table, tuple(columns)), [*values, id, seen])
-    changed = 0
+        yield _update_one_sql(table, columns), [*values, id, seen], 1
+        return
+    types = tuple(_cast(model, column) for column in columns)
     for chunk in _chunks(rows):
-        sql = _update_sql(model._meta.db_table, tuple(columns), types, len(chunk))
-        changed += run(sql, [value for id, seen, values in chunk for value in (id, seen, *values)])
-    return changed
+        sql = _update_sql(table, columns, types, len(chunk))
+        yield sql, [value for id, seen, values in chunk for value in (id, seen, *values)], len(chunk)
 
 
 def placeholders(values: Sequence[Any]) -> str:

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Callable
 from socket import gethostname
 
+from ..access.secrets import revealed
 from ..core.reports import Report
 from ..engine import tasks
-from ..engine.secrets import with_secrets
 from ..models import Attempt
 from . import WORKERS
 from .worker import Outcome
@@ -31,14 +31,20 @@ def work_off(is_stopping: Callable[[], bool] = lambda: False) -> int:
 def work(attempt: Attempt) -> bool:
     """Do one task and report it; False where it was over already."""
     outcome = _performed(attempt)
-    report = Report(SPELLED.get(outcome.status, outcome.status), outcome.output, outcome.reason,
-                    outcome.callback_seconds, NAME, is_kept=outcome.status == "IN_PROGRESS")
+    report = Report(
+        SPELLED.get(outcome.status, outcome.status),
+        outcome.output,
+        outcome.reason,
+        outcome.callback_seconds,
+        NAME,
+        is_kept=outcome.status == "IN_PROGRESS",
+    )
     return tasks.report(attempt.run_id, attempt.id, report, NAME)
 
 
 def _performed(attempt: Attempt) -> Outcome:
     try:
-        return WORKERS[attempt.task.type].perform(with_secrets(attempt.input))
+        return WORKERS[attempt.task.type].perform(revealed(attempt.input))
     except Exception as error:
         # A fault of ours must not leave the task to wait for its lease: it fails, and its policy decides.
         log.exception("built_in_worker_failed", extra={"attempt_id": attempt.id})

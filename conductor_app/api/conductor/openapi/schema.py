@@ -50,7 +50,8 @@ class ConductorSchema(AutoSchema):
 
     def get_request_serializer(self) -> Any:
         body = self.operation.body
-        return None if body is None else drawn(body)
+        shape = None if body is None else drawn(body)
+        return {"application/json": shape} if isinstance(shape, dict) else shape
 
     def map_parsers(self) -> list[str]:
         from .operations import TEXT

@@ -50,7 +50,8 @@ def schema(reader: Reader) -> dict[str, Any]:
     if isinstance(reader, Whole):
         return {"type": "integer", "format": f"int{reader.bits}"}
     if isinstance(reader, Choice):
-        return {"type": "string", "enum": list(reader.names)}
+        # Wrapped, or the drawing would give each enumeration a name of its own and stumble over equal field names.
+        return {"anyOf": [{"type": "string", "enum": list(reader.names)}]}
     if isinstance(reader, ListOf):
         return {"type": "array", "items": schema(reader.item)}
     if isinstance(reader, MapOf):

@@ -1,0 +1,86 @@
+"""What a decision starts beside its own run: other runs, and messages to them."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from ..core.effects import Effect, Send, StartRun
+from ..core.moments import run_ends_at
+from ..core.snapshot import Run
+from ..core.states import RUNNING
+from ..models import Message
+from ..models import Run as RunRow
+from ..models.fields import dumps
+from . import rows
+from .writes import Writes
+
+RUN_INSERTED = (
+    "id", "name", "version", "plan_id", "status", "reason", "correlation_id", "priority", "created_at", "updated_at",
+    "last_retried_at", "wake_at", "revision", "next_seq", "has_skips", "parent_id", "parent_attempt_id",
+    "failed_attempt_id", "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event",
+    "idempotency_key", "input", "output", "variables", "input_size", "output_size", "variables_size",
+)  # fmt: skip
+
+
+def create(run: Run, started_by: str, *, event: str = "", idempotency_key: str | None = None) -> None:
+    """Write a run that has not begun."""
+    _create([_inserted_run(run, started_by, event, idempotency_key)])
+
+
+def _create(runs: list[list[Any]]) -> None:
+    writes = Writes()
+    writes.insert(RunRow, RUN_INSERTED, runs)
+    writes.send()
+
+
+def _inserted_run(run: Run, started_by: str, event: str = "", idempotency_key: str | None = None) -> list[Any]:
+    input, variables = rows.payload(run.input), rows.payload(run.variables)
+    return [
+        run.id, run.definition.name, run.definition.version, run.definition.hash, run.status, "",
+        rows.clean(run.correlation_id)[:512], run.priority, run.created_at, run.created_at,
+        0, run.wake_at, 0, 1, False, run.parent_id, run.parent_attempt_id,
+        "", "[]", "[]", dumps(dict(run.domains)), run.limit_key, run.is_held, rows.clean(started_by)[:255],
+        rows.clean(event)[:255], idempotency_key, input, "{}", variables, len(input), 2, len(variables),
+    ]  # fmt: skip
+
+
+def send(effects: Iterable[Effect], run: Run, now: int) -> tuple[int, ...]:
+    """Write the runs that are started and the messages that are sent; the messages' ids."""
+    effects = list(effects)
+    starts = [effect for effect in effects if isinstance(effect, StartRun)]
+    if starts:
+        _create([_inserted_run(begun(effect, run, now), "engine") for effect in starts])
+    messages = [_message(effect, run, now) for effect in effects if isinstance(effect, StartRun | Send)]
+    return tuple(message.pk for message in Message.objects.bulk_create(messages, batch_size=500))
+
+
+def _message(effect: StartRun | Send, run: Run, now: int) -> Message:
+    if isinstance(effect, Send):
+        return Message(to=effect.to, subject=effect.subject, facts=effect.facts, sent_at=now, due_at=now)
+    facts = {"about": run.id} if effect.is_about_failure else {}
+    return Message(to=effect.id, subject="begin", facts=facts, sent_at=now, due_at=now)
+
+
+def begun(effect: StartRun, parent: Run, now: int) -> Run:
+    """The run that an effect starts, before its first decision."""
+    waits = bool(effect.parent_attempt_id)
+    return with_timer(
+        Run(
+            id=effect.id,
+            definition=effect.definition,
+            status=RUNNING,
+            created_at=now,
+            input=effect.input,
+            correlation_id=effect.correlation_id,
+            priority=effect.priority,
+            domains=effect.domains,
+            parent_id=parent.id if waits else "",
+            parent_attempt_id=effect.parent_attempt_id,
+            variables=dict(effect.definition.document.get("variables") or {}),
+        )
+    )
+
+
+def with_timer(run: Run) -> Run:
+    """The run, to be woken when its own time is over."""
+    return replace(run, wake_at=run_ends_at(run))

@@ -1,0 +1,48 @@
+"""The statements of one decision: collected, sent together, and checked together."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connection, models
+
+from .statements import insert_statements, run, update_statements
+
+
+class Stale(Exception):
+    """Somebody else moved a row between the reading and the writing: decide again."""
+
+
+class Writes:
+    """Statements that need not see one another's results."""
+
+    def __init__(self) -> None:
+        self.statements: list[tuple[str, Sequence[Any], int | None]] = []
+
+    def insert(self, model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Write new rows, many in one statement."""
+        self.statements += [(sql, params, None) for sql, params in insert_statements(model, columns, rows)]
+
+    def update(
+        self, model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[str, str, Sequence[Any]]]
+    ) -> None:
+        """Change rows, each named by its id and the status it was seen in."""
+        self.statements += update_statements(model, columns, rows)
+
+    def run(self, sql: str, params: Sequence[Any], expected: int | None = None) -> None:
+        """Any other statement; `expected` rows must be changed by it."""
+        self.statements.append((sql, params, expected))
+
+    def send(self) -> None:
+        """Write everything; raises Stale where a row was not as seen."""
+        # In a pipeline a decision waits for its server once instead of six times. Who logs queries wants to see each.
+        together = connection.vendor == "postgresql" and not connection.queries_logged
+        counts = self._piped() if together else [run(sql, params) for sql, params, _ in self.statements]
+        for (_, _, expected), count in zip(self.statements, counts, strict=True):
+            if expected is not None and count != expected:
+                raise Stale
+
+    def _piped(self) -> list[int]:
+        connection.ensure_connection()
+        with connection.wrap_database_errors, connection.connection.pipeline():
+            cursors = [connection.connection.execute(sql, params) for sql, params, _ in self.statements]
+        return [cursor.rowcount for cursor in cursors]

@@ -1,0 +1,153 @@
+"""Documents for tests, in our own words: step("a"), fork(…), loop(…), policy(retries=2); `plan` reads them."""
+
+from typing import Any
+
+from conductor_app.core.definition import Definition
+from conductor_app.core.language import read_definition
+
+Document = dict[str, Any]
+
+SPELLED = {
+    "retries": "retryCount",
+    "logic": "retryLogic",
+    "delay_seconds": "retryDelaySeconds",
+    "scale": "backoffScaleFactor",
+    "max_delay_seconds": "maxRetryDelaySeconds",
+    "jitter_ms": "backoffJitterMs",
+    "total_seconds": "totalTimeoutSeconds",
+    "timeout_seconds": "timeoutSeconds",
+    "lease_seconds": "responseTimeoutSeconds",
+    "poll_seconds": "pollTimeoutSeconds",
+    "timeout_policy": "timeoutPolicy",
+    "concurrent_limit": "concurrentExecLimit",
+    "rate_count": "rateLimitPerFrequency",
+    "rate_seconds": "rateLimitFrequencyInSeconds",
+    "input_template": "inputTemplate",
+}
+"""Our word for each field of a task definition that tests set."""
+
+
+def policy(name: str = "", **fields: Any) -> Document:
+    """A task definition; where nothing is said it is tried once and has no clocks but a lease of an hour."""
+    said = {"retries": 0, "delay_seconds": 0, **fields}
+    return ({"name": name} if name else {}) | {SPELLED[word]: value for word, value in said.items()}
+
+
+def _step(type: str, ref: str, name: str = "", inputs: Document | None = None, **fields: Any) -> Document:
+    document = {"name": name or ref, "taskReferenceName": ref, "type": type, "inputParameters": inputs or {}}
+    if given := fields.pop("policy", None):
+        document["taskDefinition"] = {"name": document["name"], **given}
+    return document | fields
+
+
+def step(ref: str, name: str = "", **fields: Any) -> Document:
+    """Work for a worker; tried once unless a policy says otherwise."""
+    return _step("SIMPLE", ref, name, **{"policy": policy(), **fields})
+
+
+def bare(ref: str, name: str = "", **fields: Any) -> Document:
+    """Work for a worker, without a task definition of its own: a registered one holds."""
+    return _step("SIMPLE", ref, name, **fields)
+
+
+def fork(*branches: list[Document], join: str = "join", on: list[str] | None = None, **fields: Any) -> list[Document]:
+    """A fork with the join of its branches' last steps. Two steps, to be spread into a list."""
+    ref = fields.pop("ref", f"fork_{join}")
+    lasts = [branch[-1]["taskReferenceName"] for branch in branches if branch] if on is None else on
+    return [
+        _step("FORK_JOIN", ref, forkTasks=[list(branch) for branch in branches], **fields),
+        _step("JOIN", join, joinOn=lasts),
+    ]
+
+
+def dynamic_fork(ref: str = "fan", join: str = "join", inputs: Document | None = None, **fields: Any) -> list[Document]:
+    """A dynamic fork with its join; by default over the run's inputs `tasks` and `inputs`."""
+    fields = fields or {"dynamicForkTasksParam": "tasks", "dynamicForkTasksInputParamName": "inputs"}
+    inputs = inputs or {"tasks": "${workflow.input.tasks}", "inputs": "${workflow.input.inputs}"}
+    return [_step("FORK_JOIN_DYNAMIC", ref, inputs=inputs, **fields), _step("JOIN", join)]
+
+
+def join(ref: str, on: list[str], **fields: Any) -> Document:
+    """A join by itself."""
+    return _step("JOIN", ref, joinOn=on, **fields)
+
+
+def exclusive_join(ref: str, on: list[str], default: list[str] | None = None) -> Document:
+    """A join that goes on with the one branch that was taken."""
+    return _step("EXCLUSIVE_JOIN", ref, joinOn=on, defaultExclusiveJoinTask=default or [])
+
+
+def loop(ref: str, *body: Document, times: int | None = None, **fields: Any) -> Document:
+    """A loop of so many turns, or with a `loopCondition` or `items` of its own."""
+    condition = {"loopCondition": f"$.{ref}.iteration < {times}" if times else ""}
+    return _step("DO_WHILE", ref, **{**condition, "loopOver": list(body), **fields})
+
+
+def switch(ref: str, cases: dict[str, list[Document]], default: list[Document] = (), **fields: Any) -> Document:
+    """A switch over the run's input of the same name, unless it has inputs of its own."""
+    inputs = fields.pop("inputs", {ref: f"${{workflow.input.{ref}}}"})
+    choice = {"evaluatorType": "value-param", "expression": next(iter(inputs))}
+    return _step(
+        "SWITCH", ref, inputs=inputs, **{**choice, "decisionCases": cases, "defaultCase": list(default), **fields}
+    )
+
+
+def wait(ref: str, **inputs: Any) -> Document:
+    """A wait; `duration` or `until` says for how long."""
+    return _step("WAIT", ref, inputs=inputs)
+
+
+def human(ref: str, **fields: Any) -> Document:
+    """A wait for a person."""
+    return _step("HUMAN", ref, **fields)
+
+
+def noop(ref: str, **fields: Any) -> Document:
+    """Nothing."""
+    return _step("NOOP", ref, **fields)
+
+
+def inline(ref: str, expression: str, **fields: Any) -> Document:
+    """The value of a script."""
+    inputs = {"evaluatorType": "javascript", "expression": expression, **fields.pop("inputs", {})}
+    return _step("INLINE", ref, inputs=inputs, **fields)
+
+
+def set_variable(ref: str, **variables: Any) -> Document:
+    """Variables of the run."""
+    return _step("SET_VARIABLE", ref, inputs=variables)
+
+
+def terminate(ref: str, status: str = "COMPLETED", reason: str | None = None, output: Any = None) -> Document:
+    """The end of the run."""
+    said = {"terminationStatus": status, "terminationReason": reason, "workflowOutput": output}
+    return _step("TERMINATE", ref, inputs={name: value for name, value in said.items() if value is not None})
+
+
+def dynamic(ref: str, name: str, **fields: Any) -> Document:
+    """Work whose name is known when it is reached."""
+    inputs = {"chosen": name, **fields.pop("inputs", {})}
+    return _step("DYNAMIC", ref, inputs=inputs, dynamicTaskNameParam="chosen", **fields)
+
+
+def sub_workflow(ref: str, child: str | Document = "child", version: int | None = None, **fields: Any) -> Document:
+    """Another run, waited for: by name, or written in place."""
+    by_name = {"name": child, "version": version} if isinstance(child, str) else {"workflowDefinition": child}
+    param = {name: value for name, value in by_name.items() if value is not None}
+    return _step("SUB_WORKFLOW", ref, **{"subWorkflowParam": {**param, **fields.pop("param", {})}, **fields})
+
+
+def start_workflow(ref: str, **request: Any) -> Document:
+    """Another run, not waited for."""
+    return _step("START_WORKFLOW", ref, inputs={"startWorkflow": request})
+
+
+def definition(*steps: Document | list[Document], name: str = "order", **fields: Any) -> Document:
+    """A workflow's document. Lists among the steps (a fork with its join) are spread."""
+    tasks = [inner for given in steps for inner in (given if isinstance(given, list) else [given])]
+    return {"name": name, "version": 1, "schemaVersion": 2, "tasks": tasks, **fields}
+
+
+def plan(*steps: Document | list[Document], **fields: Any) -> Definition:
+    """The same, read."""
+    return read_definition(definition(*steps, **fields))

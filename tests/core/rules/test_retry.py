@@ -1,0 +1,149 @@
+"""What a finished task does to its run: the matrix of execution §1.3, and further attempts (§3)."""
+
+import pytest
+
+from tests.builders import definition, plan, policy, step
+from tests.core.life import Life
+
+PLAIN, OPTIONAL, PERMISSIVE = {}, {"optional": True}, {"permissive": True}
+BOTH = {"optional": True, "permissive": True}
+
+# (kind of task, how its attempt ends) → its status, whether the next step is reached, the run's end
+MATRIX = [
+    (PLAIN, "COMPLETED", "COMPLETED", True, "COMPLETED"),
+    (PLAIN, "FAILED", "FAILED", False, "FAILED"),
+    (PLAIN, "FAILED_FOR_GOOD", "FAILED_WITH_TERMINAL_ERROR", False, "FAILED"),
+    (PLAIN, "TIMED_OUT", "TIMED_OUT", False, "TIMED_OUT"),
+    (PLAIN, "CANCELED", "CANCELED", False, "TERMINATED"),
+    (OPTIONAL, "COMPLETED", "COMPLETED", True, "COMPLETED"),
+    (OPTIONAL, "FAILED", "COMPLETED_WITH_ERRORS", True, "COMPLETED"),
+    (OPTIONAL, "FAILED_FOR_GOOD", "COMPLETED_WITH_ERRORS", True, "COMPLETED"),
+    (OPTIONAL, "TIMED_OUT", "COMPLETED_WITH_ERRORS", True, "COMPLETED"),
+    (OPTIONAL, "CANCELED", "COMPLETED_WITH_ERRORS", True, "COMPLETED"),
+    (PERMISSIVE, "COMPLETED", "COMPLETED", True, "COMPLETED"),
+    (PERMISSIVE, "FAILED", "FAILED", True, "FAILED"),
+    (PERMISSIVE, "FAILED_FOR_GOOD", "FAILED_WITH_TERMINAL_ERROR", True, "FAILED"),
+    (PERMISSIVE, "TIMED_OUT", "TIMED_OUT", True, "FAILED"),
+    (PERMISSIVE, "CANCELED", "CANCELED", True, "FAILED"),
+    (BOTH, "FAILED", "COMPLETED_WITH_ERRORS", True, "COMPLETED"),
+]
+
+
+def name(case) -> str:
+    kind, outcome, *_ = case
+    return f"{' and '.join(kind) or 'plain'}-{outcome}"
+
+
+@pytest.mark.parametrize(("kind", "outcome", "status", "goes_on", "end"), MATRIX, ids=map(name, MATRIX))
+def test_what_the_end_of_a_task_does_to_its_run(kind, outcome, status, goes_on, end):
+    life = Life(plan(step("a", **kind), step("b")))
+
+    life.ends("a", outcome)
+
+    assert life.statuses["a"] == status
+    assert ("b" in life.statuses) == goes_on
+    if goes_on:
+        life.completes("b")
+    assert life.status == end
+
+
+@pytest.mark.parametrize("kind", [PLAIN, OPTIONAL, PERMISSIVE], ids=["plain", "optional", "permissive"])
+@pytest.mark.parametrize("outcome", ["FAILED", "TIMED_OUT"])
+def test_every_retry_is_used_before_a_task_is_given_up(kind, outcome):
+    life = Life(plan(step("a", policy=policy(retries=2), **kind), step("b")))
+
+    life.ends("a", outcome).ends("a", outcome)
+
+    assert life.statuses == {"a": "SCHEDULED"}
+    assert life.task("a").attempt.number == 2
+    life.ends("a", outcome)
+    assert life.statuses["a"] != "SCHEDULED"
+
+
+@pytest.mark.parametrize("outcome", ["FAILED_FOR_GOOD", "CANCELED"])
+def test_some_ends_are_never_tried_again(outcome):
+    life = Life(plan(step("a", policy=policy(retries=5))))
+
+    life.ends("a", outcome)
+
+    assert life.status in ("FAILED", "TERMINATED")
+
+
+def test_a_further_attempt_is_new_and_knows_the_one_before():
+    life = Life(plan(step("a", policy=policy(retries=1, delay_seconds=5), inputs={"n": "${workflow.input.n}"})), {"n": 1})
+    first = life.claim("a").attempt
+    life.later(10).fails("a", "no funds")
+
+    second = life.task("a").attempt
+
+    assert (second.number, second.previous_id, second.status) == (1, first.id, "PENDING")
+    assert (second.scheduled_at, second.visible_at) == (10_000, 15_000)
+    assert (second.started_at, second.ended_at, second.worker, second.poll_count) == (None, None, "", 0)
+    assert second.reason == "no funds"
+    assert second.input == {"n": 1}
+    assert second.seq > first.seq
+
+
+def test_a_further_attempt_is_given_its_own_id():
+    life = Life(plan(step("a", policy=policy(retries=1), inputs={"me": "${CPEWF_TASK_ID}"}))).fails("a")
+
+    attempt = life.task("a").attempt
+
+    assert attempt.input == {"me": attempt.id}
+
+
+@pytest.mark.parametrize(
+    ("own", "registered", "attempts"), [(None, 2, 3), (1, 2, 2), (0, 2, 1), (4, 0, 5)], ids=lambda value: str(value)
+)
+def test_the_retry_count_of_the_step_goes_before_that_of_the_task_definition(own, registered, attempts):
+    fields = {} if own is None else {"retryCount": own}
+    life = Life(plan(step("a", policy=policy(retries=registered), **fields)))
+    count = 0
+
+    while life.status == "RUNNING":
+        life.fails("a")
+        count += 1
+
+    assert count == attempts
+
+
+def test_the_total_time_over_all_attempts_ends_the_retries():
+    life = Life(plan(step("a", policy=policy(retries=9, total_seconds=100, timeout_policy="RETRY"))))
+
+    life.later(99).fails("a")
+    assert life.statuses == {"a": "SCHEDULED"}
+
+    life.later(1)
+    assert life.status == "TIMED_OUT"
+
+
+def test_the_run_says_which_task_failed_it_and_why():
+    life = Life(plan(step("a"))).fails("a", "no funds")
+
+    id = life.task("a").attempt.id
+    assert life.run.reason == f"Task {id} failed with status: FAILED and reason: 'no funds'"
+    assert life.run.failed_attempt_id == id
+    assert life.run.failed_refs == ("a",)
+
+
+def test_failures_of_permissive_tasks_are_summed_up_at_the_end():
+    life = Life(plan(step("a", permissive=True), step("b", permissive=True), step("c")))
+
+    life.fails("a", "one").fails("b", "two").completes("c")
+
+    a, b = (life.task(key).attempt.id for key in "ab")
+    assert life.run.reason == (
+        f"Task {a} failed with status: FAILED and reason: 'one'. "
+        f"Task {b} failed with status: FAILED and reason: 'two'"
+    )
+
+
+def test_the_names_of_failed_tasks_stay_though_a_later_attempt_succeeds():
+    life = Life(plan(step("a", name="pay", policy=policy(retries=1)))).fails("a").completes("a")
+
+    assert (life.status, life.run.failed_refs, life.run.failed_names) == ("COMPLETED", ("a",), ("pay",))
+
+
+def test_a_definition_without_tasks_is_completed_at_once():
+    assert Life(plan(**{"name": "empty"})).status == "COMPLETED"
+    assert definition()["tasks"] == []

@@ -1,0 +1,92 @@
+"""The three lives, from tables written after the specification (execution §1): every pair moves or is refused."""
+
+import pytest
+
+from conductor_app.core.errors import NotAllowedInState
+from conductor_app.core.states import ATTEMPT, RUN, TASK, Machine
+
+
+def table(text: str) -> dict[tuple[str, str], str]:
+    """A grid with the events above and the statuses at the left; a dot is a refusal."""
+    head, *lines = [line.split() for line in text.strip().splitlines()]
+    return {
+        (status, event): after
+        for status, *cells in lines
+        for event, after in zip(head, cells, strict=True)
+        if after != "."
+    }
+
+
+# An update ends an attempt that nobody has polled too; the last event is an operator's retry of what the engine holds.
+ATTEMPT_MOVES = table("""
+                claim  renew   hand_back complete  fail   fail_for_good   expire  cancel   reopen
+PENDING         LEASED PENDING PENDING   COMPLETED FAILED FAILED_FOR_GOOD EXPIRED CANCELED .
+LEASED          .      LEASED  PENDING   COMPLETED FAILED FAILED_FOR_GOOD EXPIRED CANCELED .
+COMPLETED       .      .       .         .         .      .               .       .        .
+FAILED          .      .       .         .         .      .               .       .        LEASED
+FAILED_FOR_GOOD .      .       .         .         .      .               .       .        LEASED
+EXPIRED         .      .       .         .         .      .               .       .        LEASED
+CANCELED        .      .       .         .         .      .               .       .        LEASED
+""")
+
+TASK_MOVES = table("""
+                      release complete  complete_with_errors  fail   time_out  cancel   skip    reopen
+BLOCKED               ACTIVE  .         .                     .      .         CANCELED .       .
+ACTIVE                .       COMPLETED COMPLETED_WITH_ERRORS FAILED TIMED_OUT CANCELED SKIPPED .
+COMPLETED             .       .         .                     .      .         .        .       .
+COMPLETED_WITH_ERRORS .       .         .                     .      .         .        .       .
+FAILED                .       .         .                     .      .         .        .       ACTIVE
+TIMED_OUT             .       .         .                     .      .         .        .       ACTIVE
+CANCELED              .       .         .                     .      .         .        .       ACTIVE
+SKIPPED               .       .         .                     .      .         .        .       .
+""")
+
+# A paused run can time out or be terminated; terminate only rewrites the status of one that failed (execution §7.2).
+RUN_MOVES = table("""
+           pause  resume  complete  fail   time_out  terminate  reopen
+RUNNING    PAUSED .       COMPLETED FAILED TIMED_OUT TERMINATED .
+PAUSED     PAUSED RUNNING .         .      TIMED_OUT TERMINATED .
+COMPLETED  .      .       .         .      .         .          .
+FAILED     .      .       .         .      .         TERMINATED RUNNING
+TIMED_OUT  .      .       .         .      .         TERMINATED RUNNING
+TERMINATED .      .       .         .      .         TERMINATED RUNNING
+""")
+
+LIVES = {"attempt": (ATTEMPT, ATTEMPT_MOVES), "task": (TASK, TASK_MOVES), "run": (RUN, RUN_MOVES)}
+
+
+def pairs():
+    for life, (machine, moves) in LIVES.items():
+        for status in sorted(machine.statuses):
+            for event in sorted({event for _, event in moves} | {event for _, event in machine.moves}):
+                yield pytest.param(machine, status, event, moves.get((status, event)), id=f"{life}-{status}-{event}")
+
+
+@pytest.mark.parametrize(("machine", "status", "event", "after"), list(pairs()))
+def test_every_pair_of_status_and_event_moves_as_the_table_says_or_is_refused(
+    machine: Machine, status: str, event: str, after: str | None
+):
+    assert machine.allows(status, event) == (after is not None)
+    if after is not None:
+        assert machine.after(status, event) == after
+        return
+    with pytest.raises(NotAllowedInState, match=status):
+        machine.after(status, event)
+
+
+@pytest.mark.parametrize(
+    ("machine", "open_statuses"),
+    [
+        pytest.param(ATTEMPT, {"PENDING", "LEASED"}, id="attempt"),
+        pytest.param(TASK, {"BLOCKED", "ACTIVE"}, id="task"),
+        pytest.param(RUN, {"RUNNING", "PAUSED"}, id="run"),
+    ],
+)
+def test_a_status_is_either_open_or_final(machine: Machine, open_statuses: set[str]):
+    assert machine.open == open_statuses
+    assert machine.final == machine.statuses - open_statuses
+
+
+def test_a_refusal_says_what_is_refused_to_whom():
+    with pytest.raises(NotAllowedInState, match="A workflow that is COMPLETED cannot pause"):
+        RUN.after("COMPLETED", "pause")
