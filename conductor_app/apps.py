@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core.checks import Error, register
+from django.db.models.signals import post_migrate
 
 from . import conf
 
@@ -20,8 +21,16 @@ class ConductorConfig(AppConfig):
         from .background import hints
 
         hints.connect()
+        post_migrate.connect(bring_beats_up_to_date, sender=apps.get_app_config("django_celery_beat"))
         register(settings_are_known_and_typed)
         register(open_access_stays_on_loopback)
+
+
+def bring_beats_up_to_date(**_: Any) -> None:
+    """Write the table BEATS into beat's rows: beat reads them as it starts, before anything could tell it of more."""
+    from .background.beats import sync_beats
+
+    sync_beats()
 
 
 def settings_are_known_and_typed(**_: Any) -> list[Error]:

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import beat_init, setup_logging
+from celery.signals import setup_logging
 from kombu.transport import TRANSPORT_ALIASES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
@@ -16,11 +16,3 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 @setup_logging.connect
 def leave_logging_alone(**_: Any) -> None:
     """Keep Django's LOGGING: Celery sets up nothing of its own while somebody listens to this signal."""
-
-
-@beat_init.connect
-def bring_beats_up_to_date(**_: Any) -> None:
-    """Write the table BEATS into beat's rows before it rings for the first time."""
-    from conductor_app.background.beats import sync_beats
-
-    sync_beats()

@@ -30,6 +30,9 @@ SPELLED = {
 def policy(name: str = "", **fields: Any) -> Document:
     """A task definition; where nothing is said it is tried once and has no clocks but a lease of an hour."""
     said = {"retries": 0, "delay_seconds": 0, **fields}
+    if said.get("timeout_seconds"):
+        # A lease that is longer than the task may take is refused.
+        said.setdefault("lease_seconds", said["timeout_seconds"])
     return ({"name": name} if name else {}) | {SPELLED[word]: value for word, value in said.items()}
 
 

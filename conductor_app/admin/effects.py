@@ -11,6 +11,23 @@ from .marks import marked
 
 MOST = 12
 Line = dict[str, Any]
+PAST = {
+    "cancel": "canceled",
+    "complete": "completed",
+    "complete_with_errors": "completed with errors",
+    "expire": "timed out",
+    "fail": "failed",
+    "fail_for_good": "failed for good",
+    "hand_back": "handed back",
+    "pause": "paused",
+    "reopen": "reopened",
+    "renew": "renewed",
+    "resume": "resumed",
+    "skip": "skipped",
+    "terminate": "terminated",
+    "time_out": "timed out",
+}
+"""What has happened, for each event of core/states.py that a decision may have."""
 
 
 def in_words(effects: Iterable[Line]) -> list[SafeString]:
@@ -28,9 +45,9 @@ def _sentence(line: Line) -> str:
 
 def _moved(what: str) -> Callable[[Line], str]:
     def say(line: Line) -> str:
-        event = str(line.get("event", "")).replace("_", " ")
-        worker = f" by worker `{line['worker']}`" if line.get("worker") else ""
-        return f"{what.format(task=line.get('task', ''))}: {event}{worker}{_because(line)}"
+        event = str(line.get("event", ""))
+        worker = f", worker `{line['worker']}`" if line.get("worker") else ""
+        return f"{what.format(task=line.get('task', ''))} {PAST.get(event, event)}{worker}{_because(line)}"
 
     return say
 

@@ -33,7 +33,7 @@ class RunAdmin(ReadOnlyAdmin):
     search_help_text = "A run id or its beginning, a correlation id, or the name of a definition"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
-        return Run.objects.light().defer("input", "output", "variables", "domains")
+        return Run.objects.light().defer("domains")
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet, search_term: str) -> tuple[QuerySet, bool]:
         term = search_term.strip()
@@ -107,7 +107,6 @@ class RunAdmin(ReadOnlyAdmin):
     def trouble(self, run: Run) -> SafeString | str:
         if run.is_held:
             return "held by the workflow's limit of runs"
-        failed = ", ".join(map(str, run.failed_refs[-2:])) if run.status in ("FAILED", "TIMED_OUT") else ""
-        return format_html(
-            "{}{}", format_html("<code>{}</code> ", failed) if failed else "", first_line(run.reason, 160)
-        )
+        if run.failure is None:
+            return first_line(run.reason, 200)
+        return format_html("<code>{}</code> {}", *run.failure)

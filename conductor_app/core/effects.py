@@ -15,18 +15,26 @@ class Draft:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.tasks = dict(run.tasks)
-        self.touched = set(run.touched)
+        self.touched, self.moved = set(run.touched), set(run.moved)
         self.changes: dict[str, Any] = {}
 
     def get(self, name: str) -> Any:
         return self.changes.get(name, getattr(self.run, name))
 
-    def put(self, task: Task) -> None:
+    def put(self, task: Task, *, moves_control: bool) -> None:
+        """Keep the task as it is now. Control may pass from it if its status, its turn or its memo is new.
+
+        What only its attempt goes through moves no control: an open loop that is near a change, for one, has led to
+        the head of its turn already, and that head need not be among the tasks that were read.
+        """
         self.tasks[task.key] = task
         self.touched.add(task.key)
+        if moves_control:
+            self.moved.add(task.key)
 
     def finished(self) -> Run:
-        return replace(self.run, tasks=self.tasks, touched=frozenset(self.touched), **self.changes)
+        touched, moved = frozenset(self.touched), frozenset(self.moved)
+        return replace(self.run, tasks=self.tasks, touched=touched, moved=moved, **self.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ class CreateTask(Effect):
 
     def change(self, draft: Draft) -> None:
         seq = draft.get("next_seq")
-        draft.put(replace(self.task, seq=seq, attempt=replace(self.task.attempt, seq=seq)))
+        draft.put(replace(self.task, seq=seq, attempt=replace(self.task.attempt, seq=seq)), moves_control=True)
         draft.changes["next_seq"] = seq + 1
         if self.task.attempt.status in (FAILED, FAILED_FOR_GOOD):
             note_failure(draft, self.task)
@@ -73,7 +81,7 @@ class OpenAttempt(Effect):
 
     def change(self, draft: Draft) -> None:
         seq = draft.get("next_seq")
-        draft.put(replace(draft.tasks[self.key], attempt=replace(self.attempt, seq=seq)))
+        draft.put(replace(draft.tasks[self.key], attempt=replace(self.attempt, seq=seq)), moves_control=False)
         draft.changes["next_seq"] = seq + 1
 
     def line(self) -> dict[str, Any]:
@@ -103,7 +111,7 @@ class MoveAttempt(Effect):
         fields = {"status": status, "ended_at": end, "due_at": due, **self.facts}
         if end is None:
             fields.setdefault("updated_at", self.at)
-        draft.put(replace(task, attempt=replace(task.attempt, **fields)))
+        draft.put(replace(task, attempt=replace(task.attempt, **fields)), moves_control=False)
         if status in (FAILED, FAILED_FOR_GOOD):
             note_failure(draft, task)
 
@@ -131,7 +139,7 @@ class UpdateTask(Effect):
     def change(self, draft: Draft) -> None:
         task = draft.tasks[self.key]
         attempt = replace(task.attempt, **self.attempt_facts) if self.attempt_facts else task.attempt
-        draft.put(replace(task, attempt=attempt, **self.facts))
+        draft.put(replace(task, attempt=attempt, **self.facts), moves_control=bool(self.facts))
 
     def line(self) -> dict[str, Any]:
         return {"effect": "UpdateTask", "task": str(self.key)} | {
@@ -148,7 +156,7 @@ class ResolveTask(Effect):
 
     def change(self, draft: Draft) -> None:
         task = draft.tasks[self.key]
-        draft.put(replace(task, status=TASK.after(task.status, self.event)))
+        draft.put(replace(task, status=TASK.after(task.status, self.event)), moves_control=True)
 
     def line(self) -> dict[str, Any]:
         return {"effect": "ResolveTask", "task": str(self.key), "event": self.event}
@@ -171,6 +179,7 @@ class ForgetTasks(Effect):
         for key in gone:
             del draft.tasks[key]
             draft.touched.discard(key)
+            draft.moved.discard(key)
 
     def line(self) -> dict[str, Any]:
         return {"effect": "ForgetTasks", "loop": str(self.loop), "iteration": self.iteration}

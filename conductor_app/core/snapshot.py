@@ -132,7 +132,8 @@ class Run:
     created_at: int
     tasks: Mapping[Key, Task] = field(default_factory=dict)
     is_whole: bool = True
-    touched: frozenset[Key] = frozenset()
+    touched: frozenset[Key] = frozenset()  # by this decision, in any way
+    moved: frozenset[Key] = frozenset()  # those of them that control may pass from
     next_seq: int = 1
     revision: int = 0
     updated_at: int = 0
@@ -174,7 +175,7 @@ class Run:
         """
         if self.is_whole:
             return list(self.tasks.values())
-        return [self.tasks[key] for key in self.touched if key in self.tasks]
+        return [self.tasks[key] for key in self.moved if key in self.tasks]
 
     def task_of_attempt(self, attempt_id: str) -> Task | None:
         """The task whose newest attempt this is."""

@@ -97,26 +97,33 @@ def sweep_until(horizon_ms: int) -> int:
 def noted_pass(name: str, sweep: Callable[[int], int]) -> int:
     """One pass of a sweep, kept so that pages can show it; an error is logged and kept too."""
     began, error, handled = clock.now(), "", 0
+    lag = _lag(name, began)
     try:
         handled = sweep(conf.sweep_batch)
     except Exception as caught:
         log.exception("sweep_failed", extra={"sweep": name})
         error = f"{type(caught).__name__}: {caught}"[:500]
-    _note(name, began, handled, error)
+    _note(name, began, handled, error, lag)
     return handled
 
 
 _noted_at: dict[str, int] = {}
 
 
-def _note(name: str, began: int, handled: int, error: str) -> None:
+def _lag(name: str, now: int) -> int:
+    """Milliseconds by which the longest overdue thing of a sweep is late."""
+    moment = due.earliest(name)
+    return max(now - moment, 0) if moment is not None else 0
+
+
+def _note(name: str, began: int, handled: int, error: str, lag: int) -> None:
     """Keep the last pass, so that pages can show it; an idle one only now and then."""
     if not handled and not error and abs(began - _noted_at.get(name, 0)) < NOTED_EVERY_MS:
         return
     _noted_at[name] = began
     row, _ = SweepPass.objects.get_or_create(name=name)
     row.began_at, row.ended_at, row.handled = began, clock.now(), handled
-    row.handled_in_all += handled
+    row.handled_in_all, row.lag_ms = row.handled_in_all + handled, lag
     if handled:
         row.worked_at = began
     if error:

@@ -10,6 +10,7 @@ from .plans import plan, tries_allowed
 from .spans import span
 from .waits import by_interest, first_line, what_it_waits_for
 
+NO_REASON = "no reason was given"
 MOST_READ = 200
 """How many open attempts are looked at to choose the one that is named."""
 
@@ -33,7 +34,9 @@ def failures(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
     """Of runs that failed: by run id, the task that failed and the first line of the reason, read together."""
     failed = {run.failed_attempt_id: run.pk for run in runs if run.failed_attempt_id}
     attempts = Attempt.objects.light().filter(pk__in=list(failed)).select_related("task") if failed else ()
-    return {failed[attempt.pk]: (str(attempt.task), first_line(attempt.reason, 200)) for attempt in attempts}
+    return {
+        failed[attempt.pk]: (str(attempt.task), first_line(attempt.reason, 200) or NO_REASON) for attempt in attempts
+    }
 
 
 def _running(run: Run, now: int) -> Cause:
@@ -59,14 +62,14 @@ def _open_attempts(run: Run) -> list[Attempt]:
 def _failed(run: Run, now: int) -> Cause:
     attempt = Attempt.objects.light().filter(pk=run.failed_attempt_id).select_related("task").first()
     if attempt is None:
-        return Cause(f"Failed: {first_line(run.reason) or 'no reason was given'}")
+        return Cause(f"Failed: {first_line(run.reason) or NO_REASON}")
     tries = tries_allowed(plan(run.plan_id), attempt.task)
     which = (
         f"attempt {attempt.number + 1} of {max(tries, attempt.number + 1)}"
         if tries
         else f"attempt {attempt.number + 1}"
     )
-    reason = first_line(attempt.reason or run.reason) or "no reason was given"
+    reason = first_line(attempt.reason) or NO_REASON
     return Cause(f"Failed at `{attempt.task}`, {which}: {reason}", str(attempt.task), attempt.id, attempt.child_id)
 
 

@@ -70,7 +70,9 @@ class Scale:
         """Marks at round spans since the start."""
         length = self.end - self.begin
         step = next((step for step in STEPS_MS if length / step <= most), length)
-        return [Tick(f"{100 * at / max(length, 1):.2f}%", span(at)) for at in range(0, length, max(step, 1))]
+        return [
+            Tick(f"{100 * at / max(length, 1):.2f}%", span(at) if at else "0") for at in range(0, length, max(step, 1))
+        ]
 
 
 def scale_of(run: Run, now: int) -> Scale:

@@ -88,6 +88,9 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 
+CONDUCTOR_RETENTION_DAYS = environment.number("RETENTION_DAYS", 0, least=0)
+CONDUCTOR_EXPONENTIAL_BACKOFF = environment.choice("EXPONENTIAL_BACKOFF", ("doubling", "scaled"), "doubling")
+
 LOGGING = logging_at(
     environment.choice("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"),
     environment.choice("LOG_FORMAT", ("console", "json"), "console"),

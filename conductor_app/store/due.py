@@ -35,12 +35,22 @@ def messages(now: int, limit: int) -> list[int]:
     ]
 
 
+EARLIEST = {
+    "expire_leases": f"SELECT MIN(due_at) FROM conductor_attempt WHERE {OPEN}",
+    "wake_runs": f"SELECT MIN(wake_at) FROM conductor_run WHERE {OPEN_RUN}",
+    "deliver_messages": "SELECT MIN(due_at) FROM conductor_message",
+}
+"""The earliest moment at which each sweep has something to do."""
+
+
+def earliest(sweep: str) -> int | None:
+    """When the sweep has something to do next; None where it has nothing."""
+    return fetch(EARLIEST[sweep])[0][0] if sweep in EARLIEST else None
+
+
 def next_moment() -> int | None:
     """The earliest moment at which anything is due."""
-    [row] = fetch(
-        f"SELECT (SELECT MIN(due_at) FROM conductor_attempt WHERE {OPEN}), "
-        f"(SELECT MIN(wake_at) FROM conductor_run WHERE {OPEN_RUN}), (SELECT MIN(due_at) FROM conductor_message)"
-    )
+    [row] = fetch(f"SELECT ({'), ('.join(EARLIEST.values())})")
     return min((moment for moment in row if moment is not None), default=None)
 
 

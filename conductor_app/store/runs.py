@@ -70,11 +70,12 @@ def _near(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
     run = replace(_run_of(rows[0][:-4]), is_whole=False)
     has_skips = rows[0][len(RUN_COLUMNS)]
     keys = {key for row in rows for key in _around(run.definition, *row[-4:])}
-    tasks = _tasks(run, _rows_at(run.id, keys, has_skips))
-    further = {key for task in tasks.values() for key in _loops_of(task.step, task.key)} - keys
+    found = _rows_at(run.id, keys, has_skips)
+    tasks = _tasks(run, found)
+    further = {key for task in tasks.values() for key in _beyond(task)} - keys
     if further:
-        # Only the branches of a dynamic fork know by their own document which loops they are in.
-        tasks |= _tasks(run, _rows_at(run.id, further, False))
+        # Only the branches of a dynamic fork know by their own document which loops and joins are around them.
+        tasks = _tasks(run, [*found, *_rows_at(run.id, further, False)])
     return replace(run, tasks=tasks)
 
 
@@ -95,6 +96,13 @@ def _around(definition: Definition, ref: str, turn: str, joined_by: str, root: s
     if step := definition.step(ref):
         yield from (Key(join, key.turn) for join in step.joined_by)
         yield from _loops_of(step, key)
+
+
+def _beyond(task: Task) -> Iterable[Key]:
+    """The keys of what waits for a task of a dynamic branch."""
+    yield from _loops_of(task.step, task.key)
+    if task.root:
+        yield from (Key(join, task.key.turn) for join in task.step.joined_by)
 
 
 def _loops_of(step: Step, key: Key) -> Iterable[Key]:

@@ -7,6 +7,8 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
+from conductor_app.engine import plans, pollers
+
 
 class Api:
     """Requests as the official clients send them."""
@@ -57,9 +59,11 @@ class Api:
         return self.get(f"/workflow/{workflow_id}").json()
 
 
-def simple(name: str, **fields: Any) -> dict[str, Any]:
-    """A step for a worker."""
-    return {"name": name, "taskReferenceName": name, "type": "SIMPLE", **fields}
+@pytest.fixture(autouse=True)
+def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process remembers definitions and polls longer than a test's database lives."""
+    monkeypatch.setattr(plans, "_known", plans.Known(-1))
+    monkeypatch.setattr(pollers, "_noted", {})
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import json
 from threading import Thread
+from time import time
 
 import pytest
 from kombu import Connection
@@ -11,48 +12,49 @@ from conductor_app.settings.services import folder_broker
 
 
 @pytest.fixture
-def connection(tmp_path):
+def queue(tmp_path, request):
+    """A queue in a folder of its own; of its own name too, because kombu remembers what it has bound."""
     with Connection("folder://localhost/", transport_options=folder_broker(tmp_path)) as connection:
-        yield connection
+        yield connection.SimpleQueue(request.node.name)
 
 
-def test_a_message_arrives_as_it_was_sent(connection):
-    queue = connection.SimpleQueue("jobs")
+def test_a_message_arrives_as_it_was_sent(queue):
     queue.put({"job": "sweep"})
 
-    message = queue.get(timeout=2)
-
-    assert message.payload == {"job": "sweep"}
+    assert taken(queue) == {"job": "sweep"}
 
 
-def test_messages_arrive_in_the_order_in_which_they_were_sent(connection, tmp_path):
-    queue = connection.SimpleQueue("jobs")
+def test_messages_arrive_in_the_order_in_which_they_were_sent(queue):
     for number in range(3):
         queue.put(number)
-        moved_on(tmp_path)
+        let_a_millisecond_pass()
 
-    assert [queue.get(timeout=2).payload for _ in range(3)] == [0, 1, 2]
+    assert [taken(queue) for _ in range(3)] == [0, 1, 2]
 
 
-def test_a_reader_never_meets_half_a_message(connection, tmp_path):
+def test_a_reader_never_meets_half_a_message(queue, tmp_path):
     messages = tmp_path / "messages"
-    queue = connection.SimpleQueue("jobs")
     writer = Thread(target=lambda: [queue.put("x" * 50_000) for _ in range(200)])
     writer.start()
 
-    read = 0
-    while read < 200:
-        for path in messages.glob("*.msg"):
+    read = set()
+    while writer.is_alive() or len(read) < len(list(messages.glob("*.msg"))):
+        for path in set(messages.glob("*.msg")) - read:
             json.loads(path.read_text())
-            path.unlink()
-            read += 1
-    writer.join()
+            read.add(path)
+
+    assert len(read) == 200
 
 
-def moved_on(tmp_path):
-    """Names carry the millisecond: wait for the next one."""
-    from time import time
+def taken(queue):
+    """The next message, acknowledged."""
+    message = queue.get(timeout=2)
+    message.ack()
+    return message.payload
 
-    now = round(time() * 1000)
-    while round(time() * 1000) == now:
+
+def let_a_millisecond_pass():
+    """A message's name carries the millisecond in which it was sent."""
+    began = round(time() * 1000)
+    while round(time() * 1000) == began:
         pass

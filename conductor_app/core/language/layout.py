@@ -25,10 +25,12 @@ class Layout:
         """Lay out steps that follow one another; `after` follows the last. Returns the reference of the first."""
         if depth > DEEPEST:
             raise ValidationFailed([Complaint("tasks", f"Tasks are nested more than {DEEPEST} levels deep.")])
+        if not tasks:
+            return after
         refs = [str(task.get("taskReferenceName")) for task in tasks]
         for task, follower in zip(tasks, [*refs[1:], after], strict=True):
             self.step(task, follower, loops, depth)
-        return refs[0] if refs else after
+        return refs[0]
 
     def step(self, task: Document, follower: str | None, loops: tuple[str, ...], depth: int) -> None:
         ref = str(task.get("taskReferenceName"))

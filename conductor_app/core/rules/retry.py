@@ -45,7 +45,8 @@ def another_try(task: Task, know: Knowledge, now: int) -> OpenAttempt:
 def next_attempt(task: Task, know: Knowledge, now: int, delay: int, jitter: int = 0) -> Attempt:
     """An attempt like the last one, with its inputs evaluated anew over the old ones (execution §3.2)."""
     last, kind = task.attempt, kind_of(task.step.type)
-    fresh = know.resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": last.id})
+    id = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, task.key, last.number + 1)
+    fresh = know.resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": id})
     inputs = {**know.attempt_payload(task, "input"), **fresh} if kind.is_queued else UNKNOWN
     attempt = new_attempt(
         task.step,
@@ -63,7 +64,7 @@ def next_attempt(task: Task, know: Knowledge, now: int, delay: int, jitter: int 
         reason=last.reason,
         input=inputs,
         output={},
-        id=derived_id(now, know.run.id, know.run.revision, know.run.next_seq, task.key, last.number + 1),
+        id=id,
     )
     if kind.is_queued:
         return attempt

@@ -54,7 +54,8 @@ def begin_again(task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
 def _taken_over(task: Task, fresh: Task, now: int) -> Iterator[Effect]:
     facts = {name: value for name, value in _fields(fresh.attempt).items() if name not in OWN}
     yield MoveAttempt(task.key, "claim", now, facts)
-    yield UpdateTask(task.key, {"memo": {**task.memo, **fresh.memo}, "iteration": fresh.iteration})
+    memo, grown = {**task.memo, **fresh.memo}, {**task.grown, **fresh.grown}
+    yield UpdateTask(task.key, {"memo": memo, "grown": grown, "iteration": fresh.iteration})
     if fresh.attempt.status in ENDS:
         yield MoveAttempt(task.key, ENDS[fresh.attempt.status], now)
 

@@ -25,12 +25,14 @@ def time_out(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     if run_ends_at(run) <= now:
         yield from end_run(run, know, now, "time_out", _run_sentence(run, now))
         return
-    for task in run.tasks.values():
-        if not is_due(task, now):
-            continue
-        clock = _run_down(task, now)
+    due = [(task, _run_down(task, now)) for task in run.tasks.values() if is_due(task, now)]
+    if last := next(((task, clock) for task, clock in due if clock and ends_run(task, clock)), None):
+        # It takes along what else is due: an attempt that is canceled with its run cannot time out too.
+        yield from _end_run(run, know, *last, now)
+        return
+    for task, clock in due:
         if clock is not None:
-            yield from _ran_out(run, know, task, clock, now)
+            yield from _ran_out(task, clock, now)
         elif task.attempt.ends_at > now or run.status == PAUSED:
             # What a paused run would begin or finish now is done when it is resumed.
             yield UpdateTask(task.key, attempt_facts={"due_at": next_clock(task.step.policy, task.attempt, now)})
@@ -44,7 +46,19 @@ def _run_down(task: Task, now: int) -> Clock | None:
     return passed[0] if passed else None
 
 
-def _ran_out(run: Run, know: Knowledge, task: Task, clock: Clock, now: int) -> Iterator[Effect]:
+def ends_run(task: Task, clock: Clock) -> bool:
+    """Whether this clock ends the run with the task."""
+    return clock.name != "response" and task.step.policy.timeout_policy not in (RETRY, ALERT_ONLY)
+
+
+def _end_run(run: Run, know: Knowledge, task: Task, clock: Clock, now: int) -> Iterator[Effect]:
+    why = sentence(task, clock)
+    yield from expire(task, now, why)
+    reason = f"Task {task.attempt.id} failed with status: TIMED_OUT and reason: '{why}'"
+    yield from end_run(run, know, now, "time_out", reason, failed=task, spared=task.key)
+
+
+def _ran_out(task: Task, clock: Clock, now: int) -> Iterator[Effect]:
     policy = task.step.policy
     if clock.name == "response" and policy.is_handed_back:
         yield MoveAttempt(
@@ -59,9 +73,6 @@ def _ran_out(run: Run, know: Knowledge, task: Task, clock: Clock, now: int) -> I
         yield UpdateTask(task.key, attempt_facts={"due_at": due, "reason": sentence(task, clock)})
         return
     yield from expire(task, now, sentence(task, clock))
-    if clock.name != "response" and policy.timeout_policy != RETRY:
-        reason = f"Task {task.attempt.id} failed with status: TIMED_OUT and reason: '{sentence(task, clock)}'"
-        yield from end_run(run, know, now, "time_out", reason, failed=task, spared=task.key)
 
 
 def expire(task: Task, now: int, reason: str) -> Iterator[Effect]:

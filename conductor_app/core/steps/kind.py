@@ -85,7 +85,7 @@ def new_attempt(
     *,
     number: int,
     status: str,
-    first_at: int = 0,
+    first_at: int | None = None,
     delay_seconds: int = 0,
     jitter_ms: int = 0,
     **facts: Any,
@@ -104,7 +104,7 @@ def new_attempt(
         callback_ms=delay_ms,
         lease_ms=policy.lease_seconds * 1000,
         timeout_ms=policy.timeout_seconds * 1000,
-        total_ends_at=(first_at or now) + policy.total_seconds * 1000 if policy.total_seconds else NEVER,
+        total_ends_at=(now if first_at is None else first_at) + policy.total_seconds * 1000 if policy.total_seconds else NEVER,
         priority=run.priority,
     )
     attempt = replace(attempt, **facts)

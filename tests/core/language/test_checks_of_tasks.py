@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.language.checks import normalised_task, task_complaints
+from conductor_app.core.language.checks import normalised_task, task_complaints, typed_task
 
 CASES = {
     "no name": ({}, "name", "TaskDef name cannot be null or empty"),
@@ -84,3 +84,9 @@ def test_defaults_are_filled_in_and_unknown_fields_survive():
     assert (shown["retryCount"], shown["retryDelaySeconds"], shown["responseTimeoutSeconds"]) == (7, 2, 3600)
     assert (shown["retryLogic"], shown["timeoutPolicy"], shown["inputTemplate"]) == ("FIXED", "TIME_OUT_WF", {})
     assert "concurrentExecLimit" not in shown
+
+
+def test_a_definition_is_typed_without_being_filled_in():
+    given = {"name": 7, "retryCount": "2", "enforceSchema": "False", "colour": None, "inputKeys": "x"}
+
+    assert typed_task(given) == {"name": "7", "retryCount": 2, "enforceSchema": False, "colour": None, "inputKeys": "x"}

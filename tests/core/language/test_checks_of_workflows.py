@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.language.checks import normalised_workflow, workflow_complaints
+from conductor_app.core.language.checks import normalised_workflow, typed_workflow, workflow_complaints
+from conductor_app.core.language.checks.tables import WORKFLOW_DEFINITION, WORKFLOW_TASK
 
 
 def step(ref, kind="SIMPLE", **fields):
@@ -152,8 +153,8 @@ REFUSED = {
     ),
     "two ways to fork": (
         step("a", "FORK_JOIN_DYNAMIC", dynamicForkJoinTasksParam="x", dynamicForkTasksParam="y"),
-        "dynamicForkJoinTasksParam or combination of dynamicForkTasksInputParamName and dynamicForkTasksParam cannot be "
-        "used together for taskType: FORK_JOIN_DYNAMIC taskName: a",
+        "dynamicForkJoinTasksParam or combination of dynamicForkTasksInputParamName and dynamicForkTasksParam cannot "
+        "be used together for taskType: FORK_JOIN_DYNAMIC taskName: a",
     ),
     "a reference that looks like a turn of a loop": (
         step("a__1"),
@@ -211,10 +212,7 @@ def test_defaults_are_filled_in_and_unknown_fields_survive_at_every_level():
     assert "retryCount" not in task
 
 
-NAMES = st.sampled_from(
-    "name tasks version type taskReferenceName inputParameters decisionCases forkTasks loopOver defaultCase joinOn "
-    "subWorkflowParam taskDefinition onStateChange rateLimitConfig retryCount startDelay optional cacheConfig".split()
-)
+NAMES = st.sampled_from([field.name for field in (*WORKFLOW_DEFINITION, *WORKFLOW_TASK)])
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.just("SWITCH"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES | st.text(max_size=5), inner, max_size=6),
@@ -230,3 +228,10 @@ def test_no_document_whatsoever_breaks_the_checks(document):
 @given(ANYTHING)
 def test_no_list_of_tasks_whatsoever_breaks_the_checks(tasks):
     assert isinstance(workflow_complaints({"name": "x", "tasks": [tasks, tasks]}), list)
+
+
+@given(ANYTHING)
+def test_typing_a_document_neither_breaks_nor_hides_what_is_wrong(document):
+    before, after = workflow_complaints(document), workflow_complaints(typed_workflow(document))
+
+    assert [complaint.path for complaint in after] == [complaint.path for complaint in before]

@@ -12,7 +12,7 @@ CLOCKS = {"total": "total_seconds", "task": "timeout_seconds", "poll": "poll_sec
 def life_with(clock: str, timeout_policy: str, **fields) -> Life:
     life = Life(
         plan(
-            step("a", policy=policy(retries=1, timeout_policy=timeout_policy, **{CLOCKS[clock]: 30}), **fields),
+            step("a", policy=policy(retries=1, timeout_policy=timeout_policy, lease_seconds=3600, **{CLOCKS[clock]: 30}), **fields),
             step("b"),
         )
     )

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ....core.errors import Invalid, ValidationFailed
+from ....core.language.checks import typed_workflow
 from ....core.language.checks.fields import Field, Table
 from ....core.language.checks.values import Choice, MapOf, Place, Refused, Whole, anything, mapping, short_text, text
 from ....engine.runs import StartRequest
@@ -49,7 +50,7 @@ def start_request(document: dict[str, Any]) -> StartRequest:
         correlation_id=read["correlationId"],
         priority=read["priority"],
         domains=read["taskToDomain"],
-        document=read.get("workflowDef"),
+        document=typed_workflow(read["workflowDef"]) if "workflowDef" in read else None,
         idempotency_key=(read.get("idempotencyKey") or "").replace("\0", "") or None,
         idempotency_strategy=read["idempotencyStrategy"],
     )

@@ -3,6 +3,7 @@
 from django.http import HttpResponse
 
 from ....core.errors import Complaint, NotFound, ValidationFailed
+from ....core.language.checks import typed_task
 from ....engine import definitions
 from ....models import TaskDefinition
 from .. import body
@@ -23,13 +24,13 @@ class TaskDefinitions(ConductorView):
         if not documents:
             raise ValidationFailed([Complaint("registerTaskDef.taskDefinitions", "TaskDefList is empty")])
         with complaints_at("registerTaskDef.taskDefinitions"):
-            definitions.save_tasks(documents, request.actor.name)
+            definitions.save_tasks([typed_task(each) for each in documents], request.actor.name)
         return Empty()
 
     def put(self, request: ConductorRequest) -> HttpResponse:
         # One client registers its workers' definitions by this call alone: what does not exist is created.
         with complaints_at("updateTaskDef.taskDefinition"):
-            definitions.save_task(body.document(request), request.actor.name)
+            definitions.save_task(typed_task(body.document(request)), request.actor.name)
         return Empty()
 
 

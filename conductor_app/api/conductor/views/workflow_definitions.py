@@ -5,6 +5,7 @@ from itertools import groupby
 from django.http import HttpResponse
 
 from ....core.errors import Complaint, NotFound, ValidationFailed
+from ....core.language.checks import typed_workflow
 from ....engine import definitions
 from ....models import WorkflowDefinition
 from .. import body
@@ -25,7 +26,8 @@ class WorkflowDefinitions(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         overwrite = request.query.flag("overwrite", False)
         with complaints_at("registerWorkflowDef.workflowDef"):
-            definitions.save_workflow(body.document(request), request.actor.name, overwrite=overwrite)
+            document = typed_workflow(body.document(request))
+            definitions.save_workflow(document, request.actor.name, overwrite=overwrite)
         return Empty()
 
     def put(self, request: ConductorRequest) -> HttpResponse:
@@ -33,7 +35,7 @@ class WorkflowDefinitions(ConductorView):
         if not documents:
             raise ValidationFailed([Complaint("updateWorkflowDef.workflowDefList", "WorkflowDefList is empty")])
         with complaints_at("updateWorkflowDef.workflowDefList"):
-            came_to = definitions.save_workflows(documents, request.actor.name)
+            came_to = definitions.save_workflows([typed_workflow(each) for each in documents], request.actor.name)
         return Json({"bulkErrorResults": came_to["errors"], "bulkSuccessfulResults": came_to["saved"]})
 
 

@@ -3,8 +3,15 @@
 The same tables of fields that the complaints are read from also say how a document looks with its defaults filled in.
 """
 
-from .reading import normalised_task, normalised_workflow
+from .reading import normalised_task, normalised_workflow, typed_task, typed_workflow
 from .task_definition import task_complaints
 from .workflow import workflow_complaints
 
-__all__ = ["normalised_task", "normalised_workflow", "task_complaints", "workflow_complaints"]
+__all__ = [
+    "normalised_task",
+    "normalised_workflow",
+    "task_complaints",
+    "typed_task",
+    "typed_workflow",
+    "workflow_complaints",
+]

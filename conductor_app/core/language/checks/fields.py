@@ -21,6 +21,10 @@ Table = tuple[Field, ...]
 
 def read_document(document: dict[str, Any], table: Table, place: Place) -> dict[str, Any]:
     """The document with every field of the table as its type or as its default; other fields survive as they are."""
+    if not place.fills:
+        return document | {
+            name: read_at(place.at(name), read, document[name]) for name, read, _ in table if name in document
+        }
     result = {name: value for name, value in document.items() if value is not None}
     for name, reader, default in table:
         value = read_at(place.at(name), reader, result[name]) if name in result else None

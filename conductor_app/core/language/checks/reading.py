@@ -18,6 +18,16 @@ def normalised_task(document: Any, place: Place | None = None) -> dict[str, Any]
     return _normalised(Of(TASK_DEFINITION), document, place)
 
 
+def typed_workflow(document: Any) -> Any:
+    """A workflow definition as it was given, every known field as its type; what cannot be read stays as it is."""
+    return read_at(Place(fills=False), Of(WORKFLOW_DEFINITION), document)
+
+
+def typed_task(document: Any) -> Any:
+    """A task definition as it was given, every known field as its type; what cannot be read stays as it is."""
+    return read_at(Place(fills=False), Of(TASK_DEFINITION), document)
+
+
 def normalised_step(document: Any) -> dict[str, Any]:
     """A step with the steps inside it."""
     return _normalised(a_step, document, None)

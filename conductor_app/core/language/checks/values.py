@@ -19,23 +19,23 @@ class Refused(Exception):
 class Place:
     """Where in the document the reading is, and what has been found wrong so far."""
 
-    __slots__ = ("complaints", "depth", "path", "refused")
+    __slots__ = ("complaints", "depth", "fills", "path", "refused")
 
-    def __init__(
-        self, path: str = "", depth: int = 0, complaints: list[Complaint] | None = None, refused: set[str] | None = None
-    ) -> None:
+    def __init__(self, path: str = "", *, depth: int = 0, fills: bool = True, like: "Place | None" = None) -> None:
+        """`fills`: defaults are filled in, and what is refused is left out; else both stay as they were given."""
         self.path, self.depth = path, depth
-        self.complaints = [] if complaints is None else complaints
-        self.refused = set() if refused is None else refused
+        self.fills = like.fills if like else fills
+        self.complaints: list[Complaint] = like.complaints if like else []
+        self.refused: set[str] = like.refused if like else set()
 
     def at(self, step: str) -> "Place":
         """The place one name or one index further in."""
         dot = "." if self.path and not step.startswith("[") else ""
-        return Place(f"{self.path}{dot}{step}", self.depth, self.complaints, self.refused)
+        return Place(f"{self.path}{dot}{step}", depth=self.depth, like=self)
 
     def deeper(self) -> "Place":
         """The same place, one level of nested steps further down."""
-        return Place(self.path, self.depth + 1, self.complaints, self.refused)
+        return Place(self.path, depth=self.depth + 1, like=self)
 
     def complain(self, message: str, value: Any = None) -> None:
         self.complaints.append(Complaint(self.path, message, value))
@@ -52,7 +52,8 @@ Reader = Callable[[Any, Place], Any]
 
 def text(value: Any, place: Place) -> str:
     if isinstance(value, str):
-        return value
+        # PostgreSQL keeps no NUL in text.
+        return value.replace("\0", "") if "\0" in value else value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -162,7 +163,7 @@ def read_at(place: Place, reader: Reader, value: Any) -> Any:
         return reader(value, place)
     except Refused as refused:
         _refuse(place, str(refused), value)
-        return None
+        return None if place.fills else value
 
 
 def _refuse(place: Place, problem: str, value: Any) -> None:

@@ -1,0 +1,131 @@
+"""Polling, as workers do it (api §5.1-5.3)."""
+
+import pytest
+
+from ..steps import simple, step
+
+
+def test_a_batch_poll_without_tasks_gives_an_empty_list(api):
+    reply = api.get("/tasks/poll/batch/pay", count=5, timeout=0)
+
+    assert (reply.status_code, reply.content, reply["Content-Type"]) == (200, b"[]", "application/json")
+
+
+def test_a_single_poll_without_tasks_gives_nothing_and_no_type(api):
+    reply = api.get("/tasks/poll/pay")
+
+    assert (reply.status_code, reply.content) == (204, b"")
+    assert "Content-Type" not in reply
+
+
+def test_a_polled_task_has_all_that_a_worker_needs(api, clock):
+    api.post("/metadata/taskdefs", [{"name": "pay", "responseTimeoutSeconds": 30, "rateLimitPerFrequency": 100}])
+    api.define(simple("pay", inputParameters={"total": "${workflow.input.total}"}))
+    workflow_id = api.start(input={"total": 7}, correlationId="c1", priority=3)
+    scheduled_at = clock.now()
+    clock.advance(seconds=2)
+
+    [task] = api.poll("pay", workerid="ann")
+
+    shown = {name: task[name] for name in ("taskType", "taskDefName", "referenceTaskName", "status", "workflowType")}
+    assert shown == {
+        "taskType": "pay",
+        "taskDefName": "pay",
+        "referenceTaskName": "pay",
+        "status": "IN_PROGRESS",
+        "workflowType": "order",
+    }
+    assert (task["workflowInstanceId"], task["correlationId"], task["workerId"]) == (workflow_id, "c1", "ann")
+    assert (task["inputData"], task["outputData"], task["workflowPriority"]) == ({"total": 7}, {}, 3)
+    assert (task["scheduledTime"], task["startTime"], task["endTime"]) == (scheduled_at, clock.now(), 0)
+    assert (task["queueWaitTime"], task["pollCount"], task["retryCount"], task["seq"]) == (2000, 1, 0, 1)
+    assert (task["responseTimeoutSeconds"], task["callbackAfterSeconds"], task["rateLimitPerFrequency"]) == (30, 0, 100)
+    assert (task["retried"], task["executed"], task["callbackFromWorker"], task["loopOverTask"]) == (
+        False,
+        False,
+        True,
+        False,
+    )
+    assert task["workflowTask"]["taskReferenceName"] == "pay"
+    assert task["taskDefinition"]["responseTimeoutSeconds"] == 30
+    assert "reasonForIncompletion" not in task
+
+
+def test_a_batch_holds_no_more_than_was_asked_for(api):
+    api.define(simple("pay"))
+    for _ in range(3):
+        api.start()
+
+    assert len(api.poll("pay", count=2)) == 2
+    assert len(api.poll("pay", count=2)) == 1
+
+
+def test_a_worker_of_a_domain_gets_only_its_tasks(api):
+    api.define(simple("pay"))
+    api.start(taskToDomain={"pay": "blue"})
+
+    assert api.poll("pay") == []
+    [task] = api.poll("pay", domain="blue")
+    assert task["domain"] == "blue"
+
+
+def test_secrets_are_told_to_the_worker_and_shown_to_nobody_else(api, monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_SECRET_KEY", "s3cret")
+    literal = "Bearer ${workflow.secrets.KEY}"
+    api.define(simple("pay", inputParameters={"auth": literal}))
+    workflow_id = api.start()
+
+    [task] = api.poll("pay")
+
+    assert task["inputData"] == {"auth": "Bearer s3cret"}
+    assert api.workflow(workflow_id)["tasks"][0]["inputData"] == {"auth": literal}
+    assert api.get(f"/tasks/{task['taskId']}").json()["inputData"] == {"auth": literal}
+
+
+def test_what_a_task_definition_asks_for_is_delivered_beside_the_task(api, monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_SECRET_KEY", "s3cret")
+    monkeypatch.setenv("CONDUCTOR_ENV_REGION", "north")
+    api.post("/metadata/taskdefs", [{"name": "pay", "runtimeMetadata": ["KEY", "REGION", "ABSENT"]}])
+    api.define(simple("pay"))
+    api.start()
+
+    [task] = api.poll("pay")
+
+    assert task["runtimeMetadata"] == {"KEY": "s3cret", "REGION": "north"}
+
+
+def test_a_task_of_a_dynamic_branch_shows_its_own_step(api):
+    fork = step(
+        "FORK_JOIN_DYNAMIC",
+        "fork",
+        dynamicForkTasksParam="tasks",
+        dynamicForkTasksInputParamName="inputs",
+        inputParameters={"tasks": "${workflow.input.tasks}", "inputs": {}},
+    )
+    api.define(fork, step("JOIN", "join"))
+    workflow_id = api.start(input={"tasks": [simple("pay", description="made on the way")]})
+
+    [task] = api.poll("pay")
+
+    assert task["workflowTask"]["description"] == "made on the way"
+    assert task["workflowTask"]["joinOn"] == []
+    assert [task["taskType"] for task in api.workflow(workflow_id)["tasks"]] == ["FORK", "pay", "JOIN"]
+
+
+@pytest.mark.parametrize("query", [{"timeout": 5001}, {"timeout": "soon"}, {"count": "many"}, {"count": 2**31}])
+def test_what_cannot_be_asked_for_is_refused(api, query):
+    assert api.get("/tasks/poll/batch/pay", **query).status_code == 400
+
+
+@pytest.mark.parametrize("query", [{"count": 0}, {"count": -5}, {"timeout": -1}, {"count": "", "timeout": ""}])
+def test_odd_but_readable_numbers_do_no_harm(api, query):
+    assert api.get("/tasks/poll/batch/pay", **{"timeout": 0, **query}).json() == []
+
+
+def test_a_poll_is_remembered_even_when_it_is_empty(api, clock):
+    api.poll("pay", workerid="ann", domain="blue")
+
+    reply = api.get("/tasks/queue/polldata", taskType="pay")
+
+    assert reply.json() == [{"queueName": "pay", "domain": "blue", "workerId": "ann", "lastPollTime": clock.now()}]
+    assert api.get("/tasks/queue/polldata/all").json() == reply.json()

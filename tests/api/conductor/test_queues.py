@@ -1,0 +1,37 @@
+"""How much waits in the queues (api §1.4)."""
+
+import pytest
+
+from ..steps import simple
+
+
+@pytest.fixture
+def two_waiting(api, clock):
+    """Two tasks wait, one of them in a domain."""
+    api.define(simple("pay"))
+    api.start()
+    api.start(taskToDomain={"pay": "blue"})
+
+
+def test_every_type_that_is_asked_for_has_a_size(api, two_waiting):
+    assert api.get("/tasks/queue/sizes", taskType=["pay", "ship"]).json() == {"pay": 1, "ship": 0}
+    assert api.get("/tasks/queue/sizes", taskType="pay,ship").json() == {"pay": 1, "ship": 0}
+
+
+def test_a_size_is_a_plain_number(api, two_waiting):
+    assert api.get("/tasks/queue/size", taskType="pay").json() == 1
+    assert api.get("/tasks/queue/size", taskType="pay", domain="blue").json() == 1
+    assert api.get("/tasks/queue/size", taskType="pay", domain="red").json() == 0
+
+
+def test_all_queues_are_listed_by_name(api, two_waiting):
+    assert api.get("/tasks/queue/all").json() == {"blue:pay": 1, "pay": 1}
+    assert api.get("/tasks/queue/all/verbose").json() == {
+        "blue:pay": {"a": {"size": 1, "uacked": 0}},
+        "pay": {"a": {"size": 1, "uacked": 0}},
+    }
+
+
+@pytest.mark.parametrize("address", ["sizes", "size", "polldata"])
+def test_the_type_must_be_named(api, address):
+    assert api.get(f"/tasks/queue/{address}").status_code == 400

@@ -1,0 +1,57 @@
+"""Task definitions over the wire (api §1.5, §3.2)."""
+
+
+def test_a_definition_comes_back_as_given_with_its_defaults(api, clock):
+    reply = api.post("/metadata/taskdefs", [{"name": "pay", "retryCount": 1, "colour": "red"}])
+
+    shown = api.get("/metadata/taskdefs/pay").json()
+    assert (reply.status_code, reply.content, reply.has_header("Content-Type")) == (200, b"", False)
+    assert (shown["retryCount"], shown["colour"], shown["retryLogic"]) == (1, "red", "FIXED")
+    assert (shown["retryDelaySeconds"], shown["responseTimeoutSeconds"], shown["createTime"]) == (60, 3600, clock.now())
+    assert "ownerEmail" not in shown
+
+
+def test_a_put_creates_what_does_not_exist(api):
+    # The JavaScript client registers its workers' definitions by this call alone.
+    assert api.put("/metadata/taskdefs", {"name": "pay", "retryCount": 1}).status_code == 200
+    assert api.put("/metadata/taskdefs", {"name": "pay", "retryCount": 2}).status_code == 200
+
+    assert api.get("/metadata/taskdefs/pay").json()["retryCount"] == 2
+
+
+def test_a_list_overwrites_what_exists(api):
+    api.post("/metadata/taskdefs", [{"name": "pay", "retryCount": 1}])
+
+    api.post("/metadata/taskdefs", [{"name": "pay", "retryCount": 2}, {"name": "ship"}])
+
+    assert [(shown["name"], shown["retryCount"]) for shown in api.get("/metadata/taskdefs").json()] == [
+        ("pay", 2),
+        ("ship", 3),
+    ]
+
+
+def test_one_faulty_definition_refuses_the_whole_list(api):
+    reply = api.post("/metadata/taskdefs", [{"name": "pay"}, {"retryCount": -1}, {"name": "x", "timeoutSeconds": 60}])
+
+    assert reply.status_code == 400
+    assert [error["path"] for error in reply.json()["validationErrors"]] == [
+        "registerTaskDef.taskDefinitions[1].name",
+        "registerTaskDef.taskDefinitions[1].retryCount",
+        "registerTaskDef.taskDefinitions[2]",
+    ]
+    assert api.get("/metadata/taskdefs").json() == []
+
+
+def test_an_empty_list_is_refused(api):
+    reply = api.post("/metadata/taskdefs", [])
+
+    [error] = reply.json()["validationErrors"]
+    assert (reply.status_code, error["path"]) == (400, "registerTaskDef.taskDefinitions")
+
+
+def test_a_definition_is_forgotten(api):
+    api.post("/metadata/taskdefs", [{"name": "pay"}])
+
+    assert api.delete("/metadata/taskdefs/pay", {}).status_code == 200
+    assert api.get("/metadata/taskdefs/pay").status_code == 404
+    assert api.delete("/metadata/taskdefs/pay").status_code == 404

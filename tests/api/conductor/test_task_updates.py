@@ -1,0 +1,135 @@
+"""What workers report (api §5.4-5.6)."""
+
+import pytest
+
+from ..steps import simple
+
+
+@pytest.fixture
+def task(api, clock):
+    """A task that a worker holds, with another one behind it."""
+    api.define(simple("pay"), simple("ship"))
+    api.start()
+    return api.poll("pay")[0]
+
+
+def test_a_report_is_answered_with_the_bare_id_of_the_task(api, task):
+    reply = api.report(task, outputData={"paid": True})
+
+    assert (reply.status_code, reply.content.decode()) == (200, task["taskId"])
+    assert reply["Content-Type"].startswith("text/plain")
+    stored = api.get(f"/tasks/{task['taskId']}").json()
+    assert (stored["status"], stored["outputData"], stored["executed"]) == ("COMPLETED", {"paid": True}, True)
+
+
+def test_a_second_report_is_accepted_and_changes_nothing(api, task):
+    api.report(task, outputData={"first": 1})
+
+    reply = api.report(task, "FAILED", outputData={"second": 2})
+
+    assert (reply.status_code, reply.content.decode()) == (200, task["taskId"])
+    assert api.get(f"/tasks/{task['taskId']}").json()["outputData"] == {"first": 1}
+
+
+def test_a_failed_task_is_tried_again_as_a_new_task(api, task):
+    api.report(task, "FAILED", reasonForIncompletion="no funds")
+
+    first, second = api.workflow(task["workflowInstanceId"])["tasks"]
+
+    assert (first["status"], first["retried"], first["reasonForIncompletion"]) == ("FAILED", True, "no funds")
+    assert (second["status"], second["retryCount"], second["retriedTaskId"]) == ("SCHEDULED", 1, first["taskId"])
+    assert second["taskId"] != first["taskId"]
+
+
+def test_a_task_in_progress_comes_back_after_the_time_that_was_asked_for(api, task, clock):
+    api.report(task, "IN_PROGRESS", callbackAfterSeconds=30)
+
+    assert api.poll("pay") == []
+    clock.advance(seconds=30)
+    assert api.poll("pay")[0]["taskId"] == task["taskId"]
+
+
+def test_more_time_is_given_to_whoever_asks_for_it(api, task):
+    reply = api.report(task, "IN_PROGRESS", extendLease=True, outputData={"ignored": 1})
+
+    stored = api.get(f"/tasks/{task['taskId']}").json()
+    assert (reply.status_code, stored["status"], stored["outputData"]) == (200, "IN_PROGRESS", {})
+
+
+def test_more_time_needs_no_status(api, task):
+    result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"], "extendLease": True}
+
+    assert api.post("/tasks", result).status_code == 200
+
+
+def test_lines_that_come_with_a_report_are_kept(api, task):
+    api.report(task, logs=[{"log": "one", "createdTime": 5}, {"log": "two", "createdTime": 6, "taskId": "x"}])
+
+    lines = api.get(f"/tasks/{task['taskId']}/log").json()
+
+    assert lines == [
+        {"log": "one", "taskId": task["taskId"], "createdTime": 5},
+        {"log": "two", "taskId": task["taskId"], "createdTime": 6},
+    ]
+
+
+def test_the_report_with_next_gives_the_next_task_of_the_same_queue(api, task):
+    api.start()
+    result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"], "status": "COMPLETED"}
+
+    reply = api.post("/tasks/update-v2", {**result, "workerId": "ann"})
+
+    assert (reply.status_code, reply.json()["taskType"], reply.json()["workerId"]) == (200, "pay", "ann")
+    assert reply.json()["workflowInstanceId"] != task["workflowInstanceId"]
+
+
+def test_the_report_with_next_gives_nothing_where_nothing_waits(api, task):
+    result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"], "status": "COMPLETED"}
+
+    reply = api.post("/tasks/update-v2", result)
+
+    assert (reply.status_code, reply.content, reply.has_header("Content-Type")) == (204, b"", False)
+
+
+def test_a_task_that_goes_on_is_followed_by_no_other(api, task):
+    api.start()
+    result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"]}
+
+    going_on = api.post("/tasks/update-v2", {**result, "status": "IN_PROGRESS", "callbackAfterSeconds": 60})
+    extended = api.post("/tasks/update-v2", {**result, "extendLease": True})
+
+    assert (going_on.status_code, extended.status_code) == (204, 204)
+
+
+@pytest.mark.parametrize("address", ["/tasks", "/tasks/update-v2"])
+def test_an_unknown_task_is_not_found(api, task, address):
+    result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": "nobody", "status": "COMPLETED"}
+
+    reply = api.post(address, result)
+
+    assert (reply.status_code, reply.json()["status"]) == (404, 404)
+
+
+FAULTY = {
+    "no ids": ({"status": "COMPLETED"}, {"workflowInstanceId", "taskId"}),
+    "empty ids": ({"workflowInstanceId": "", "taskId": None, "status": "FAILED"}, {"workflowInstanceId", "taskId"}),
+    "no status": ({"workflowInstanceId": "w", "taskId": "t"}, {"status"}),
+    "a status of no worker": ({"workflowInstanceId": "w", "taskId": "t", "status": "SCHEDULED"}, {"status"}),
+    "an output that is a list": (
+        {"workflowInstanceId": "w", "taskId": "t", "status": "FAILED", "outputData": []},
+        {"outputData"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_a_faulty_report_is_refused_with_all_complaints(api, case):
+    result, fields = FAULTY[case]
+
+    reply = api.post("/tasks", result)
+
+    assert reply.status_code == 400
+    assert reply.json()["message"] == "Validation failed, check below errors for detail."
+    paths = {error["path"] for error in reply.json()["validationErrors"]}
+    assert paths == {f"updateTask.taskResult.{field}" for field in fields}
+    assert "instance" not in reply.json()

@@ -1,0 +1,85 @@
+"""Tasks that are ended by their reference name (api §1.4), and their logs."""
+
+import pytest
+
+from ..steps import simple, step
+
+
+@pytest.fixture
+def workflow_id(api, clock):
+    """A workflow that waits for a person."""
+    api.define(step("HUMAN", "approve"), simple("ship"))
+    return api.start()
+
+
+def test_an_open_task_is_ended_by_its_name(api, workflow_id):
+    reply = api.post(f"/tasks/{workflow_id}/approve/COMPLETED", {"by": "ann"})
+
+    task = api.workflow(workflow_id)["tasks"][0]
+    assert (reply.status_code, reply.content.decode()) == (200, task["taskId"])
+    assert (task["status"], task["outputData"]) == ("COMPLETED", {"by": "ann"})
+
+
+def test_output_is_laid_over_what_is_there(api, workflow_id):
+    api.post(f"/tasks/{workflow_id}/approve/IN_PROGRESS", {"a": 1, "b": 1})
+
+    api.post(f"/tasks/{workflow_id}/approve/COMPLETED", {"b": 2})
+
+    assert api.workflow(workflow_id)["tasks"][0]["outputData"] == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize("reference", ["nobody", "ship"])
+def test_a_name_that_is_not_open_is_answered_with_nothing(api, workflow_id, reference):
+    reply = api.post(f"/tasks/{workflow_id}/{reference}/COMPLETED", {})
+
+    assert (reply.status_code, reply.content, reply["Content-Length"]) == (200, b"", "0")
+    assert "Content-Type" not in reply
+
+
+def test_the_workflow_comes_back_where_that_is_asked_for(api, workflow_id):
+    reply = api.post(f"/tasks/{workflow_id}/approve/COMPLETED/sync", {"by": "ann"})
+
+    assert reply.json()["workflowId"] == workflow_id
+    assert [task["referenceTaskName"] for task in reply.json()["tasks"]] == ["approve", "ship"]
+
+
+def test_the_workflow_comes_back_only_if_there_was_something_to_end(api, workflow_id):
+    assert api.post(f"/tasks/{workflow_id}/ship/COMPLETED/sync", {}).status_code == 404
+    assert api.post("/tasks/nobody/approve/COMPLETED/sync", {}).status_code == 404
+
+
+def test_a_task_of_a_loop_is_found_with_and_without_its_turn(api):
+    api.define(step("DO_WHILE", "loop", loopCondition="false", loopOver=[step("HUMAN", "approve")]))
+    with_turn, without = api.start(), api.start()
+
+    assert api.post(f"/tasks/{with_turn}/approve__1/COMPLETED", {}).content
+    assert api.post(f"/tasks/{without}/approve/COMPLETED", {}).content
+
+
+def test_an_unknown_status_is_refused(api, workflow_id):
+    assert api.post(f"/tasks/{workflow_id}/approve/DONE", {}).status_code == 400
+
+
+LINES = {
+    "as it is": (b"hello \xc3\xa9", "hello é"),
+    "as a JSON string": (b'"he said \\"hi\\""', 'he said "hi"'),
+    "escaped, without quotes": (b'he said \\"hi\\"', 'he said \\"hi\\"'),
+    "a number": (b"123", "123"),
+    "an object": (b'{"a": 1}', '{"a": 1}'),
+    "no UTF-8, and a NUL": (b"a\xff\x00b", "a\ufffdb"),
+    "nothing": (b"", ""),
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_a_line_is_logged_however_a_client_sends_it(api, clock, case):
+    sent, kept = LINES[case]
+
+    reply = api.post("/tasks/some-id/log", sent)
+
+    assert (reply.status_code, reply.content, reply.has_header("Content-Type")) == (200, b"", False)
+    assert api.get("/tasks/some-id/log").json() == [{"log": kept, "taskId": "some-id", "createdTime": clock.now()}]
+
+
+def test_a_task_without_lines_is_answered_with_nothing(api):
+    assert api.get("/tasks/some-id/log").status_code == 204

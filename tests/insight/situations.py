@@ -1,0 +1,59 @@
+"""Situations to look at: runs brought about by the engine, as clients and workers would bring them about."""
+
+from typing import Any
+
+from conductor_app.core.reports import Report
+from conductor_app.engine import definitions, runs, tasks
+from conductor_app.engine.runs import StartRequest
+from conductor_app.models import Attempt, Run
+
+
+def step(ref: str, type: str = "SIMPLE", **more: Any) -> dict[str, Any]:
+    """One step of a workflow document."""
+    return {"name": ref, "taskReferenceName": ref, "type": type, "inputParameters": {}, **more}
+
+
+def define_task(name: str, **fields: Any) -> None:
+    """Register a task definition."""
+    timeouts = {"timeoutSeconds": 3600, "responseTimeoutSeconds": 600, "ownerEmail": "team@example.com"}
+    definitions.save_task({"name": name, **timeouts, **fields}, "ann")
+
+
+def define(name: str, *steps: dict[str, Any], **fields: Any) -> None:
+    """Register a workflow definition."""
+    document = {"name": name, "version": 1, "ownerEmail": "team@example.com", "tasks": list(steps), **fields}
+    definitions.save_workflow(document, "ann", overwrite=True)
+
+
+def start(name: str, **request: Any) -> Run:
+    """Start a run."""
+    return Run.objects.get(pk=runs.start(StartRequest(name=name, **request), "ann"))
+
+
+def started(*steps: dict[str, Any], name: str = "order", **request: Any) -> Run:
+    """A run of a workflow of these steps."""
+    define(name, *steps)
+    return start(name, **request)
+
+
+def claim(queue: str, worker: str = "w7") -> Attempt | None:
+    """The attempt that a poll of this queue hands out."""
+    taken = tasks.claim(queue, worker=worker, wait_ms=0)
+    return taken[0] if taken else None
+
+
+def work(queue: str, outcome: str = "COMPLETED", worker: str = "w7", **said: Any) -> None:
+    """A worker takes the next attempt of the queue and reports on it."""
+    attempt = claim(queue, worker)
+    assert attempt is not None, f"nothing to do in {queue}"
+    tasks.report(attempt.run_id, attempt.pk, Report(outcome, **said), worker)
+
+
+def attempt_of(run: Run, ref: str) -> Attempt:
+    """The newest attempt of a task."""
+    return Attempt.objects.filter(run=run, task__ref=ref).order_by("-number").first()
+
+
+def now_of(run: Run) -> Run:
+    """The run as it is now."""
+    return Run.objects.get(pk=run.pk)

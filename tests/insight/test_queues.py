@@ -1,0 +1,47 @@
+"""How queues stand."""
+
+import pytest
+
+from conductor_app.insight.queues import oldest, queue_sizes, queues
+
+from .situations import claim, define, start, started, step
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_queue_counts_what_waits_and_what_is_out(clock):
+    define("order", step("ship"))
+    start("order"), start("order")
+    claim("ship")
+
+    [queue] = queues()
+
+    assert (queue.name, queue.pending, queue.leased, queue.pollers) == ("ship", 1, 1, 1)
+    assert queue_sizes() == {"ship": 1}
+    assert queue_sizes(["pack"]) == {}
+
+
+def test_the_queue_whose_work_waits_longest_comes_first(clock):
+    started(step("pack"), name="packing")
+    begun = clock.now()
+    clock.advance(seconds=60)
+    started(step("ship"), name="shipping")
+
+    assert [queue.name for queue in queues()] == ["pack", "ship"]
+    assert oldest("pack") == begun
+
+
+def test_a_queue_is_neglected_when_work_waits_and_nobody_polls(clock):
+    claim("ship")
+    started(step("ship"))
+    [polled] = queues()
+    assert not polled.is_neglected(clock.now())
+
+    clock.advance(seconds=61)
+    assert polled.is_neglected(clock.now())
+
+
+def test_a_task_of_a_domain_waits_in_the_queue_of_that_domain(clock):
+    started(step("ship"), domains={"ship": "eu"})
+
+    assert queue_sizes() == {"eu:ship": 1}

@@ -1,0 +1,48 @@
+"""The timeline: attempts as segments in percent of the run's span."""
+
+from conductor_app.insight.timeline import Scale, segments_of
+from conductor_app.models import Attempt
+
+
+def attempt(**facts):
+    moments = {"scheduled_at": 0, "visible_at": 0, "pending_since": 0}
+    return Attempt(id="a", number=0, seq=1, **{"status": "COMPLETED", **moments, **facts})
+
+
+def drawn(attempt, *, end=100, now=100):
+    return [(s.kind, s.left, s.width) for s in segments_of(attempt, Scale(0, end), now)]
+
+
+def test_an_attempt_that_waited_and_ran_is_two_segments():
+    assert drawn(attempt(started_at=40, ended_at=100)) == [("wait", "0.00%", "40.00%"), ("work", "40.00%", "60.00%")]
+
+
+def test_a_retry_delay_is_not_shown_as_waiting_in_the_queue():
+    delayed = attempt(visible_at=50, started_at=60, ended_at=100)
+
+    assert [kind for kind, *_ in drawn(delayed)] == ["delay", "wait", "work"]
+
+
+def test_an_attempt_that_is_open_reaches_until_now():
+    assert drawn(attempt(status="LEASED", started_at=50), now=75, end=75) == [
+        ("wait", "0.00%", "66.67%"),
+        ("work", "66.67%", "33.33%"),
+    ]
+
+
+def test_what_took_no_time_can_still_be_seen_and_stays_inside():
+    assert drawn(attempt(scheduled_at=100, visible_at=100, started_at=100, ended_at=100)) == [("work", "99.65%", "0.35%")]
+
+
+def test_moments_before_the_start_and_after_the_end_are_drawn_at_the_edges():
+    odd = attempt(scheduled_at=-50, visible_at=-50, started_at=-50, ended_at=500)
+
+    assert drawn(odd) == [("work", "0.00%", "100.00%")]
+
+
+def test_the_axis_is_marked_at_round_spans():
+    assert [tick.label for tick in Scale(0, 24_000).ticks()] == ["0", "5.0 s", "10.0 s", "15.0 s", "20.0 s"]
+
+
+def test_a_span_of_years_still_has_few_marks():
+    assert len(Scale(0, 10**12).ticks()) <= 6

@@ -1,0 +1,10 @@
+"""Each story is told to a process that remembers no other."""
+
+import pytest
+
+from tests.story import forget_all_that_was_seen
+
+
+@pytest.fixture(autouse=True)
+def _fresh(db):
+    forget_all_that_was_seen()
