@@ -32,6 +32,7 @@ def register(*documents: Document, tasks: Iterable[Document] = ()) -> None:
     if policies := list(tasks):
         definitions.save_tasks(policies, BY)
     for document in documents:
+        assert not (complaints := definitions.workflow_complaints_of(document)), complaints
         definitions.save_workflow(document, BY, overwrite=True)
 
 

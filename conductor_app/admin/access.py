@@ -41,9 +41,7 @@ class AccessKeyAdmin(ReadOnlyAdmin):
 
     def _made(self, request: HttpRequest, application: str) -> HttpResponse:
         key_id, secret = create_key(application)
-        response = self._page(request, "The key is made", application=application, key_id=key_id, secret=secret)
-        response.headers["Cache-Control"] = "no-store"
-        return response
+        return self._page(request, "The key is made", application=application, key_id=key_id, secret=secret)
 
     def _page(self, request: HttpRequest, title: str, **shown: object) -> TemplateResponse:
         context = {**self.admin_site.each_context(request), "title": title, "opts": AccessKey._meta, **shown}

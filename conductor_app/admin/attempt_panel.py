@@ -1,18 +1,22 @@
 """One task opened: its attempts side by side, and of one of them the input, the output, the log and the gates."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils.safestring import SafeString
 
 from ..insight.explain import Verdict, verdicts_on
 from ..insight.spans import span
 from ..insight.timeline import Row
 from ..insight.waits import first_line
-from ..models import Attempt, Run, TaskLog
-from .documents import Document, documents
+from ..models import Attempt, TaskLog
+from .documents import Document, documents, with_documents
 from .marks import ago, badge, exact, marked
 
+DOCUMENTS = ("input", "output")
+Known = Mapping[str, Sequence[Verdict]]
 MOST_LINES = 200
 MOST_ATTEMPTS = 50
 
@@ -43,27 +47,34 @@ class Panel:
     log: list[tuple[str, str]]
 
 
-def panel(run: Run, row: Row, number: str, now: int) -> Panel:
+def panel(row: Row, number: str, known: Known, now: int) -> Panel:
     """The panel of one task, with the attempt of this number (counted from one), else the last one."""
     chosen = next((a for a in row.attempts if str(a.number + 1) == number), row.last)
-    if chosen is not None:
-        chosen.run, chosen.task = run, row.task
-    tries = [_try(a, chosen, now) for a in row.attempts[-MOST_ATTEMPTS:]]
-    return of_attempt(chosen, tries, len(row.attempts) - len(tries), now)
+    attempt = readable().filter(pk=chosen.pk).first() if chosen else None
+    tries = [_try(a, attempt, now) for a in row.attempts[-MOST_ATTEMPTS:]]
+    return of_attempt(attempt, tries, len(row.attempts) - len(tries), known, now)
 
 
-def of_attempt(attempt: Attempt | None, tries: list[Try], hidden: int, now: int) -> Panel:
-    """The panel around one attempt, which was read with its run."""
+def readable() -> QuerySet[Attempt]:
+    """Attempts with all that a panel shows of them, and their runs without payloads."""
+    payloads = [f"run__{name}" for name in ("input", "output", "variables")]
+    attempts = Attempt.objects.light().select_related("task", "run").defer("input", "output", "task__memo", *payloads)
+    return with_documents(attempts, DOCUMENTS)
+
+
+def of_attempt(attempt: Attempt | None, tries: list[Try], hidden: int, known: Known, now: int) -> Panel:
+    """The panel around one attempt; `known`: verdicts that have been asked for already."""
     if attempt is None:
         return Panel([], 0, None, [], [], [], [])
+    verdicts = known[attempt.pk] if attempt.pk in known else verdicts_on(attempt, now)
     return Panel(
         tries,
         hidden,
         attempt,
         facts_of(attempt, now),
-        [(verdict, marked(verdict.sentence)) for verdict in verdicts_on(attempt, now)],
-        documents(attempt, ("input", "output")),
-        log_of(attempt.pk),
+        [(verdict, marked(verdict.sentence)) for verdict in verdicts],
+        documents(attempt, DOCUMENTS),
+        log_of(attempt.pk) if attempt.poll_count else [],
     )
 
 

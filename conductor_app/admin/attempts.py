@@ -13,7 +13,7 @@ from .. import clock
 from ..core.states import ATTEMPT
 from ..insight.waits import first_line
 from ..models import Attempt
-from .attempt_panel import of_attempt
+from .attempt_panel import DOCUMENTS, of_attempt, readable
 from .documents import as_file
 from .marks import ago, badge
 from .read_only import ReadOnlyAdmin
@@ -72,21 +72,21 @@ class AttemptAdmin(ReadOnlyAdmin):
             "is_open": attempt.status in ATTEMPT.open,
             "run_address": address(attempt.run_id),
             "run_badge": badge(attempt.run.status),
-            "panel": of_attempt(attempt, [], 0, now),
+            "panel": of_attempt(attempt, [], 0, {}, now),
         }
         return TemplateResponse(request, "admin/conductor/attempt/page.html", shown)
 
     def raw(self, request: HttpRequest, attempt_id: str, field: str) -> HttpResponse:
         """One payload as it is."""
         attempt = self._found(request, attempt_id)
-        if field not in ("input", "output"):
+        if field not in DOCUMENTS:
             raise Http404
         return as_file(getattr(attempt, field), f"{attempt.pk}-{field}")
 
     def _found(self, request: HttpRequest, attempt_id: str) -> Attempt:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        attempt = self.get_queryset(request).select_related("task", "run").filter(pk=attempt_id).first()
+        attempt = readable().filter(pk=attempt_id).first()
         if attempt is None:
             raise Http404(f"There is no attempt {attempt_id}.")
         return attempt

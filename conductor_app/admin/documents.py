@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Model
+from django.db.models import Case, F, Model, QuerySet, When
 from django.http import HttpResponse
 from django.utils.safestring import SafeString
 
-from ..models.fields import dumps
+from ..models.fields import DocumentField, dumps
 from .json_tree import tree
 from .marks import size
 
@@ -26,15 +26,22 @@ class Document:
     is_empty: bool
 
 
+def with_documents(rows: QuerySet, names: Sequence[str]) -> QuerySet:
+    """The rows with those payloads that are small, read in the same query."""
+    return rows.annotate(**{f"small_{name}": _if_small(name) for name in names})
+
+
+def _if_small(name: str) -> Case:
+    return Case(When(**{f"{name}_size__lte": LARGE}, then=F(name)), output_field=DocumentField(null=True))
+
+
 def documents(row: Model, names: Sequence[str]) -> list[Document]:
-    """The payloads of a row that was read without them; all small ones in one query."""
-    sizes = {name: getattr(row, f"{name}_size") for name in names}
-    small = [name for name in names if sizes[name] <= LARGE]
-    found = type(row)._default_manager.filter(pk=row.pk).values(*small).first() if small else None
-    return [_document(name, sizes[name], (found or {}).get(name), name in small) for name in names]
+    """The payloads of a row that was read with them."""
+    return [_document(name, getattr(row, f"{name}_size"), getattr(row, f"small_{name}")) for name in names]
 
 
-def _document(name: str, bytes: int, value: Any, is_small: bool) -> Document:
+def _document(name: str, bytes: int, value: Any) -> Document:
+    is_small = bytes <= LARGE
     return Document(name, size(bytes), tree(value) if is_small else None, is_small and value in ({}, [], None))
 
 

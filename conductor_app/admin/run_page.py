@@ -10,9 +10,7 @@ from ..core.errors import Refused
 from ..models import Run
 from .actions import ACTIONS, offered
 from .documents import as_file
-from .run_story import story
-
-DOCUMENTS = ("input", "output", "variables")
+from .run_story import DOCUMENTS, readable, story
 
 
 def address(run_id: str) -> str:
@@ -71,7 +69,7 @@ def act(request: HttpRequest, run_id: str, name: str) -> HttpResponse:
 def _found(request: HttpRequest, run_id: str) -> Run:
     if not request.user.has_perm("conductor.view_run"):
         raise PermissionDenied
-    run = Run.objects.light().filter(pk=run_id).first()
+    run = readable(run_id)
     if run is None:
         raise Http404(f"There is no run {run_id}. It may have been removed by retention.")
     return run

@@ -4,21 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import OuterRef, Q, Subquery
 from django.utils.safestring import SafeString
 
 from .. import clock
 from ..core.states import RUN
 from ..insight.cause import cause
 from ..insight.spans import span
-from ..insight.tasks import TaskWindow, task_window
-from ..insight.timeline import Row, Scale, rows, scale_of
-from ..models import HistoryEntry, Run, Task, WorkflowDefinition
-from .attempt_panel import Panel, panel
-from .documents import documents
+from ..insight.tasks import TaskWindow, task_window, window_of
+from ..insight.timeline import Row, rows, scale_of
+from ..models import HistoryEntry, Run, WorkflowDefinition
+from .attempt_panel import Known, Panel, panel
+from .documents import documents, with_documents
 from .effects import in_words
 from .marks import ago, badge, exact, group_of, icon, marked
 
+DOCUMENTS = ("input", "output", "variables")
 MOST_HISTORY = 100
 MOST_CHILDREN = 50
 
@@ -44,7 +45,8 @@ def story(run: Run, asked: Mapping[str, str]) -> dict[str, Any]:
     why = cause(run, now)
     chosen = asked.get("task") or (why.task if run.status in ("FAILED", "TIMED_OUT") else "")
     window = _window(run, asked, chosen)
-    scale = scale_of(run, now)
+    scale, known = scale_of(run, now), {why.attempt_id: why.verdicts}
+    drawn = rows(window.tasks, window.attempts, scale, now)
     return {
         "run": run,
         "is_open": run.status in RUN.open,
@@ -57,9 +59,9 @@ def story(run: Run, asked: Mapping[str, str]) -> dict[str, Any]:
         "window": window,
         "chips": _chips(window),
         "ticks": scale.ticks(),
-        "lines": _lines(run, window, scale, chosen, asked.get("attempt", ""), now),
+        "lines": [_line(row, chosen, asked.get("attempt", ""), known, now) for row in drawn],
         "chosen": chosen,
-        "documents": documents(run, ("input", "output", "variables")),
+        "documents": documents(run, DOCUMENTS),
         "history": _history(run),
         "most_history": MOST_HISTORY,
         "relatives": _relatives(run),
@@ -69,16 +71,9 @@ def story(run: Run, asked: Mapping[str, str]) -> dict[str, Any]:
 
 def _window(run: Run, asked: Mapping[str, str], chosen: str) -> TaskWindow:
     status, page = asked.get("status", ""), asked.get("page", "")
-    if page.isdecimal() or not chosen:
-        return task_window(run, status, int(page[:6]) if page.isdecimal() else 1)
-    return task_window(run, status, around=_seq(run, chosen))
-
-
-def _seq(run: Run, chosen: str) -> int:
-    """The place of the chosen task. A reference may hold two underscores of its own, so the whole name comes first."""
-    ref, _, turn = chosen.partition("__")
-    tasks = Task.objects.filter(run_id=run.pk, ref__in=[chosen, ref], turn__in=["", turn.replace("__", ".")])
-    return next((task.seq for task in tasks.only("ref", "turn", "seq") if str(task) == chosen), 0)
+    if page.isdecimal():
+        return task_window(run, status, max(int(page[:6]), 1))
+    return window_of(run, chosen, status) if chosen else task_window(run, status)
 
 
 def _facts(run: Run, now: int) -> list[tuple[str, Any]]:
@@ -108,17 +103,13 @@ def _chips(window: TaskWindow) -> list[dict[str, Any]]:
     return [{**chip, "is_chosen": chip["status"] == window.status} for chip in (every, *chips)]
 
 
-def _lines(run: Run, window: TaskWindow, scale: Scale, chosen: str, number: str, now: int) -> list[Line]:
-    return [_line(run, row, chosen, number, now) for row in rows(window.tasks, window.attempts, scale, now)]
-
-
-def _line(run: Run, row: Row, chosen: str, number: str, now: int) -> Line:
+def _line(row: Row, chosen: str, number: str, known: Known, now: int) -> Line:
     last = row.last
     waiting = row.task.status == "ACTIVE" and last is not None and last.status == "PENDING"
     shown = last.status if waiting else row.task.status
     worked = sum((a.ended_at or now) - a.started_at for a in row.attempts if a.started_at is not None)
     waited = sum((a.started_at or a.ended_at or now) - a.scheduled_at for a in row.attempts)
-    opened = panel(run, row, number, now) if str(row.task) == chosen else None
+    opened = panel(row, number, known, now) if str(row.task) == chosen else None
     return Line(row, badge(shown), span(worked) if worked or not waiting else "", span(waited), opened)
 
 
@@ -131,18 +122,18 @@ def _history(run: Run) -> list[dict[str, Any]]:
 
 
 def _relatives(run: Run) -> dict[str, Any]:
-    """The run above, the runs below, and the definition as it stands now."""
-    ids = Run.objects.filter(pk=run.parent_id) if run.parent_id else Run.objects.none()
-    definition = WorkflowDefinition.objects.filter(name=run.name, version=run.version).only("pk", "name", "version")
+    """The run above and the runs below, read together."""
+    above, below = Q(pk=run.parent_id), Q(parent_id=run.pk) & ~Q(parent_id="")
+    found = Run.objects.filter(above | below if run.parent_id else below)
+    runs = found.only("id", "name", "version", "status", "created_at").order_by("created_at")[: MOST_CHILDREN + 1]
     return {
-        "parent": _brief(ids).first(),
-        "children": [
-            {"run": child, "badge": badge(child.status)}
-            for child in _brief(Run.objects.exclude(parent_id="").filter(parent_id=run.pk))[:MOST_CHILDREN]
-        ],
-        "definition": definition.first(),
+        "parent": next((relative for relative in runs if relative.pk == run.parent_id), None),
+        "children": [{"run": child, "badge": badge(child.status)} for child in runs if child.pk != run.parent_id],
     }
 
 
-def _brief(runs: QuerySet[Run]) -> QuerySet[Run]:
-    return runs.only("id", "name", "version", "status", "created_at").order_by("created_at")
+def readable(run_id: str) -> Run | None:
+    """The run with all that its page shows of it, and where its definition is."""
+    definitions = WorkflowDefinition.objects.filter(name=OuterRef("name"), version=OuterRef("version"))
+    runs = Run.objects.light().annotate(definition_pk=Subquery(definitions.values("pk")[:1]))
+    return with_documents(runs, DOCUMENTS).filter(pk=run_id).first()

@@ -29,6 +29,7 @@ class Knowledge:
 
     def __init__(self, run: Run, answers: Answers) -> None:
         self.run, self.answers = run, answers
+        self._newest_by_ref: dict[str, Task] | None = None
 
     def ask(self, question: Question) -> Any:
         """The answer, or Asked."""
@@ -86,12 +87,20 @@ class Knowledge:
             return self._run_question(key)
         if not key:
             return None
-        task = self.run.newest(root)
+        task = self._newest(root)
         if task is None:
             return None if self.run.is_whole or root in self._unborn() else TaskPart(root, _part(key))
         if key in ("input", "output") and getattr(task.attempt, key) is UNKNOWN:
             return AttemptPayload(task.attempt.id, key)
         return None
+
+    def _newest(self, ref: str) -> Task | None:
+        """The task of this reference that was created last; looked up once for all, since a fan-out asks thousands."""
+        if self._newest_by_ref is None:
+            self._newest_by_ref = {}
+            for task in sorted(self.run.tasks.values(), key=lambda task: task.seq):
+                self._newest_by_ref[task.key.ref] = task
+        return self._newest_by_ref.get(ref)
 
     def _unborn(self) -> frozenset[str]:
         return frozenset() if self.run.has_begun else frozenset(self.run.definition.steps)
@@ -106,7 +115,7 @@ class Knowledge:
             return self._of_run(key)
         if not key:
             return own[root] if root in own else self._environment(root)
-        task = self.run.newest(root)
+        task = self._newest(root)
         if task is None:
             question = self._question(root, key)
             return self._part_of(question, key) if question else MISSING

@@ -184,11 +184,3 @@ class Run:
     def step(self, ref: str, source: Task | None = None) -> Step | None:
         """The step with this reference: of the definition, or of the dynamic branch that `source` belongs to."""
         return self.definition.steps.get(ref) or (source.grown.get(ref) if source else None)
-
-    def newest(self, ref: str) -> Task | None:
-        """The task of this reference that was created last."""
-        return max((task for task in self.tasks.values() if task.key.ref == ref), key=_seq, default=None)
-
-
-def _seq(task: Task) -> int:
-    return task.seq

@@ -110,6 +110,7 @@ def _new_run(request: StartRequest, definition: Definition, now: int) -> Run:
         status=RUNNING,
         created_at=now,
         input={**template, **request.input},
+        output={},
         variables=dict(definition.document.get("variables") or {}),
         correlation_id=request.correlation_id,
         priority=request.priority,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from .. import clock
 from ..core.states import COMPLETED, FAILED, PAUSED, RUNNING, TERMINATED, TIMED_OUT
 from ..models import Attempt, HistoryEntry, Run
+from .explain import Verdict, verdicts_on
 from .plans import plan, tries_allowed
 from .spans import span
 from .waits import by_interest, first_line, what_it_waits_for
@@ -17,12 +18,13 @@ MOST_READ = 200
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The sentence, and the task and run that it speaks of."""
+    """The sentence, what it speaks of, and for a pending attempt the verdicts that were asked for it."""
 
     sentence: str
     task: str = ""
     attempt_id: str = ""
     child_id: str = ""
+    verdicts: tuple[Verdict, ...] = ()
 
 
 def cause(run: Run, now: int | None = None) -> Cause:
@@ -48,8 +50,9 @@ def _running(run: Run, now: int) -> Cause:
     first, others = attempts[0], len(attempts) - 1
     word = "Running" if first.status == "LEASED" and first.queue else "Waiting"
     more = f"; {others} more {'task is' if others == 1 else 'tasks are'} open" if others else ""
-    sentence = what_it_waits_for(first, tries_allowed(plan(run.plan_id), first.task), now)
-    return Cause(f"{word}: {sentence}{more}", str(first.task), first.id, first.child_id)
+    verdicts = tuple(verdicts_on(first, now))
+    sentence = what_it_waits_for(first, tries_allowed(plan(run.plan_id), first.task), verdicts, now)
+    return Cause(f"{word}: {sentence}{more}", str(first.task), first.id, first.child_id, verdicts)
 
 
 def _open_attempts(run: Run) -> list[Attempt]:

@@ -1,5 +1,6 @@
 """Why does this attempt wait: each gate with its verdict, whether somebody polls, and whether the run is paused."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .. import clock
@@ -32,7 +33,7 @@ def verdicts_on(attempt: Attempt, now: int) -> list[Verdict]:
     return [*gates(attempt, now), somebody_polls(attempt, now), run_goes_on(attempt)]
 
 
-def shut(verdicts: list[Verdict]) -> list[Verdict]:
+def shut(verdicts: Iterable[Verdict]) -> list[Verdict]:
     """Those that keep the attempt waiting."""
     return [verdict for verdict in verdicts if not verdict.is_open]
 

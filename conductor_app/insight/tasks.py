@@ -1,8 +1,9 @@
 """A run's tasks as a page reads them: counted by status, and a window of them with their attempts."""
 
+from collections import Counter
 from dataclasses import dataclass
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from ..models import Attempt, Run, Task
 
@@ -50,15 +51,37 @@ class TaskWindow:
         return self.first + len(self.tasks) - 1
 
 
-def task_window(run: Run, status: str = "", page: int = 1, around: int | None = None) -> TaskWindow:
-    """The window with this number, or the one around the task with this seq; of all tasks or of those in one status."""
-    counts = dict(Task.objects.filter(run_id=run.pk).order_by().values_list("status").annotate(Count("pk")))
-    matching = Task.objects.filter(run_id=run.pk, **({"status": status} if status else {}))
-    if around is not None and sum(counts.values()) > WINDOW:
-        page = matching.filter(seq__lt=around).count() // WINDOW + 1
-    page = max(page, 1)
-    tasks = list(matching.order_by("seq").defer("memo")[(page - 1) * WINDOW : page * WINDOW])
-    return TaskWindow(tasks, _attempts_of(tasks), counts, status, page)
+def task_window(run: Run, status: str = "", page: int = 1) -> TaskWindow:
+    """The window with this number, of all tasks or of those in one status."""
+    tasks = list(_matching(run, status)[(page - 1) * WINDOW : page * WINDOW])
+    is_all = page == 1 and not status and len(tasks) < WINDOW
+    counts = Counter(task.status for task in tasks) if is_all else _counted(run)
+    return TaskWindow(tasks, _attempts_of(tasks), dict(counts), status, page)
+
+
+def window_of(run: Run, name: str, status: str = "") -> TaskWindow:
+    """The window that holds the task of this name; the first one, if none does."""
+    first = task_window(run, status)
+    if first.pages == 1 or any(str(task) == name for task in first.tasks):
+        return first
+    return task_window(run, status, _matching(run, status).filter(seq__lt=_seq(run, name)).count() // WINDOW + 1)
+
+
+def _matching(run: Run, status: str) -> QuerySet[Task]:
+    tasks = Task.objects.filter(run_id=run.pk).order_by("seq").defer("memo")
+    return tasks.filter(status=status) if status else tasks
+
+
+def _counted(run: Run) -> dict[str, int]:
+    return dict(Task.objects.filter(run_id=run.pk).order_by().values_list("status").annotate(Count("pk")))
+
+
+def _seq(run: Run, name: str) -> int:
+    """The place of the task. A reference may hold two underscores of its own, so every reading is tried."""
+    parts = name.split("__")
+    refs = ["__".join(parts[:count]) for count in range(1, len(parts) + 1)]
+    tasks = Task.objects.filter(run_id=run.pk, ref__in=refs[-6:]).only("ref", "turn", "seq")
+    return next((task.seq for task in tasks if str(task) == name), 0)
 
 
 def _attempts_of(tasks: list[Task]) -> list[Attempt]:

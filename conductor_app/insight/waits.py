@@ -1,8 +1,10 @@
 """What an open attempt is waiting for, in one sentence each."""
 
+from collections.abc import Sequence
+
 from ..core.snapshot import NEVER
 from ..models import Attempt, Task
-from .explain import shut, verdicts_on
+from .explain import Verdict, shut
 from .spans import span
 
 STRUCTURE = ("JOIN", "EXCLUSIVE_JOIN", "DO_WHILE", "FORK_JOIN", "FORK_JOIN_DYNAMIC")
@@ -16,16 +18,16 @@ def by_interest(attempt: Attempt) -> tuple[int, int]:
     return {"PENDING": 0}.get(attempt.status, 1 if attempt.queue == "" else 2), attempt.seq
 
 
-def what_it_waits_for(attempt: Attempt, tries: int | None, now: int) -> str:
+def what_it_waits_for(attempt: Attempt, tries: int | None, verdicts: Sequence[Verdict], now: int) -> str:
     """The sentence for one open attempt that was read with its task and run."""
     if attempt.status == "PENDING":
-        return _pending(attempt, tries, now)
+        return _pending(attempt, tries, verdicts, now)
     if attempt.queue:
         return _with_a_worker(attempt, now)
     return _held_by_the_engine(attempt, now)
 
 
-def _pending(attempt: Attempt, tries: int | None, now: int) -> str:
+def _pending(attempt: Attempt, tries: int | None, verdicts: Sequence[Verdict], now: int) -> str:
     delayed = attempt.visible_at > now
     if delayed and attempt.poll_count == 0 and attempt.number > 0:
         return f"retry of `{attempt.task}` in {span(attempt.visible_at - now)}{_which(attempt, tries)}{_after(attempt)}"
@@ -33,7 +35,7 @@ def _pending(attempt: Attempt, tries: int | None, now: int) -> str:
         return f"`{attempt.task}` was handed back by its worker and is due again in {span(attempt.visible_at - now)}"
     if delayed:
         return f"`{attempt.task}` starts in {span(attempt.visible_at - now)}"
-    return f"`{attempt.task}` — {_why(attempt, now)}"
+    return f"`{attempt.task}` — {_why(attempt, verdicts, now)}"
 
 
 def _which(attempt: Attempt, tries: int | None) -> str:
@@ -44,8 +46,8 @@ def _after(attempt: Attempt) -> str:
     return f", after: {first_line(attempt.reason)}" if attempt.reason else ""
 
 
-def _why(attempt: Attempt, now: int) -> str:
-    obstacles = shut(verdicts_on(attempt, now))
+def _why(attempt: Attempt, verdicts: Sequence[Verdict], now: int) -> str:
+    obstacles = shut(verdicts)
     if obstacles:
         sentence = obstacles[0].sentence.rstrip(".")
         return sentence[:1].lower() + sentence[1:]

@@ -26,11 +26,7 @@ def prepare() -> Administrator | None:
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         call_command("migrate", verbosity=0, interactive=False)
     sync_beats()
-    return None if _somebody_may_administer() else _create_administrator()
-
-
-def _somebody_may_administer() -> bool:
-    return get_user_model().objects.filter(is_superuser=True, is_active=True).exists()
+    return None if get_user_model().objects.exists() else _create_administrator()
 
 
 def _create_administrator() -> Administrator:

@@ -61,7 +61,8 @@ def test_a_used_up_rate_says_how_many_starts_in_which_window(clock):
 def test_a_limit_that_was_registered_later_holds_for_attempts_that_wait_already(clock):
     define_task("ship")
     define("order", step("ship"))
-    start("order"), start("order")
+    start("order")
+    clock.advance(seconds=1)
     waiting = attempt_of(start("order"), "ship")
     define_task("ship", concurrentExecLimit=1)
     claim("ship")
@@ -95,7 +96,9 @@ def test_what_every_gate_lets_pass_is_handed_out_and_what_one_shuts_is_not(clock
     define_task("ship", concurrentExecLimit=1)
     define("order", step("ship"))
     claim("ship")
-    first, second = attempt_of(start("order"), "ship"), attempt_of(start("order"), "ship")
+    first = attempt_of(start("order"), "ship")
+    clock.advance(seconds=1)
+    second = attempt_of(start("order"), "ship")
 
     assert obstacles(first) == {}
     assert claim("ship").pk == first.pk

@@ -31,7 +31,9 @@ def test_an_attempt_that_is_open_reaches_until_now():
 
 
 def test_what_took_no_time_can_still_be_seen_and_stays_inside():
-    assert drawn(attempt(scheduled_at=100, visible_at=100, started_at=100, ended_at=100)) == [("work", "99.65%", "0.35%")]
+    assert drawn(attempt(scheduled_at=100, visible_at=100, started_at=100, ended_at=100)) == [
+        ("work", "99.65%", "0.35%")
+    ]
 
 
 def test_moments_before_the_start_and_after_the_end_are_drawn_at_the_edges():

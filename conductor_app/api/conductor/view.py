@@ -38,6 +38,9 @@ class ConductorView(APIView):
             if self.needs_login:
                 request.actor = actor_of(request)
             request.query = Query(request)
+            if "\0" in request.path_info:
+                # PostgreSQL keeps no NUL in text, not even to look for it.
+                kwargs = {name: value.replace("\0", "") for name, value in kwargs.items()}
             return self._handler(request)(request, **kwargs)
         except Exception as error:
             return self.get_exception_handler()(error, {"request": request, "view": self})

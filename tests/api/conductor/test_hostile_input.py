@@ -1,6 +1,7 @@
 """Whatever comes in, the answer has the documented shape and is never a fault of ours."""
 
 import json
+from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -51,18 +52,22 @@ def check(reply):
 
 
 @pytest.mark.parametrize("body", BODIES)
-@pytest.mark.parametrize(("method", "address"), ADDRESSES)
-def test_no_body_whatsoever_is_a_fault_of_ours(api, method, address, body):
-    reply = api.send(method, address, BODIES[body])
+def test_no_body_whatsoever_is_a_fault_of_ours(api, body):
+    for method, address in ADDRESSES:
+        reply = api.send(method, address, BODIES[body])
 
-    check(reply)
-    assert reply.status_code >= 400 or (address.endswith("COMPLETED") and reply.content == b"")
+        check(reply)
+        assert reply.status_code >= 400 or (address.endswith("COMPLETED") and reply.content == b""), address
 
 
-@pytest.mark.parametrize(("method", "address"), ADDRESSES)
-def test_ten_megabytes_are_answered_in_time(api, method, address):
-    check(api.send(method, address, b'{"name": "' + b"x" * 10_000_000 + b'"}'))
-    check(api.send(method, address, b"[" + b"{}," * 100_000 + b"{}]"))
+def test_ten_megabytes_are_answered(api):
+    for method, address in ADDRESSES:
+        check(api.send(method, address, b'{"name": "' + b"x" * 10_000_000 + b'"}'))
+
+
+def test_a_hundred_thousand_empty_documents_are_answered(api):
+    for method, address in ADDRESSES:
+        check(api.send(method, address, b"[" + b"{}," * 100_000 + b"{}]"))
 
 
 def test_a_body_beyond_the_limit_is_refused(api, settings):
@@ -108,11 +113,9 @@ GETS = [
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
-@pytest.mark.parametrize("address", GETS)
-def test_no_address_whatsoever_is_a_fault_of_ours(api, address, text):
-    from urllib.parse import quote
-
-    check(api.get(address.replace("{}", quote(text))))
+def test_no_address_whatsoever_is_a_fault_of_ours(api, text):
+    for address in GETS:
+        check(api.get(address.replace("{}", quote(text))))
 
 
 WRITES = [
@@ -125,11 +128,9 @@ WRITES = [
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
-@pytest.mark.parametrize(("method", "address"), WRITES)
-def test_no_address_of_a_change_is_a_fault_of_ours(api, method, address, text):
-    from urllib.parse import quote
-
-    check(api.send(method, address.replace("{}", quote(text)), {}))
+def test_no_address_of_a_change_is_a_fault_of_ours(api, text):
+    for method, address in WRITES:
+        check(api.send(method, address.replace("{}", quote(text)), {}))
 
 
 def test_text_that_a_database_cannot_hold_is_kept_without_it(api, clock):

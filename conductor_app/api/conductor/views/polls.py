@@ -9,6 +9,8 @@ from ..serializers.tasks import all_handed_out, handed_out
 from ..view import ConductorRequest, ConductorView
 
 LONGEST_WAIT_MS = 5000
+LONGEST_TYPE, LONGEST_DOMAIN = 512, 128
+"""Longer names have no queue: they are cut, so that the poll can be remembered."""
 MOST_TASKS = 1000
 """More than this many are never handed out at once, whatever is asked for."""
 
@@ -24,9 +26,9 @@ class BatchPoll(ConductorView):
         if count <= 0:
             return Json([])
         attempts = claim(
-            task_type.replace("\0", ""),
+            task_type[:LONGEST_TYPE],
             worker=query.text("workerid"),
-            domain=query.text("domain")[:128],
+            domain=query.text("domain")[:LONGEST_DOMAIN],
             count=min(count, MOST_TASKS),
             wait_ms=max(wait_ms, 0),
         )
@@ -37,6 +39,6 @@ class Poll(ConductorView):
     """GET /api/tasks/poll/{taskType}: one task for a worker, or 204."""
 
     def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
-        worker, domain = request.query.text("workerid"), request.query.text("domain")[:128]
-        attempts = claim(task_type.replace("\0", ""), worker=worker, domain=domain)
+        worker, domain = request.query.text("workerid"), request.query.text("domain")[:LONGEST_DOMAIN]
+        attempts = claim(task_type[:LONGEST_TYPE], worker=worker, domain=domain)
         return Json(handed_out(attempts[0])) if attempts else Nothing()

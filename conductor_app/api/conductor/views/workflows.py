@@ -75,7 +75,7 @@ class CorrelatedMany(ConductorView):
 
 def correlated(request: ConductorRequest, name: str, correlation_id: str) -> list[dict]:
     """The running workflows with this name and correlation id; those that have ended too, where that is asked for."""
-    runs_found = Run.objects.of_definition(name).filter(correlation_id=correlation_id.replace("\0", ""))
+    runs_found = Run.objects.of_definition(name).filter(correlation_id=correlation_id)
     if not request.query.flag("includeClosed", False):
         runs_found = runs_found.filter(status="RUNNING")
     return wire_runs(runs_found.order_by("created_at", "id"), request.query.flag("includeTasks", False))

@@ -1,0 +1,36 @@
+"""A server without logins: its own machine may do all, a web page of somebody else nothing."""
+
+import pytest
+from django.test import Client
+
+FOREIGN = {
+    "another site": {"Origin": "https://evil.example"},
+    "the same host on another port": {"Origin": "http://testserver:3000"},
+    "a page without an origin": {"Origin": "null"},
+    "what a browser calls cross-site": {"Sec-Fetch-Site": "cross-site"},
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_pages_of_other_sites_are_refused(db, case):
+    reply = Client(headers=FOREIGN[case]).post("/api/workflow", {}, content_type="application/json")
+
+    assert (reply.status_code, reply.json()["status"]) == (403, 403)
+
+
+OWN = {
+    "a client library": {},
+    "our own page": {"Origin": "http://testserver", "Sec-Fetch-Site": "same-origin"},
+    "an address typed in": {"Sec-Fetch-Site": "none"},
+}
+
+
+@pytest.mark.parametrize("case", OWN)
+def test_everybody_else_is_let_in(db, case):
+    assert Client(headers=OWN[case]).get("/api/metadata/taskdefs").status_code == 200
+
+
+def test_there_are_no_tokens_so_that_clients_go_on_without(db):
+    reply = Client().post("/api/token", {"keyId": "a", "keySecret": "b"}, content_type="application/json")
+
+    assert (reply.status_code, reply.json()["status"]) == (404, 404)

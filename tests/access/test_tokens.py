@@ -1,0 +1,163 @@
+"""A server with logins: keys, tokens, and the words on which clients renew theirs (api §7)."""
+
+import jwt
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from conductor_app.access import keys, tokens
+from conductor_app.models import AccessKey, AuditEntry
+
+
+@pytest.fixture(autouse=True)
+def needs_a_token(settings, db, monkeypatch):
+    settings.CONDUCTOR_API_ACCESS = "token"
+    monkeypatch.setattr(tokens, "_remembered", tokens.Remembered())
+
+
+@pytest.fixture
+def key():
+    return keys.create_key("billing")
+
+
+def ask(key_id, secret):
+    return Client().post("/api/token", {"keyId": key_id, "keySecret": secret}, content_type="application/json")
+
+
+def definitions(token):
+    return Client(headers={"X-Authorization": token}).get("/api/metadata/taskdefs")
+
+
+def test_a_key_and_its_secret_give_a_token_that_opens_the_api(key, clock):
+    reply = ask(*key)
+
+    assert (reply.status_code, reply["Content-Type"]) == (200, "application/json")
+    assert definitions(reply.json()["token"]).status_code == 200
+
+
+def test_a_token_lives_long_enough_for_every_client(key, clock):
+    token = ask(*key).json()["token"]
+
+    claims = jwt.decode(token, options={"verify_signature": False})
+    assert (claims["sub"], claims["exp"] - clock.now() // 1000) == (key[0], 86_400)
+    clock.advance(seconds=46 * 60)
+    assert definitions(token).status_code == 200
+
+
+def test_an_old_token_has_expired(key, clock):
+    token = ask(*key).json()["token"]
+    definitions(token)
+    clock.advance(seconds=86_400)
+
+    reply = definitions(token)
+
+    assert (reply.status_code, reply.json()["status"], reply.json()["error"]) == (401, 401, "EXPIRED_TOKEN")
+
+
+@pytest.mark.parametrize("token", ["", "x", "a.b.c", "Bearer x", "é", "x" * 10_000])
+def test_what_is_no_token_is_not_valid(token):
+    reply = definitions(token)
+
+    assert (reply.status_code, reply.json()["status"], reply.json()["error"]) == (401, 401, "INVALID_TOKEN")
+
+
+def test_a_token_that_somebody_else_signed_is_not_valid(key, clock):
+    claims = {"sub": key[0], "name": "billing", "exp": clock.now() // 1000 + 1000}
+
+    for forged in (jwt.encode(claims, "x" * 32, "HS256"), jwt.encode(claims, None, "none")):
+        assert definitions(forged).json()["error"] == "INVALID_TOKEN"
+
+
+def test_a_token_without_an_end_is_not_valid(key):
+    endless = jwt.encode({"sub": key[0], "name": "billing"}, tokens.signing_key(), "HS256")
+
+    assert definitions(endless).json()["error"] == "INVALID_TOKEN"
+
+
+def test_no_token_at_all_is_refused_in_the_same_words():
+    reply = Client().get("/api/metadata/taskdefs")
+
+    assert (reply.status_code, reply.json()["error"]) == (401, "INVALID_TOKEN")
+
+
+@pytest.mark.parametrize("path", ["/health", "/api/health", "/api/version"])
+def test_some_addresses_need_no_token(path):
+    assert Client().get(path).status_code == 200
+
+
+WRONG = {
+    "another secret": lambda key: (key[0], "guess"),
+    "another key": lambda key: ("nobody", key[1]),
+    "a NUL": lambda key: (key[0] + "\0", key[1] + "\0"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_credentials_are_refused_without_making_clients_ask_again(key, case):
+    reply = ask(*WRONG[case](key))
+
+    assert (reply.status_code, reply.json()["status"], reply.json()["error"]) == (401, 401, "INVALID_CREDENTIALS")
+
+
+def test_credentials_of_another_kind_are_refused():
+    assert ask(None, 3).status_code == 400
+
+
+def test_a_withdrawn_key_gives_no_token_and_its_tokens_end_soon(key, clock):
+    token = ask(*key).json()["token"]
+    definitions(token)
+    AccessKey.objects.update(is_active=False)
+
+    assert ask(*key).status_code == 401
+    clock.advance(seconds=31)
+    assert definitions(token).json()["error"] == "INVALID_TOKEN"
+
+
+def test_a_secret_is_not_kept_as_it_is(key):
+    assert key[1] not in str(AccessKey.objects.values_list().get())
+
+
+def test_what_a_client_does_is_noted_under_the_name_of_its_application(key, clock):
+    client = Client(headers={"X-Authorization": ask(*key).json()["token"]})
+
+    client.post("/api/metadata/taskdefs", [{"name": "pay"}], content_type="application/json")
+
+    assert AuditEntry.objects.get().actor == "billing"
+
+
+class TestInABrowser:
+    """Somebody who is logged in to the operators' pages uses the API from there."""
+
+    @pytest.fixture
+    def browser(self):
+        browser = Client(enforce_csrf_checks=True)
+        browser.force_login(User.objects.create_superuser("ann"))
+        return browser
+
+    def test_an_administrator_may_look(self, browser):
+        assert browser.get("/api/metadata/taskdefs").status_code == 200
+
+    def test_a_form_of_another_site_may_not_change_anything(self, browser):
+        reply = browser.post("/api/metadata/taskdefs", [{"name": "pay"}], content_type="application/json")
+
+        assert (reply.status_code, reply.json()["status"]) == (403, 403)
+
+    def test_our_own_page_may(self, browser):
+        browser.get("/admin/login/")
+        browser.get("/admin/password_change/")
+        token = browser.cookies["csrftoken"].value
+
+        reply = browser.post(
+            "/api/metadata/taskdefs",
+            [{"name": "pay"}],
+            content_type="application/json",
+            headers={"X-CSRFToken": token},
+        )
+
+        assert (reply.status_code, AuditEntry.objects.get().actor) == (200, "ann")
+
+    def test_an_account_that_is_not_of_the_staff_is_refused(self):
+        browser = Client()
+        browser.force_login(User.objects.create_user("bob"))
+
+        assert browser.get("/api/metadata/taskdefs").status_code == 401

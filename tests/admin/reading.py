@@ -1,0 +1,34 @@
+"""Reading a page as a person reads it: its words, its buttons, its links."""
+
+import re
+from html import unescape
+
+from django.http import HttpResponse
+from django.urls import reverse
+
+
+def html(response: HttpResponse) -> str:
+    """The page's source; an error page is no page."""
+    assert response.status_code == 200, response.status_code
+    return response.rendered_content if hasattr(response, "rendered_content") else response.content.decode()
+
+
+def words(response: HttpResponse) -> str:
+    """The page's text without its marks, in one line."""
+    text = re.sub(r"</?(?:code|strong|a)\b[^>]*>", "", html(response))
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", text))).strip()
+
+
+def buttons(response: HttpResponse) -> list[str]:
+    """The names of the actions that the page offers."""
+    return re.findall(r'id="act-(\w+)"', html(response))
+
+
+def run_page(run, **asked: str) -> str:
+    """The address of a run's page."""
+    return reverse("admin:conductor_run_change", args=[run.pk], query=asked or None)
+
+
+def run_do(run, action: str) -> str:
+    """The address that a button posts to."""
+    return reverse("admin:run_act", args=[run.pk, action])

@@ -1,0 +1,87 @@
+"""Whatever people and workers write is text on every page, never markup."""
+
+import pytest
+
+from conductor_app.admin.json_tree import tree
+from conductor_app.admin.marks import marked
+from conductor_app.engine import runs, tasks
+from conductor_app.models import Attempt
+from tests.insight.situations import attempt_of, claim, define, define_task, start, step
+
+from .reading import html, run_page
+
+EVIL = "<script>alert(1)</script>"
+BREAKOUT = '"><img src=x onerror=alert(1)>'
+
+
+@pytest.fixture
+def hostile(operator, clock):
+    """A run in which everything that can be named, said or sent is an attack."""
+    define_task("charge", retryCount=0)
+    document = step("charge", inputParameters={EVIL: "${workflow.input.x}", BREAKOUT: BREAKOUT})
+    define("order", document, description=EVIL)
+    run = start("order", correlation_id=BREAKOUT, input={"x": EVIL, EVIL: [BREAKOUT]})
+    attempt = claim("charge", worker=EVIL)
+    tasks.add_log(attempt.pk, EVIL)
+    Attempt.objects.filter(pk=attempt.pk).update(worker=BREAKOUT)
+    runs.pause(run.pk, EVIL, f"{EVIL} `{EVIL}`")
+    runs.resume(run.pk, BREAKOUT, BREAKOUT)
+    from conductor_app.core.reports import Report
+
+    tasks.report(run.pk, attempt.pk, Report("FAILED", reason=f"{EVIL}\n{BREAKOUT}", output={EVIL: EVIL}), EVIL)
+    return run
+
+
+def is_harmless(page: str) -> bool:
+    return "<script>alert" not in page and "<img src=x" not in page and "alert(1)" in page
+
+
+def test_the_page_of_a_run_escapes_everything(operator, hostile):
+    assert is_harmless(html(operator.get(run_page(hostile))))
+
+
+def test_the_lists_escape_everything(operator, hostile):
+    for path in ("run", "attempt", "workflowdefinition", "auditentry"):
+        assert is_harmless(html(operator.get(f"/admin/conductor/{path}/"))), path
+
+
+def test_the_pages_of_an_attempt_and_a_definition_escape_everything(operator, hostile):
+    attempt = attempt_of(hostile, "charge")
+
+    assert is_harmless(html(operator.get(f"/admin/conductor/attempt/{attempt.pk}/change/")))
+
+
+def test_the_overview_escapes_everything(operator, hostile):
+    assert is_harmless(html(operator.get("/admin/")))
+
+
+def test_a_search_term_is_text(operator):
+    page = html(operator.get("/admin/conductor/run/", {"q": BREAKOUT}))
+
+    assert "<img src=x" not in page
+
+
+def test_a_raw_document_is_never_shown_as_a_page(operator, hostile):
+    answer = operator.get(f"/admin/conductor/run/{hostile.pk}/raw/input/")
+
+    assert answer["Content-Type"] == "application/json" and answer["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("value", [EVIL, {EVIL: 1}, [EVIL], {"a": {"b": {"c": {BREAKOUT: EVIL}}}}])
+def test_a_tree_escapes_keys_and_values(value):
+    assert "<script" not in tree(value) and "<img" not in tree(value)
+
+
+def test_a_tree_is_bounded_in_every_direction():
+    deep: object = "end"
+    for _ in range(2_000):
+        deep = [deep]
+
+    assert len(tree(list(range(100_000)))) < 20_000
+    assert len(tree({"text": "x" * 1_000_000})) < 10_000
+    assert len(tree(deep)) < 10_000
+    assert "more" in tree([[n] * 50 for n in range(90)])
+
+
+def test_names_in_a_sentence_are_marked_after_they_are_escaped():
+    assert marked(f"at `{EVIL}`") == "at <code>&lt;script&gt;alert(1)&lt;/script&gt;</code>"

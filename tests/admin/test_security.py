@@ -1,0 +1,68 @@
+"""Every page keeps the content security policy that it sends."""
+
+import re
+
+import pytest
+
+from tests.insight.situations import attempt_of, started, step
+
+from .reading import html, run_page
+
+LISTS = [
+    "/admin/",
+    "/admin/queues/",
+    "/admin/sweeps/",
+    *(
+        f"/admin/conductor/{name}/"
+        for name in ("run", "attempt", "workflowdefinition", "taskdefinition", "auditentry", "accesskey")
+    ),
+    "/admin/conductor/workflowdefinition/add/",
+    "/admin/conductor/taskdefinition/add/",
+    "/admin/conductor/accesskey/add/",
+    "/admin/auth/user/",
+    "/admin/auth/user/add/",
+    "/admin/auth/group/",
+    "/admin/django_celery_beat/periodictask/",
+    "/admin/django_celery_beat/intervalschedule/",
+    "/admin/password_change/",
+]
+INLINE = re.compile(r"<style|\sstyle=|<script(?![^>]*\bsrc=)|\son[a-z]+=|javascript:", re.I)
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_page_brings_nothing_that_its_policy_forbids(operator, path):
+    response = operator.get(path)
+
+    assert "script-src 'self';" in response["Content-Security-Policy"]
+    assert not INLINE.search(html(response))
+
+
+def test_the_pages_of_a_run_and_an_attempt_keep_it_too(operator, clock):
+    run = started(step("ship"))
+    attempt = attempt_of(run, "ship")
+
+    for path in (run_page(run, task="ship"), f"/admin/conductor/attempt/{attempt.pk}/change/"):
+        assert not INLINE.search(html(operator.get(path)))
+
+
+def test_the_login_page_keeps_it(client, db):
+    assert not INLINE.search(html(client.get("/admin/login/")))
+
+
+def test_every_list_costs_few_queries(viewer, django_assert_max_num_queries):
+    for path in LISTS[:9]:
+        with django_assert_max_num_queries(15):
+            assert viewer.get(path).status_code == 200, path
+
+
+def test_nothing_is_shown_to_a_stranger(client, db):
+    for path in LISTS:
+        assert client.get(path).status_code == 302, path
+
+
+def test_an_account_without_permissions_sees_no_numbers(client, django_user_model):
+    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
+
+    assert "see nothing yet" in html(client.get("/admin/"))
+    assert client.get("/admin/queues/").status_code == 403
+    assert client.get("/admin/sweeps/").status_code == 403

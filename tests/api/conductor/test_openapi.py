@@ -1,0 +1,52 @@
+"""What the API says of itself."""
+
+import re
+
+from django.contrib.staticfiles import finders
+from drf_spectacular.validation import validate_schema
+
+from conductor_app.api.conductor import urls
+from conductor_app.api.conductor.openapi.operations import OPERATIONS
+from conductor_app.api.conductor.view import ConductorView, UnknownAddress
+
+
+def views():
+    found = (getattr(pattern.callback, "cls", None) for pattern in urls.urlpatterns)
+    return [view for view in found if view and issubclass(view, ConductorView) and view is not UnknownAddress]
+
+
+def test_every_operation_is_described_and_nothing_else():
+    offered = {
+        f"{view.__name__}.{name}" for view in views() for name in ("get", "post", "put", "delete") if name in vars(view)
+    }
+
+    assert offered == OPERATIONS.keys()
+
+
+def test_the_document_is_valid_and_declares_what_may_go_wrong(api):
+    document = api.get("/openapi.json").json()
+
+    validate_schema(document)
+    for path in document["paths"].values():
+        for operation in path.values():
+            assert {"400", "404", "409"} <= operation["responses"].keys()
+            assert operation["summary"]
+
+
+def test_the_document_names_the_fields_of_what_is_sent(api):
+    schemas = api.get("/openapi.json").json()["components"]["schemas"]
+
+    assert {"workflowInstanceId", "taskId", "status", "outputData"} <= schemas["TaskResult"]["properties"].keys()
+    assert {"tasks", "timeoutPolicy", "rateLimitConfig"} <= schemas["WorkflowDef"]["properties"].keys()
+    assert schemas["WorkflowTask"]["properties"]["loopOver"]["items"] == {"$ref": "#/components/schemas/WorkflowTask"}
+
+
+def test_the_page_takes_nothing_from_elsewhere(api):
+    page = api.get("/docs").content.decode()
+
+    files = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert len(files) == 4
+    for file in files:
+        assert file.startswith("/static/")
+        assert finders.find(file.removeprefix("/static/"))
+    assert "/api/openapi.json" in page

@@ -1,0 +1,81 @@
+"""What a reply costs: statements and time do not grow with what is shown."""
+
+from time import perf_counter
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from conductor_app.insight.execution import run_document
+from conductor_app.models import Attempt, Run, Task
+
+from ..steps import simple, step
+
+
+def statements(call):
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        call()
+    return len(captured)
+
+
+def many_tasks(run_id, count):
+    """Rows as a long loop leaves them."""
+    now, first = 1_803_902_400_000, Attempt.objects.get(run_id=run_id)
+    ids = [f"{number:036}" for number in range(count)]
+    Task.objects.bulk_create(
+        Task(id=id, run_id=run_id, ref="pay", turn=str(number + 1), name="pay", type="SIMPLE", status="COMPLETED",
+             seq=number + 2, created_at=now, attempt_id=id)
+        for number, id in enumerate(ids)
+    )  # fmt: skip
+    Attempt.objects.bulk_create(
+        Attempt(id=id, run_id=run_id, task_id=id, seq=number + 2, status="COMPLETED", name="pay", scheduled_at=now,
+                visible_at=now, pending_since=now, started_at=now, ended_at=now, input=first.input, output={"paid": True})
+        for number, id in enumerate(ids)
+    )  # fmt: skip
+
+
+def test_a_workflow_is_read_in_few_statements_whatever_the_number_of_its_tasks(api):
+    api.define(simple("pay"))
+    workflow_id = api.start()
+    few = statements(lambda: api.workflow(workflow_id))
+    many_tasks(workflow_id, 50)
+
+    assert statements(lambda: api.workflow(workflow_id)) == few <= 4
+
+
+def test_ten_thousand_tasks_are_shown_within_moments(api):
+    api.define(simple("pay", inputParameters={"total": "${workflow.input.total}"}))
+    workflow_id = api.start(input={"total": 7})
+    many_tasks(workflow_id, 10_000)
+
+    began = perf_counter()
+    workflow = api.workflow(workflow_id)
+
+    assert perf_counter() - began < 3
+    last = workflow["tasks"][-1]
+    assert (len(workflow["tasks"]), last["referenceTaskName"], last["iteration"]) == (10_001, "pay__10000", 10_000)
+    assert (last["status"], last["loopOverTask"], last["outputData"]) == ("COMPLETED", True, {"paid": True})
+
+
+def test_a_task_is_polled_and_shown_with_few_statements(api):
+    api.define(simple("pay"))
+    api.start()
+    [task] = api.poll("pay")
+
+    assert statements(lambda: api.get(f"/tasks/{task['taskId']}")) == 1
+
+
+def test_a_run_as_plain_values_equals_what_is_shown(api):
+    fork = step(
+        "FORK_JOIN_DYNAMIC",
+        "fork",
+        dynamicForkTasksParam="tasks",
+        dynamicForkTasksInputParamName="inputs",
+        inputParameters={"tasks": "${workflow.input.tasks}", "inputs": {}},
+    )
+    api.define(fork, step("JOIN", "join"), simple("ship"))
+    workflow_id = api.start(input={"tasks": [simple("pay"), simple("bill")]})
+    api.report(api.poll("pay")[0], "FAILED", reasonForIncompletion="no funds")
+
+    assert run_document(Run.objects.get(pk=workflow_id), with_tasks=True) == api.workflow(workflow_id)

@@ -1,0 +1,109 @@
+"""Over random definitions and random workers: what was decided need not be decided again, and every run ends."""
+
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conductor_app.core import commands
+from conductor_app.core.errors import AlreadyResolved, Conflict
+from conductor_app.core.language import read_definition
+from tests.core.life import Life
+from tests.random_definitions import random_definition
+
+MOST_STEPS = 400
+OUTCOMES = ["COMPLETED"] * 8 + ["FAILED", "FAILED", "TIMED_OUT", "FAILED_FOR_GOOD", "CANCELED"]
+
+
+def live(seed: int) -> Life:
+    """A run with workers who answer well, badly, twice, late or not at all. Life checks the law at each decision."""
+    random = Random(seed)
+    life = Life(read_definition(random_definition(random)))
+    stale: list[str] = []
+    for _ in range(random.randint(0, 30)):
+        if not life.run.is_open:
+            break
+        one_step(life, random, stale)
+    return life
+
+
+def one_step(life: Life, random: Random, stale: list[str]) -> None:
+    chance = random.random()
+    reportable = [str(task.key) for task in life.run.open_tasks if task.step.type in ("SIMPLE", "WAIT", "HUMAN")]
+    if chance < 0.1:
+        life.later(random.choice((1, 7, 30, 100)))
+    elif chance < 0.15:
+        life.do(commands.pause)
+        life.later(random.choice((0, 10)))
+        if life.run.is_open:
+            life.do(commands.resume)
+    elif reportable:
+        answer(life, random, random.choice(reportable), stale)
+
+
+def answer(life: Life, random: Random, key: str, stale: list[str]) -> None:
+    task = life.task(key)
+    if task.attempt.status == "PENDING" and task.attempt.queue:
+        life.claim(key)
+    if random.random() < 0.15:
+        return  # the worker has died
+    if random.random() < 0.15 and task.attempt.is_open:
+        life.report(key, "IN_PROGRESS", {"n": 1}, callback_seconds=random.choice((0, 9)))
+        return
+    stale.append(task.attempt.id)
+    life.ends(key, random.choice(OUTCOMES))
+    if life.run.task_of_attempt(stale[0]) is None or not life.run.task_of_attempt(stale[0]).attempt.is_open:
+        with pytest.raises(AlreadyResolved):
+            life.do(commands_on(stale[0]))
+
+
+def commands_on(attempt_id: str):
+    from conductor_app.core.reports import Report, hear
+
+    return hear(attempt_id, Report("COMPLETED"))
+
+
+def finish(life: Life) -> None:
+    """Workers who always do well bring it to its end."""
+    for _ in range(MOST_STEPS):
+        if not life.run.is_open:
+            return
+        open_tasks = [task for task in life.run.open_tasks if task.attempt.is_open]
+        work = [str(task.key) for task in open_tasks if task.attempt.queue or task.step.type in ("WAIT", "HUMAN")]
+        if work:
+            life.completes(work[0])
+        else:
+            life.later(60)
+    raise AssertionError(f"it does not end: {life.statuses}")
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(seed=st.integers(0, 10**9))
+def test_every_run_ends_and_nothing_is_decided_twice(seed):
+    life = live(seed)
+
+    finish(life)
+
+    assert not life.run.open_tasks
+    assert all(not task.attempt.is_open for task in life.run.tasks.values())
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(seed=st.integers(0, 10**9))
+def test_a_run_that_ended_badly_can_be_retried_to_its_end(seed):
+    life = live(seed)
+    finish(life)
+    if life.status == "COMPLETED":
+        return
+
+    for _ in range(10):
+        try:
+            life.retry()
+        except Conflict:
+            return
+        finish(life)
+        if life.status == "COMPLETED":
+            break
+
+    assert not life.run.open_tasks

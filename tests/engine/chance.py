@@ -1,0 +1,128 @@
+"""Random workers on real rows: they complete, fail, hang, answer twice, answer late, hand back and crash."""
+
+from random import Random
+
+from conductor_app.core.commands import nothing
+from conductor_app.core.errors import Conflict
+from conductor_app.core.reports import Report, hear
+from conductor_app.engine import tasks
+from conductor_app.models import Attempt
+from conductor_app.store import due
+from tests.builders import definition, step
+from tests.engine.views import complaints, decided, differences, picture
+from tests.random_definitions import TYPES, random_definition
+from tests.story import BY, Story, committed
+
+OUTCOMES = ["COMPLETED"] * 7 + ["FAILED", "FAILED", "FAILED_FOR_GOOD", "CANCELED", "TIMED_OUT"]
+MOST_ROUNDS = 300
+
+
+class Chance:
+    """One run and what its workers hold."""
+
+    def __init__(self, clock, seed: int) -> None:
+        self.random = Random(seed)
+        document = random_definition(self.random, children=True, failureWorkflow="cleanup")
+        child = definition(step("x", "pay"), step("y", "mail"), name="child")
+        cleanup = definition(step("sweep"), name="cleanup")
+        steps = document.pop("tasks")
+        self.story = Story(clock, steps, others=[child, cleanup], **document)
+        self.held: list[Attempt] = []
+        self.ended: list[Attempt] = []
+        self.compared = self.read_whole = self.bad_ends = 0
+
+    def live(self, steps: int) -> None:
+        """So many things happen, and all is well after each."""
+        for _ in range(steps):
+            before = self.story.status
+            self.random.choice([self.poll, self.poll, self.report, self.report, self.report, self.rest, self.person])()
+            if self.random.random() < 0.05:
+                self.operator()
+            self.check(before)
+            if self.story.row.ended_at:
+                break
+
+    def check(self, before: str) -> None:
+        after = self.story.status
+        if before in ("RUNNING", "PAUSED") and after in ("FAILED", "TIMED_OUT", "TERMINATED"):
+            self.bad_ends += 1
+        assert complaints(self.story.id) == []
+
+    def poll(self) -> None:
+        with committed():
+            taken = tasks.claim(self.random.choice(TYPES), worker="w", count=self.random.randint(1, 3), wait_ms=0)
+        out = {attempt.id for attempt in self.held if self.is_out(attempt)}
+        assert not out & {attempt.id for attempt in taken}, "an attempt was handed to two workers"
+        self.held = [attempt for attempt in self.held if attempt.id in out] + taken
+
+    @staticmethod
+    def is_out(attempt: Attempt) -> bool:
+        return Attempt.objects.get(pk=attempt.pk).status == "LEASED"
+
+    def report(self) -> None:
+        stale = self.ended and self.random.random() < 0.15
+        if not stale and not self.held:
+            return
+        attempt = self.random.choice(self.ended if stale else self.held)
+        outcome = "IN_PROGRESS" if self.random.random() < 0.15 else self.random.choice(OUTCOMES)
+        said = Report(outcome, {"n": self.random.randint(1, 9)}, "by chance", self.random.choice((0, 9)))
+        self.hears(attempt, said)
+        if outcome != "IN_PROGRESS":
+            self.ended.append(attempt)
+        self.held = [held for held in self.held if held.id != attempt.id]
+
+    def person(self) -> None:
+        """Somebody reports on a WAIT or on a task for people."""
+        waiting = Attempt.objects.filter(run_id=self.story.id, status="LEASED", task__type__in=("HUMAN", "WAIT"))
+        if found := list(waiting.order_by("seq")):
+            self.hears(self.random.choice(found), Report(self.random.choice(OUTCOMES), {"n": 1}, "said a person"))
+
+    def hears(self, attempt: Attempt, said: Report) -> bool:
+        if self.is_out(attempt) or Attempt.objects.get(pk=attempt.pk).status == "PENDING":
+            self.compare(attempt.run_id, [attempt.id], hear(attempt.id, said))
+        with committed():
+            return tasks.report(attempt.run_id, attempt.id, said, BY)
+
+    def compare(self, run_id: str, near: list[str], command) -> None:
+        try:
+            from_whole, _ = decided(run_id, None, command)
+        except Conflict:
+            return
+        from_near, read_whole = decided(run_id, near, command)
+        self.compared += 1
+        self.read_whole += read_whole
+        assert differences(picture(from_near), picture(from_whole)) == {}
+
+    def rest(self) -> None:
+        """Time passes; what is due is compared too."""
+        moment = due.next_moment()
+        seconds = self.random.choice((1, 9, 30))
+        if moment is not None and moment <= self.story.clock.now() + seconds * 1000:
+            self.story._at(moment)
+            for run_id, attempt_ids in due.attempts(self.story.clock.now(), 100):
+                self.compare(run_id, attempt_ids, nothing)
+        self.story.later(seconds)
+
+    def operator(self) -> None:
+        if self.story.status == "RUNNING":
+            self.story.pause()
+            if self.random.random() < 0.5:
+                self.rest()
+        if self.story.status == "PAUSED":
+            self.story.resume()
+
+    def finish(self) -> None:
+        """Workers who always do well bring it to its end."""
+        for _ in range(MOST_ROUNDS):
+            before = self.story.status
+            if self.story.row.ended_at:
+                return
+            open_attempts = Attempt.objects.filter(status__in=("LEASED", "PENDING"), visible_at__lte=self.story.clock.now())
+            ours = open_attempts.exclude(run__name="cleanup").exclude(queue="", task__type__in=("JOIN", "DO_WHILE", "EXCLUSIVE_JOIN", "SUB_WORKFLOW"))
+            found = ours.order_by("seq").first()
+            if found:
+                self.hears(found, Report("COMPLETED", {"n": 1}))
+            else:
+                self.story.later(60)
+            self.check(before)
+        raise AssertionError(f"it does not end: {self.story.statuses}")

@@ -1,0 +1,21 @@
+"""A report is decided from the neighbourhood of its attempt: that must come to the same as the whole run does."""
+
+import pytest
+
+from conductor_app.models import Run
+from tests.engine.chance import Chance
+
+pytestmark = pytest.mark.django_db
+
+SEEDS = range(40)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_near_view_and_whole_view_agree_and_every_run_ends(clock, seed):
+    chance = Chance(clock, seed)
+
+    chance.live(steps=30)
+    chance.finish()
+
+    assert chance.story.row.ended_at
+    assert Run.objects.filter(name="cleanup").count() == chance.bad_ends

@@ -1,0 +1,86 @@
+"""The same command, decided from the neighbourhood of an attempt and from the whole run; and what must hold in rows."""
+
+from collections import Counter
+from typing import Any
+
+from conductor_app import clock
+from conductor_app.core.decide import Command, Decision, command_then_decide
+from conductor_app.core.questions import Script, Whole
+from conductor_app.core.snapshot import UNKNOWN, Run
+from conductor_app.engine.answers import Answers
+from conductor_app.models import Attempt, Message, Task
+from conductor_app.models import Run as RunRow
+from conductor_app.store import runs as store
+
+
+def decided(run_id: str, near: list[str] | None, command: Command) -> tuple[Decision, bool]:
+    """What would happen, nothing saved; and whether the whole run was read for it."""
+    answers, run = Answers(), store.lock(run_id, near)
+    while True:
+        decision = command_then_decide(run, command, answers, clock.now())
+        if not decision.questions:
+            return decision, run.is_whole
+        if Whole() in decision.questions and not run.is_whole:
+            run = store.lock(run_id)
+            answers.clear()
+            continue
+        scripts = {question for question in decision.questions if isinstance(question, Script)}
+        answers.learn_from_scripts(scripts)
+        answers.learn_from_rows(run, decision.questions - scripts - {Whole()}, clock.now())
+
+
+def picture(decision: Decision) -> dict[str, Any]:
+    """What the decision makes of the run, without the ids and the order that say nothing."""
+    run = decision.after
+    tasks = {str(task.key): _facts(run, task) for key, task in run.tasks.items() if key in run.touched}
+    said = [line for line in (effect.line() for effect in decision.effects) if line["effect"] in ("Send", "StartRun")]
+    return {
+        "tasks": tasks,
+        "run": (run.status, run.wake_at, run.next_seq, run.is_held, sorted(run.failed_refs), sorted(run.failed_names)),
+        "has_reason": bool(run.reason),
+        "output": None if run.output is UNKNOWN else run.output,
+        "said": Counter((line["effect"], line.get("definition"), line.get("subject")) for line in said),
+    }
+
+
+def differences(near: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+    """What the two decisions do not agree in: near first, whole second."""
+    pairs = {part: (near[part], whole[part]) for part in whole if part != "tasks"}
+    keys = near["tasks"].keys() | whole["tasks"].keys()
+    pairs |= {key: (near["tasks"].get(key), whole["tasks"].get(key)) for key in keys}
+    return {name: (one, other) for name, (one, other) in pairs.items() if one != other}
+
+
+def _facts(run: Run, task: Any) -> tuple:
+    attempt = task.attempt
+    moments = (attempt.visible_at, attempt.due_at, attempt.ends_at, attempt.lease_ends_at, attempt.ended_at)
+    input, output = (None if value is UNKNOWN else value for value in (attempt.input, attempt.output))
+    shown = {name: value for name, value in task.memo.items() if name != "document"}
+    return (
+        task.status, attempt.status, attempt.number, moments, attempt.queue, input, output, task.iteration, shown,
+        task.joined_by, task.root,
+    )  # fmt: skip
+
+
+def complaints(run_id: str) -> list[str]:
+    """Everything about the run's rows that must never be so; empty where all is well."""
+    run = RunRow.objects.get(pk=run_id)
+    tasks = list(Task.objects.filter(run_id=run_id))
+    attempts = list(Attempt.objects.filter(run_id=run_id))
+    newest = {task.id: max((a for a in attempts if a.task_id == task.id), key=lambda a: a.number) for task in tasks}
+    open_attempts = [attempt for attempt in attempts if attempt.status in ("PENDING", "LEASED")]
+    found = [f"{task} does not point to its newest attempt" for task in tasks if task.attempt_id != newest[task.id].id]
+    found += [
+        f"{task} is {task.status}, its newest attempt {newest[task.id].status}"
+        for task in tasks
+        if task.status == "ACTIVE" and newest[task.id] not in open_attempts and run.status != "PAUSED"
+    ]
+    found += [f"{a.task} has an open attempt and is {a.task.status}" for a in open_attempts if a.task.status != "ACTIVE"]
+    seqs = [attempt.seq for attempt in attempts]
+    if len(set(seqs)) < len(seqs) or max(seqs, default=0) >= run.next_seq:
+        found.append(f"the order of attempts is broken: {sorted(seqs)}, next is {run.next_seq}")
+    if run.ended_at is not None and open_attempts:
+        found.append("the run has ended and attempts are open")
+    if Message.objects.filter(due_at__lte=clock.now()).exists():
+        found.append("a message was not delivered")
+    return found

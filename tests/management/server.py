@@ -1,0 +1,85 @@
+"""A real `manage.py serve` in a process tree of its own, for tests of what a person at a terminal sees."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, sleep
+from uuid import uuid4
+
+import psutil
+
+ROOT = Path(__file__).parents[2]
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def until(condition: Callable[[], object], seconds: float = 20) -> None:
+    """Wait for something outside of this process to come true."""
+    gives_up_at = monotonic() + seconds
+    while not condition():
+        assert monotonic() < gives_up_at, f"not true after {seconds} s"
+        sleep(0.02)
+
+
+class Server:
+    """One start of the server in a folder."""
+
+    def __init__(self, folder: Path, **variables: str) -> None:
+        self.port = free_port()
+        self.said = folder / f"said.{uuid4()}"
+        bare = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "serve"],
+            cwd=ROOT,
+            env=bare | {"VAR_DIR": str(folder / "var"), "PORT": str(self.port)} | variables,
+            stdout=self.said.open("w"),
+            stderr=subprocess.STDOUT,
+        )
+        self.family: list[psutil.Process] = []
+
+    def words(self) -> str:
+        return self.said.read_text()
+
+    def is_up(self) -> bool:
+        assert self.process.poll() is None, self.words()
+        return "Stop with Ctrl-C" in self.words()
+
+    def wait_until_up(self) -> "Server":
+        until(self.is_up)
+        parent = psutil.Process(self.process.pid)
+        self.family = [parent, *parent.children(recursive=True)]
+        return self
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+    def children(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children()
+
+    def child(self, word: str) -> psutil.Process:
+        """The child whose command holds the word."""
+        return next(child for child in self.children() if word in child.cmdline())
+
+    def is_gone(self) -> bool:
+        """Whether nothing of the family runs any more."""
+        self.process.poll()
+        return not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in self.family)
+
+    def stop(self, how: int = signal.SIGTERM) -> float:
+        """Ask it to stop; returns the seconds that this took."""
+        began = monotonic()
+        self.process.send_signal(how)
+        self.process.wait(20)
+        return monotonic() - began

@@ -1,0 +1,119 @@
+"""One command starts a server, keeps it alive and stops it."""
+
+import json
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.conf import settings
+
+from .server import Server, until
+
+pytestmark = pytest.mark.skipif(
+    "postgresql" in settings.DATABASES["default"]["ENGINE"], reason="serve brings its own SQLite; one run says it all"
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where this module's servers keep their data: only the first of them has to set it up."""
+    return tmp_path_factory.mktemp("machine")
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    """The first server in the folder, up and running."""
+    first = Server(folder).wait_until_up()
+    yield first
+    first.stop()
+
+
+@pytest.fixture
+def start(folder, server):
+    """Starts one more server in the folder, and ends what is left of it."""
+    started = []
+
+    def one_more(**variables):
+        started.append(Server(folder, **variables))
+        return started[-1]
+
+    yield one_more
+    for one in started:
+        if one.process.poll() is None:
+            one.stop()
+
+
+def test_it_says_where_everything_is_and_how_to_log_in(server):
+    here = f"http://127.0.0.1:{server.port}"
+
+    assert all(f"{here}{page}" in server.words() for page in ("/admin/", "/api/", "/api/docs"))
+    assert "log in as admin, password " in server.words()
+
+
+def test_it_is_well_and_shows_its_pages_with_their_style(server):
+    status, body = server.get("/health")
+
+    assert (status, json.loads(body)["healthy"]) == (200, True)
+    assert server.get("/admin/login/")[0] == 200
+    assert server.get("/static/admin/css/base.css")[0] == 200
+
+
+def test_a_second_start_shows_no_password(start):
+    assert "password" not in start().wait_until_up().words()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_within_five_seconds_though_workers_wait_for_work(start, how):
+    server = start().wait_until_up()
+    with ThreadPoolExecutor() as workers:
+        polls = [workers.submit(_poll, server) for _ in range(5)]
+
+        took = server.stop(how)
+
+    assert took < 5
+    assert server.is_gone()
+    assert all(poll.done() for poll in polls)
+    assert server.words().endswith("Stopped.\n")
+
+
+@pytest.mark.parametrize("name", ["gunicorn", "worker", "beat"])
+def test_a_process_that_was_killed_is_started_again(server, name):
+    killed = server.child(name)
+
+    killed.kill()
+
+    until(lambda: any(name in child.cmdline() for child in server.children() if child.pid != killed.pid))
+    assert server.get("/health")[0] == 200
+    assert "it starts again in 0.5 s" in server.words()
+
+
+def test_nothing_is_left_when_the_server_itself_is_killed(start):
+    server = start().wait_until_up()
+
+    server.process.kill()
+
+    until(server.is_gone)
+
+
+def test_a_port_in_use_is_said_in_one_line(server, start):
+    second = start(PORT=str(server.port))
+
+    assert second.process.wait(20) == 1
+    assert second.words() == (
+        f"CommandError: Port {server.port} on 127.0.0.1 is in use."
+        f" Stop what runs there, or choose another, such as PORT={server.port + 1}\n"
+    )
+
+
+def test_open_access_is_refused_beyond_loopback(start):
+    server = start(HOST="0.0.0.0", ALLOWED_HOSTS="localhost", CONDUCTOR_API_ACCESS="open")
+
+    assert server.process.wait(20) == 1
+    assert "CONDUCTOR_API_ACCESS is open, but HOST=0.0.0.0 can be reached from other machines." in server.words()
+
+
+def _poll(server):
+    try:
+        return server.get("/api/tasks/poll/batch/nobody?timeout=5000&count=1")
+    except OSError:
+        return None
