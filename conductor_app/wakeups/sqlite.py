@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 # A longer list is cut to this one, which wakes everybody.
 EVERYBODY = b"*"
 LONGEST = 60_000
+LONGEST_PATH = 80
 # A neighbour whose inbox stays full is busy with hints anyway.
 PATIENCE_SECONDS = 0.02
 
@@ -86,9 +87,17 @@ def _send(hint: bytes, inbox: Path) -> None:
 
 @cache
 def _folder() -> Path:
-    """Where the users of this database meet: in the short temporary path, because a socket's path ends at 108 bytes."""
-    database = hashlib.sha256(str(connection.settings_dict["NAME"]).encode()).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir()) / f"conductor-{os.getuid()}-{database}"
+    """Where the users of this database meet: beside it, if that path is short enough for a socket's 108 bytes."""
+    database = Path(connection.settings_dict["NAME"])
+    beside = database.parent / "wakeups"
+    if database.is_absolute() and len(os.fsencode(beside)) <= LONGEST_PATH:
+        beside.mkdir(mode=0o700, exist_ok=True)
+        return beside
+    return _temporary(hashlib.sha256(os.fsencode(database)).hexdigest()[:16])
+
+
+def _temporary(name: str) -> Path:
+    folder = Path(tempfile.gettempdir()) / f"conductor-{os.getuid()}-{name}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid == os.getuid():
         return folder

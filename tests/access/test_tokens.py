@@ -156,6 +156,12 @@ class TestInABrowser:
 
         assert (reply.status_code, AuditEntry.objects.get().actor) == (200, "ann")
 
+    def test_the_page_of_the_api_asks_for_the_same_login(self, browser):
+        assert browser.get("/api/docs").status_code == 200
+        assert browser.get("/api/openapi.json").status_code == 200
+        assert Client().get("/api/docs")["Location"] == "/admin/login/?next=/api/docs"
+        assert Client().get("/api/openapi.json").status_code == 401
+
     def test_an_account_that_is_not_of_the_staff_is_refused(self):
         browser = Client()
         browser.force_login(User.objects.create_user("bob"))

@@ -69,9 +69,14 @@ def redis_server() -> Iterator[ValkeyServer]:
 @pytest.fixture
 def beside_sqlite(tmp_path: Path) -> Iterator[Neighbours]:
     """Processes that share a SQLite file."""
-    neighbours = Neighbours(DJANGO_SETTINGS_MODULE="conductor_app.settings.embedded", VAR_DIR=str(tmp_path))
+    neighbours = beside_sqlite_in(tmp_path)
     yield neighbours
     neighbours.end()
+
+
+def beside_sqlite_in(folder: Path) -> Neighbours:
+    """Processes that share the SQLite file in this folder."""
+    return Neighbours(DJANGO_SETTINGS_MODULE="conductor_app.settings.embedded", VAR_DIR=str(folder))
 
 
 def around_redis(server: ValkeyServer) -> Neighbours:

@@ -70,12 +70,7 @@ def _unseen(effect: CreateTask) -> CreateTask:
 def _in_branch(effect: CreateTask, source: Task) -> CreateTask:
     """A task of a dynamic branch knows its branch; the head carries the branch's document (§4: nothing else has it)."""
     task = effect.task
-    if source.root and not is_fork(source):
+    if source.root and task.key.ref not in source.memo.get("forked", ()):
         return CreateTask(replace(task, root=source.root, grown={**source.grown, **task.grown}))
     memo = {**task.memo, "document": dict(task.step.document), "loops": list(task.step.loops)}
     return CreateTask(replace(task, root=task.key, memo=memo, grown={**source.grown, **task.grown}))
-
-
-def is_fork(task: Task) -> bool:
-    """Whether the task made branches of its own."""
-    return "forked" in task.memo

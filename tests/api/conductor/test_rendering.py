@@ -30,7 +30,8 @@ def many_tasks(run_id, count):
     )  # fmt: skip
     Attempt.objects.bulk_create(
         Attempt(id=id, run_id=run_id, task_id=id, seq=number + 2, status="COMPLETED", name="pay", scheduled_at=now,
-                visible_at=now, pending_since=now, started_at=now, ended_at=now, input=first.input, output={"paid": True})
+                visible_at=now, pending_since=now, started_at=now, ended_at=now, input=first.input,
+                output={"paid": True})
         for number, id in enumerate(ids)
     )  # fmt: skip
 
@@ -38,10 +39,11 @@ def many_tasks(run_id, count):
 def test_a_workflow_is_read_in_few_statements_whatever_the_number_of_its_tasks(api):
     api.define(simple("pay"))
     workflow_id = api.start()
+    api.workflow(workflow_id)
     few = statements(lambda: api.workflow(workflow_id))
     many_tasks(workflow_id, 50)
 
-    assert statements(lambda: api.workflow(workflow_id)) == few <= 4
+    assert statements(lambda: api.workflow(workflow_id)) == few < 4
 
 
 def test_ten_thousand_tasks_are_shown_within_moments(api):

@@ -4,15 +4,18 @@ import json
 from functools import cache
 from typing import Any
 
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.templatetags.static import static
 from django.urls import reverse
-from django.views import View
 from django.views.generic import TemplateView
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.settings import patched_settings
 
+from .... import conf
 from ..replies import Json
+from ..view import ConductorRequest, ConductorView
 
 ABOUT = {
     "TITLE": "Conductor workflows and tasks",
@@ -28,10 +31,12 @@ def document() -> dict[str, Any]:
         return SchemaGenerator().get_schema(public=True)
 
 
-class OpenApiDocument(View):
+class OpenApiDocument(ConductorView):
     """GET /api/openapi.json: every operation of the API."""
 
-    def get(self, request: HttpRequest) -> HttpResponse:
+    schema = None
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(document())
 
 
@@ -39,6 +44,11 @@ class OpenApiPage(TemplateView):
     """GET /api/docs: the same to read and to try; a browser that is logged in to the admin sends its own login."""
 
     template_name = "drf_spectacular/swagger_ui.html"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if conf.api_access != "open" and not request.user.is_staff:
+            return redirect_to_login(request.get_full_path(), reverse("admin:login"))
+        return super().get(request, *args, **kwargs)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         files = {

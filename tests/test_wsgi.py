@@ -1,0 +1,41 @@
+"""The way in for web servers."""
+
+from io import BytesIO
+
+import pytest
+
+from conductor_app import conf
+from conductor_app.wsgi import with_chunked_bodies
+
+
+def body_seen(**environ: object) -> bytes:
+    """What an application reads that trusts CONTENT_LENGTH, as Django does."""
+
+    def application(environ: dict, start_response: object) -> list[bytes]:
+        return [environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))]
+
+    [body] = with_chunked_bodies(application)(environ, None)
+    return body
+
+
+def test_a_body_of_unknown_length_is_read():
+    assert body_seen(HTTP_TRANSFER_ENCODING="chunked", **{"wsgi.input": BytesIO(b'{"a": 1}')}) == b'{"a": 1}'
+
+
+def test_a_body_of_known_length_is_left_alone():
+    assert body_seen(CONTENT_LENGTH="2", **{"wsgi.input": BytesIO(b"{}more")}) == b"{}"
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+def test_a_body_without_length_or_chunks_is_no_body(encoding):
+    assert body_seen(HTTP_TRANSFER_ENCODING=encoding, **{"wsgi.input": BytesIO(b"{}")}) == b""
+
+
+def test_no_more_than_one_byte_over_the_limit_is_read():
+    class Endless:
+        def read(self, size: int) -> bytes:
+            return b" " * size
+
+    body = body_seen(HTTP_TRANSFER_ENCODING="chunked", **{"wsgi.input": Endless()})
+
+    assert len(body) == conf.max_request_bytes + 1
