@@ -100,4 +100,4 @@ class Draw:
 
 def random_definition(random: Random, *, deepest: int = 3, children: bool = False, **fields: object) -> Document:
     """A definition that can be run to an end by workers who answer."""
-    return definition(*Draw(random, deepest, children).sequence(0), **fields)
+    return definition(*Draw(random, deepest, children).sequence(0, 5), **fields)

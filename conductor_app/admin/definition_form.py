@@ -26,7 +26,8 @@ class DefinitionForm(forms.Form):
     complaints: list[dict[str, Any]] = []
 
     def _placed(self, complaint: Complaint) -> dict[str, Any]:
-        line = line_of(complaint.path, lines_of_paths(self.data.get("document", "")))
+        places = lines_of_paths(self.data.get("document", ""))
+        line = line_of(complaint.path, places) if complaint.path else None
         return {"path": complaint.path, "message": complaint.message, "line": line}
 
 

@@ -1,21 +1,38 @@
 """The shape of an admin of tables that the engine owns: looked at, never typed into."""
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.http import HttpRequest
 
 from .paginator import CappedPaginator
+
+
+class BoundedList(ChangeList):
+    """A list that always asks for one page of rows.
+
+    Django asks for all rows when it has counted less than a page of them; databases then plan to read the table.
+    """
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        if not self.multi_page:
+            self.result_list = self.result_list[: self.list_per_page]
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
     """No row is added, changed or deleted here; what can be done is done by asking the engine."""
 
     actions = None
+    empty_value_display = ""
     list_per_page = 50
     list_max_show_all = 0
     paginator = CappedPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     sortable_by: tuple[str, ...] = ()
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ChangeList]:
+        return BoundedList
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

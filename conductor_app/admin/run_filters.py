@@ -1,7 +1,7 @@
 """How runs are narrowed down: filters and a search, each of which an index answers."""
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from .. import clock
@@ -61,13 +61,12 @@ class StartedFilter(admin.SimpleListFilter):
 def search(runs: QuerySet[Run], term: str) -> QuerySet[Run]:
     """Runs whose id begins like this; else those of this correlation id; else those of definitions named so.
 
-    One after another, so that each question is answered by one index.
+    One after another, and whatever else is asked for is asked afterwards: so one index answers each question.
     """
-    by_id = runs.filter(id__gte=term, id__lte=term + LAST, id__startswith=term)
-    if by_id.order_by().exists():
-        return by_id
-    by_correlation = runs.exclude(correlation_id="").filter(correlation_id=term)
-    if by_correlation.order_by().exists():
-        return by_correlation
+    by_id = Q(id__gte=term, id__lte=term + LAST, id__startswith=term)
+    by_correlation = Q(correlation_id=term) & ~Q(correlation_id="")
+    for question in (by_id, by_correlation):
+        if Run.objects.filter(question).exists():
+            return runs.filter(question)
     names = WorkflowDefinition.objects.filter(name__icontains=term).order_by("name").values_list("name", flat=True)
     return runs.filter(name__in={term, *names.distinct()[:20]})

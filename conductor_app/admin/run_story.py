@@ -17,7 +17,7 @@ from ..models import HistoryEntry, Run, WorkflowDefinition
 from .attempt_panel import Known, Panel, panel
 from .documents import documents, with_documents
 from .effects import in_words
-from .marks import ago, badge, exact, group_of, icon, marked
+from .marks import WAITING, ago, badge, exact, group_of, icon, marked
 
 DOCUMENTS = ("input", "output", "variables")
 MOST_HISTORY = 100
@@ -45,14 +45,15 @@ def story(run: Run, asked: Mapping[str, str]) -> dict[str, Any]:
     why = cause(run, now)
     chosen = asked.get("task") or (why.task if run.status in ("FAILED", "TIMED_OUT") else "")
     window = _window(run, asked, chosen)
+    tone = WAITING if why.is_waiting else group_of(run.status)
     scale, known = scale_of(run, now), {why.attempt_id: why.verdicts}
     drawn = rows(window.tasks, window.attempts, scale, now)
     return {
         "run": run,
         "is_open": run.status in RUN.open,
         "badge": badge(run.status),
-        "group": group_of(run.status),
-        "icon": icon(group_of(run.status)),
+        "tone": tone,
+        "icon": icon(tone),
         "cause": why,
         "cause_sentence": marked(why.sentence),
         "facts": _facts(run, now),

@@ -1,6 +1,6 @@
 """Run, Task and Attempt as frozen values: what a decision is made from. Payloads are asked for, not carried."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -176,6 +176,10 @@ class Run:
         if self.is_whole:
             return list(self.tasks.values())
         return [self.tasks[key] for key in self.moved if key in self.tasks]
+
+    def has_news_for(self, task: Task, keys: Iterable[Key]) -> bool:
+        """Whether a task may find that what it waits for has changed; where all is known it looks for itself."""
+        return self.is_whole or task.key in self.touched or any(key in self.touched for key in keys)
 
     def task_of_attempt(self, attempt_id: str) -> Task | None:
         """The task whose newest attempt this is."""

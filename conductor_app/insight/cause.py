@@ -11,6 +11,8 @@ from .plans import plan, tries_allowed
 from .spans import span
 from .waits import by_interest, first_line, what_it_waits_for
 
+DEEPEST = 3
+"""How many sub-workflows are followed down to the first failure."""
 NO_REASON = "no reason was given"
 MOST_READ = 200
 """How many open attempts are looked at to choose the one that is named."""
@@ -25,6 +27,11 @@ class Cause:
     attempt_id: str = ""
     child_id: str = ""
     verdicts: tuple[Verdict, ...] = ()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether nobody works on what it speaks of."""
+        return self.sentence.startswith("Waiting")
 
 
 def cause(run: Run, now: int | None = None) -> Cause:
@@ -62,18 +69,27 @@ def _open_attempts(run: Run) -> list[Attempt]:
     return list(found)
 
 
-def _failed(run: Run, now: int) -> Cause:
+def _failed(run: Run, now: int, deeper: int = DEEPEST) -> Cause:
     attempt = Attempt.objects.light().filter(pk=run.failed_attempt_id).select_related("task").first()
     if attempt is None:
         return Cause(f"Failed: {first_line(run.reason) or NO_REASON}")
-    tries = tries_allowed(plan(run.plan_id), attempt.task)
-    which = (
-        f"attempt {attempt.number + 1} of {max(tries, attempt.number + 1)}"
-        if tries
-        else f"attempt {attempt.number + 1}"
-    )
-    reason = first_line(attempt.reason) or NO_REASON
+    which = _which(attempt, tries_allowed(plan(run.plan_id), attempt.task))
+    reason = _inside(attempt, now, deeper) or first_line(attempt.reason) or NO_REASON
     return Cause(f"Failed at `{attempt.task}`, {which}: {reason}", str(attempt.task), attempt.id, attempt.child_id)
+
+
+def _which(attempt: Attempt, tries: int | None) -> str:
+    number = attempt.number + 1
+    # An operator's retry goes beyond what the policy allows.
+    return f"attempt {number} of {max(tries, number)}" if tries else f"attempt {number}"
+
+
+def _inside(attempt: Attempt, now: int, deeper: int) -> str:
+    """Where its sub-workflow failed, if that is why it did."""
+    child = Run.objects.light().filter(pk=attempt.child_id).first() if attempt.child_id and deeper else None
+    if child is None or not child.failed_attempt_id:
+        return ""
+    return f"its sub-workflow {_failed(child, now, deeper - 1).sentence.replace('Failed', 'failed', 1)}"
 
 
 def _timed_out(run: Run, now: int) -> Cause:

@@ -72,7 +72,7 @@ def _near(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
         raise NotFound(f"Task not found for taskId: {', '.join(attempt_ids)}")
     run = replace(_run_of(rows[0][:-4]), is_whole=False)
     has_skips = rows[0][len(RUN_COLUMNS)]
-    found = fetch_skipped(run.id) if has_skips else []
+    found = _skipped(run.id) if has_skips else []
     asked, wanted = set(), {key for row in rows for key in _around(run.definition, *row[-4:])}
     while wanted - asked:
         found += _rows_at(run.id, wanted - asked)
@@ -81,10 +81,14 @@ def _near(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
         tasks = _tasks(run, found)
         wanted = {root for row in found if (root := root_of(row[len(TASK_COLUMNS) - 1]))}
         wanted |= {key for task in tasks.values() for key in _waiting_for(run, task)}
-    return replace(run, tasks=_tasks(run, found))
+    return replace(run, tasks=_tasks(run, sorted(found, key=_seq)))
 
 
-def fetch_skipped(run_id: str) -> list[tuple]:
+def _seq(row: tuple) -> int:
+    return row[TASK_COLUMNS.index("seq")]
+
+
+def _skipped(run_id: str) -> list[tuple]:
     """The tasks that were skipped, perhaps before control came to them."""
     return fetch(f"{TASK_SQL} AND t.status = 'SKIPPED'", [run_id])
 

@@ -87,9 +87,9 @@ class Listener:
             channel.subscribe(CHANNEL)
             for message in channel.listen():
                 if message["type"] == "subscribe":
-                    self.is_connected.set()
                     # What was said before this moment was not heard.
                     EARS.wake_all()
+                    self.is_connected.set()
                 elif message["type"] == "message":
                     _hear(message["data"])
 

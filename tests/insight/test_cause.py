@@ -31,6 +31,18 @@ def test_a_failure_without_a_reason_says_that_none_was_given(clock):
     assert said(run) == "Failed at `charge`, attempt 1 of 1: no reason was given"
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_failed_sub_workflow_is_followed_down_to_the_task_that_failed(clock):
+    define_task("charge", retryCount=0)
+    define("payment", step("charge"))
+    run = started(step("pay", "SUB_WORKFLOW", subWorkflowParam={"name": "payment", "version": 1}))
+    work("charge", "FAILED", reason="no funds")
+
+    assert said(run) == (
+        "Failed at `pay`, attempt 1 of 1: its sub-workflow failed at `charge`, attempt 1 of 1: no funds"
+    )
+
+
 def test_a_retry_that_is_not_yet_due_says_when_and_after_what(clock):
     define_task("charge", retryCount=3, retryDelaySeconds=5)
     run = started(step("charge"))

@@ -1,6 +1,7 @@
 """Processes that hear of each other, over each backend."""
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -62,7 +63,7 @@ class Listener:
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[ValkeyServer]:
     """A running Redis-compatible server."""
-    with ValkeyServer() as server:
+    with a_server() as server:
         yield server
 
 
@@ -77,6 +78,13 @@ def beside_sqlite(tmp_path: Path) -> Iterator[Neighbours]:
 def beside_sqlite_in(folder: Path) -> Neighbours:
     """Processes that share the SQLite file in this folder."""
     return Neighbours(DJANGO_SETTINGS_MODULE="conductor_app.settings.embedded", VAR_DIR=str(folder))
+
+
+def a_server() -> ValkeyServer:
+    """A server that is not started yet. The system picks its port: left alone, two test processes pick the same."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return ValkeyServer(port=found.getsockname()[1])
 
 
 def around_redis(server: ValkeyServer) -> Neighbours:

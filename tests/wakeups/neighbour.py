@@ -6,11 +6,16 @@ import django
 
 django.setup()
 
-from conductor_app import wakeups  # noqa: E402
+from conductor_app import conf, wakeups  # noqa: E402
+from conductor_app.wakeups import redis  # noqa: E402
 
 
 def listen(queue: str) -> None:
     with wakeups.listening(queue) as ear:
+        if conf.wakeups.endswith(".redis"):
+            # Whoever waits is woken once when the connection stands: only what comes later is news.
+            redis._listener.is_connected.wait(10)
+            ear.wait(0)
         print("listening", flush=True)
         while True:
             print("heard" if ear.wait(10) else "nothing", flush=True)

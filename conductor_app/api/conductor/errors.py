@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
 from django.core.signals import got_request_exception
+from django.db import DataError
 from django.http import HttpResponse
 from rest_framework.exceptions import MethodNotAllowed
 
@@ -39,6 +40,7 @@ STATUS: dict[type[Exception], int] = {
     Unauthenticated: 401,
     MethodNotAllowed: 405,
     SuspiciousOperation: 400,
+    DataError: 400,
 }
 """The status of each refusal; the first class in the error's own line of descent that stands here counts."""
 
@@ -71,6 +73,8 @@ def answer(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
 def _message(error: Exception) -> str:
     if isinstance(error, Refused):
         return error.message
+    if isinstance(error, DataError):
+        return "The request holds a value that cannot be kept: a text too long, or a number too large."
     return str(getattr(error, "detail", "")) or "The request is refused."
 
 

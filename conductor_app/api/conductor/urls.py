@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 
 from ..health import health
-from .openapi.pages import OpenApiDocument, OpenApiPage
+from .openapi import pages
 from .view import UnknownAddress
 from .views import controls, polls, queues, server, task_definitions, task_logs, tasks, workflow_definitions, workflows
 
@@ -48,7 +48,8 @@ urlpatterns = [
     path("health", health),
     path("version", server.Version.as_view()),
     path("admin/config", server.Configuration.as_view()),
-    path("openapi.json", OpenApiDocument.as_view(), name="openapi"),
-    path("docs", OpenApiPage.as_view(), name="openapi-page"),
+    path("openapi.json", pages.OpenApiDocument.as_view(), name="openapi"),
+    path("docs", pages.page, name="openapi-page"),
+    path("docs.js", pages.script, name="openapi-script"),
     re_path(r"", UnknownAddress.as_view()),
 ]

@@ -22,5 +22,6 @@ def read_definition(document: Mapping[str, Any], *, hash: str = "", is_scaled: b
         timeout_seconds=number(document, "timeoutSeconds", 0),
         times_out=document.get("timeoutPolicy") == TIME_OUT_RUN,
         output_parameters=document.get("outputParameters") or {},
-        has_permissive=any(step.permissive for step in steps.values()),
+        # What a dynamic fork makes may be permissive too; only its input says so.
+        has_permissive=any(step.permissive or step.type == "FORK_JOIN_DYNAMIC" for step in steps.values()),
     )

@@ -1,10 +1,10 @@
 """The rules, in the order in which they are asked: the first that speaks is heard, then all are asked again."""
 
 from .advance import advance
-from .conclude import conclude
+from .conclude import break_off, conclude
 from .retry import retry
 from .settle import settle
 from .time_out import time_out
 
-RULES = (time_out, retry, advance, settle, conclude)
+RULES = (time_out, retry, break_off, advance, settle, conclude)
 RULES_WHILE_PAUSED = (time_out,)

@@ -1,6 +1,6 @@
 """Nothing left to do, or nothing left to save: the run ends."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..effects import Effect
 from ..knowledge import Knowledge
@@ -14,15 +14,22 @@ EVENTS = {TIMED_OUT: "time_out", CANCELED: "terminate"}
 STATUS_OF_RUN = {TIMED_OUT: "TIMED_OUT", CANCELED: "TERMINATED"}
 
 
-def conclude(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
-    """The run ends by a TERMINATE, by a failure that nothing forgives, or because all is done."""
-    tasks = sorted(run.tasks.values(), key=lambda task: task.seq)
-    if ending := next((task for task in tasks if "ends" in task.memo and task.succeeded), None):
+def break_off(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    """The run ends by a TERMINATE, or by a failure that nothing forgives; what else goes on is not looked at."""
+    if ending := _first(task for task in run.tasks.values() if "ends" in task.memo and task.succeeded):
         yield from _terminated(run, know, now, ending)
-    elif failed := next((task for task in tasks if task.failed_fatally), None):
+    elif failed := _first(task for task in run.tasks.values() if task.failed_fatally):
         yield from _failed(run, know, now, failed)
-    elif run.has_begun or not run.definition.first:
+
+
+def conclude(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    """The run ends because all is done."""
+    if run.has_begun or not run.definition.first:
         yield from _finished(run, know, now)
+
+
+def _first(tasks: Iterable[Task]) -> Task | None:
+    return min(tasks, key=lambda task: task.seq, default=None)
 
 
 def _terminated(run: Run, know: Knowledge, now: int, task: Task) -> Iterator[Effect]:

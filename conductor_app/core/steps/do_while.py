@@ -21,6 +21,8 @@ class DoWhile(Kind):
     is_reopened = True
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        if not step.heads:
+            raise StepRefused(f"The loop {step.ref} has nothing to repeat: its 'loopOver' is empty.")
         inputs = inputs_of(step, know, key, know.run, now)
         items = items_of(step, inputs, know)
         if items == []:
@@ -87,7 +89,7 @@ def outcomes_of_turn(task: Task, know: Knowledge) -> list[Outcome] | None:
     """What the tasks of the present turn came to; None as long as one is open."""
     turn = (*task.key.turn, task.iteration)
     known = {t.key: t for t in know.run.tasks.values() if t.loop == task.key and t.key.turn == turn}
-    if any(t.is_open for t in known.values()):
+    if any(t.is_open for t in known.values()) or not know.run.has_news_for(task, known):
         return None
     others = [] if know.run.is_whole else know.ask(Inside(task.key, task.iteration, frozenset(known)))
     if others is None:

@@ -36,6 +36,8 @@ class ExclusiveJoin(Kind):
 def taken(task: Task, know: Knowledge) -> Task | None:
     """The ended task that decides, if there is one yet."""
     defaults = task.step.document.get("defaultExclusiveJoinTask") or []
+    if not know.run.has_news_for(task, (Key(ref, task.key.turn) for ref in (*task.step.joins, *defaults))):
+        return None
     for refs in (task.step.joins, defaults):
         tasks = gather(lambda ref=ref: find(know, Key(ref, task.key.turn)) for ref in refs)
         first = next((t for t in tasks if t is not None and t.status != SKIPPED), None)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ..definition import Key, Step
-from ..effects import Effect
+from ..effects import Effect, MoveAttempt, ResolveTask
 from ..knowledge import Knowledge
 from ..questions import Joined, Outcome
 from ..snapshot import Run, Task
@@ -29,7 +29,7 @@ class Join(Kind):
 
     def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
         known = {t.key: t for t in know.run.tasks.values() if is_joined(t, task)}
-        if any(t.is_open for t in known.values()):
+        if any(t.is_open for t in known.values()) or not know.run.has_news_for(task, known):
             return
         missing = task.memo.get("expected", len(set(task.step.joins))) - len(known)
         if know.run.is_whole:
@@ -61,10 +61,15 @@ def verdict(task: Task, outcomes: list[Outcome], now: int) -> Iterator[Effect]:
     outcomes = sorted(outcomes, key=lambda outcome: outcome.seq)
     output = {str(outcome.key): outcome.output for outcome in outcomes if outcome.output}
     bad = [outcome for outcome in outcomes if outcome.status not in ("COMPLETED", COMPLETED_WITH_ERRORS, "SKIPPED")]
+    flawed = [outcome for outcome in outcomes if outcome.status == COMPLETED_WITH_ERRORS]
     if bad and all(outcome.status == CANCELED for outcome in bad):
         yield from fail(task, now, _reasons(bad), output, event="cancel")
     elif bad:
         yield from fail(task, now, _reasons(bad), output)
+    elif flawed:
+        reason = " ".join(f"{outcome.name}/{outcome.attempt_id}" for outcome in flawed)
+        yield MoveAttempt(task.key, "complete", now, {"output": output, "reason": reason})
+        yield ResolveTask(task.key, "complete_with_errors")
     else:
         yield from complete(task, now, output)
 

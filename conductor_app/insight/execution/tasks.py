@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from ... import clock
-from ...core.knowledge import spelled_status
+from ...core.knowledge import spelled_status, spelled_type
 from ...core.states import TASK
 from ...models import Attempt
 from ...models.fields import loads
@@ -15,9 +15,6 @@ from .rows import Row, RunFacts, facts_of, row_of
 
 NAMED_BY_TYPE = frozenset(("JOIN", "SWITCH", "DECISION", "FORK"))
 """Types whose rows bear the type as the name of their definition (execution §1.5)."""
-NAMED_BY_WORK = frozenset(("SIMPLE", "DYNAMIC"))
-"""Step types whose tasks' type is the name of the work: that is what workers poll."""
-SPELLED = {"FORK_JOIN": "FORK", "FORK_JOIN_DYNAMIC": "FORK"}
 
 
 def task_document(attempt: Attempt) -> dict[str, Any]:
@@ -73,7 +70,8 @@ def spelled(row: Row, run: RunFacts, step: Any, task_definition: Any, now: int) 
     is_newest = row.id == row.task_attempt_id
     turns = row.task_turn.split(".") if row.task_turn else []
     iteration = int(turns[-1]) if turns else row.task_iteration
-    kind = row.name if row.task_type in NAMED_BY_WORK else SPELLED.get(row.task_type, row.task_type)
+    # What a DYNAMIC step came to is work for a worker of that name.
+    kind = row.name if row.task_type == "DYNAMIC" else spelled_type(row.task_type, row.name)
     document = {
         "taskType": kind,
         "status": spelled_status(row.status, row.task_status if is_newest else ""),

@@ -44,9 +44,16 @@ def test_the_document_names_the_fields_of_what_is_sent(api):
 def test_the_page_takes_nothing_from_elsewhere(api):
     page = api.get("/docs").content.decode()
 
-    files = re.findall(r'(?:src|href)="([^"]+)"', page)
-    assert len(files) == 4
+    *files, script = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert len(files) == 3
     for file in files:
         assert file.startswith("/static/")
         assert finders.find(file.removeprefix("/static/"))
-    assert "/api/openapi.json" in page
+    assert 'data-document="/api/openapi.json"' in page
+    assert api.client.get(script)["Content-Type"].startswith("text/javascript")
+
+
+def test_the_page_carries_no_script_or_style_of_its_own(api):
+    page = api.get("/docs").content.decode()
+
+    assert not re.search(r"<script>|<style|style=| on[a-z]+=", page)

@@ -1,5 +1,6 @@
 """Every operation of the API in a line or two: what it is for, what it takes and what it gives back."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ....core.language.checks.fields import Table
@@ -44,7 +45,7 @@ class Operation(NamedTuple):
     summary: str
     reply: Shape
     body: Shape | None = None
-    query: dict[str, type] = {}
+    query: Mapping[str, type] = {}
     may_be_nothing: bool = False
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ...errors import Complaint
 from .fields import Of
 from .tables import TASK_DEFINITION, WORKFLOW_DEFINITION, a_step
 from .values import Place, Reader, read_at
@@ -26,6 +27,12 @@ def typed_workflow(document: Any) -> Any:
 def typed_task(document: Any) -> Any:
     """A task definition as it was given, every known field as its type; what cannot be read stays as it is."""
     return read_at(Place(fills=False), Of(TASK_DEFINITION), document)
+
+
+def typed_step(document: Any) -> tuple[Any, list[Complaint]]:
+    """A step made on the way, as it was given, every known field as its type; and what cannot be read of it."""
+    place = Place(fills=False)
+    return read_at(place, a_step, document), place.complaints
 
 
 def normalised_step(document: Any) -> dict[str, Any]:

@@ -1,0 +1,37 @@
+"""Task definitions: how long an attempt at each task may take, and what happens when it fails."""
+
+from conductor.client.http.models.task_def import TaskDef
+
+OWNER = "warehouse@example.com"
+
+
+def task_definitions() -> list[TaskDef]:
+    """What the server must know of each worker's task; registering it again replaces it."""
+    return [
+        policy("screen_for_fraud", "Ask the fraud service how likely the order is honest."),
+        policy("pick_item", "Fetch one line of an order from its shelf.", limit=8),
+        policy("pack_parcel", "Wrap and seal a parcel.", seconds=600),
+        policy("charge_card", "Charge the customer's card."),
+        policy("book_courier", "Book a courier, whose server is down now and then.", retries=5, delays="growing"),
+        policy("track_parcel", "Ask the courier where the parcel is."),
+        policy("put_back_stock", "Put the lines of a failed order back on their shelves."),
+        policy("notify_customer", "Write to the customer."),
+    ]
+
+
+def policy(
+    name: str, purpose: str, *, seconds: int = 60, retries: int = 3, delays: str = "equal", limit: int | None = None
+) -> TaskDef:
+    """A task that is tried again after 1 s, or after 1, 2, 4 … s, and whose worker must answer within 10 s."""
+    return TaskDef(
+        name=name,
+        description=purpose,
+        owner_email=OWNER,
+        retry_count=retries,
+        retry_logic="EXPONENTIAL_BACKOFF" if delays == "growing" else "FIXED",
+        retry_delay_seconds=1,
+        timeout_seconds=seconds,
+        timeout_policy="TIME_OUT_WF",
+        response_timeout_seconds=10,
+        concurrent_exec_limit=limit,
+    )

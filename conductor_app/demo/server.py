@@ -1,0 +1,58 @@
+"""The server that the demo talks to."""
+
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from conductor.client.configuration.configuration import Configuration
+from conductor.client.http.rest import ApiException
+
+HEALTH_SECONDS = 5
+
+
+class NotThere(Exception):
+    """No server answers, or it does not let us in."""
+
+
+def configuration_for(url: str) -> Configuration:
+    """How the SDK reaches the server; it takes CONDUCTOR_AUTH_KEY and CONDUCTOR_AUTH_SECRET from the environment.
+
+    Workers that fail are part of the show, so that their stack traces are not printed: the run's page has them.
+    """
+    configuration = Configuration(server_api_url=f"{url}/api", log_level="CRITICAL")
+    configuration.apply_logging_config()
+    return configuration
+
+
+def address_of(url: str) -> str:
+    """The server's address without a slash or the API's path at its end."""
+    return url.rstrip("/").removesuffix("/api").rstrip("/")
+
+
+def greet(url: str) -> None:
+    """Raise NotThere unless a healthy server answers."""
+    try:
+        with urlopen(f"{url}/health", timeout=HEALTH_SECONDS):
+            return
+    except (URLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise NotThere(
+            f"No server answers at {url} ({reason}). Start one with `make run` in another terminal; "
+            "URL=http://host:port names one elsewhere."
+        ) from error
+
+
+def admin_page(url: str, run_id: str) -> str:
+    """Where operators look at a run."""
+    return f"{url}/admin/conductor/run/{run_id}/change/"
+
+
+def refusal(error: ApiException, url: str) -> str:
+    """Why the server did not do as we asked, and what helps."""
+    if error.status in (401, 403):
+        return (
+            f"The server at {url} asks for a key: set CONDUCTOR_AUTH_KEY and CONDUCTOR_AUTH_SECRET. "
+            "`manage.py create_access_key demo` makes them."
+        )
+    if not error.status:
+        return f"The server at {url} went away: {error.reason}"
+    return f"The server at {url} answered {error.status}: {error.body or error.reason}"

@@ -1,0 +1,80 @@
+"""The demo from beginning to end: register, start workers, start orders, watch them, tell what came of them."""
+
+import time
+from collections.abc import Callable
+
+from conductor.client.automator.task_handler import TaskHandler
+from conductor.client.configuration.configuration import Configuration
+from conductor.client.http.models.start_workflow_request import StartWorkflowRequest
+from conductor.client.http.rest import ApiException
+from conductor.client.orkes_clients import OrkesClients
+from conductor.client.workflow_client import WorkflowClient
+
+from . import show
+from .orders import ORDERS, Order
+from .policies import task_definitions
+from .server import NotThere, configuration_for, greet, refusal
+from .watching import Watched
+from .workflows import ORDER, workflow_definitions
+
+WORKERS = "conductor_app.demo.workers"
+LIMIT_SECONDS = 50
+LOOK_EVERY_SECONDS = 0.3
+
+
+def play(url: str, progress: show.Progress, say: Callable[[str], object]) -> list[str]:
+    """Fulfil the six orders on the server at this address; returns what came out otherwise than expected."""
+    greet(url)
+    configuration = configuration_for(url)
+    try:
+        register(OrkesClients(configuration))
+        orders = fulfil(configuration, url, progress, say)
+    except ApiException as error:
+        raise NotThere(refusal(error, url)) from error
+    say(f"\n{show.table(orders, url)}")
+    for watched in orders:
+        if watched.waits_for_a_person:
+            say(f"\n{show.how_to_approve(watched, url, has_token=configuration.AUTH_TOKEN is not None)}")
+    return [watched.problem for watched in orders if watched.problem]
+
+
+def register(clients: OrkesClients) -> None:
+    """Tell the server of the tasks and workflows; what it knows already is replaced."""
+    for task in task_definitions():
+        clients.get_metadata_client().register_task_def(task)
+    for workflow in workflow_definitions(clients.get_workflow_executor()):
+        workflow.register(overwrite=True)
+
+
+def fulfil(
+    configuration: Configuration, url: str, progress: show.Progress, say: Callable[[str], object]
+) -> list[Watched]:
+    """Start the workers, then the orders, and watch until nothing more happens by itself."""
+    client = OrkesClients(configuration).get_workflow_client()
+    with TaskHandler(configuration=configuration, import_modules=[WORKERS]) as workers:
+        workers.start_processes()
+        say(f"{len(workers.workers)} workers serve the orders at {url}:")
+        orders = [start(client, order, url) for order in ORDERS]
+        for order in ORDERS:
+            say(f"  {order.number}  {order.kind}")
+        say("")
+        watch(client, orders, progress)
+    return orders
+
+
+def start(client: WorkflowClient, order: Order, url: str) -> Watched:
+    """Start the workflow of an order; its number finds it again."""
+    request = StartWorkflowRequest(name=ORDER, version=1, correlation_id=order.number, input=order.to_input(url))
+    return Watched(order, client.start_workflow(request))
+
+
+def watch(client: WorkflowClient, orders: list[Watched], progress: show.Progress) -> None:
+    """Look at the orders until all are settled, or time is up."""
+    began = time.monotonic()
+    while (seconds := time.monotonic() - began) < LIMIT_SECONDS:
+        for watched in orders:
+            watched.look(client)
+        progress.show(orders, seconds)
+        if all(watched.is_settled for watched in orders):
+            return
+        time.sleep(LOOK_EVERY_SECONDS)

@@ -1,0 +1,99 @@
+"""What has become of an order: its run, the run of its parcel, and the run that undid it."""
+
+from collections.abc import Iterator
+
+from conductor.client.http.models.task import Task
+from conductor.client.http.models.workflow import Workflow
+from conductor.client.workflow_client import WorkflowClient
+
+from .orders import Order
+from .workflows import APPROVAL
+
+ENDED = ("COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
+FAILURE_WORKFLOW = "conductor.failure_workflow"
+
+
+class Watched:
+    """An order and its runs, as they were at the last look."""
+
+    def __init__(self, order: Order, run_id: str) -> None:
+        self.order = order
+        self.run_id = run_id
+        self.run: Workflow | None = None
+        self.parcel: Workflow | None = None
+        self.undoing: Workflow | None = None
+
+    def look(self, client: WorkflowClient) -> None:
+        """See how far the order is; nothing more happens to an order that is settled."""
+        if self.is_settled:
+            return
+        self.run = client.get_workflow(self.run_id)
+        parcel_id = next((task.sub_workflow_id for task in self.run.tasks if task.sub_workflow_id), None)
+        if parcel_id:
+            self.parcel = client.get_workflow(parcel_id)
+        if undoing_id := self.run.output.get(FAILURE_WORKFLOW):
+            self.undoing = client.get_workflow(undoing_id)
+
+    @property
+    def status(self) -> str:
+        return self.run.status if self.run else "RUNNING"
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing more will happen by itself."""
+        if self.undoing and self.undoing.status not in ENDED:
+            return False
+        return self.status in ENDED or self.waits_for_a_person
+
+    @property
+    def waits_for_a_person(self) -> bool:
+        return any(task.reference_task_name == APPROVAL and task.status == "IN_PROGRESS" for task in self.tasks)
+
+    @property
+    def tasks(self) -> Iterator[Task]:
+        """The tasks of all its runs, those of the parcel after those of the order."""
+        for run in (self.run, self.parcel, self.undoing):
+            yield from run.tasks if run else ()
+
+    @property
+    def open_steps(self) -> list[str]:
+        """Where it is now."""
+        return [task.reference_task_name for task in self.tasks if task.status in ("SCHEDULED", "IN_PROGRESS")]
+
+    @property
+    def what_happened(self) -> str:
+        """One sentence about an order."""
+        total = (self.run.variables or {}).get("total", 0) if self.run else 0
+        count = len(self.order.lines)
+        bought = f"{count} {'line' if count == 1 else 'lines'}, {total:.2f} EUR"
+        if self.status == "COMPLETED":
+            return f"{bought}; {self._way_to_the_customer()}."
+        if self.waits_for_a_person:
+            return f"{bought}; waits for a person at {APPROVAL}."
+        if self.status == "RUNNING":
+            return f"{bought}; is at {', '.join(self.open_steps) or 'its start'}."
+        return f"{self._reason()}."
+
+    def _way_to_the_customer(self) -> str:
+        attempts = self.run.output.get("courier_attempts")
+        if attempts is None:
+            return "waits at the counter"
+        return f"delivered by {self.order.courier}, booked at attempt {attempts}"
+
+    def _reason(self) -> str:
+        failed = (task.reason_for_incompletion for task in self.tasks if task.status.startswith("FAILED"))
+        return next(filter(None, failed), self.run.reason_for_incompletion or "It gives no reason").rstrip(".")
+
+    @property
+    def problem(self) -> str | None:
+        """What came out otherwise than expected, as a sentence."""
+        order = self.order
+        if not self.is_settled:
+            return f"Order {order.number} has not ended in time: it is at {', '.join(self.open_steps) or 'its start'}."
+        if self.status != order.status:
+            return f"Order {order.number} is {self.status}, not {order.status}: {self.what_happened}"
+        if self.run.output.get("courier_attempts") != order.courier_attempts:
+            return f"Order {order.number} did not take {order.courier_attempts} attempts: {self.what_happened}"
+        if order.status == "FAILED" and (self.undoing is None or self.undoing.status != "COMPLETED"):
+            return f"Order {order.number} failed, but was not undone by its failure workflow."
+        return None

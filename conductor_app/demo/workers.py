@@ -1,0 +1,76 @@
+"""The shop's workers. A worker is a function: its parameters are the task's input, what it returns is the output.
+
+It need not know who calls it, nor how often. Raising an exception fails the attempt, and the task's policy
+(`policies.py`) says whether and when it is tried again; NonRetryableException fails it for good.
+"""
+
+import asyncio
+import time
+
+from conductor.client.context.task_context import TaskInProgress, get_task_context
+from conductor.client.worker.exception import NonRetryableException
+from conductor.client.worker.worker_task import worker_task
+
+REFUSED_CARD = "4000 0000 0000 0002"
+SHELF_SECONDS, PAYMENT_SECONDS, ROAD_SECONDS = 0.4, 0.3, 0.3
+
+
+@worker_task(task_definition_name="screen_for_fraud", thread_count=10)
+async def screen_for_fraud(customer: dict, total: float) -> dict:
+    """An `async def` worker: ten of them wait for other people's servers in one process."""
+    await asyncio.sleep(0.2)
+    return {"score": 0.02 if customer.get("known_since") else 0.31, "amount": total}
+
+
+@worker_task(task_definition_name="pick_item", thread_count=4)
+def pick_item(sku: str, quantity: int) -> dict:
+    """Fetch one line of an order from its shelf; four lines are fetched side by side."""
+    time.sleep(SHELF_SECONDS)
+    get_task_context().add_log(f"Took {quantity} x {sku}")
+    return {"sku": sku, "picked": quantity}
+
+
+@worker_task(task_definition_name="pack_parcel")
+def pack_parcel(items: dict) -> dict | TaskInProgress:
+    """Work that takes long holds no thread: it says how far it is, and when it wants to be called again."""
+    if get_task_context().get_poll_count() < 2:
+        return TaskInProgress(callback_after_seconds=1, output={"progress": "wrapped"})
+    return {"progress": "sealed", "weight_kg": round(0.4 * len(items), 1)}
+
+
+@worker_task(task_definition_name="charge_card")
+def charge_card(order_id: str, card: str, amount: float) -> dict:
+    """What cannot succeed at a second try must not be tried again."""
+    time.sleep(PAYMENT_SECONDS)
+    if card == REFUSED_CARD:
+        raise NonRetryableException(f"The bank refused {amount:.2f} EUR on the card ending in {card[-4:]}")
+    return {"receipt": f"R-{order_id}", "amount": amount}
+
+
+@worker_task(task_definition_name="book_courier")
+def book_courier(order_id: str, courier: str) -> dict:
+    """Another company's server that is down now and then: fail, and leave the waiting to the task's policy."""
+    attempt = get_task_context().get_retry_count() + 1
+    if courier == "Fjell Express" and attempt < 3:
+        raise ConnectionError(f"{courier} answers 503 Service Unavailable")
+    return {"booking": f"{courier.split()[0].upper()}-{order_id}", "attempt": attempt}
+
+
+@worker_task(task_definition_name="track_parcel")
+def track_parcel(booking: str, look: int) -> dict:
+    """Where the parcel is at this look; the workflow looks again until it is delivered."""
+    time.sleep(ROAD_SECONDS)
+    places = ["sorting centre", "on the van", "delivered"]
+    return {"booking": booking, "place": places[min(look, len(places)) - 1]}
+
+
+@worker_task(task_definition_name="put_back_stock")
+def put_back_stock(order_id: str, lines: list[dict]) -> dict:
+    """Undo what was picked for an order that will not be sent. Doing it twice does no harm."""
+    return {"order_id": order_id, "put_back": sum(line["quantity"] for line in lines)}
+
+
+@worker_task(task_definition_name="notify_customer", thread_count=2)
+def notify_customer(email: str, subject: str) -> dict:
+    """Write to the customer."""
+    return {"to": email, "subject": subject}

@@ -1,0 +1,178 @@
+"""Workflow definitions: how an order is fulfilled, how a parcel travels, and what is done when an order fails."""
+
+from conductor.client.workflow.conductor_workflow import ConductorWorkflow
+from conductor.client.workflow.executor.workflow_executor import WorkflowExecutor
+from conductor.client.workflow.task.do_while_task import DoWhileTask
+from conductor.client.workflow.task.dynamic_fork_task import DynamicForkTask
+from conductor.client.workflow.task.fork_task import ForkTask
+from conductor.client.workflow.task.http_task import HttpTask
+from conductor.client.workflow.task.human_task import HumanTask
+from conductor.client.workflow.task.javascript_task import JavascriptTask
+from conductor.client.workflow.task.join_task import JoinTask
+from conductor.client.workflow.task.set_variable_task import SetVariableTask
+from conductor.client.workflow.task.simple_task import SimpleTask, simple_task
+from conductor.client.workflow.task.sub_workflow_task import SubWorkflowTask
+from conductor.client.workflow.task.switch_task import SwitchTask
+from conductor.client.workflow.task.terminate_task import TerminateTask, WorkflowStatus
+from conductor.client.workflow.task.timeout_policy import TimeoutPolicy
+from conductor.client.workflow.task.wait_task import WaitForDurationTask
+
+from .policies import OWNER
+
+ORDER, PARCEL, COMPENSATION = "order_fulfilment", "parcel_delivery", "order_compensation"
+APPROVAL = "approve_order"
+WEEK_SECONDS = 7 * 24 * 3600
+
+PRICE = """
+(function () {
+    const total = $.lines.reduce((sum, line) => sum + line.quantity * line.price, 0);
+    return {total: Math.round(total * 100) / 100, approval: total > $.limit ? 'needed' : 'not needed'};
+})()
+"""
+IS_UNDERWAY = "$.track_parcel.place !== 'delivered'"
+
+
+def workflow_definitions(executor: WorkflowExecutor) -> list[ConductorWorkflow]:
+    """The three definitions; a definition comes after those that it calls."""
+    return [parcel_delivery(executor), order_compensation(executor), order_fulfilment(executor)]
+
+
+def order_fulfilment(executor: WorkflowExecutor) -> ConductorWorkflow:
+    """An order from the basket to the customer's door."""
+    order = named(executor, ORDER, "Fulfils one order of the shop, from its price to the customer's door.")
+    order.input_parameters(["order_id", "customer", "lines", "card", "delivery", "courier", "limit", "server"])
+    order.failure_workflow(COMPENSATION)
+    order >> price_order() >> remember_price() >> approval_if_needed()
+    order >> checks() >> picking() >> charge_card() >> handing_over() >> goodbye()
+    return order.output_parameters(
+        {
+            "total": "${workflow.variables.total}",
+            "receipt": "${charge_card.output.receipt}",
+            "courier_attempts": "${deliver.output.attempts}",
+        }
+    )
+
+
+def price_order() -> JavascriptTask:
+    """INLINE: a few lines of JavaScript that the server computes itself."""
+    return JavascriptTask(
+        "price_order", PRICE, {"lines": "${workflow.input.lines}", "limit": "${workflow.input.limit}"}
+    )
+
+
+def remember_price() -> SetVariableTask:
+    """SET_VARIABLE: what the whole workflow should know, at hand as ${workflow.variables.…}."""
+    return with_inputs(SetVariableTask("remember_price"), total="${price_order.output.result.total}")
+
+
+def approval_if_needed() -> SwitchTask:
+    """SWITCH and HUMAN: dear orders wait for a person, who completes the task over the API or in the admin."""
+    question = with_inputs(
+        HumanTask(APPROVAL, display_name="Approve a large order"),
+        customer="${workflow.input.customer.name}",
+        total="${workflow.variables.total}",
+    )
+    refused = TerminateTask("refuse_order", WorkflowStatus.TERMINATED, "The order was not approved.")
+    verdict = SwitchTask("verdict", f"${{{APPROVAL}.output.approved}}").switch_case("false", refused)
+    return SwitchTask("approval", "${price_order.output.result.approval}").switch_case("needed", [question, verdict])
+
+
+def checks() -> ForkTask:
+    """FORK_JOIN and JOIN: two branches at once, of which one is an HTTP call that the server makes itself."""
+    fraud = simple_task(
+        "screen_for_fraud",
+        "screen_for_fraud",
+        {"customer": "${workflow.input.customer}", "total": "${workflow.variables.total}"},
+    )
+    health = HttpTask("warehouse_is_open", {"uri": "${workflow.input.server}/health", "method": "GET"})
+    return ForkTask("checks", [[fraud], [health]], join_on=["screen_for_fraud", "warehouse_is_open"])
+
+
+def picking() -> DynamicForkTask:
+    """FORK_JOIN_DYNAMIC: one branch for each line of the order."""
+    fork = DynamicForkTask("pick_lines", None, None, join_task=JoinTask("all_picked"))
+    return with_inputs(fork, forkTaskName="pick_item", forkTaskInputs="${workflow.input.lines}")
+
+
+def charge_card() -> SimpleTask:
+    """SIMPLE: a task for a worker, here one that may fail for good."""
+    return simple_task(
+        "charge_card",
+        "charge_card",
+        {
+            "order_id": "${workflow.input.order_id}",
+            "card": "${workflow.input.card}",
+            "amount": "${workflow.variables.total}",
+        },
+    )
+
+
+def handing_over() -> SwitchTask:
+    """SWITCH and SUB_WORKFLOW: a parcel has a workflow of its own, unless the customer fetches the order."""
+    parcel = with_inputs(
+        SubWorkflowTask("deliver", PARCEL, version=1),
+        order_id="${workflow.input.order_id}",
+        courier="${workflow.input.courier}",
+        items="${all_picked.output}",
+    )
+    ready = tell("tell_ready", "Order ${workflow.input.order_id} is ready at the counter")
+    return SwitchTask("handing_over", "${workflow.input.delivery}").switch_case("counter", ready).default_case(parcel)
+
+
+def goodbye() -> SimpleTask:
+    return tell("say_thanks", "Thank you for order ${workflow.input.order_id}")
+
+
+def parcel_delivery(executor: WorkflowExecutor) -> ConductorWorkflow:
+    """A parcel from the packing table to the door: a flaky courier, a WAIT of 2 s, and a DO_WHILE."""
+    parcel = named(executor, PARCEL, "Packs a parcel and follows it until it is delivered.")
+    parcel.input_parameters(["order_id", "courier", "items"])
+    pack = simple_task("pack_parcel", "pack_parcel", {"items": "${workflow.input.items}"})
+    book = simple_task(
+        "book_courier",
+        "book_courier",
+        {"order_id": "${workflow.input.order_id}", "courier": "${workflow.input.courier}"},
+    )
+    look = simple_task(
+        "track_parcel",
+        "track_parcel",
+        {"booking": "${book_courier.output.booking}", "look": "${follow_parcel.output.iteration}"},
+    )
+    parcel >> pack >> book >> WaitForDurationTask("await_collection", 2)
+    parcel >> DoWhileTask("follow_parcel", IS_UNDERWAY, [look])
+    return parcel.output_parameters(
+        {"booking": "${book_courier.output.booking}", "attempts": "${book_courier.output.attempt}"}
+    )
+
+
+def order_compensation(executor: WorkflowExecutor) -> ConductorWorkflow:
+    """What is done when an order fails: the server starts it with the order's input and the reason."""
+    compensation = named(executor, COMPENSATION, "Puts the goods of a failed order back and tells the customer why.")
+    compensation.input_parameters(["order_id", "customer", "lines", "reason", "workflowId"])
+    put_back = simple_task(
+        "put_back_stock",
+        "put_back_stock",
+        {"order_id": "${workflow.input.order_id}", "lines": "${workflow.input.lines}"},
+    )
+    compensation >> put_back >> tell("tell_why", "We cannot send order ${workflow.input.order_id}")
+    return compensation.output_parameters(
+        {"put_back": "${put_back_stock.output.put_back}", "reason": "${workflow.input.reason}"}
+    )
+
+
+def named(executor: WorkflowExecutor, name: str, purpose: str) -> ConductorWorkflow:
+    """A workflow without steps, which may take a week: somebody may have to approve it."""
+    workflow = ConductorWorkflow(executor, name, version=1, description=purpose)
+    return workflow.owner_email(OWNER).timeout_policy(TimeoutPolicy.TIME_OUT_WORKFLOW).timeout_seconds(WEEK_SECONDS)
+
+
+def tell(ref: str, subject: str) -> SimpleTask:
+    """A letter to the customer."""
+    return simple_task("notify_customer", ref, {"email": "${workflow.input.customer.email}", "subject": subject})
+
+
+def with_inputs(task, **inputs):
+    """The task with these inputs beside those that it has."""
+    for name, value in inputs.items():
+        task.input_parameter(name, value)
+    return task
