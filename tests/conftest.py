@@ -3,6 +3,7 @@
 import pytest
 
 from conductor_app import clock as product_clock
+from conductor_app.engine import plans, pollers
 
 # 1 March 2027, 12:00:00 UTC
 NOON = 1_803_902_400_000
@@ -32,3 +33,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     travelling = Clock(NOON)
     monkeypatch.setattr(product_clock, "_source", travelling.time_ns)
     return travelling
+
+
+@pytest.fixture(autouse=True)
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process remembers of the database is forgotten between tests, as the database is."""
+    monkeypatch.setattr(plans, "_known", plans.Known(-1))
+    monkeypatch.setattr(pollers, "_noted", {})

@@ -21,6 +21,7 @@ from .questions import (
 from .snapshot import UNKNOWN, Run, Task
 
 Answers = Mapping[Question, Any]
+LONGEST_DOMAIN = 128
 RUN_PAYLOADS = ("input", "output", "variables")
 
 
@@ -68,8 +69,8 @@ class Knowledge:
 
     def domain(self, task_type: str) -> str:
         """The domain that a task of this type is scheduled in (api §5.8)."""
-        wanted = self.run.domains.get(task_type, self.run.domains.get("*", ""))
-        names = [name.strip() for name in str(wanted).split(",") if name.strip()]
+        wanted = str(self.run.domains.get(task_type, self.run.domains.get("*", ""))).replace("\0", "")
+        names = [name.strip()[:LONGEST_DOMAIN] for name in wanted.split(",") if name.strip()]
         if not names:
             return ""
         real = [name for name in names if name.upper() != "NO_DOMAIN"]

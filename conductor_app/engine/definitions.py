@@ -12,6 +12,7 @@ from ..core.language import read_definition
 from ..core.language.checks import task_complaints, workflow_complaints
 from ..models import AuditEntry, Catalogue, TaskDefinition, WorkflowDefinition
 from ..store.definitions import plan
+from . import plans
 
 Document = dict[str, Any]
 
@@ -44,8 +45,16 @@ def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
 
 def workflow_complaints_of(document: Document, prefix: str = "") -> list[Complaint]:
     """Everything that is wrong with a workflow definition; paths begin with `prefix`."""
-    found = workflow_complaints(document, owner_email_mandatory=conf.owner_email_mandatory)
+    found = workflow_complaints(
+        document, owner_email_mandatory=conf.owner_email_mandatory, input_templates=_templates(document)
+    )
     return [Complaint(f"{prefix}{complaint.path}", complaint.message, complaint.value) for complaint in found]
+
+
+def _templates(document: Any) -> dict[str, Any]:
+    """The input templates of the task definitions that are registered for the document's steps."""
+    rows = TaskDefinition.objects.filter(name__in=plans.names_in(document)).values_list("name", "document")
+    return {name: found.get("inputTemplate") or {} for name, found in rows}
 
 
 def _check_workflow(document: Document) -> None:

@@ -11,6 +11,7 @@ from ..core.errors import Conflict
 from ..core.expressions import MISSING, resolve
 from ..models import Run
 from ..store.definitions import plan
+from ..store.rows import clean
 from ..store.statements import serialize
 from .change import change
 
@@ -31,7 +32,7 @@ def key_of(definition: Definition, scope: Any) -> str:
     if limit <= 0:
         return ""
     value = resolve(written, scope) if "${" in written else written
-    return str(value if value is not None else "")[:512] or definition.name
+    return clean(str(value if value is not None else ""))[:512] or definition.name
 
 
 def is_full(definition: Definition, key: str, *, rejects: bool = True, but: str = "") -> bool:

@@ -59,24 +59,21 @@ def task_document(name: str) -> dict[str, Any] | None:
 
 def completed(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with what it names written into it."""
-    steps = list(_steps(document.get("tasks") or ()))
-    names = {step["name"] for step in steps if isinstance(step.get("name"), str)}
-    found = dict(TaskDefinition.objects.filter(name__in=names).values_list("name", "document"))
+    found = dict(TaskDefinition.objects.filter(name__in=names_in(document)).values_list("name", "document"))
     return {**document, "tasks": [_completed_step(step, found) for step in document.get("tasks") or ()]}
 
 
-def _steps(tasks: Any):
-    for step in tasks:
-        yield step
-        for inner in _inner(step):
-            yield from _steps(inner)
-
-
-def _inner(step: Mapping[str, Any]):
-    yield from (step.get("decisionCases") or {}).values()
-    yield step.get("defaultCase") or ()
-    yield from step.get("forkTasks") or ()
-    yield step.get("loopOver") or ()
+def names_in(document: Any) -> set[str]:
+    """The values of every `name` in a document, steps' names among them: it need not be checked yet."""
+    names, left = set(), [document]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            names |= {value["name"]} if isinstance(value.get("name"), str) else set()
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    return names
 
 
 def _completed_step(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:

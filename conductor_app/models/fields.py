@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 from django.db import models
 
-
 LONG_NUMBER = re.compile(r"\d{19}")
 
 

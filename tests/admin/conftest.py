@@ -4,8 +4,6 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from tests.insight.conftest import forgetful  # noqa: F401
-
 
 @pytest.fixture
 def operator(db) -> Client:

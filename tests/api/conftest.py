@@ -7,8 +7,6 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from conductor_app.engine import plans, pollers
-
 
 class Api:
     """Requests as the official clients send them."""
@@ -57,13 +55,6 @@ class Api:
     def workflow(self, workflow_id: str) -> dict[str, Any]:
         """A workflow with its tasks."""
         return self.get(f"/workflow/{workflow_id}").json()
-
-
-@pytest.fixture(autouse=True)
-def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process remembers definitions and polls longer than a test's database lives."""
-    monkeypatch.setattr(plans, "_known", plans.Known(-1))
-    monkeypatch.setattr(pollers, "_noted", {})
 
 
 @pytest.fixture

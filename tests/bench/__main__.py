@@ -105,7 +105,15 @@ class Bench:
 def chain(bench: Bench) -> list[Result]:
     steps = [f"bench_step_{number}" for number in range(5)]
     bench.register(workloads.chain(5), tasks=steps)
-    return [bench.drive("chain of 5", "bench_chain_5", [{"order": number} for number in range(int(os.environ.get("RUNS", "300")))], steps, 5)]
+    return [
+        bench.drive(
+            "chain of 5",
+            "bench_chain_5",
+            [{"order": number} for number in range(int(os.environ.get("RUNS", "300")))],
+            steps,
+            5,
+        )
+    ]
 
 
 def fan_out(bench: Bench) -> list[Result]:

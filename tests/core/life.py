@@ -75,16 +75,19 @@ class Life:
             case Script():
                 return self._script(question)
             case DefinitionNamed():
-                return self.known.get(question.name)
+                return self._known(question.name, Definition)
             case DefinitionWritten():
                 return read_definition(json.loads(question.document))
             case PolicyNamed():
-                return self.known.get(question.name)
+                return self._known(question.name, dict)
             case ActiveDomains():
                 return self.known.get("domains", frozenset())
             case Environment():
                 return {}
         raise AssertionError(f"nobody can answer {question}")
+
+    def _known(self, name: str, kind: type) -> Any:
+        return found if isinstance(found := self.known.get(name), kind) else None
 
     def _script(self, question: Script) -> ScriptAnswer:
         if question.source in self.scripts:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..definition import Step
 from ..errors import Complaint, ValidationFailed
-from .policy import read_policy
+from .policy import number, read_policy
 
 DEEPEST = 60
 """How deep steps may be nested in one another."""
@@ -49,7 +49,7 @@ class Layout:
             joins=tuple(task.get("joinOn") or ()),
             optional=bool(task.get("optional")),
             permissive=bool(task.get("permissive")),
-            start_delay=int(task.get("startDelay") or 0),
+            start_delay=number(task, "startDelay", 0),
             async_complete=bool(task.get("asyncComplete")),
         )
         self.steps[ref] = step

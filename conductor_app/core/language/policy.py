@@ -8,6 +8,8 @@ from ..definition import FIXED, TIME_OUT_RUN, Policy
 BUILT_IN_LEASE_SECONDS = 120
 """How long a built-in worker may be silent: longer than the longest time that one of them may take for a task."""
 BUILT_IN_TYPES = frozenset(("HTTP", "EVENT", "KAFKA_PUBLISH", "JSON_JQ_TRANSFORM"))
+LARGEST = 2**31 - 1
+"""No span, count or limit is larger: in seconds it is 68 years."""
 AD_HOC = {"retryCount": 3, "retryDelaySeconds": 60, "responseTimeoutSeconds": 3600}
 """What a SIMPLE task gets that nobody has defined (execution §3)."""
 
@@ -25,7 +27,9 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True, is_scaled: b
     is_built_in = task.get("type") in BUILT_IN_TYPES
     return Policy(
         name=document.get("name") or task.get("name") or "",
-        retries=number(document, "retryCount", defaults.get("retryCount", 0)) if retries is None else int(retries),
+        retries=number(document, "retryCount", defaults.get("retryCount", 0))
+        if retries is None
+        else number(task, "retryCount", 0),
         logic=document.get("retryLogic") or FIXED,
         delay_seconds=number(document, "retryDelaySeconds", 60),
         scale=number(document, "backoffScaleFactor", 1),
@@ -46,9 +50,9 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True, is_scaled: b
 
 
 def number(document: Mapping[str, Any], name: str, default: int) -> int:
-    """The whole number under this name; the default where there is none."""
+    """The whole number under this name, from 0 to LARGEST; the default where there is none."""
     value = document.get(name)
     try:
-        return default if value is None or value == "" else int(value)
-    except (TypeError, ValueError):
+        return default if value is None or value == "" else min(max(int(value), 0), LARGEST)
+    except (TypeError, ValueError, OverflowError):
         return default

@@ -9,6 +9,8 @@ from ..knowledge import Knowledge
 from .kind import Kind, inputs_of
 from .queued import queued
 
+LONGEST_NAME = 255
+
 
 class Dynamic(Kind):
     """A worker's task whose name is the value of the input that `dynamicTaskNameParam` names (execution §8.2)."""
@@ -24,4 +26,6 @@ class Dynamic(Kind):
             raise StepRefused(
                 f"The input '{parameter}' of {step.ref} must hold the name of the task to run; it is {name!r}."
             )
+        if len(name) > LONGEST_NAME or "\0" in name:
+            raise StepRefused(f"The task to run is named by at most {LONGEST_NAME} characters; NUL is none of them.")
         yield queued(step, key, know, now, name, know.domain(name), inputs)

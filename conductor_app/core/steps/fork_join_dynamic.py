@@ -6,11 +6,11 @@ from typing import Any
 
 from ..definition import Key, Step
 from ..effects import Effect
-from ..errors import StepRefused
+from ..errors import StepRefused, ValidationFailed
 from ..knowledge import Knowledge, gather
 from ..language.layout import lay_out
-from ..questions import PolicyNamed
-from ..snapshot import Task
+from ..questions import Asked, PolicyNamed, Whole
+from ..snapshot import Run, Task
 from .forked import forked_documents
 from .kind import Kind, finished_at_once, inputs_of
 
@@ -24,11 +24,14 @@ class ForkJoinDynamic(Kind):
     is_retried = False
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        if not know.run.is_whole and may_follow_another(step, know.run):
+            # Which references are in use, only the whole run says.
+            raise Asked({Whole()})
         inputs = inputs_of(step, know, key, know.run, now)
         documents = with_policies(forked_documents(step, inputs, know.run), know)
         grown = grow(step, documents)
         refs = [document["taskReferenceName"] for document in documents]
-        for ref in refs:
+        for ref in grown:
             if Key(ref, key.turn) in know.run.tasks or ref in know.run.definition.steps:
                 raise StepRefused(f"The forked reference '{ref}' is in use already: give each forked task its own.")
         shown = {name: value for name, value in inputs.items() if name not in params_of(step)}
@@ -49,6 +52,12 @@ class ForkJoinDynamic(Kind):
                 yield Key(ref, task.key.turn)
 
 
+def may_follow_another(step: Step, run: Run) -> bool:
+    """Whether the run may have forked dynamically before: elsewhere, or here in an earlier turn."""
+    written = [other for other in run.definition.steps.values() if other.type == step.type]
+    return len(written) != 1 or bool(step.loops) or written[0].ref != step.ref
+
+
 def params_of(step: Step) -> set[str]:
     """The inputs that only say what to fork; the fork's row does not repeat them."""
     return {str(step.document.get(name)) for name in FILLED_BY_FORK}
@@ -66,11 +75,21 @@ def with_policies(documents: list[dict[str, Any]], know: Knowledge) -> list[dict
     ]
 
 
+def laid_out(document: dict[str, Any], fork: Step) -> dict[str, Step]:
+    """The steps of one branch. Nobody has checked its document: whatever is wrong with it is a reason to refuse it."""
+    try:
+        return lay_out([document], loops=fork.loops, is_ad_hoc=False)
+    except ValidationFailed as refused:
+        raise StepRefused("; ".join(complaint.message for complaint in refused.complaints)) from refused
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        raise StepRefused(f"The forked task '{document['taskReferenceName']}' cannot be read: {error}.") from error
+
+
 def grow(step: Step, documents: list[dict[str, Any]]) -> dict[str, Step]:
     """The steps of all branches, each branch by its own; their heads are joined by what follows the fork."""
     grown: dict[str, Step] = {}
     for document in documents:
-        branch = lay_out([document], loops=step.loops, is_ad_hoc=False)
+        branch = laid_out(document, step)
         head = branch[document["taskReferenceName"]]
         branch[head.ref] = replace(head, joined_by=(step.follower,) if step.follower else ())
         if twice := branch.keys() & grown.keys():

@@ -4,8 +4,10 @@ from typing import Any
 
 from ..definition import Step
 from ..errors import StepRefused
+from ..language.checks.reading import typed_step
 from ..snapshot import Run
 
+LONGEST_NAME = 255
 SYSTEM_TYPES = frozenset(
     (
         "HTTP",
@@ -32,7 +34,7 @@ def forked_documents(step: Step, inputs: dict[str, Any], run: Run) -> list[dict[
         documents = _written(step, inputs)
     else:
         documents = _legacy(step, inputs)
-    return [_named(document, step) for document in documents]
+    return [_checked(document, step) for document in documents]
 
 
 def _one_for_each(step: Step, inputs: dict[str, Any], run: Run) -> list[dict[str, Any]]:
@@ -88,7 +90,8 @@ def _written(step: Step, inputs: dict[str, Any]) -> list[dict[str, Any]]:
             f"The input '{step.document.get('dynamicForkTasksInputParamName')}' of {step.ref} must be a map "
             "from task reference name to input."
         )
-    return [_with_input(task, given.get(task.get("taskReferenceName"))) for task in tasks]
+    typed = [_typed(task, step) for task in tasks]
+    return [_with_input(task, given.get(task.get("taskReferenceName"))) for task in typed]
 
 
 def _with_input(task: dict[str, Any], given: Any) -> dict[str, Any]:
@@ -118,9 +121,23 @@ def _legacy(step: Step, inputs: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _named(document: dict[str, Any], step: Step) -> dict[str, Any]:
-    if not document.get("taskReferenceName") or not isinstance(document["taskReferenceName"], str):
+def _typed(task: Any, step: Step) -> dict[str, Any]:
+    """A task as it was given, every field as its type."""
+    document, complaints = typed_step(task)
+    if complaints or not isinstance(document, dict):
+        said = f"{complaints[0].path}: {complaints[0].message}" if complaints else "it is no task"
+        raise StepRefused(f"A task that {step.ref} forks is refused: {said}.")
+    return document
+
+
+def _checked(document: dict[str, Any], step: Step) -> dict[str, Any]:
+    """The document of a branch, once it is known to be one."""
+    document = _typed(document, step)
+    if not document.get("taskReferenceName"):
         raise StepRefused(f"A task that {step.ref} forks has no taskReferenceName.")
-    if not document.get("name") or not isinstance(document["name"], str):
+    if not document.get("name"):
         document = {**document, "name": document["taskReferenceName"]}
+    for field in ("taskReferenceName", "name", "type"):
+        if len(document.get(field) or "") > LONGEST_NAME:
+            raise StepRefused(f"The {field} of a task that {step.ref} forks is longer than {LONGEST_NAME} characters.")
     return document

@@ -104,7 +104,9 @@ def new_attempt(
         callback_ms=delay_ms,
         lease_ms=policy.lease_seconds * 1000,
         timeout_ms=policy.timeout_seconds * 1000,
-        total_ends_at=(now if first_at is None else first_at) + policy.total_seconds * 1000 if policy.total_seconds else NEVER,
+        total_ends_at=(now if first_at is None else first_at) + policy.total_seconds * 1000
+        if policy.total_seconds
+        else NEVER,
         priority=run.priority,
     )
     attempt = replace(attempt, **facts)

@@ -12,7 +12,7 @@ def outcome_of(task: Task, know: Knowledge) -> Outcome:
         task.seq,
         task.status,
         task.attempt.reason,
-        task.step.name,
+        task.memo.get("name", task.step.name),
         task.attempt.id,
         task.lets_control_pass,
         know.attempt_payload(task, "output"),

@@ -1,0 +1,150 @@
+"""Who may import whom (ARCHITECTURE §3): a table, and the sharper lines below it."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+APP = Path(__file__).parents[2] / "conductor_app"
+LEAVES = {"clock", "conf"}
+BELOW_FACES = {"engine", "insight", "access", "models", "core", "wakeups"}
+
+# Each room and what it may import beside itself and the leaves. A room within a room has its own line.
+ROOMS: dict[str, set[str]] = {
+    "core": set(),
+    "clock": set(),
+    "conf": set(),
+    "scripts": set(),
+    "demo": set(),
+    "wakeups": set(),
+    "models": {"core"},
+    "store": {"models", "core"},
+    "insight": {"models", "core"},
+    "access": {"models", "core"},
+    "engine": {"store", "insight", "access", "models", "core", "wakeups", "scripts"},
+    "api.conductor": BELOW_FACES,
+    "api.taskcluster": BELOW_FACES,
+    "api": BELOW_FACES,
+    "admin": BELOW_FACES,
+    "workers": BELOW_FACES | {"scripts"},
+    "background": {"workers", *BELOW_FACES},
+    "management": {"background", "workers", "admin", "api", "scripts", "demo", *BELOW_FACES},
+    "urls": {"api", "api.conductor", "api.taskcluster", "admin", *BELOW_FACES},
+    "celery": {"background"},
+}
+"""Not in the table: settings, migrations, apps and the entry points, which put everything together."""
+FREE = {"settings", "migrations", "apps", "asgi", "wsgi", "__init__"}
+NO_LEAVES = {"core", "clock", "conf"}
+OUTSIDERS_OF_CORE = {"core/expressions/patterns.py": {"re2", "regex"}}
+
+
+def modules() -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted(APP.rglob("*.py")):
+        yield path, ast.parse(path.read_text())
+
+
+def imports(path: Path, tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every module that a file imports, in full, with the line that does it."""
+    package = path.relative_to(APP.parent).parts[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module or "") if part)
+            # `from . import clock`: what is imported is the module of that name.
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+
+
+def room_of(module: str) -> str | None:
+    """The room of a module of ours: the longest name in the table; None for everything else."""
+    parts = module.split(".")
+    if parts[0] != "conductor_app" or len(parts) < 2:
+        return None
+    two = ".".join(parts[1:3])
+    return two if two in ROOMS else parts[1]
+
+
+def own_room(path: Path) -> str:
+    parts = path.relative_to(APP).with_suffix("").parts
+    return room_of(".".join(("conductor_app", *parts))) or ""
+
+
+def said(path: Path, line: int, complaint: str) -> str:
+    return f"{path.relative_to(APP.parent)}:{line} {complaint}"
+
+
+def test_every_room_is_in_the_table():
+    rooms = {path.name if path.is_dir() else path.stem for path in APP.iterdir() if not path.name.startswith("__")}
+
+    assert rooms - FREE <= {room.split(".")[0] for room in ROOMS}
+
+
+def test_imports_go_downward_only():
+    broken = []
+    for path, tree in modules():
+        own = own_room(path)
+        if own in FREE:
+            continue
+        allowed = ROOMS[own] | {own, own.split(".")[0]} | (set() if own in NO_LEAVES else LEAVES)
+        allowed |= {room for room in ROOMS if own == "api" and path.name == "urls.py" and room.startswith("api")}
+        for line, module in imports(path, tree):
+            room = room_of(module)
+            if room is not None and room not in allowed:
+                broken.append(said(path, line, f"{own} may not import {room}"))
+
+    assert broken == []
+
+
+def test_the_core_imports_the_standard_library_and_itself():
+    broken = []
+    for path, tree in modules():
+        if own_room(path) != "core":
+            continue
+        known = sys.stdlib_module_names | {"conductor_app"} | OUTSIDERS_OF_CORE.get(str(path.relative_to(APP)), set())
+        broken += [said(path, line, f"the core imports {m}") for line, m in imports(path, tree) if m.split(".")[0] not in known]
+
+    assert broken == []
+
+
+def test_the_store_is_imported_by_the_engine_alone():
+    broken = [
+        said(path, line, "the store is the engine's own")
+        for path, tree in modules()
+        for line, module in imports(path, tree)
+        if room_of(module) == "store" and own_room(path) not in ("engine", "store")
+    ]
+
+    assert broken == []
+
+
+def test_no_step_imports_another_step():
+    steps = APP / "core" / "steps"
+    kinds = {path.stem for path in steps.glob("*.py") if _defines_kind(path)}
+    broken = [
+        said(path, line, f"{path.stem} imports the kind {module.split('.')[4]}")
+        for path in steps.glob("*.py")
+        if path.name != "__init__.py"
+        for line, module in imports(path, ast.parse(path.read_text()))
+        if module.startswith("conductor_app.core.steps.") and module.split(".")[4] in kinds
+    ]
+
+    assert len(kinds) > 10
+    assert broken == []
+
+
+def _defines_kind(path: Path) -> bool:
+    bases = (
+        base
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
+    )
+    return any(isinstance(base, ast.Name) and base.id == "Kind" for base in bases)
+
+
+@pytest.mark.parametrize(("own", "other"), [("core", "conf"), ("store", "insight"), ("admin", "api.conductor"), ("admin", "store")])
+def test_the_table_forbids_what_it_should(own, other):
+    assert other not in ROOMS[own]

@@ -1,0 +1,168 @@
+"""FORK_JOIN_DYNAMIC: all forms of its input (execution §8.6)."""
+
+import pytest
+
+from tests.builders import bare, dynamic_fork, loop, noop, plan, step, switch
+from tests.core.life import Life
+
+
+def life(input: dict, **known) -> Life:
+    return Life(plan(*dynamic_fork(), step("after")), input, known=known)
+
+
+def fan(inputs: dict, **fields) -> Life:
+    return Life(plan(*dynamic_fork(inputs=inputs, **(fields or {"optional": False})), step("after")))
+
+
+def test_tasks_and_inputs_are_listed_apart():
+    tasks = [bare("a", inputs={"n": 0, "own": True}), bare("b")]
+    forked = life({"tasks": tasks, "inputs": {"a": {"n": 1}}})
+
+    assert forked.statuses == {"fan": "COMPLETED", "a": "SCHEDULED", "b": "SCHEDULED", "join": "IN_PROGRESS"}
+    assert forked.task("a").attempt.input == {"n": 1, "own": True}
+    assert forked.task("fan").attempt.input["forkedTasks"] == ["a", "b"]
+    assert forked.task("join").attempt.input["joinOn"] == ["a", "b"]
+
+
+def test_the_join_waits_for_all_and_has_their_outputs():
+    forked = life({"tasks": [bare("a"), bare("b")], "inputs": {}}).completes("a", n=1)
+    assert forked.statuses["join"] == "IN_PROGRESS"
+
+    forked.completes("b", n=2)
+
+    assert forked.task("join").attempt.output == {"a": {"n": 1}, "b": {"n": 2}}
+    assert forked.statuses["after"] == "SCHEDULED"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "names", "first"),
+    [
+        pytest.param(
+            {"forkTaskInputs": [{"n": 1}, {"n": 2}], "forkTaskName": "pay"},
+            ["_pay_0", "_pay_1"],
+            {"n": 1, "__index": 0},
+            id="one task for each map",
+        ),
+        pytest.param(
+            {"forkTaskInputs": ["x"], "forkTaskName": "pay"}, ["_pay_0"], {"input": "x", "__index": 0}, id="for a value"
+        ),
+        pytest.param({"forkTaskInputs": [1]}, ["_fan_0"], {"input": 1, "__index": 0}, id="named after the fork"),
+        pytest.param(
+            {"forkTaskInputs": [{}], "forkTaskType": "HTTP"}, ["_HTTP_0"], {"__index": 0}, id="named after the type"
+        ),
+    ],
+)
+def test_one_task_for_each_element(inputs, names, first):
+    forked = fan(inputs)
+
+    assert [name for name in forked.statuses if name.startswith("_")] == names
+    assert forked.task(names[0]).attempt.input == first
+    forked.completes(*names)
+    assert forked.statuses["after"] == "SCHEDULED"
+
+
+def test_elements_may_become_sub_workflows():
+    child = plan(step("x"), name="child")
+    inputs = {"forkTaskInputs": [{"n": 1}], "forkTaskWorkflow": "child", "forkTaskWorkflowVersion": 1}
+    forked = Life(plan(*dynamic_fork(inputs=inputs, optional=False)), known={"child": child})
+
+    assert forked.statuses["_child_0"] == "IN_PROGRESS"
+    assert forked.started[0].input == {"n": 1, "__index": 0}
+
+
+def test_the_deprecated_form_is_understood():
+    tasks = {"dynamicTasks": [{"taskName": "pay", "referenceName": "p", "type": "SIMPLE", "input": {"n": 1}}]}
+    forked = fan({"all": tasks}, dynamicForkJoinTasksParam="all")
+
+    assert forked.task("p").attempt.input == {"n": 1}
+    assert forked.task("p").attempt.queue == "pay"
+
+
+def test_a_second_fork_of_the_same_name_tells_its_tasks_apart():
+    inputs = {"forkTaskInputs": [1], "forkTaskName": "pay"}
+    steps = [*dynamic_fork("one", "j1", inputs, optional=False), *dynamic_fork("two", "j2", inputs, optional=False)]
+    forked = Life(plan(*steps)).completes("_pay_0")
+
+    assert forked.statuses["_two_pay_0"] == "SCHEDULED"
+
+
+def test_no_tasks_are_joined_at_once():
+    assert life({"tasks": [], "inputs": {}}).statuses["after"] == "SCHEDULED"
+
+
+@pytest.mark.parametrize(
+    "input",
+    [
+        pytest.param({"tasks": "none", "inputs": {}}, id="tasks that are no list"),
+        pytest.param({"tasks": [1], "inputs": {}}, id="a task that is no map"),
+        pytest.param({"tasks": [bare("a")], "inputs": [1]}, id="inputs that are no map"),
+        pytest.param({"tasks": [{"name": "a"}], "inputs": {}}, id="a task without a reference"),
+        pytest.param({"tasks": [bare("a"), bare("a")], "inputs": {}}, id="a reference that occurs twice"),
+        pytest.param({"tasks": [bare("after")], "inputs": {}}, id="a reference of the definition"),
+        pytest.param({"tasks": [bare("join")], "inputs": {}}, id="the reference of its own join"),
+        pytest.param({"tasks": [loop("l", step("after"), times=2)], "inputs": {}}, id="one that hides inside a task"),
+        pytest.param({"tasks": [{**bare("a"), "retryCount": "many"}], "inputs": {}}, id="a field of a wrong type"),
+        pytest.param({"tasks": [{**bare("a"), "inputParameters": [1]}], "inputs": {}}, id="inputs of a wrong type"),
+    ],
+)
+def test_a_bad_list_fails_the_run_with_a_reason(input):
+    forked = life(input)
+
+    assert forked.status == "FAILED"
+    assert forked.run.reason
+
+
+def test_registered_task_definitions_hold_for_forked_tasks():
+    forked = life({"tasks": [bare("a", name="pay")], "inputs": {}}, pay={"name": "pay", "retryCount": 1, "retryDelaySeconds": 0})
+
+    assert forked.fails("a").task("a").attempt.number == 1
+
+
+def test_a_task_that_nobody_has_defined_is_tried_once():
+    assert life({"tasks": [bare("a")], "inputs": {}}).fails("a").status == "FAILED"
+
+
+def test_a_branch_may_be_a_loop():
+    forked = life({"tasks": [loop("l", step("x"), times=2), noop("n")], "inputs": {}}).completes("x__1", "x__2")
+
+    assert forked.statuses["after"] == "SCHEDULED"
+
+
+def test_a_branch_may_be_a_switch():
+    branch = switch("way", {"x": [step("a"), step("b")]}, inputs={"case": "x"})
+    forked = life({"tasks": [branch], "inputs": {}}).completes("a", "b", "after")
+
+    assert forked.status == "COMPLETED"
+
+
+def test_a_branch_may_hold_a_dynamic_fork_and_go_on_after_its_join():
+    inner = dynamic_fork("inner", "meet", {"forkTaskInputs": [1, 2], "forkTaskName": "pay"}, optional=False)
+    forked = life({"tasks": [loop("l", *inner, step("last"), times=1)], "inputs": {}})
+    names = [name for name in forked.statuses if "pay" in name]
+
+    forked.completes(*names)
+    assert forked.statuses["last__1"] == "SCHEDULED"
+
+    assert forked.completes("last__1").statuses["after"] == "SCHEDULED"
+
+
+def test_a_dynamic_fork_in_a_loop_forks_anew_in_each_turn():
+    steps = dynamic_fork(inputs={"forkTaskInputs": [1], "forkTaskName": "pay"}, optional=False)
+    forked = Life(plan(loop("l", *steps, times=2)))
+
+    forked.completes("_pay_0__1")
+    [second] = [name for name in forked.statuses if name.endswith("pay_0__2")]
+
+    assert forked.completes(second).status == "COMPLETED"
+
+
+def test_a_fork_that_failed_can_be_retried():
+    from conductor_app.core.effects import UpdateRun
+
+    forked = life({"tasks": "none", "inputs": {}})
+    forked.do(lambda run, know, now: iter([UpdateRun({"input": {"tasks": [bare("a")], "inputs": {}}})]))
+
+    forked.retry()
+
+    assert forked.statuses["a"] == "SCHEDULED"
+    assert forked.completes("a").statuses["after"] == "SCHEDULED"

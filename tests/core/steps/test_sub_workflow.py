@@ -1,0 +1,135 @@
+"""SUB_WORKFLOW: what a child gets, and what its end means to its parent (execution §8.10, §1.4)."""
+
+import pytest
+
+from conductor_app.core import commands
+from tests.builders import definition, plan, policy, step, sub_workflow
+from tests.core.life import Life
+
+CHILD = plan(step("x"), name="child")
+
+
+def life(*, run: dict | None = None, input: dict | None = None, **fields) -> Life:
+    return Life(plan(sub_workflow("s", **fields), step("after")), input, known={"child": CHILD}, **(run or {}))
+
+
+@pytest.mark.parametrize(
+    ("child", "task", "parent"),
+    [
+        ("COMPLETED", "COMPLETED", "RUNNING"),
+        ("FAILED", "FAILED", "FAILED"),
+        ("TERMINATED", "CANCELED", "TERMINATED"),
+        ("TIMED_OUT", "TIMED_OUT", "TIMED_OUT"),
+    ],
+)
+def test_a_task_ends_as_its_child_did(child, task, parent):
+    waiting = life()
+    id = waiting.task("s").attempt.child_id
+
+    waiting.child_ended("s", child, "no luck", n=1)
+
+    assert (waiting.statuses["s"], waiting.status) == (task, parent)
+    assert waiting.task("s").attempt.output == {"n": 1, "subWorkflowId": id}
+    if child != "COMPLETED":
+        assert waiting.task("s").attempt.reason == f"Sub workflow child.1/{id} failure reason: no luck"
+
+
+@pytest.mark.parametrize("end", ["FAILED", "TERMINATED", "TIMED_OUT"])
+def test_an_optional_task_lets_the_parent_go_on(end):
+    waiting = life(optional=True)
+
+    waiting.child_ended("s", end)
+
+    assert waiting.statuses == {"s": "COMPLETED_WITH_ERRORS", "after": "SCHEDULED"}
+
+
+def test_the_child_inherits_what_its_parent_was_given():
+    fields = {"correlation_id": "order 7", "priority": 5, "domains": {"x": "blue"}}
+    [started] = life(run=fields).started
+
+    assert (started.correlation_id, started.priority, started.domains) == ("order 7", 5, {"x": "blue"})
+
+
+def test_the_child_has_a_priority_and_domains_of_its_own_where_they_are_given():
+    fields = {"priority": 5, "domains": {"x": "blue"}}
+    [started] = life(run=fields, param={"priority": "${workflow.input.p}", "taskToDomain": {"x": "red"}}, input={"p": 9}).started
+
+    assert (started.priority, started.domains) == (9, {"x": "red"})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "input"),
+    [
+        ({"a": 1}, {"a": 1}),
+        ({"a": 1, "workflowInput": {"b": 2}}, {"b": 2}),
+        ({"a": 1, "workflowInput": {}}, {"a": 1, "workflowInput": {}}),
+    ],
+)
+def test_the_child_s_input(inputs, input):
+    assert life(inputs=inputs).started[0].input == input
+
+
+def test_each_attempt_has_a_child_of_its_own():
+    waiting = life(policy=policy(retries=1))
+    first = waiting.task("s").attempt.child_id
+
+    waiting.child_ended("s", "FAILED")
+
+    second = waiting.task("s").attempt
+    assert (waiting.statuses["s"], second.number, second.child_id != first) == ("IN_PROGRESS", 1, True)
+    assert [started.id for started in waiting.started] == [first, second.child_id]
+    assert waiting.started[1].parent_attempt_id == second.id
+
+
+def test_a_child_may_be_written_in_place():
+    document = definition(step("x"), name="written")
+
+    assert Life(plan(sub_workflow("s", document))).started[0].definition.name == "written"
+
+
+def test_a_child_may_come_from_an_expression():
+    written = sub_workflow("s", param={"workflowDefinition": "${workflow.input.plan}"})
+    document = definition(step("x"), name="given")
+
+    assert Life(plan(written), {"plan": document}).started[0].definition.name == "given"
+
+
+def test_a_child_may_be_named_by_an_expression():
+    waiting = Life(plan(sub_workflow("s", "${workflow.input.which}")), {"which": "child"}, known={"child": CHILD})
+
+    assert waiting.started[0].definition is CHILD
+
+
+@pytest.mark.parametrize("which", ["nobody", None, 7])
+def test_a_child_that_cannot_be_found_fails_the_task(which):
+    waiting = Life(plan(sub_workflow("s", "${workflow.input.which}")), {"which": which})
+
+    assert waiting.status == "FAILED"
+    assert "No such workflow definition" in waiting.run.reason or "names no workflow" in waiting.run.reason
+
+
+def test_the_child_is_stopped_with_its_parent():
+    waiting = life()
+    waiting.do(commands.terminate("enough"))
+
+    [message] = waiting.sent
+    assert (message.to, message.subject) == (waiting.task("s").attempt.child_id, "terminate")
+    assert "enough" in message.facts["reason"]
+
+
+def test_the_end_of_a_child_that_nobody_waits_for_is_not_heard():
+    from conductor_app.core.errors import AlreadyResolved
+
+    waiting = life()
+    waiting.do(commands.terminate("enough"))
+
+    with pytest.raises(AlreadyResolved):
+        waiting.child_ended("s", "TERMINATED")
+
+
+def test_a_parent_is_told_of_the_end_of_its_child():
+    child = Life(CHILD, parent_id="parent", parent_attempt_id="attempt").completes("x")
+
+    [message] = child.sent
+    assert (message.to, message.subject) == ("parent", "child_ended")
+    assert message.facts == {"attempt": "attempt", "child": "run"}
