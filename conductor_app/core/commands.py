@@ -1,6 +1,7 @@
 """What operators may ask of a run: pause, resume, terminate, retry."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from .decide import nothing
@@ -62,7 +63,9 @@ def release(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         return
     yield UpdateRun({"is_held": False})
     for task in run.open_tasks:
-        yield UpdateTask(task.key, attempt_facts={"visible_at": now + task.attempt.delay_ms})
+        facts = {"visible_at": now + task.attempt.delay_ms, "pending_since": now}
+        due_at = next_clock(task.step.policy, replace(task.attempt, **facts), now)
+        yield UpdateTask(task.key, attempt_facts={**facts, "due_at": due_at})
 
 
 def retry(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:

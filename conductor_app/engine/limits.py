@@ -42,11 +42,16 @@ def is_full(definition: Definition, key: str, *, rejects: bool = True, but: str 
     """
     _, limit, policy = config_of(definition)
     serialize(f"runs:{definition.name}:{key}")
-    if _going_on(definition.name, key, but) < limit:
+    if _going_on(definition.name, key, but) < limit and not _waiting(definition.name, key).exists():
         return False
     if rejects and policy == "REJECT":
         raise Conflict(f"{limit} runs of {definition.name} with the rate limit key '{key}' are going on already.")
     return True
+
+
+def _waiting(name: str, key: str):
+    """The runs that are held, the earliest first: they go before any that starts now."""
+    return Run.objects.open().filter(name=name, limit_key=key, is_held=True).order_by("created_at", "id")
 
 
 def _going_on(name: str, key: str, but: str = "") -> int:
@@ -75,9 +80,7 @@ def release_next(name: str, key: str) -> None:
     while True:
         with transaction.atomic():
             serialize(f"runs:{name}:{key}")
-            held = (
-                Run.objects.open().filter(name=name, limit_key=key, is_held=True).order_by("created_at", "id").first()
-            )
+            held = _waiting(name, key).first()
             if held is None or _going_on(name, key) >= _limit(held):
                 return
             change(held.id, commands.release, "engine", "Its limit has room again.")

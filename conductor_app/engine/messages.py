@@ -65,10 +65,11 @@ def _try_again(message: Message, error: Exception) -> None:
 
 def _begin(message: Message) -> None:
     """A run that another has started takes its first steps."""
-    about = message.facts.get("about")
     admit(message.to)
-    also = (lambda now: _add_failed_run(message.to, about)) if about else None
-    change(message.to, commands.nothing, "engine", message=message.pk, also=also)
+    if about := message.facts.get("about"):
+        # Before the first decision: the first step may read it.
+        _add_failed_run(message.to, about)
+    change(message.to, commands.nothing, "engine", message=message.pk)
 
 
 def _add_failed_run(run_id: str, about: str) -> None:
@@ -85,9 +86,9 @@ def _add_failed_run(run_id: str, about: str) -> None:
 
 def _child_ended(message: Message) -> None:
     """The task that waited for a child run ends as that run did."""
-    child = Run.objects.filter(pk=message.facts["child"]).first()
-    attempt = message.facts["attempt"]
-    if child is None or not Attempt.objects.filter(pk=attempt).exists():
+    id, attempt = message.facts["child"], message.facts["attempt"]
+    child = Run.objects.filter(pk=id).first() or Run(id=id, name="?", status="TERMINATED", reason="It was removed.")
+    if not Attempt.objects.filter(pk=attempt).exists():
         raise NotFound
     facts = {
         "id": child.id,

@@ -174,6 +174,9 @@ def retry(run_id: str, by: str, reason: str = "", resume_children: bool = False)
 
 def remove(run_id: str, by: str, reason: str = "", archive: bool = True) -> None:
     """Delete a run with everything that belongs to it. With `archive` only one that has ended; raises Invalid."""
+    if not archive and RunRow.objects.open().filter(pk=run_id).exists():
+        # Its parent, its children and who waits for its slot are told as of any other end.
+        terminate(run_id, by, reason or "It is removed.")
     with transaction.atomic():
         row = RunRow.objects.select_for_update().filter(pk=run_id).values("status", "name").first()
         if row is None:

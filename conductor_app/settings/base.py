@@ -110,6 +110,7 @@ CELERY_WORKER_CONCURRENCY = environment.number("CELERY_THREADS", 8, least=4)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 # After so many jobs beat writes down when each ran last: about every ten seconds, so that pages can show it.

@@ -19,7 +19,7 @@ SHARED = [
 
 
 class OnceInAWhile(logging.Filter):
-    """Lets a job's failure through once in half a minute: sweeps are called twice a second, and a fault may last."""
+    """Lets a failure through once in half a minute: sweeps are called twice a second, and a fault may last."""
 
     SECONDS = 30.0
 
@@ -28,7 +28,7 @@ class OnceInAWhile(logging.Filter):
         self._told_at: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the same job has not failed in the same way just now."""
+        """Whether the same has not failed in the same way just now."""
         facts = record.__dict__.pop("data", {})
         failure = f"{facts.get('name')}: {facts.get('exc')}" if facts else record.getMessage()
         if record.created - self._told_at.get(failure, 0.0) < self.SECONDS:
@@ -65,7 +65,7 @@ def logging_at(level: str, style: str) -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": level},
         "filters": {"once": {"()": OnceInAWhile}},
         "loggers": {name: {"level": max(level, "WARNING", key=_severity)} for name in QUIET}
-        | {"celery.app.trace": {"filters": ["once"]}},
+        | {name: {"filters": ["once"]} for name in ("celery.app.trace", "celery.beat")},
     }
 
 

@@ -29,10 +29,10 @@ ROOMS: dict[str, set[str]] = {
     "api": BELOW_FACES,
     "admin": BELOW_FACES,
     "workers": BELOW_FACES | {"scripts"},
-    "background": {"workers", *BELOW_FACES},
+    "background": {"workers", "celery", *BELOW_FACES},
     "management": {"background", "workers", "admin", "api", "scripts", "demo", *BELOW_FACES},
     "urls": {"api", "api.conductor", "api.taskcluster", "admin", *BELOW_FACES},
-    "celery": {"background"},
+    "celery": set(),
 }
 """Not in the table: settings, migrations, apps and the entry points, which put everything together."""
 FREE = {"settings", "migrations", "apps", "asgi", "wsgi", "__init__"}

@@ -11,6 +11,8 @@ import orjson
 
 from .client import Client
 
+WAIT_MS = 1000
+
 
 @dataclass
 class Measured:
@@ -51,22 +53,15 @@ def _serve(
     url: str, token: str, types: Sequence[str], batch: int, is_done: Callable[[], bool], own: Measured, number: int
 ) -> None:
     client = Client(url, token)
-    turn = number
-    idle = 0
     while not is_done():
-        turn += 1
-        name = types[turn % len(types)]
-        wait = 100 if idle > len(types) else 0
-        found = _poll(client, name, batch, wait, own)
-        idle = 0 if found else idle + 1
-        for task in found:
+        for task in _poll(client, types[number % len(types)], batch, own):
             _complete(client, task, own)
     client.close()
 
 
-def _poll(client: Client, name: str, batch: int, wait: int, own: Measured) -> list[dict[str, Any]]:
+def _poll(client: Client, name: str, batch: int, own: Measured) -> list[dict[str, Any]]:
     began = time.perf_counter()
-    status, body = client.get(f"/tasks/poll/batch/{name}?workerid=bench&count={batch}&timeout={wait}")
+    status, body = client.get(f"/tasks/poll/batch/{name}?workerid=bench&count={batch}&timeout={WAIT_MS}")
     if status != 200:
         own.errors.append(f"poll: {status} {body[:200]!r}")
         time.sleep(0.1)

@@ -64,13 +64,15 @@ def entered(key: Key, source: Task | None, know: Knowledge, now: int) -> list[Ef
 
 def _unseen(effect: CreateTask) -> CreateTask:
     """The first task of a run that its limit holds: pending, and visible when the run is released."""
-    return CreateTask(replace(effect.task, attempt=replace(effect.task.attempt, visible_at=NEVER)))
+    return CreateTask(replace(effect.task, attempt=replace(effect.task.attempt, visible_at=NEVER, due_at=NEVER)))
 
 
 def _in_branch(effect: CreateTask, source: Task) -> CreateTask:
     """A task of a dynamic branch knows its branch; the head carries the branch's document (§4: nothing else has it)."""
     task = effect.task
+    # Thousands of branches share the steps of their fork: a copy for each would be millions of entries.
+    grown = {**source.grown, **task.grown} if task.grown else source.grown
     if source.root and task.key.ref not in source.memo.get("forked", ()):
-        return CreateTask(replace(task, root=source.root, grown={**source.grown, **task.grown}))
+        return CreateTask(replace(task, root=source.root, grown=grown))
     memo = {**task.memo, "document": dict(task.step.document), "loops": list(task.step.loops)}
-    return CreateTask(replace(task, root=task.key, memo=memo, grown={**source.grown, **task.grown}))
+    return CreateTask(replace(task, root=task.key, memo=memo, grown=grown))

@@ -1,0 +1,58 @@
+"""The official Python SDK's clients, and a server for them."""
+
+import pytest
+from conductor.client.configuration.configuration import Configuration
+from conductor.client.metadata_client import MetadataClient
+from conductor.client.orkes_clients import OrkesClients
+from conductor.client.task_client import TaskClient
+from conductor.client.workflow.executor.workflow_executor import WorkflowExecutor
+
+from .live import running_server
+from .shop import Shop
+
+
+@pytest.fixture
+def server(transactional_db) -> str:
+    """The address of a live server."""
+    with running_server() as url:
+        yield url
+
+
+@pytest.fixture
+def configuration(server: str, monkeypatch: pytest.MonkeyPatch) -> Configuration:
+    """How the SDK reaches the server, with no key."""
+    for name in ("CONDUCTOR_AUTH_KEY", "CONDUCTOR_AUTH_SECRET"):
+        monkeypatch.delenv(name, raising=False)
+    return Configuration(server_api_url=f"{server}/api", log_level="CRITICAL")
+
+
+@pytest.fixture
+def clients(configuration: Configuration) -> OrkesClients:
+    return OrkesClients(configuration)
+
+
+@pytest.fixture
+def workflows(clients: OrkesClients):
+    """The SDK's workflow client."""
+    return clients.get_workflow_client()
+
+
+@pytest.fixture
+def tasks(clients: OrkesClients) -> TaskClient:
+    return clients.get_task_client()
+
+
+@pytest.fixture
+def metadata(clients: OrkesClients) -> MetadataClient:
+    return clients.get_metadata_client()
+
+
+@pytest.fixture
+def executor(clients: OrkesClients) -> WorkflowExecutor:
+    return clients.get_workflow_executor()
+
+
+@pytest.fixture
+def shop(clients: OrkesClients) -> Shop:
+    """Short words for what most tests begin with."""
+    return Shop(clients)

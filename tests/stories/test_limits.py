@@ -1,0 +1,231 @@
+"""Limits of tasks and of runs: who waits, and who is let go when there is room (execution §5)."""
+
+import pytest
+
+from conductor_app.core.errors import Conflict
+from tests.builders import bare, definition, dynamic_fork, fork, noop, policy, step, sub_workflow, wait
+from tests.story import Story, register
+
+
+def fan(clock, count: int, limits: dict) -> Story:
+    """So many tasks named `pay` wait at once."""
+    inputs = {"forkTaskInputs": list(range(count)), "forkTaskName": "pay"}
+    return Story(clock, *dynamic_fork(inputs=inputs, optional=False), tasks=[limits])
+
+
+def test_no_more_tasks_are_out_than_the_limit_allows(clock):
+    story = fan(clock, 5, policy("pay", concurrent_limit=2))
+
+    assert len(story.worker("pay").polls(count=5)) == 2
+    assert story.worker("pay", "another").polls(count=5) == []
+
+
+def test_a_slot_that_frees_is_given_to_the_next_at_once(clock):
+    story = fan(clock, 3, policy("pay", concurrent_limit=1))
+    worker = story.worker("pay")
+    assert len(worker.polls()) == 1
+    assert story.worker("pay", "another").polls() == []
+
+    worker.completes()
+
+    assert len(story.worker("pay", "another").polls()) == 1
+
+
+def test_a_task_that_is_handed_back_frees_its_slot(clock):
+    story = fan(clock, 2, policy("pay", concurrent_limit=1))
+    story.worker("pay").polls()
+    story.worker("pay").in_progress(callback_seconds=30)
+
+    assert len(story.worker("pay", "another").polls()) == 1
+
+
+def test_a_lost_lease_frees_its_slot(clock):
+    story = fan(clock, 2, policy("pay", concurrent_limit=1, lease_seconds=20, retries=1, delay_seconds=60))
+    story.worker("pay").polls()
+
+    assert story.at(19).worker("pay", "another").polls() == []
+    assert len(story.at(20).worker("pay", "another").polls()) == 1
+
+
+def test_a_limit_counts_over_all_runs_and_definitions(clock):
+    limits = policy("pay", concurrent_limit=1)
+    one = Story(clock, bare("a", "pay"), tasks=[limits])
+    clock.advance(seconds=1)
+    other = Story(clock, bare("b", "pay"), name="other")
+    assert one.worker("pay").polls(count=9) == ["a"]
+    assert other.worker("pay").polls(count=9) == []
+
+    one.worker("pay").completes()
+
+    assert other.worker("pay").polls() == ["b"]
+
+
+def test_a_limit_counts_over_all_domains(clock):
+    steps = fork([bare("a", "pay")], [bare("b", "pay")])
+    story = Story(clock, *steps, tasks=[policy("pay", concurrent_limit=1)])
+    blue = Story(clock, bare("c", "pay"), name="blue", start={"domains": {"pay": "blue"}})
+    assert blue.worker("pay", domain="blue").polls() == ["c"]
+
+    assert story.worker("pay").polls() == []
+
+
+def test_no_more_tasks_start_in_a_window_than_the_rate_allows(clock):
+    story = fan(clock, 5, policy("pay", rate_count=2, rate_seconds=10))
+    worker = story.worker("pay")
+
+    assert len(worker.polls(count=5)) == 2
+    assert story.at(9).worker("pay").polls(count=5) == []
+    assert len(story.at(10).worker("pay").polls(count=5)) == 2
+
+
+def test_the_window_of_a_rate_slides(clock):
+    story = fan(clock, 9, policy("pay", rate_count=2, rate_seconds=10))
+    story.worker("pay").polls()
+    story.at(6).worker("pay").polls()
+
+    assert story.at(9).worker("pay").polls() == []
+    assert len(story.at(10).worker("pay").polls(count=5)) == 1
+    assert story.at(15).worker("pay").polls() == []
+    assert len(story.at(16).worker("pay").polls(count=5)) == 1
+
+
+def test_a_limit_that_is_changed_holds_for_runs_that_go_on(clock):
+    story = fan(clock, 5, policy("pay", concurrent_limit=1))
+    assert len(story.worker("pay").polls(count=5)) == 1
+
+    register(tasks=[policy("pay", concurrent_limit=3)])
+
+    assert len(story.worker("pay").polls(count=5)) == 2
+
+
+LIMITED = {"name": "limited", "rateLimitConfig": {"rateLimitKey": "all", "concurrentExecLimit": 2}}
+
+
+def by_customer(**config) -> dict:
+    config = {"rateLimitKey": "${workflow.input.customer}", "concurrentExecLimit": 1, **config}
+    return {"name": "limited", "rateLimitConfig": config}
+
+
+def test_a_run_beyond_the_limit_is_running_with_its_first_task_not_to_be_polled(clock):
+    story = Story(clock, step("a"), **LIMITED)
+    story.starts("limited")
+    third = story.starts("limited")
+
+    assert (third.status, third.statuses) == ("RUNNING", {"a": "SCHEDULED"})
+    assert third.row.is_held
+    assert len(story.worker("a").polls(count=9)) == 2
+
+
+def test_runs_that_wait_are_let_go_in_the_order_of_their_start(clock):
+    story = Story(clock, step("a"), **by_customer(rateLimitKey="one"))
+    later = []
+    for _ in range(3):
+        clock.advance(seconds=1)
+        later.append(story.starts("limited"))
+
+    order = []
+    for _ in range(4):
+        story.worker("a").polls()
+        order.append(story.worker("a").held.run_id)
+        story.worker("a").completes()
+
+    assert order == [story.id, *(view.id for view in later)]
+    assert {view.status for view in later} == {"COMPLETED"}
+
+
+def test_each_value_of_a_key_has_a_limit_of_its_own(clock):
+    story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
+    same, other = (story.starts("limited", {"customer": customer}) for customer in ("x", "y"))
+
+    assert (same.row.is_held, other.row.is_held) == (True, False)
+    assert (same.row.limit_key, other.row.limit_key) == ("x", "y")
+
+
+def test_a_key_may_be_the_correlation_id(clock):
+    fields = by_customer(rateLimitKey="${workflow.correlationId}")
+    story = Story(clock, step("a"), start={"correlation_id": "c"}, **fields)
+
+    assert story.starts("limited", correlation_id="c").row.is_held
+    assert not story.starts("limited", correlation_id="d").row.is_held
+
+
+def test_a_policy_of_rejecting_refuses_the_start(clock):
+    story = Story(clock, step("a"), input={"customer": "x"}, **by_customer(policy="REJECT"))
+
+    with pytest.raises(Conflict, match="going on already"):
+        story.starts("limited", {"customer": "x"})
+
+
+def test_the_end_of_any_kind_makes_room(clock):
+    story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
+    second, third = (story.starts("limited", {"customer": "x"}) for _ in range(2))
+
+    story.terminate()
+    assert (second.row.is_held, third.row.is_held) == (False, True)
+    story.worker("a").fails()
+    assert (second.status, third.row.is_held) == ("FAILED", False)
+
+
+def test_a_waiting_run_that_is_terminated_makes_no_room(clock):
+    story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
+    second, third = (story.starts("limited", {"customer": "x"}) for _ in range(2))
+
+    second.terminate()
+
+    assert (second.status, third.row.is_held) == ("TERMINATED", True)
+
+
+@pytest.mark.parametrize("first", [noop("n"), wait("n", duration="1 s")], ids=["NOOP", "WAIT"])
+def test_a_waiting_run_takes_no_step_that_needs_no_worker(clock, first):
+    story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
+    register(definition(first, step("b"), **by_customer(), version=2))
+    second = story.starts("limited", {"customer": "x"})
+    assert story.later(5).queue("b") == []
+
+    story.worker("a").completes()
+
+    assert story.later(1).queue("b") == ["b, attempt 1"]
+    assert second.status == "RUNNING"
+
+
+def test_waiting_for_room_is_not_waiting_for_a_poll(clock):
+    limits = policy(poll_seconds=30)
+    story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
+    register(definition(step("b", policy=limits), **by_customer(), version=2))
+    second = story.starts("limited", {"customer": "x"})
+
+    assert story.at(100).queue("b") == []
+    assert second.status == "RUNNING"
+    story.worker("a").completes()
+
+    assert story.at(129).queue("b") == ["b, attempt 1"]
+    story.at(130)
+    assert second.status == "TIMED_OUT"
+
+
+def test_a_newcomer_does_not_overtake_a_run_that_waits(clock):
+    from conductor_app.engine import runs
+    from tests.story import BY
+
+    story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
+    waiting = story.starts("limited", {"customer": "x"})
+    # The hint is lost: nobody hears of the end before the next start.
+    runs.terminate(story.id, BY)
+    newcomer = story.starts("limited", {"customer": "x"})
+
+    story.later(1)
+
+    assert (waiting.row.is_held, newcomer.row.is_held) == (False, True)
+
+
+def test_children_wait_for_room_too_and_are_never_rejected(clock):
+    child = definition(step("x"), **by_customer(rateLimitKey="one", policy="REJECT"))
+    steps = fork([sub_workflow("s", "limited")], [sub_workflow("t", "limited")])
+    story = Story(clock, *steps, others=[child])
+
+    assert len(story.worker("x").polls(count=9)) == 1
+    story.worker("x").completes()
+    assert len(story.worker("x").polls(count=9)) == 1
+    story.worker("x").completes()
+
+    assert story.status == "COMPLETED"

@@ -1,0 +1,126 @@
+"""Workers that come late, hand back, come from a domain, or answer twice."""
+
+import pytest
+
+from tests.builders import human, policy, step, wait
+from tests.story import Story
+
+
+def test_a_report_on_a_finished_attempt_changes_nothing(clock):
+    story = Story(clock, step("a"), step("b"))
+    worker = story.worker("a")
+    worker.completes(total=1)
+
+    assert worker.says_again("COMPLETED", total=2) is False
+    assert worker.says_again("FAILED") is False
+    assert story.task("a").output == {"total": 1}
+    assert story.status == "RUNNING"
+
+
+def test_a_report_on_an_attempt_that_was_tried_again_changes_nothing(clock):
+    story = Story(clock, step("a", policy=policy(retries=1)))
+    worker = story.worker("a")
+    worker.fails()
+
+    assert worker.says_again("COMPLETED") is False
+    assert story.attempts("a") == ["FAILED", "SCHEDULED"]
+
+
+def test_a_task_that_is_handed_back_is_picked_up_by_another_worker_under_the_same_id(clock):
+    story = Story(clock, step("a"))
+    one, another = story.worker("a", "one"), story.worker("a", "another")
+    one.polls()
+    id = one.held.id
+    one.in_progress(callback_seconds=9, done="half")
+
+    assert story.statuses == {"a": "SCHEDULED"}
+    assert story.at(8).worker("a", "another").polls() == []
+    assert story.at(9).worker("a", "another").polls() == ["a"]
+    assert (another.held.id, another.held.output, another.held.poll_count) == (id, {"done": "half"}, 2)
+    assert another.held.worker == "another"
+    assert story.seconds(another.held.started_at) == 0
+
+
+def test_the_output_of_the_last_report_replaces_what_was_there(clock):
+    story = Story(clock, step("a"))
+    story.worker("a").in_progress(one=1)
+    story.worker("a").completes(two=2)
+
+    assert story.task("a").output == {"two": 2}
+
+
+def test_a_task_can_be_completed_though_nobody_has_polled_it(clock):
+    story = Story(clock, step("a"))
+
+    assert story.reports("a", n=1) is True
+    assert story.status == "COMPLETED"
+
+
+def test_a_wait_and_a_human_task_end_by_a_report(clock):
+    story = Story(clock, wait("pause"), human("ask"))
+
+    story.reports("pause")
+    story.reports("ask", answer=42)
+
+    assert (story.status, story.output) == ("COMPLETED", {"answer": 42})
+
+
+@pytest.mark.parametrize(
+    ("asked", "polled_by", "domain"),
+    [
+        pytest.param({"a": "blue"}, [], "blue", id="one domain"),
+        pytest.param({"*": "blue"}, [], "blue", id="for every type"),
+        pytest.param({"*": "red", "a": "blue"}, [], "blue", id="the type's own goes first"),
+        pytest.param({"a": "red,blue"}, ["blue"], "blue", id="the first that is alive"),
+        pytest.param({"a": "red,blue"}, ["red", "blue"], "red", id="the first of two that are alive"),
+        pytest.param({"a": "red,blue"}, [], "blue", id="the last, if none is alive"),
+        pytest.param({"a": "red,NO_DOMAIN"}, [], "", id="none, if none is alive"),
+        pytest.param({"a": "red,NO_DOMAIN"}, ["red"], "red", id="one that is alive before none"),
+        pytest.param({"b": "blue"}, [], "", id="of another type"),
+    ],
+)
+def test_which_domain_a_task_is_scheduled_in(clock, asked, polled_by, domain):
+    story = Story(clock, step("first"), step("a"), start={"domains": asked})
+    for name in polled_by:
+        story.worker("a", domain=name).polls()
+
+    story.reports("first")
+
+    assert story.task("a").domain == domain
+    assert story.worker("a", domain=domain).polls() == ["a"]
+
+
+def test_a_worker_without_a_domain_gets_nothing_of_one(clock):
+    story = Story(clock, step("a"), start={"domains": {"a": "blue"}})
+
+    assert story.worker("a").polls() == []
+    assert story.worker("a", domain="blue").polls() == ["a"]
+
+
+def test_more_urgent_runs_are_served_first(clock):
+    story = Story(clock, step("a"), start={"priority": 1})
+    urgent = story.starts("order", priority=9)
+
+    story.worker("a").polls()
+
+    assert story.worker("a").held.run_id == urgent.id
+
+
+def test_the_longest_waiting_are_served_first(clock):
+    story = Story(clock, step("a"))
+    clock.advance(seconds=1)
+    story.starts("order")
+
+    story.worker("a").polls()
+
+    assert story.worker("a").held.run_id == story.id
+
+
+def test_an_output_that_is_too_large_fails_the_task_for_good(clock, settings):
+    settings.CONDUCTOR_TASK_PAYLOAD_MAX_BYTES = 100
+    story = Story(clock, step("a", policy=policy(retries=3)))
+
+    story.worker("a").completes(text="x" * 200)
+
+    assert story.statuses == {"a": "FAILED_WITH_TERMINAL_ERROR"}
+    assert "100 bytes" in story.task("a").reason
