@@ -9,6 +9,7 @@ from tests.builders import (
     exclusive_join,
     fork,
     human,
+    join,
     loop,
     noop,
     policy,
@@ -71,7 +72,8 @@ class Draw:
     def fork(self, depth: int) -> list[Document]:
         branches = [self.sequence(depth, 2) for _ in range(self.random.randint(1, 3))]
         on = [self.random.choice(branch)["taskReferenceName"] for branch in branches]
-        return fork(*branches, join=self.ref("j"), on=None if self.random.random() < 0.7 else on)
+        forked = fork(*branches, join=self.ref("j"), on=None if self.random.random() < 0.7 else on)
+        return [*forked, join(self.ref("j"), on)] if self.random.random() < 0.1 else forked
 
     def switch(self, depth: int) -> list[Document]:
         ref = self.ref("c")
@@ -91,6 +93,9 @@ class Draw:
         return [loop(self.ref("l"), *body, times=self.random.randint(1, 3), inputs=keep)]
 
     def dynamic_fork(self, depth: int) -> list[Document]:
+        if self.random.random() < 0.3:
+            inputs = {"forkTaskInputs": [1, 2][: self.random.randint(0, 2)], "forkTaskName": self.random.choice(TYPES)}
+            return dynamic_fork(self.ref("f"), self.ref("j"), inputs, optional=self.random.random() < 0.3)
         known, was_hidden, self.is_hidden = len(self.refs), self.is_hidden, True
         branches = [self.sequence(depth, 1)[0] for _ in range(self.random.randint(0, 3))]
         self.is_hidden, self.hidden = was_hidden, self.hidden | set(self.refs[known:])

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import IntegrityError
+
 from ..core.effects import Draft, Effect, ForgetTasks
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..models import Attempt as AttemptRow
@@ -13,7 +15,7 @@ from ..models.fields import dumps
 from . import rows
 from .outgoing import send
 from .statements import placeholders
-from .writes import Writes
+from .writes import Stale, Writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,11 @@ def save(before: Run, effects: Iterable[Effect], after: Run, now: int, by: str, 
     _forget(writes, before, effects)
     _write_run(writes, before, after, now)
     _remember(writes, before, effects, now, by, reason)
-    writes.send()
+    try:
+        writes.send()
+    except IntegrityError as twice:
+        # Somebody else has written the row that this decision, made on stale sight, would have written.
+        raise Stale from twice
     messages = send(effects, after, now)
     return Told(_queues(before, attempts, after), messages)
 

@@ -1,4 +1,4 @@
-"""Workers for the SDK's TaskHandler, which imports them in processes of their own."""
+"""Workers that a process of their own can import, as the SDK's TaskHandler makes it do."""
 
 import os
 
@@ -11,3 +11,8 @@ def cut(size: int) -> dict:
 async def sew(size: int) -> dict:
     """The same as a coroutine."""
     return {"pid": os.getpid(), "seams": size * 3}
+
+
+def nothing() -> dict:
+    """Work that is done at once."""
+    return {}

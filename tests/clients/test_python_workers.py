@@ -14,13 +14,9 @@ from conductor.client.http.models.task_result import TaskResult
 from conductor.client.worker.exception import NonRetryableException
 
 from . import handled
+from .handled import nothing
 from .shop import Shop, result_of, served, worker
 from .waiting import eventually
-
-
-def nothing() -> dict:
-    """Work that is done at once."""
-    return {}
 
 
 def test_a_function_is_given_the_tasks_input_and_returns_its_output(shop: Shop, configuration):

@@ -39,8 +39,18 @@ class Chance:
             if self.random.random() < 0.05:
                 self.operator()
             self.check(before)
-            if self.story.row.ended_at:
+            if self.story.row.ended_at and not self.is_retried():
                 break
+
+    def is_retried(self) -> bool:
+        """The operator may try again a run that ended badly."""
+        if self.story.status == "COMPLETED" or self.random.random() < 0.4:
+            return False
+        try:
+            self.story.retry()
+        except Conflict:
+            return False
+        return True
 
     def check(self, before: str) -> None:
         after = self.story.status

@@ -158,7 +158,7 @@ def test_a_policy_of_rejecting_refuses_the_start(clock):
 
 def test_the_end_of_any_kind_makes_room(clock):
     story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
-    second, third = (story.starts("limited", {"customer": "x"}) for _ in range(2))
+    second, third = (story.later(1).starts("limited", {"customer": "x"}) for _ in range(2))
 
     story.terminate()
     assert (second.row.is_held, third.row.is_held) == (False, True)
@@ -168,7 +168,7 @@ def test_the_end_of_any_kind_makes_room(clock):
 
 def test_a_waiting_run_that_is_terminated_makes_no_room(clock):
     story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
-    second, third = (story.starts("limited", {"customer": "x"}) for _ in range(2))
+    second, third = (story.later(1).starts("limited", {"customer": "x"}) for _ in range(2))
 
     second.terminate()
 
@@ -208,9 +208,10 @@ def test_a_newcomer_does_not_overtake_a_run_that_waits(clock):
     from tests.story import BY
 
     story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
-    waiting = story.starts("limited", {"customer": "x"})
+    waiting = story.later(1).starts("limited", {"customer": "x"})
     # The hint is lost: nobody hears of the end before the next start.
     runs.terminate(story.id, BY)
+    clock.advance(seconds=1)
     newcomer = story.starts("limited", {"customer": "x"})
 
     story.later(1)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ..definition import Key, Step
 from ..effects import Effect, MoveAttempt, ResolveTask
 from ..knowledge import Knowledge
-from ..questions import Joined, Outcome
+from ..questions import Asked, Joined, Outcome, Whole
 from ..snapshot import Run, Task
 from ..states import CANCELED, COMPLETED_WITH_ERRORS
 from .kind import Kind, complete, fail, held_by_engine, inputs_of
@@ -34,11 +34,19 @@ class Join(Kind):
         missing = task.memo.get("expected", len(set(task.step.joins))) - len(known)
         if know.run.is_whole:
             outcomes = [] if missing <= 0 else None
+        elif missing > 0 and shares_tasks(task, know.run):
+            raise Asked({Whole()})
         else:
             outcomes = know.ask(Joined(task.key, frozenset(known), missing)) if missing > 0 else []
         if outcomes is None:
             return
         yield from verdict(task, [*(outcome_of(t, know) for t in known.values()), *outcomes], now)
+
+
+def shares_tasks(join: Task, run: Run) -> bool:
+    """Whether another join waits for the same task: the task's row names one of them only."""
+    steps = (run.step(ref, join) for ref in join.step.joins)
+    return any(step is not None and len(step.joined_by) > 1 for step in steps)
 
 
 def is_joined(task: Task, join: Task) -> bool:

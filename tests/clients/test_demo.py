@@ -1,0 +1,68 @@
+"""The demo is a client too: its orders, its workers, and what it says when there is no server."""
+
+import sys
+from io import StringIO
+
+import pytest
+from conductor.client.automator.task_handler import get_registered_workers
+from django.core.management import CommandError, call_command
+
+from conductor_app.demo import show, story, workers  # noqa: F401
+from conductor_app.demo.orders import ORDERS
+
+from .shop import served
+from .waiting import eventually
+
+QUICK = {order.number: order for order in ORDERS if order.number in ("A-1003", "A-1005", "A-1006")}
+
+
+@pytest.fixture
+def quick_orders(server, configuration, clients):
+    """Three of the demo's orders, as they come out: one ends well, one fails and is undone, one waits for a person."""
+    client = clients.get_workflow_client()
+    story.register(clients)
+    orders = [story.start(client, order, server) for order in QUICK.values()]
+    with served(configuration, *get_registered_workers()):
+        eventually(lambda: [watched.look(client) for watched in orders] and all(w.is_settled for w in orders))
+    return {watched.order.number: watched for watched in orders}
+
+
+def test_the_orders_of_the_demo_come_out_as_expected(quick_orders, server):
+    table = show.table(list(quick_orders.values()), server)
+
+    assert [watched.problem for watched in quick_orders.values()] == [None, None, None]
+    assert "waits at the counter" in table
+    assert "The bank refused 201.40 EUR on the card ending in 0002." in table
+    assert "Its failure workflow: 4 items put back, customer told." in table
+    assert f"{server}/admin/conductor/run/{quick_orders['A-1006'].run_id}/change/" in table
+    assert "/approve_order/COMPLETED" in show.how_to_approve(quick_orders["A-1006"], server, has_token=False)
+
+
+def test_an_order_that_a_person_refuses_is_terminated(quick_orders, tasks):
+    run_id = quick_orders["A-1006"].run_id
+
+    run = tasks.update_task_sync(run_id, "approve_order", "COMPLETED", {"approved": False})
+
+    assert (run.status, run.reason_for_incompletion) == ("TERMINATED", "The order was not approved.")
+
+
+def test_a_demo_without_a_server_says_how_to_start_one():
+    with pytest.raises(CommandError, match="Start one with `make run`"):
+        call_command("demo", url="http://127.0.0.1:9", stdout=StringIO())
+
+
+def test_a_demo_without_the_sdk_says_how_to_install_it(monkeypatch):
+    monkeypatch.delitem(sys.modules, "conductor_app.demo.story")
+    monkeypatch.delattr("conductor_app.demo.story")
+    monkeypatch.setitem(sys.modules, "conductor.client.automator.task_handler", None)
+
+    with pytest.raises(CommandError, match="pip install 'conductor-python"):
+        call_command("demo", stdout=StringIO())
+
+
+def test_a_demo_without_a_key_says_which_one_it_needs(server, settings, monkeypatch):
+    settings.CONDUCTOR_API_ACCESS = "token"
+    monkeypatch.delenv("CONDUCTOR_AUTH_KEY", raising=False)
+
+    with pytest.raises(CommandError, match="create_access_key"):
+        call_command("demo", url=server, stdout=StringIO())

@@ -1,0 +1,52 @@
+"""The Python SDK and a server that lets in only those who have a key."""
+
+import pytest
+from conductor.client.configuration.configuration import Configuration
+from conductor.client.configuration.settings.authentication_settings import AuthenticationSettings
+from conductor.client.http.rest import AuthorizationException
+from conductor.client.orkes_clients import OrkesClients
+
+from conductor_app.access.keys import create_key
+
+from . import handled
+from .shop import Shop, served, worker
+
+
+@pytest.fixture(autouse=True)
+def _token_is_needed(settings):
+    settings.CONDUCTOR_API_ACCESS = "token"
+
+
+@pytest.fixture
+def with_key(server: str) -> Configuration:
+    """How the SDK reaches the server, with a key."""
+    key, secret = create_key("tests")
+    settings = AuthenticationSettings(key_id=key, key_secret=secret)
+    return Configuration(server_api_url=f"{server}/api", authentication_settings=settings, log_level="CRITICAL")
+
+
+def test_workers_and_clients_with_a_key_are_let_in(with_key):
+    shop = Shop(OrkesClients(with_key))
+    shop.define("cut")
+    run_id = shop.start()
+
+    with served(with_key, worker("cut", handled.nothing)):
+        run = shop.end_of(run_id)
+
+    assert run.status == "COMPLETED"
+
+
+def test_a_client_without_a_key_is_refused(clients):
+    with pytest.raises(AuthorizationException) as refused:
+        clients.get_metadata_client().get_all_task_defs()
+
+    assert refused.value.status == 401
+    assert refused.value.error_code == "INVALID_TOKEN"
+
+
+def test_a_client_whose_token_has_gone_bad_fetches_a_new_one_by_itself(with_key):
+    client = OrkesClients(with_key).get_metadata_client()
+    with_key.update_token("yesterday's")
+
+    assert client.get_all_task_defs() == []
+    assert with_key.AUTH_TOKEN != "yesterday's"

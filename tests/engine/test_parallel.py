@@ -1,0 +1,119 @@
+"""Many at once: limits are exact, nobody is served twice, nothing is decided twice."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from conductor_app.core.reports import Report
+from conductor_app.engine import tasks
+from conductor_app.models import Attempt, Run, Task
+from tests.builders import dynamic_fork, fork, policy, step
+from tests.story import BY, Story
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+POLLERS = 50
+
+
+def at_once(what: Callable[[int], Any], times: int = POLLERS) -> list[Any]:
+    """What many threads get that begin together."""
+    ready = Barrier(times)
+
+    def begin(number: int) -> Any:
+        ready.wait(30)
+        try:
+            return what(number)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(times) as pool:
+        return list(pool.map(begin, range(times)))
+
+
+def fan(clock, count: int, limits: dict) -> Story:
+    inputs = {"forkTaskInputs": list(range(count)), "forkTaskName": "pay"}
+    return Story(clock, *dynamic_fork(inputs=inputs, optional=False), tasks=[limits])
+
+
+def polled_by_all(count: int = 2) -> list[str]:
+    taken = at_once(lambda number: tasks.claim("pay", worker=f"worker {number}", count=count, wait_ms=0))
+    return [attempt.id for found in taken for attempt in found]
+
+
+def test_no_attempt_is_handed_to_two_pollers(clock):
+    fan(clock, 60, policy("pay"))
+
+    ids = polled_by_all() + polled_by_all()
+
+    assert len(ids) == len(set(ids)) == 60
+
+
+def test_a_limit_of_tasks_at_a_time_is_exact(clock):
+    fan(clock, 60, policy("pay", concurrent_limit=7))
+
+    assert len(polled_by_all()) == 7
+    assert Attempt.objects.filter(status="LEASED", name="pay").count() == 7
+    assert polled_by_all() == []
+
+
+def test_a_limit_of_starts_in_a_window_is_exact(clock):
+    fan(clock, 60, policy("pay", rate_count=11, rate_seconds=60))
+
+    assert len(polled_by_all()) == 11
+    clock.advance(seconds=59)
+    assert polled_by_all() == []
+    clock.advance(seconds=1)
+    assert len(polled_by_all()) == 11
+
+
+def test_of_many_reports_on_one_attempt_one_is_heard(clock):
+    story = Story(clock, step("a"), step("b"))
+    id = story.task("a").id
+
+    heard = at_once(lambda number: tasks.report(story.id, id, Report("COMPLETED", {"by": number}), BY), 20)
+
+    assert sum(heard) == 1
+    assert story.task("a").output == {"by": heard.index(True)}
+    assert Task.objects.filter(run_id=story.id, ref="b").count() == 1
+
+
+def test_a_report_while_others_poll_is_never_lost(clock):
+    story = Story(clock, step("a", policy=policy(retries=30)), step("b"))
+
+    def poll_or_fail(number: int) -> None:
+        if number % 2:
+            tasks.claim("a", worker=f"worker {number}", wait_ms=0)
+        else:
+            tasks.report(story.id, story.task("a").id, Report("FAILED"), BY)
+
+    at_once(poll_or_fail, 20)
+
+    assert story.status == "RUNNING"
+    assert Attempt.objects.filter(run_id=story.id, status__in=("PENDING", "LEASED")).count() == 1
+
+
+def test_branches_that_end_together_pass_their_join_once(clock):
+    branches = [[step(f"b{number}")] for number in range(16)]
+    story = Story(clock, *fork(*branches), step("after"))
+
+    at_once(lambda number: tasks.report(story.id, story.task(f"b{number}").id, Report("COMPLETED"), BY), 16)
+
+    assert story.statuses["join"] == "COMPLETED"
+    assert Task.objects.filter(run_id=story.id, ref="after").count() == 1
+
+
+def test_a_limit_of_runs_at_a_time_is_exact(clock):
+    limits = {"rateLimitKey": "all", "concurrentExecLimit": 3}
+    story = Story(clock, step("a"), name="limited", rateLimitConfig=limits)
+
+    at_once(lambda number: story.starts("limited"), 12)
+    assert Run.objects.filter(name="limited", is_held=False).count() == 3
+
+    at_once(lambda number: story.worker("a", f"worker {number}").polls(), 12)
+    held = list(Attempt.objects.filter(status="LEASED"))
+    at_once(lambda number: tasks.report(held[number].run_id, held[number].id, Report("COMPLETED"), BY), len(held))
+    assert Run.objects.filter(name="limited", is_held=False, status="RUNNING").count() == 3

@@ -1,0 +1,133 @@
+"""What a step costs, in statements (ARCHITECTURE §13); transaction control apart."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.builders import bare, dynamic_fork, fork, loop, policy, step, switch
+from tests.story import Story
+
+pytestmark = pytest.mark.django_db
+
+NOT_COUNTED = ("conductor_poller", '"conductor_plan"')
+"""Who polls is noted once a second, and a plan is read once a process."""
+CONTROL = ("SAVEPOINT", "RELEASE", "BEGIN", "COMMIT", "ROLLBACK")
+
+
+class Counted(CaptureQueriesContext):
+    """Statements of a block, without transaction control."""
+
+    def __init__(self) -> None:
+        super().__init__(connection)
+
+    @property
+    def statements(self) -> list[str]:
+        found = [query["sql"] for query in self.captured_queries]
+        return [sql for sql in found if not sql.startswith(CONTROL) and not any(table in sql for table in NOT_COUNTED)]
+
+    @property
+    def count(self) -> int:
+        return len(self.statements)
+
+
+def test_a_poll_that_finds_nothing_takes_one_statement(clock):
+    story = Story(clock, step("a"))
+
+    with Counted() as counted:
+        assert story.worker("nothing").polls() == []
+
+    assert counted.count <= 1, counted.statements
+
+
+def test_a_poll_that_finds_work_takes_three_statements(clock):
+    story = Story(clock, step("a"))
+
+    with Counted() as counted:
+        assert story.worker("a").polls() == ["a"]
+
+    assert counted.count <= 3, counted.statements
+
+
+STEPS = {
+    "in a sequence": [step("a"), step("b")],
+    "before a switch": [step("a"), switch("way", {"x": [step("b")]}, inputs={"case": "x"})],
+    "before a fork": [step("a"), *fork([step("b")], [step("c")])],
+    "in a branch": fork([step("a"), step("b")], [step("c")]),
+    "in a loop": [loop("l", step("a"), step("b"), times=2)],
+}
+
+
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
+def test_a_report_that_schedules_the_next_task_takes_eight_statements(clock, steps):
+    story = Story(clock, *steps)
+    story.worker("a").polls()
+
+    with Counted() as counted:
+        story.worker("a").completes(n=1)
+
+    assert story.queue("b")
+    assert counted.count <= 8, counted.statements
+
+
+def test_what_an_expression_names_takes_two_statements_more(clock):
+    story = Story(clock, step("z"), step("a"), step("b", inputs={"n": "${z.output.n}"}))
+    story.worker("z").completes(n=1)
+    story.worker("a").polls()
+
+    with Counted() as counted:
+        story.worker("a").completes()
+
+    assert story.task("b").input == {"n": 1}
+    assert counted.count <= 10, counted.statements
+
+
+def test_a_heartbeat_takes_few_statements(clock):
+    story = Story(clock, step("a", policy=policy(lease_seconds=20)))
+    story.worker("a").polls()
+
+    with Counted() as counted:
+        story.worker("a").extends_its_lease()
+
+    assert counted.count <= 6, counted.statements
+
+
+def costs_of_branches(clock, width: int) -> set[int]:
+    inputs = {"forkTaskInputs": list(range(width)), "forkTaskName": "pay"}
+    story = Story(clock, *dynamic_fork(inputs=inputs, optional=False), bare("after"), tasks=[policy("pay")])
+    costs = set()
+    for number in range(width):
+        measured = number in (1, width // 2, width - 2)
+        story.worker("pay").polls()
+        with Counted() as counted:
+            story.worker("pay").completes()
+        costs |= {counted.count} if measured else set()
+    assert story.is_waiting_for("after")
+    return costs
+
+
+def test_a_branch_of_a_wide_fan_out_costs_what_one_of_a_narrow_costs(clock):
+    narrow, wide = costs_of_branches(clock, 10), costs_of_branches(clock, 300)
+
+    assert len(wide) == 1
+    assert wide == narrow
+
+
+def test_a_wide_fan_out_is_written_in_few_statements(clock):
+    inputs = {"forkTaskInputs": list(range(300)), "forkTaskName": "pay"}
+
+    with Counted() as counted:
+        Story(clock, *dynamic_fork(inputs=inputs, optional=False), tasks=[policy("pay")])
+
+    assert counted.count < 40, counted.statements
+
+
+def test_a_step_late_in_a_long_run_costs_what_an_early_one_costs(clock):
+    story = Story(clock, loop("l", step("a"), times=60))
+    costs = []
+    for _ in range(59):
+        story.worker("a").polls()
+        with Counted() as counted:
+            story.worker("a").completes()
+        costs.append(counted.count)
+
+    assert costs[1] == costs[-1]

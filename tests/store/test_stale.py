@@ -1,0 +1,67 @@
+"""A write names the state that it saw: what was decided on stale sight is not written."""
+
+import pytest
+from django.db import transaction
+
+from conductor_app import clock as product_clock
+from conductor_app.core import commands
+from conductor_app.core.decide import Command, command_then_decide
+from conductor_app.core.reports import Report, hear
+from conductor_app.engine.change import change
+from conductor_app.store import runs as store
+from conductor_app.store import writers
+from conductor_app.store.writes import Stale
+from tests.builders import policy, step
+from tests.engine.views import decided
+from tests.story import BY, Story
+
+pytestmark = pytest.mark.django_db
+
+
+def save_after(story: Story, command: Command, meanwhile) -> None:
+    """Decide, let something else happen, then write."""
+    with transaction.atomic():
+        before = store.lock(story.id)
+        decision, _ = decided(story.id, None, command)
+        meanwhile()
+        writers.save(before, decision.effects, decision.after, product_clock.now(), BY, "")
+
+
+def test_a_run_that_another_has_changed_is_not_written(clock):
+    story = Story(clock, step("a"))
+
+    with pytest.raises(Stale):
+        save_after(story, commands.pause, story.terminate)
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_an_attempt_that_was_claimed_meanwhile_is_not_written(clock, retries):
+    story = Story(clock, step("a", policy=policy(retries=retries)))
+    said = hear(story.task("a").id, Report("FAILED"))
+
+    with pytest.raises(Stale):
+        save_after(story, said, story.worker("a").polls)
+
+
+def test_a_change_on_stale_sight_is_decided_anew(clock):
+    story = Story(clock, step("a", policy=policy(retries=1)))
+    said, tries = hear(story.task("a").id, Report("FAILED", reason="no luck")), []
+
+    def command(run, know, now):
+        tries.append(run.task_of_attempt(story.task("a").id).attempt.status)
+        if len(tries) == 1:
+            story.worker("a").polls()
+        return said(run, know, now)
+
+    change(story.id, command, BY, near=[story.task("a").id])
+
+    assert tries[0] == "PENDING"
+    assert tries[-1] in ("PENDING", "LEASED")
+    assert story.attempts("a") == ["FAILED", "SCHEDULED"]
+
+
+def test_deciding_from_rows_gives_nothing_more_after_what_was_written(clock):
+    story = Story(clock, step("a"), step("b"))
+    story.worker("a").completes()
+
+    assert command_then_decide(store.load(story.id), commands.nothing, {}, product_clock.now()).effects == ()

@@ -1,0 +1,175 @@
+"""Branches and loops on real rows, where a report reads no more than what is near its task."""
+
+import pytest
+
+from conductor_app.engine import runs
+from tests.builders import (
+    bare,
+    definition,
+    dynamic_fork,
+    exclusive_join,
+    fork,
+    inline,
+    join,
+    loop,
+    noop,
+    policy,
+    set_variable,
+    step,
+    sub_workflow,
+    switch,
+)
+from tests.story import BY, Story, committed
+
+
+def works(story: Story, *task_types: str) -> Story:
+    """Workers of these types complete one task each, in this order."""
+    for task_type in task_types:
+        story.worker(task_type).completes()
+    return story
+
+
+SHAPES = {
+    "a loop at the end of a branch": ([*fork([loop("l", step("a"), times=2)], [step("b")]), step("z")], "b a a"),
+    "a step that is over at once at the end of a branch": ([*fork([step("a"), noop("n")]), step("z")], "a"),
+    "a join within a branch": ([*fork(fork([step("a")], [step("b")], join="in"), [step("c")]), step("z")], "c a b"),
+    "a switch at the end of a branch": (
+        [*fork([step("a"), switch("w", {"x": [noop("n")]}, inputs={"case": "x"})]), step("z")],
+        "a",
+    ),
+    "a loop in a loop": ([loop("o", loop("i", step("a"), times=2), step("b"), times=2), step("z")], "a a b a a b"),
+    "a fork in a loop": ([loop("l", *fork([step("a")], [step("b")]), times=2), step("z")], "a b b a"),
+    "a loop in a fork in a loop": (
+        [loop("o", *fork([loop("i", step("a"), times=2)], [step("b")]), times=2), step("z")],
+        "a b a a a b",
+    ),
+    "a loop that keeps few turns": ([loop("l", step("a"), step("b"), times=3, inputs={"keepLastN": 1}), step("z")], "a b " * 3),
+    "two joins over one task": (
+        [*fork([step("a")], [step("b")], join="j1"), join("j2", ["a", "b"]), step("z")],
+        "a b",
+    ),
+    "two joins that wait at the same time": (
+        [*fork([step("a")], [step("b")], [join("early", ["a", "b"]), step("c")], join="j1", on=["a", "c"]), step("z")],
+        "a b c",
+    ),
+    "an exclusive join over a case": (
+        [switch("w", {"x": [step("a")]}, inputs={"case": "x"}), exclusive_join("e", ["a"]), step("z")],
+        "a",
+    ),
+}
+
+
+@pytest.mark.parametrize(("steps", "order"), SHAPES.values(), ids=SHAPES)
+def test_control_comes_to_what_follows(clock, steps, order):
+    story = works(Story(clock, *steps), *order.split())
+
+    assert story.is_waiting_for("z"), story.statuses
+    assert works(story, "z").status == "COMPLETED"
+
+
+FORKED = {
+    "a loop": (loop("l", step("a"), step("b"), times=2), "a b a b"),
+    "a loop in a loop": (loop("o", loop("i", step("a"), times=2), step("b"), times=2), "a a b a a b"),
+    "a switch": (switch("w", {"x": [step("a"), step("b")]}, inputs={"case": "x"}), "a b"),
+    "a switch with a loop": (switch("w", {"x": [loop("l", step("a"), times=2), step("b")]}, inputs={"case": "x"}), "a a b"),
+    "a loop with a fork": (loop("l", *fork([step("a")], [step("b")], join="in"), step("c"), times=2), "a b c b a c"),
+    "a dynamic fork in a loop, and a step after its join": (
+        loop("l", *dynamic_fork("f", "in", {"tasks": [bare("a"), bare("b")], "inputs": {}}), step("c"), times=1),
+        "a b c",
+    ),
+}
+
+
+@pytest.mark.parametrize(("branch", "order"), FORKED.values(), ids=FORKED)
+def test_a_dynamic_branch_comes_to_its_join(clock, branch, order):
+    forked = dynamic_fork(inputs={"tasks": [branch, step("other")], "inputs": {}})
+    story = works(Story(clock, *forked, step("z")), "other", *order.split())
+
+    assert story.is_waiting_for("z"), story.statuses
+
+
+def test_a_second_dynamic_fork_uses_references_of_its_own(clock):
+    inputs = {"forkTaskInputs": [1, 2], "forkTaskName": "pay"}
+    forks = [*dynamic_fork("one", "j1", inputs, optional=False), *dynamic_fork("two", "j2", inputs, optional=False)]
+    story = works(Story(clock, *forks, step("z"), tasks=[policy("pay")]), *["pay"] * 4)
+
+    assert {"_pay_0", "_pay_1", "_two_pay_0", "_two_pay_1"} <= set(story.statuses)
+    assert story.is_waiting_for("z")
+
+
+def test_a_second_dynamic_fork_of_the_same_tasks_fails_with_a_reason(clock):
+    inputs = {"tasks": [bare("a")], "inputs": {}}
+    story = Story(clock, *dynamic_fork("one", "j1", inputs), *dynamic_fork("two", "j2", inputs))
+
+    works(story, "a")
+
+    assert story.status == "FAILED"
+    assert "in use already" in story.reason
+
+
+def test_a_dynamic_fork_in_a_loop_forks_in_each_turn(clock):
+    steps = dynamic_fork(inputs={"forkTaskInputs": [1, 2], "forkTaskName": "pay"}, optional=False)
+    story = works(Story(clock, loop("l", *steps, times=3), step("z"), tasks=[policy("pay")]), *["pay"] * 6)
+
+    assert story.is_waiting_for("z")
+
+
+def test_a_permissive_task_that_was_forked_dynamically_fails_the_run_at_its_end(clock):
+    story = Story(clock, *dynamic_fork(inputs={"tasks": [step("a", permissive=True)], "inputs": {}}, join="j"), step("z"))
+    story.worker("a").fails("no luck")
+
+    assert (story.status, "no luck" in story.reason) == ("FAILED", True)
+
+
+@pytest.mark.parametrize("mood", [{"optional": True}, {"permissive": True}])
+def test_a_forgiven_failure_lets_the_run_go_on(clock, mood):
+    story = Story(clock, step("a", **mood), step("b"), step("c"))
+    story.worker("a").fails("no luck")
+    works(story, "b")
+    assert story.status == "RUNNING"
+
+    works(story, "c")
+
+    assert story.status == ("COMPLETED" if "optional" in mood else "FAILED")
+
+
+def test_tasks_that_run_out_of_time_together_end_their_run_together(clock):
+    branches = [[step(ref, policy=policy(poll_seconds=30))] for ref in "abc"]
+    story = Story(clock, *fork(*branches))
+
+    assert story.at(29).status == "RUNNING"
+    assert story.at(30).status == "TIMED_OUT"
+    assert sorted(story.statuses.values()) == ["CANCELED", "CANCELED", "CANCELED", "COMPLETED", "TIMED_OUT"]
+
+
+def test_a_first_step_may_name_anything_of_its_run(clock):
+    names = ("input", "output", "variables", "status", "nonsense", "secrets.KEY", "env.NAME")
+    story = Story(clock, step("a", inputs={name: f"${{workflow.{name}}}" for name in names}))
+
+    assert story.task("a").input["status"] == "RUNNING"
+
+
+def test_variables_are_seen_by_what_comes_after(clock):
+    steps = [step("a"), set_variable("s", n="${a.output.n}"), step("b", inputs={"n": "${workflow.variables.n}"})]
+    story = Story(clock, *steps, variables={"other": 1})
+    story.worker("a").completes(n=7)
+
+    assert story.task("b").input == {"n": 7}
+    assert story.row.variables == {"other": 1, "n": 7}
+
+
+def test_a_script_sees_the_outputs_of_earlier_tasks(clock):
+    story = Story(clock, step("a"), inline("sum", "$.one + $.two", inputs={"one": "${a.output.n}", "two": 2}), step("b"))
+    story.worker("a").completes(n=40)
+
+    assert story.task("sum").output == {"result": 42}
+
+
+def test_a_child_that_is_removed_while_it_runs_is_a_canceled_task(clock):
+    story = Story(clock, sub_workflow("s"), others=[definition(step("x"), name="child")])
+
+    with committed():
+        runs.remove(story.child("s").id, BY, archive=False)
+    story.later(1)
+
+    assert (story.statuses["s"], story.status) == ("CANCELED", "TERMINATED")
