@@ -12,6 +12,8 @@ from .questions import (
     AttemptPayload,
     DefinitionNamed,
     Environment,
+    Inside,
+    Joined,
     Question,
     RunPayload,
     Script,
@@ -38,6 +40,11 @@ class Knowledge:
             return self.answers[question]
         except KeyError:
             raise Asked({question}) from None
+
+    @property
+    def has_heard_of_open_tasks(self) -> bool:
+        """Whether an answer has told that a task is open that the snapshot does not hold."""
+        return any(answer is None for question, answer in self.answers.items() if isinstance(question, Joined | Inside))
 
     def resolve(self, template: Any, own: Mapping[str, Any] | None = None) -> Any:
         """The template with each expression replaced by its value; `own` are bare names such as CPEWF_TASK_ID."""

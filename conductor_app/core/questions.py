@@ -52,12 +52,15 @@ class TaskPart(Question):
 class Joined(Question):
     """What the tasks joined by this JOIN came to, those with the `known` keys left out.
 
-    Answer: a list of Outcome, or None as long as one of them is open or fewer than `missing` exist.
+    Answer: a list of Outcome; None as long as one of them is open; ABSENT where fewer than `missing` exist.
     """
 
     join: Key
     known: frozenset[Key]
     missing: int
+
+
+ABSENT = "absent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,8 @@ class Outcome:
 class Remainder:
     """What is left in a run besides the tasks already known."""
 
-    is_open: bool
+    is_open: bool = False
+    is_at_work: bool = False  # one is open that does not just wait for others
     permissive_failures: tuple[tuple[str, str, str], ...] = ()  # attempt id, status, reason
 
 

@@ -34,6 +34,8 @@ def each(found: Iterable, handle: Callable) -> int:
         except NotFound:
             continue
         except Exception:
+            if conf.raises_in_sweeps:
+                raise
             log.exception("sweep_item_failed", extra={"item": str(item)[:200]})
     return handled
 

@@ -30,11 +30,11 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "conductor_app.access.pages.Sessions",
     "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
+    "conductor_app.access.pages.Forgery",
+    "conductor_app.access.pages.Users",
+    "conductor_app.access.pages.Messages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "conductor_app.admin.security.content_security_policy",
 ]

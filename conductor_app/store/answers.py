@@ -7,6 +7,7 @@ from .. import conf
 from ..core.definition import Key
 from ..core.knowledge import TASK_FACTS
 from ..core.questions import (
+    ABSENT,
     ActiveDomains,
     AttemptPayload,
     Environment,
@@ -22,10 +23,11 @@ from ..core.questions import (
     TaskPart,
 )
 from ..core.snapshot import Run, Task
+from ..core.steps import KINDS
 from ..models.fields import loads
 from .environment import environment
 from .rows import turn_of, turn_text
-from .runs import TASK_SQL, _tasks
+from .runs import TASK_SQL, tasks_at, tasks_of
 from .statements import fetch, placeholders
 
 
@@ -64,7 +66,7 @@ def _task_parts(run: Run, asked: list[TaskPart], now: int) -> dict[Question, Any
         f"t.ref IN ({placeholders(refs)}) AND NOT EXISTS (SELECT 1 FROM conductor_task n WHERE n.run_id = t.run_id "
         "AND n.ref = t.ref AND n.seq > t.seq)"
     )
-    tasks = {task.key.ref: task for task in _tasks(run, fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs])).values()}
+    tasks = {task.key.ref: task for task in tasks_of(run, fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs])).values()}
     payloads = [AttemptPayload(tasks[q.ref].attempt.id, q.part) for q in asked if q.part != "facts" and q.ref in tasks]
     found = _attempt_payloads(run, payloads, now) if payloads else {}
     return {question: _part(question, tasks.get(question.ref), found, run) for question in asked}
@@ -88,13 +90,13 @@ def _joined(run: Run, asked: list[Joined], now: int) -> dict[Question, Any]:
     return {question: _outcomes_joined(run, question) for question in asked}
 
 
-def _outcomes_joined(run: Run, question: Joined) -> list[Outcome] | None:
+def _outcomes_joined(run: Run, question: Joined) -> list[Outcome] | str | None:
     where, params = "t.joined_by = %s AND t.turn = %s", [question.join.ref, turn_text(question.join.turn)]
     if _is_any_open(run, where, params, question.known):
         return None
     [(count,)] = fetch(f"SELECT COUNT(*) FROM conductor_task t WHERE t.run_id = %s AND {where}", [run.id, *params])
     if count - _existing(run, question.known) < question.missing:
-        return None
+        return ABSENT
     return _outcomes(run, where, params, question.known)
 
 
@@ -143,12 +145,17 @@ def _outcomes(run: Run, where: str, params: list[str], known: frozenset[Key]) ->
 
 
 def _rest(run: Run, asked: list[Rest], now: int) -> dict[Question, Any]:
-    return {
-        question: Remainder(
-            _is_any_open(run, "t.id <> ''", [], question.known), _permissive_failures(run, question.known)
-        )
-        for question in asked
-    }
+    return {question: _remainder(run, question.known) for question in asked}
+
+
+def _remainder(run: Run, known: frozenset[Key]) -> Remainder:
+    is_open = _is_any_open(run, "t.id <> ''", [], known)
+    works = f"t.type NOT IN ({placeholders(WAITING)})"
+    is_at_work = is_open and _is_any_open(run, works, WAITING, known)
+    return Remainder(is_open, is_at_work, () if is_open else _permissive_failures(run, known))
+
+
+WAITING = [type for type, kind in KINDS.items() if kind.waits_for_tasks]
 
 
 def _permissive_failures(run: Run, known: frozenset[Key]) -> tuple[tuple[str, str, str], ...]:
@@ -168,12 +175,8 @@ def _last_output(run: Run, asked: list[LastOutput], now: int) -> dict[Question, 
 
 
 def _looks(run: Run, asked: list[Look], now: int) -> dict[Question, Any]:
-    answers: dict[Question, Any] = {}
-    for question in asked:
-        key = question.key
-        rows = fetch(f"{TASK_SQL} AND t.ref = %s AND t.turn = %s", [run.id, key.ref, turn_text(key.turn)])
-        answers[question] = _tasks(run, rows).get(key)
-    return answers
+    found = tasks_at(run, [question.key for question in asked])
+    return {question: found.get(question.key) for question in asked}
 
 
 def _active_domains(run: Run, asked: list[ActiveDomains], now: int) -> dict[Question, Any]:

@@ -84,6 +84,19 @@ def _near(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
     return replace(run, tasks=_tasks(run, sorted(found, key=_seq)))
 
 
+def tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
+    """Those of the keys that have tasks."""
+    return tasks_of(run, _rows_at(run.id, keys))
+
+
+def tasks_of(run: Run, rows: list[tuple]) -> dict[Key, Task]:
+    """The tasks of these rows; for one of a dynamic branch the head is read too, which carries its document."""
+    keys = {Key(row[1], turn_of(row[2])) for row in rows}
+    heads = {root for row in rows if (root := root_of(row[len(TASK_COLUMNS) - 1]))} - keys
+    tasks = _tasks(run, [*rows, *_rows_at(run.id, heads)])
+    return {key: task for key, task in tasks.items() if key in keys}
+
+
 def _seq(row: tuple) -> int:
     return row[TASK_COLUMNS.index("seq")]
 

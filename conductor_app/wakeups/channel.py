@@ -31,10 +31,12 @@ def announce(queues: Iterable[str]) -> None:
     told = list(queues)
     if not told:
         return
-    EARS.wake(told)
-    for tell in (_backend(conf.wakeups).tell_others, *_told_too):
+    # A waiter of this process takes what it was woken for: the others need not hear of that.
+    left = EARS.wake(told)
+    for tell, queues in ((_backend(conf.wakeups).tell_others, left), *((tell, told) for tell in _told_too)):
         try:
-            tell(told)
+            if queues:
+                tell(queues)
         except Exception:
             log.exception("hint_lost", extra={"queues": told[:5]})
 

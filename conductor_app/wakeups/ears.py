@@ -46,11 +46,10 @@ class Ears:
         finally:
             self._leave(queue, ear)
 
-    def wake(self, queues: Iterable[str]) -> None:
-        """Wake one waiter for each mention of its queue."""
+    def wake(self, queues: Iterable[str]) -> list[str]:
+        """Wake one waiter for each mention of its queue; returns the queues at which nobody here was left to wake."""
         with self._lock:
-            for queue in queues:
-                self._wake_one(queue)
+            return [queue for queue in queues if not self._wake_one(queue)]
 
     def wake_all(self) -> None:
         """Wake every waiter: hints may have been missed."""
@@ -64,11 +63,12 @@ class Ears:
         self.is_closing = True
         self.wake_all()
 
-    def _wake_one(self, queue: str) -> None:
+    def _wake_one(self, queue: str) -> bool:
         for ear in self._queues.get(queue, ()):
             if not ear.has_heard:
                 ear.hear()
-                return
+                return True
+        return False
 
     def _leave(self, queue: str, ear: Ear) -> None:
         with self._lock:

@@ -42,13 +42,11 @@ class Life:
         begins: bool = True,
         **fields: Any,
     ) -> None:
-        """`scripts`: what sources come to, a value or an error in brackets; `known`: definitions and policies by name."""
+        """`scripts`: what sources come to; `known`: definitions and policies by name."""
         self.now, self.scripts, self.known = 0, scripts or {}, known or {}
         self.effects: list[Effect] = []
         variables = dict(definition.document.get("variables") or {})
-        self.run = Run(
-            "run", definition, "RUNNING", 0, input=input or {}, output={}, variables=variables, **fields
-        )
+        self.run = Run("run", definition, "RUNNING", 0, input=input or {}, output={}, variables=variables, **fields)
         if begins:
             self.do(nothing)
 

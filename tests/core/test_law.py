@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from conductor_app.core import commands
 from conductor_app.core.errors import AlreadyResolved, Conflict
 from conductor_app.core.language import read_definition
+from conductor_app.core.reports import Report, hear
 from tests.core.life import Life
 from tests.random_definitions import random_definition
 
@@ -55,13 +56,7 @@ def answer(life: Life, random: Random, key: str, stale: list[str]) -> None:
     life.ends(key, random.choice(OUTCOMES))
     if life.run.task_of_attempt(stale[0]) is None or not life.run.task_of_attempt(stale[0]).attempt.is_open:
         with pytest.raises(AlreadyResolved):
-            life.do(commands_on(stale[0]))
-
-
-def commands_on(attempt_id: str):
-    from conductor_app.core.reports import Report, hear
-
-    return hear(attempt_id, Report("COMPLETED"))
+            life.do(hear(stale[0], Report("COMPLETED")))
 
 
 def finish(life: Life) -> None:

@@ -38,7 +38,10 @@ def asked(*steps, **fields) -> set:
         ([step("a", inputs={"n": "${workflow.variables.n}"})], RunPayload("variables")),
         ([step("a", inputs={"n": "${workflow.env.REGION}"})], Environment("")),
         ([set_variable("a", n=1)], RunPayload("variables")),
-        ([inline("a", "1 + 1")], Script("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}')),
+        (
+            [inline("a", "1 + 1")],
+            Script("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}'),
+        ),
         ([sub_workflow("a", "child", version=2)], DefinitionNamed("child", 2)),
     ],
 )

@@ -3,7 +3,7 @@
 from random import Random
 
 from conductor_app.core.commands import nothing
-from conductor_app.core.errors import Conflict
+from conductor_app.core.errors import Conflict, NotFound
 from conductor_app.core.reports import Report, hear
 from conductor_app.engine import tasks
 from conductor_app.models import Attempt
@@ -14,6 +14,7 @@ from tests.random_definitions import TYPES, random_definition
 from tests.story import BY, Story, committed
 
 OUTCOMES = ["COMPLETED"] * 7 + ["FAILED", "FAILED", "FAILED_FOR_GOOD", "CANCELED", "TIMED_OUT"]
+HELD_BY_ENGINE = ("JOIN", "DO_WHILE", "EXCLUSIVE_JOIN", "SUB_WORKFLOW")
 MOST_ROUNDS = 300
 
 
@@ -50,24 +51,26 @@ class Chance:
             self.story.retry()
         except Conflict:
             return False
-        return True
+        self.count_bad_end("RUNNING")
+        return self.story.row.ended_at is None
 
     def check(self, before: str) -> None:
-        after = self.story.status
-        if before in ("RUNNING", "PAUSED") and after in ("FAILED", "TIMED_OUT", "TERMINATED"):
-            self.bad_ends += 1
+        self.count_bad_end(before)
         assert complaints(self.story.id) == []
+
+    def count_bad_end(self, before: str) -> None:
+        self.bad_ends += before in ("RUNNING", "PAUSED") and self.story.status in ("FAILED", "TIMED_OUT", "TERMINATED")
 
     def poll(self) -> None:
         with committed():
             taken = tasks.claim(self.random.choice(TYPES), worker="w", count=self.random.randint(1, 3), wait_ms=0)
-        out = {attempt.id for attempt in self.held if self.is_out(attempt)}
+        out = {attempt.id for attempt in self.held if self.is_in(attempt, "LEASED")}
         assert not out & {attempt.id for attempt in taken}, "an attempt was handed to two workers"
         self.held = [attempt for attempt in self.held if attempt.id in out] + taken
 
     @staticmethod
-    def is_out(attempt: Attempt) -> bool:
-        return Attempt.objects.get(pk=attempt.pk).status == "LEASED"
+    def is_in(attempt: Attempt, *statuses: str) -> bool:
+        return Attempt.objects.filter(pk=attempt.pk, status__in=statuses).exists()
 
     def report(self) -> None:
         stale = self.ended and self.random.random() < 0.15
@@ -88,10 +91,14 @@ class Chance:
             self.hears(self.random.choice(found), Report(self.random.choice(OUTCOMES), {"n": 1}, "said a person"))
 
     def hears(self, attempt: Attempt, said: Report) -> bool:
-        if self.is_out(attempt) or Attempt.objects.get(pk=attempt.pk).status == "PENDING":
+        if self.is_in(attempt, "LEASED", "PENDING"):
             self.compare(attempt.run_id, [attempt.id], hear(attempt.id, said))
-        with committed():
-            return tasks.report(attempt.run_id, attempt.id, said, BY)
+        try:
+            with committed():
+                return tasks.report(attempt.run_id, attempt.id, said, BY)
+        except NotFound:
+            # A loop that keeps few turns has forgotten it.
+            return False
 
     def compare(self, run_id: str, near: list[str], command) -> None:
         try:
@@ -121,16 +128,19 @@ class Chance:
         if self.story.status == "PAUSED":
             self.story.resume()
 
+    def ready(self):
+        """The attempts of the run and its children that somebody may report on now."""
+        visible = Attempt.objects.open().filter(visible_at__lte=self.story.clock.now())
+        ours = visible.exclude(run__name="cleanup").exclude(queue="", task__type__in=HELD_BY_ENGINE)
+        return ours.order_by("seq")
+
     def finish(self) -> None:
         """Workers who always do well bring it to its end."""
         for _ in range(MOST_ROUNDS):
             before = self.story.status
             if self.story.row.ended_at:
                 return
-            open_attempts = Attempt.objects.filter(status__in=("LEASED", "PENDING"), visible_at__lte=self.story.clock.now())
-            ours = open_attempts.exclude(run__name="cleanup").exclude(queue="", task__type__in=("JOIN", "DO_WHILE", "EXCLUSIVE_JOIN", "SUB_WORKFLOW"))
-            found = ours.order_by("seq").first()
-            if found:
+            if found := self.ready().first():
                 self.hears(found, Report("COMPLETED", {"n": 1}))
             else:
                 self.story.later(60)

@@ -75,7 +75,7 @@ def complaints(run_id: str) -> list[str]:
         for task in tasks
         if task.status == "ACTIVE" and newest[task.id] not in open_attempts and run.status != "PAUSED"
     ]
-    found += [f"{a.task} has an open attempt and is {a.task.status}" for a in open_attempts if a.task.status != "ACTIVE"]
+    found += [f"{a.task} is over, its attempt open" for a in open_attempts if a.task.status != "ACTIVE"]
     seqs = [attempt.seq for attempt in attempts]
     if len(set(seqs)) < len(seqs) or max(seqs, default=0) >= run.next_seq:
         found.append(f"the order of attempts is broken: {sorted(seqs)}, next is {run.next_seq}")

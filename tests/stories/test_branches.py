@@ -43,7 +43,10 @@ SHAPES = {
         [loop("o", *fork([loop("i", step("a"), times=2)], [step("b")]), times=2), step("z")],
         "a b a a a b",
     ),
-    "a loop that keeps few turns": ([loop("l", step("a"), step("b"), times=3, inputs={"keepLastN": 1}), step("z")], "a b " * 3),
+    "a loop that keeps few turns": (
+        [loop("l", step("a"), step("b"), times=3, inputs={"keepLastN": 1}), step("z")],
+        "a b a b a b",
+    ),
     "two joins over one task": (
         [*fork([step("a")], [step("b")], join="j1"), join("j2", ["a", "b"]), step("z")],
         "a b",
@@ -71,7 +74,10 @@ FORKED = {
     "a loop": (loop("l", step("a"), step("b"), times=2), "a b a b"),
     "a loop in a loop": (loop("o", loop("i", step("a"), times=2), step("b"), times=2), "a a b a a b"),
     "a switch": (switch("w", {"x": [step("a"), step("b")]}, inputs={"case": "x"}), "a b"),
-    "a switch with a loop": (switch("w", {"x": [loop("l", step("a"), times=2), step("b")]}, inputs={"case": "x"}), "a a b"),
+    "a switch with a loop": (
+        switch("w", {"x": [loop("l", step("a"), times=2), step("b")]}, inputs={"case": "x"}),
+        "a a b",
+    ),
     "a loop with a fork": (loop("l", *fork([step("a")], [step("b")], join="in"), step("c"), times=2), "a b c b a c"),
     "a dynamic fork in a loop, and a step after its join": (
         loop("l", *dynamic_fork("f", "in", {"tasks": [bare("a"), bare("b")], "inputs": {}}), step("c"), times=1),
@@ -86,6 +92,16 @@ def test_a_dynamic_branch_comes_to_its_join(clock, branch, order):
     story = works(Story(clock, *forked, step("z")), "other", *order.split())
 
     assert story.is_waiting_for("z"), story.statuses
+
+
+def test_what_a_dynamic_branch_made_is_seen_by_expressions(clock):
+    branch = switch("w", {"x": [step("a"), step("b")]}, inputs={"case": "x"})
+    seen = step("z", inputs={"n": "${a.output.n}", "status": "${b.status}"})
+    story = Story(clock, *dynamic_fork(inputs={"tasks": [branch], "inputs": {}}), step("y"), fork([seen], join="end"))
+    story.worker("a").completes(n=1)
+    works(story, "b", "y")
+
+    assert story.task("z").input == {"n": 1, "status": "COMPLETED"}
 
 
 def test_a_second_dynamic_fork_uses_references_of_its_own(clock):
@@ -115,7 +131,8 @@ def test_a_dynamic_fork_in_a_loop_forks_in_each_turn(clock):
 
 
 def test_a_permissive_task_that_was_forked_dynamically_fails_the_run_at_its_end(clock):
-    story = Story(clock, *dynamic_fork(inputs={"tasks": [step("a", permissive=True)], "inputs": {}}, join="j"), step("z"))
+    forked = dynamic_fork(inputs={"tasks": [step("a", permissive=True)], "inputs": {}})
+    story = Story(clock, *forked, step("z"))
     story.worker("a").fails("no luck")
 
     assert (story.status, "no luck" in story.reason) == ("FAILED", True)
@@ -159,7 +176,8 @@ def test_variables_are_seen_by_what_comes_after(clock):
 
 
 def test_a_script_sees_the_outputs_of_earlier_tasks(clock):
-    story = Story(clock, step("a"), inline("sum", "$.one + $.two", inputs={"one": "${a.output.n}", "two": 2}), step("b"))
+    added = inline("sum", "$.one + $.two", inputs={"one": "${a.output.n}", "two": 2})
+    story = Story(clock, step("a"), added, step("b"))
     story.worker("a").completes(n=40)
 
     assert story.task("sum").output == {"result": 42}
@@ -173,3 +191,11 @@ def test_a_child_that_is_removed_while_it_runs_is_a_canceled_task(clock):
     story.later(1)
 
     assert (story.statuses["s"], story.status) == ("CANCELED", "TERMINATED")
+
+
+@pytest.mark.parametrize("order", ["b d", "d b"])
+def test_a_join_over_a_case_that_was_not_taken_is_not_waited_for_in_vain(clock, order):
+    way = switch("w", {"x": [step("a")]}, [step("d")], inputs={"case": "y"})
+    story = works(Story(clock, *fork([way], [step("b")], on=["a", "b"]), step("z")), *order.split())
+
+    assert (story.status, "no open task leads to" in story.reason) == ("FAILED", True)

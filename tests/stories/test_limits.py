@@ -3,8 +3,9 @@
 import pytest
 
 from conductor_app.core.errors import Conflict
+from conductor_app.engine import runs
 from tests.builders import bare, definition, dynamic_fork, fork, noop, policy, step, sub_workflow, wait
-from tests.story import Story, register
+from tests.story import BY, Story, register
 
 
 def fan(clock, count: int, limits: dict) -> Story:
@@ -204,9 +205,6 @@ def test_waiting_for_room_is_not_waiting_for_a_poll(clock):
 
 
 def test_a_newcomer_does_not_overtake_a_run_that_waits(clock):
-    from conductor_app.engine import runs
-    from tests.story import BY
-
     story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
     waiting = story.later(1).starts("limited", {"customer": "x"})
     # The hint is lost: nobody hears of the end before the next start.

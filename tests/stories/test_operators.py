@@ -165,3 +165,18 @@ def test_a_switch_is_not_decided_again_by_a_retry(clock):
 
     assert story.status == "COMPLETED"
     assert story.attempts("way") == ["COMPLETED"]
+
+
+def test_a_retried_permissive_task_does_not_repeat_what_came_after_it(clock):
+    story = Story(clock, step("a", permissive=True), step("b"), step("c"))
+    story.worker("a").fails()
+    story.worker("b").completes()
+    story.worker("c").completes()
+    assert story.status == "FAILED"
+
+    story.retry()
+    assert story.statuses == {"a": "SCHEDULED", "b": "COMPLETED", "c": "COMPLETED"}
+    story.worker("a").completes()
+
+    assert story.status == "COMPLETED"
+    assert story.attempts("b") == ["COMPLETED"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import definition, policy, step, sub_workflow
+from tests.builders import definition, dynamic_fork, policy, step, sub_workflow
 from tests.story import Story
 
 CHILD = definition(step("x"), name="child", outputParameters={"total": "${x.output.total}"})
@@ -108,8 +108,6 @@ def test_a_retried_parent_gets_a_new_child(clock):
 def test_many_children_at_once_all_come_back(clock):
     names = [f"s{number}" for number in range(60)]
     inputs = {"forkTaskInputs": names, "forkTaskWorkflow": "child"}
-    from tests.builders import dynamic_fork
-
     story = parent(clock, *dynamic_fork(inputs=inputs, optional=False), step("after"))
     story.later(1)
 

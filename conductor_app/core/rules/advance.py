@@ -7,6 +7,7 @@ from ..definition import Key
 from ..effects import CreateTask, Effect
 from ..errors import StepRefused
 from ..knowledge import Knowledge, gather
+from ..questions import Look
 from ..snapshot import NEVER, Run, Task
 from ..states import FAILED_FOR_GOOD, SKIPPED
 from ..steps import kind_of
@@ -18,6 +19,10 @@ def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     if run.is_held and run.has_begun:
         return
     wanted = {key: source for key, source in _led_to(run) if key not in run.tasks}
+    if run.last_retried_at and not run.is_whole:
+        # A task that is tried again after its run had ended may have been followed already, as a permissive one is.
+        seen = gather(lambda key=key: know.ask(Look(key)) for key in wanted)
+        wanted = {key: source for (key, source), task in zip(wanted.items(), seen, strict=True) if task is None}
     for effects in gather(
         lambda key=key, source=source: entered(key, source, know, now) for key, source in wanted.items()
     ):

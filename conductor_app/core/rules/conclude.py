@@ -7,6 +7,8 @@ from ..knowledge import Knowledge
 from ..questions import Asked, Remainder, Rest, Whole
 from ..snapshot import Run, Task
 from ..states import CANCELED, TIMED_OUT
+from ..steps import kind_of
+from ..steps.kind import fail
 from .endings import end_run
 
 EVENTS = {TIMED_OUT: "time_out", CANCELED: "terminate"}
@@ -51,10 +53,18 @@ def sentence(task: Task) -> str:
 
 
 def _finished(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
-    if run.open_tasks or run.is_held:
+    waiting = run.open_tasks
+    if (
+        run.is_held
+        or know.has_heard_of_open_tasks
+        or any(not kind_of(task.step.type).waits_for_tasks for task in waiting)
+    ):
         return
-    rest = Remainder(is_open=False) if run.is_whole else know.ask(Rest(frozenset(run.tasks)))
-    if rest.is_open:
+    rest = Remainder() if run.is_whole else know.ask(Rest(frozenset(run.tasks)))
+    if rest.is_at_work:
+        return
+    if waiting or rest.is_open:
+        yield from _deadlock(run, now)
         return
     bad = _permissive_failures(run) + list(rest.permissive_failures)
     if not bad:
@@ -65,6 +75,15 @@ def _finished(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     reason = ". ".join(f"Task {id} failed with status: {status} and reason: '{why}'" for id, status, why in bad)
     first = next((task for task in run.tasks.values() if task.attempt.id == bad[0][0]), None)
     yield from end_run(run, know, now, "fail", reason, first)
+
+
+def _deadlock(run: Run, now: int) -> Iterator[Effect]:
+    """All that is open waits for other tasks: a join waits for what nobody can reach, and fails (§11 row 49)."""
+    if not run.is_whole:
+        raise Asked({Whole()})
+    first = min(run.open_tasks, key=lambda task: (bool(task.step.heads), task.seq))
+    awaited = ", ".join(first.step.joins) or "its turn"
+    yield from fail(first, now, f"{first.key} waits for what no open task leads to: {awaited}.", event="fail_for_good")
 
 
 def _permissive_failures(run: Run) -> list[tuple[str, str, str]]:

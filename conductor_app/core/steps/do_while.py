@@ -17,6 +17,7 @@ class DoWhile(Kind):
     """Active while it turns; leads to the head of its body in the present turn (execution §8.9)."""
 
     type = "DO_WHILE"
+    waits_for_tasks = True
     is_retried = False
     is_reopened = True
 

@@ -15,6 +15,7 @@ class ExclusiveJoin(Kind):
     """Ends with the first joined task that has ended, else with the first of its default tasks (execution §8.8)."""
 
     type = "EXCLUSIVE_JOIN"
+    waits_for_tasks = True
     is_retried = False
     is_reopened = True
 

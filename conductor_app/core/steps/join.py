@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ..definition import Key, Step
 from ..effects import Effect, MoveAttempt, ResolveTask
 from ..knowledge import Knowledge
-from ..questions import Asked, Joined, Outcome, Whole
+from ..questions import ABSENT, Asked, Joined, Outcome, Whole
 from ..snapshot import Run, Task
 from ..states import CANCELED, COMPLETED_WITH_ERRORS
 from .kind import Kind, complete, fail, held_by_engine, inputs_of
@@ -16,6 +16,7 @@ class Join(Kind):
     """Ends with the outputs of what it joined, by reference (execution §8.7)."""
 
     type = "JOIN"
+    waits_for_tasks = True
     is_retried = False
     is_reopened = True
 
@@ -38,7 +39,7 @@ class Join(Kind):
             raise Asked({Whole()})
         else:
             outcomes = know.ask(Joined(task.key, frozenset(known), missing)) if missing > 0 else []
-        if outcomes is None:
+        if outcomes in (None, ABSENT):
             return
         yield from verdict(task, [*(outcome_of(t, know) for t in known.values()), *outcomes], now)
 

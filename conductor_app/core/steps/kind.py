@@ -21,6 +21,7 @@ class Kind:
 
     type = ""
     is_queued = False  # its attempts wait in a queue for a worker
+    waits_for_tasks = False  # it is open until other tasks of the run have ended
     is_retried = True  # a failed attempt may be tried again (execution §3)
     is_reopened = False  # an operator's retry opens the same attempt again instead of a new one (execution §7.3)
 

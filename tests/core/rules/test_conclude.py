@@ -17,7 +17,12 @@ def test_the_output_is_that_of_the_task_created_last():
 
 
 def test_the_output_is_what_the_definition_says():
-    said = {"sum": "${a.output.n}", "way": "${workflow.input.way}", "v": "${workflow.variables.v}", "none": "${b.output.x}"}
+    said = {
+        "sum": "${a.output.n}",
+        "way": "${workflow.input.way}",
+        "v": "${workflow.variables.v}",
+        "none": "${b.output.x}",
+    }
     life = Life(plan(step("a"), set_variable("s", v=3), outputParameters=said), {"way": "x"}).completes("a", n=1)
 
     assert life.run.output == {"sum": 1, "way": "x", "v": 3, "none": None}

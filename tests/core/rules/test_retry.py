@@ -70,7 +70,9 @@ def test_some_ends_are_never_tried_again(outcome):
 
 
 def test_a_further_attempt_is_new_and_knows_the_one_before():
-    life = Life(plan(step("a", policy=policy(retries=1, delay_seconds=5), inputs={"n": "${workflow.input.n}"})), {"n": 1})
+    life = Life(
+        plan(step("a", policy=policy(retries=1, delay_seconds=5), inputs={"n": "${workflow.input.n}"})), {"n": 1}
+    )
     first = life.claim("a").attempt
     life.later(10).fails("a", "no funds")
 
@@ -133,8 +135,7 @@ def test_failures_of_permissive_tasks_are_summed_up_at_the_end():
 
     a, b = (life.task(key).attempt.id for key in "ab")
     assert life.run.reason == (
-        f"Task {a} failed with status: FAILED and reason: 'one'. "
-        f"Task {b} failed with status: FAILED and reason: 'two'"
+        f"Task {a} failed with status: FAILED and reason: 'one'. Task {b} failed with status: FAILED and reason: 'two'"
     )
 
 

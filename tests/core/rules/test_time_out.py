@@ -12,7 +12,11 @@ CLOCKS = {"total": "total_seconds", "task": "timeout_seconds", "poll": "poll_sec
 def life_with(clock: str, timeout_policy: str, **fields) -> Life:
     life = Life(
         plan(
-            step("a", policy=policy(retries=1, timeout_policy=timeout_policy, lease_seconds=3600, **{CLOCKS[clock]: 30}), **fields),
+            step(
+                "a",
+                policy=policy(retries=1, timeout_policy=timeout_policy, lease_seconds=3600, **{CLOCKS[clock]: 30}),
+                **fields,
+            ),
             step("b"),
         )
     )
@@ -22,7 +26,9 @@ def life_with(clock: str, timeout_policy: str, **fields) -> Life:
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
-@pytest.mark.parametrize("fields", [{}, {"optional": True}, {"permissive": True}], ids=["plain", "optional", "permissive"])
+@pytest.mark.parametrize(
+    "fields", [{}, {"optional": True}, {"permissive": True}], ids=["plain", "optional", "permissive"]
+)
 def test_a_policy_of_timing_out_ends_the_run_whatever_the_task_is(clock, fields):
     life = life_with(clock, "TIME_OUT_WF", **fields)
 
@@ -62,7 +68,9 @@ def test_a_lost_lease_is_tried_again_whatever_the_policy(timeout_policy):
 
 
 def test_an_alert_never_hides_a_lost_lease():
-    life = Life(plan(step("a", policy=policy(retries=1, lease_seconds=20, timeout_seconds=10, timeout_policy="ALERT_ONLY"))))
+    life = Life(
+        plan(step("a", policy=policy(retries=1, lease_seconds=20, timeout_seconds=10, timeout_policy="ALERT_ONLY")))
+    )
     life.claim("a")
 
     life.later(20)

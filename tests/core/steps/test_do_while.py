@@ -27,7 +27,9 @@ def test_a_body_is_done_once_where_the_condition_never_holds():
     assert life.task("l").attempt.output["iteration"] == 1
 
 
-@pytest.mark.parametrize(("answer", "goes_on"), [(True, True), (1, True), (0.5, True), (0, False), ("yes", False), (None, False)])
+@pytest.mark.parametrize(
+    ("answer", "goes_on"), [(True, True), (1, True), (0.5, True), (0, False), ("yes", False), (None, False)]
+)
 def test_a_truth_or_a_number_above_zero_continues(answer, goes_on):
     life = Life(plan(loop("l", step("a"), loopCondition="again")), scripts={"again": answer}).completes("a__1")
 
@@ -53,7 +55,9 @@ def test_a_condition_that_fails_fails_the_loop_for_good():
 
 
 @pytest.mark.parametrize(
-    ("items", "turns"), [([], 0), (["x"], 1), (["x", "y", "z"], 3), ("single", 1), (None, 0)], ids=lambda value: str(value)
+    ("items", "turns"),
+    [([], 0), (["x"], 1), (["x", "y", "z"], 3), ("single", 1), (None, 0)],
+    ids=lambda value: str(value),
 )
 def test_a_loop_over_a_list_has_a_turn_for_each_item(items, turns):
     fields = {"items": "${workflow.input.items}"}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from conductor_app.core.effects import UpdateRun
 from tests.builders import bare, dynamic_fork, loop, noop, plan, step, switch
 from tests.core.life import Life
 
@@ -113,7 +114,9 @@ def test_a_bad_list_fails_the_run_with_a_reason(input):
 
 
 def test_registered_task_definitions_hold_for_forked_tasks():
-    forked = life({"tasks": [bare("a", name="pay")], "inputs": {}}, pay={"name": "pay", "retryCount": 1, "retryDelaySeconds": 0})
+    forked = life(
+        {"tasks": [bare("a", name="pay")], "inputs": {}}, pay={"name": "pay", "retryCount": 1, "retryDelaySeconds": 0}
+    )
 
     assert forked.fails("a").task("a").attempt.number == 1
 
@@ -157,8 +160,6 @@ def test_a_dynamic_fork_in_a_loop_forks_anew_in_each_turn():
 
 
 def test_a_fork_that_failed_can_be_retried():
-    from conductor_app.core.effects import UpdateRun
-
     forked = life({"tasks": "none", "inputs": {}})
     forked.do(lambda run, know, now: iter([UpdateRun({"input": {"tasks": [bare("a")], "inputs": {}}})]))
 

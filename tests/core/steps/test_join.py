@@ -129,3 +129,14 @@ def test_a_branch_may_end_in_a_switch_of_which_the_join_sees_the_case():
     assert life.statuses["join"] == "IN_PROGRESS"
 
     assert life.completes("a").statuses["c"] == "SCHEDULED"
+
+
+def test_a_join_that_nobody_can_bring_to_its_end_fails_with_a_reason():
+    life = Life(plan(fork([switch("way", {"x": [step("a")]}, [step("d")])], [step("b")], on=["a", "b"])), {"way": "y"})
+    life.completes("b")
+    assert life.statuses["join"] == "IN_PROGRESS"
+
+    life.completes("d")
+
+    assert (life.status, life.statuses["join"]) == ("FAILED", "FAILED_WITH_TERMINAL_ERROR")
+    assert life.task("join").attempt.reason == "join waits for what no open task leads to: a, b."

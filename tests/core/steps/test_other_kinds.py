@@ -36,7 +36,9 @@ def test_a_terminate_without_a_reason_gives_one():
     assert life.run.reason == f"Workflow is COMPLETED by TERMINATE task: {life.task('end').attempt.id}"
 
 
-@pytest.mark.parametrize(("given", "output"), [(None, {}), ({"n": 1}, {"n": 1}), ("text", {"output": "text"}), ([1], {"output": [1]})])
+@pytest.mark.parametrize(
+    ("given", "output"), [(None, {}), ({"n": 1}, {"n": 1}), ("text", {"output": "text"}), ([1], {"output": [1]})]
+)
 def test_what_a_terminate_makes_of_its_output(given, output):
     assert Life(plan(terminate("end", output=given))).run.output == output
 
@@ -63,7 +65,9 @@ def test_an_inline_that_fails_fails_for_good():
 
 def test_an_inline_that_takes_too_long_is_tried_again_by_its_policy():
     answers = iter([ScriptAnswer(error="too long", timed_out=True), ScriptAnswer(5)])
-    life = Life(plan(inline("sum", "f()", policy=policy(retries=1, delay_seconds=5))), scripts={"f()": lambda _: next(answers)})
+    life = Life(
+        plan(inline("sum", "f()", policy=policy(retries=1, delay_seconds=5))), scripts={"f()": lambda _: next(answers)}
+    )
     assert life.statuses == {"sum": "SCHEDULED"}
 
     assert life.later(4).statuses == {"sum": "SCHEDULED"}

@@ -3,6 +3,7 @@
 import pytest
 
 from conductor_app.core import commands
+from conductor_app.core.errors import AlreadyResolved
 from tests.builders import definition, plan, policy, step, sub_workflow
 from tests.core.life import Life
 
@@ -52,7 +53,9 @@ def test_the_child_inherits_what_its_parent_was_given():
 
 def test_the_child_has_a_priority_and_domains_of_its_own_where_they_are_given():
     fields = {"priority": 5, "domains": {"x": "blue"}}
-    [started] = life(run=fields, param={"priority": "${workflow.input.p}", "taskToDomain": {"x": "red"}}, input={"p": 9}).started
+    [started] = life(
+        run=fields, param={"priority": "${workflow.input.p}", "taskToDomain": {"x": "red"}}, input={"p": 9}
+    ).started
 
     assert (started.priority, started.domains) == (9, {"x": "red"})
 
@@ -118,8 +121,6 @@ def test_the_child_is_stopped_with_its_parent():
 
 
 def test_the_end_of_a_child_that_nobody_waits_for_is_not_heard():
-    from conductor_app.core.errors import AlreadyResolved
-
     waiting = life()
     waiting.do(commands.terminate("enough"))
 
