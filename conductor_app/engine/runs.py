@@ -2,29 +2,27 @@
 
 import secrets
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from .. import clock, conf, wakeups
+from .. import clock, conf
 from ..core import commands
-from ..core.decide import command_then_decide, nothing
+from ..core.decide import nothing
 from ..core.definition import Definition
 from ..core.errors import Conflict, Invalid, NotFound
 from ..core.ids import derived_id
-from ..core.questions import Script, Whole
 from ..core.snapshot import Run
 from ..core.states import RUN, RUNNING
 from ..models import Attempt as AttemptRow
 from ..models import AuditEntry, Message, TaskLog
 from ..models import Run as RunRow
 from ..models.fields import dumps
-from ..store import outgoing, writers
+from ..store import outgoing
 from . import limits, plans
 from .answers import Answers
 from .change import change, wake
-from .messages import deliver_soon
+from .deciding import Undecidable, decided, write
 
 __all__ = ["StartRequest", "pause", "remove", "resume", "retry", "start", "terminate", "wake"]
 
@@ -63,6 +61,8 @@ def start(request: StartRequest, by: str) -> str:
             if (earlier := _earlier(request)) is None:
                 raise
             return earlier
+        except Undecidable as fault:
+            raise Invalid(f"The engine could not decide how this workflow begins: {fault}"[:500]) from fault
         if not decision.questions:
             return run.id
         answers.forget_passing()
@@ -124,19 +124,11 @@ def _begin(run: Run, request: StartRequest, by: str, answers: Answers):
     with transaction.atomic():
         now = clock.now()
         run = _limited(run)
-        while True:
-            decision = command_then_decide(run, nothing, answers, now)
-            here = {question for question in decision.questions if not isinstance(question, Script | Whole)}
-            if not here or len(here) < len(decision.questions):
-                break
-            answers.learn_from_rows(run, here, now)
+        decision = decided(run, nothing, answers, now)
         if decision.questions:
             return decision
         outgoing.create(run, request.started_by or by, event=request.event, idempotency_key=request.idempotency_key)
-        told = writers.save(run, decision.effects, decision.after, now, by, "")
-        transaction.on_commit(partial(wakeups.announce, told.queues))
-        if told.messages:
-            transaction.on_commit(partial(deliver_soon, told.messages))
+        write(run, decision, now, by, "")
     return decision
 
 

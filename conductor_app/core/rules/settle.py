@@ -11,7 +11,18 @@ from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING
 from ..steps import kind_of
 from ..steps.kind import fail
 
-OWN = ("id", "number", "seq", "status", "scheduled_at", "pending_since", "previous_id", "visible_at", "ended_at")
+OWN = (
+    "id",
+    "number",
+    "seq",
+    "status",
+    "scheduled_at",
+    "pending_since",
+    "previous_id",
+    "visible_at",
+    "ended_at",
+    "total_ends_at",
+)
 """What an attempt keeps of itself when it begins to do what its step does."""
 ENDS = {COMPLETED: "complete", FAILED: "fail", FAILED_FOR_GOOD: "fail_for_good"}
 

@@ -1,0 +1,56 @@
+"""One decision inside a transaction: asked of the core, its questions answered from rows, and written down."""
+
+import logging
+from functools import partial
+
+from django.db import transaction
+
+from .. import wakeups
+from ..core.decide import Command, Decision, command_then_decide
+from ..core.errors import Refused
+from ..core.questions import Script, Whole
+from ..core.snapshot import Run
+from ..store import writers
+from .answers import Answers
+
+log = logging.getLogger(__name__)
+
+
+class Undecidable(Exception):
+    """The core broke down over a run: a fault of ours, or a document that passes every check and makes no sense."""
+
+    def __init__(self, cause: Exception, is_final: bool) -> None:
+        self.cause, self.is_final = cause, is_final
+        super().__init__(f"{type(cause).__name__}: {cause}")
+
+
+def decided(before: Run, command: Command, answers: Answers, now: int) -> Decision:
+    """What the core makes of it; the questions left are those that no row can answer. Raises Undecidable."""
+    while True:
+        decision = _asked_core(before, command, answers, now)
+        here = {question for question in decision.questions if not isinstance(question, Script | Whole)}
+        if not here or len(here) < len(decision.questions):
+            return decision
+        answers.learn_from_rows(before, here, now)
+
+
+def _asked_core(before: Run, command: Command, answers: Answers, now: int) -> Decision:
+    try:
+        return command_then_decide(before, command, answers, now)
+    except Refused:
+        raise
+    except Exception as fault:
+        log.exception("run_undecidable", extra={"run_id": before.id})
+        raise Undecidable(fault, is_final=getattr(command, "is_abandoning", False)) from fault
+
+
+def write(before: Run, decision: Decision, now: int, by: str, reason: str) -> None:
+    """Save a decision; what others should hear goes out after the commit."""
+    # Delivering a message is a change of another run, which is decided and written here.
+    from .messages import deliver_soon
+
+    told = writers.save(before, decision.effects, decision.after, now, by, reason)
+    if told.queues:
+        transaction.on_commit(partial(wakeups.announce, told.queues))
+    if told.messages:
+        transaction.on_commit(partial(deliver_soon, told.messages))
