@@ -27,9 +27,6 @@ class Defaults:
     # Days that a finished run is kept; 0 keeps it for ever.
     retention_days: int = 0
 
-    # Threads of a web process that work at the same time; the others wait for their turn.
-    threads_at_work: int = 3
-
     # The bell.
     sweep_batch: int = 500
     sweep_tick_seconds: float = 0.5

@@ -11,6 +11,7 @@ from ..core.errors import Refused
 from ..core.questions import Script, Whole
 from ..core.snapshot import Run
 from ..store import writers
+from ..store.writes import Writes
 from .answers import Answers
 
 log = logging.getLogger(__name__)
@@ -44,12 +45,12 @@ def _asked_core(before: Run, command: Command, answers: Answers, now: int) -> De
         raise Undecidable(fault, is_final=getattr(command, "is_abandoning", False)) from fault
 
 
-def write(before: Run, decision: Decision, now: int, by: str, reason: str) -> None:
-    """Save a decision; what others should hear goes out after the commit."""
+def write(before: Run, decision: Decision, now: int, by: str, reason: str, writes: Writes | None = None) -> None:
+    """Save a decision, after the `writes` that go with it; what others should hear goes out after the commit."""
     # Delivering a message is a change of another run, which is decided and written here.
     from .messages import deliver_soon
 
-    told = writers.save(before, decision.effects, decision.after, now, by, reason)
+    told = writers.save(writes or Writes(), before, decision.effects, decision.after, now, by, reason)
     if told.queues:
         transaction.on_commit(partial(wakeups.announce, told.queues))
     if told.messages:

@@ -6,7 +6,7 @@ from typing import Any
 from ..core.definition import Definition
 from ..core.errors import ValidationFailed
 from ..core.language.checks import workflow_complaints
-from ..models import Catalogue, TaskDefinition, WorkflowDefinition
+from ..models import TaskDefinition, WorkflowDefinition
 from ..store import definitions
 
 
@@ -24,7 +24,7 @@ _known = Known(-1)
 def current() -> Known:
     """What is known of the definitions as they are now: a changed catalogue empties it."""
     global _known
-    revision = Catalogue.objects.values_list("revision", flat=True).first() or 0
+    revision = definitions.catalogue_revision()
     if _known.revision != revision:
         _known = Known(revision)
     return _known

@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from .. import clock, conf
 from ..core import commands
@@ -19,6 +19,7 @@ from ..models import AuditEntry, Message, TaskLog
 from ..models import Run as RunRow
 from ..models.fields import dumps
 from ..store import outgoing
+from ..store.writes import Stale, Writes
 from . import limits, plans
 from .answers import Answers
 from .change import change, wake
@@ -56,7 +57,7 @@ def start(request: StartRequest, by: str) -> str:
     while True:
         try:
             decision = _begin(run, request, by, answers)
-        except IntegrityError:
+        except Stale:
             # Somebody started a run with the same idempotency key at the same moment.
             if (earlier := _earlier(request)) is None:
                 raise
@@ -127,8 +128,9 @@ def _begin(run: Run, request: StartRequest, by: str, answers: Answers):
         decision = decided(run, nothing, answers, now)
         if decision.questions:
             return decision
-        outgoing.create(run, request.started_by or by, event=request.event, idempotency_key=request.idempotency_key)
-        write(run, decision, now, by, "")
+        writes, starter = Writes(), request.started_by or by
+        outgoing.create(writes, run, starter, event=request.event, idempotency_key=request.idempotency_key)
+        write(run, decision, now, by, "", writes)
     return decision
 
 

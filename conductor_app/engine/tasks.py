@@ -6,7 +6,7 @@ from time import monotonic
 
 from django.db import connection, transaction
 
-from .. import clock, conf, turns, wakeups
+from .. import clock, conf, wakeups
 from ..core import reports
 from ..core.errors import AlreadyResolved
 from ..core.reports import Report
@@ -41,8 +41,7 @@ def claim(task_type: str, *, worker: str = "", domain: str = "", count: int = 1,
             nap = min(left, LONGEST_NAP, _until_next(queue) if wait_ms > 200 else LONGEST_NAP)
             # A waiting poll holds no connection (ARCHITECTURE §13).
             _give_connection_back()
-            with turns.given_away():
-                ear.wait(nap)
+            ear.wait(nap)
 
 
 def take(queue: str, worker: str, count: int) -> list[Attempt]:

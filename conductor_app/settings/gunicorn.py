@@ -4,15 +4,11 @@ gunicorn -c python:conductor_app.settings.gunicorn conductor_app.wsgi
 """
 
 import signal
-import sys
 from threading import Thread
 from types import FrameType
 from typing import Any
 
 from . import environment
-
-# A thread that holds a run's row lock must not wait long for its turn: the usual 5 ms are longer than a report.
-sys.setswitchinterval(0.0005)
 
 host = environment.text("HOST", "127.0.0.1")
 bind = f"{f'[{host}]' if ':' in host else host}:{environment.number('PORT', 8000)}"

@@ -9,6 +9,13 @@ from ..core.definition import Definition
 from ..core.language import read_definition
 from ..models import Plan
 from ..models.fields import dumps
+from .statements import fetch
+
+
+def catalogue_revision() -> int:
+    """A number that every change of a definition raises."""
+    rows = fetch("SELECT revision FROM conductor_catalogue WHERE id = 1")
+    return rows[0][0] if rows else 0
 
 
 @lru_cache(maxsize=1000)

@@ -22,15 +22,9 @@ RUN_INSERTED = (
 )  # fmt: skip
 
 
-def create(run: Run, started_by: str, *, event: str = "", idempotency_key: str | None = None) -> None:
-    """Write a run that has not begun."""
-    _create([_inserted_run(run, started_by, event, idempotency_key)])
-
-
-def _create(runs: list[list[Any]]) -> None:
-    writes = Writes()
-    writes.insert(RunRow, RUN_INSERTED, runs)
-    writes.send()
+def create(writes: Writes, run: Run, started_by: str, *, event: str = "", idempotency_key: str | None = None) -> None:
+    """Have a run written that has not begun."""
+    writes.insert(RunRow, RUN_INSERTED, [_inserted_run(run, started_by, event, idempotency_key)])
 
 
 def _inserted_run(run: Run, started_by: str, event: str = "", idempotency_key: str | None = None) -> list[Any]:
@@ -44,13 +38,18 @@ def _inserted_run(run: Run, started_by: str, event: str = "", idempotency_key: s
     ]  # fmt: skip
 
 
-def send(effects: Iterable[Effect], run: Run, now: int) -> tuple[int, ...]:
-    """Write the runs that are started and the messages that are sent; the messages' ids."""
-    effects = list(effects)
+def start_runs(writes: Writes, effects: Iterable[Effect], run: Run, now: int) -> None:
+    """Have the runs written that are started."""
     starts = [effect for effect in effects if isinstance(effect, StartRun)]
     if starts:
-        _create([_inserted_run(begun(effect, run, now), "engine") for effect in starts])
+        writes.insert(RunRow, RUN_INSERTED, [_inserted_run(begun(effect, run, now), "engine") for effect in starts])
+
+
+def send(effects: Iterable[Effect], run: Run, now: int) -> tuple[int, ...]:
+    """Write the messages that are sent, the first words to started runs among them; their ids."""
     messages = [_message(effect, run, now) for effect in effects if isinstance(effect, StartRun | Send)]
+    if not messages:
+        return ()
     return tuple(message.pk for message in Message.objects.bulk_create(messages, batch_size=500))
 
 

@@ -13,7 +13,7 @@ from ..models import HistoryEntry
 from ..models import Task as TaskRow
 from ..models.fields import dumps
 from . import rows
-from .outgoing import send
+from .outgoing import send, start_runs
 from .statements import placeholders
 from .writes import Stale, Writes
 
@@ -26,16 +26,16 @@ class Told:
     messages: tuple[int, ...]
 
 
-def save(before: Run, effects: Iterable[Effect], after: Run, now: int, by: str, reason: str) -> Told:
-    """Write down what the effects made of the snapshot; raises Stale where a row was not as seen."""
+def save(writes: Writes, before: Run, effects: Iterable[Effect], after: Run, now: int, by: str, reason: str) -> Told:
+    """Write down what the effects made of the snapshot, after `writes`; raises Stale where a row was not as seen."""
     effects = list(effects)
     attempts = _attempts_touched(before, effects)
-    writes = Writes()
     _write_attempts(writes, before, attempts, after)
     _write_tasks(writes, before, after)
     _forget(writes, before, effects)
     _write_run(writes, before, after, now)
     _remember(writes, before, effects, now, by, reason)
+    start_runs(writes, effects, after, now)
     try:
         writes.send()
     except IntegrityError as twice:

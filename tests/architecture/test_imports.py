@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 APP = Path(__file__).parents[2] / "conductor_app"
-LEAVES = {"clock", "conf", "turns"}
+LEAVES = {"clock", "conf"}
 BELOW_FACES = {"engine", "insight", "access", "models", "core", "wakeups"}
 
 # Each room and what it may import beside itself and the leaves. A room within a room has its own line.
@@ -16,7 +16,6 @@ ROOMS: dict[str, set[str]] = {
     "core": set(),
     "clock": set(),
     "conf": set(),
-    "turns": set(),
     "scripts": set(),
     "demo": set(),
     "wakeups": set(),

@@ -20,7 +20,7 @@ from .floor import floor
 from .load import Measured, in_processes, serve
 from .servers import Server, postgresql_server, sqlite_server
 
-THREADS, BATCH, RUNS_OF_CHAIN = 15, 10, 600
+THREADS, BATCH, RUNS_OF_CHAIN = 4, 20, 600
 
 
 @dataclass

@@ -4,6 +4,7 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,8 +12,8 @@ import orjson
 
 from .client import Client
 
-WAIT_MS, INTERVAL_SECONDS = 100, 0.05
-"""A worker's wait in one poll and its pause after one that did not fill its hands: half of what the SDKs pause."""
+WAIT_MS, INTERVAL_SECONDS = 100, 0.1
+"""How long a poll waits, and the pause after one that did not fill all hands: what the SDKs have by default."""
 
 
 @dataclass
@@ -34,33 +35,43 @@ class Measured:
 def serve(
     url: str, token: str, types: Sequence[str], threads: int, batch: int, is_done: Callable[[], bool]
 ) -> Measured:
-    """Poll the types and complete what comes, until it is said to be done."""
-    measured = [Measured() for _ in range(threads)]
-    running = [
-        threading.Thread(target=_serve, args=(url, token, types, batch, is_done, own, number))
-        for number, own in enumerate(measured)
-    ]
+    """A worker for each type, until it is said to be done: one loop polls, `threads` of each do the tasks."""
+    workers = [Worker(url, token, name, threads, batch) for name in types]
+    running = [threading.Thread(target=worker.run, args=(is_done,)) for worker in workers]
     for thread in running:
         thread.start()
     for thread in running:
         thread.join()
     total = Measured()
-    for own in measured:
-        total.add(own)
+    for worker in workers:
+        total.add(worker.measured)
     return total
 
 
-def _serve(
-    url: str, token: str, types: Sequence[str], batch: int, is_done: Callable[[], bool], own: Measured, number: int
-) -> None:
-    client = Client(url, token)
-    while not is_done():
-        found = _poll(client, types[number % len(types)], batch, own)
-        for task in found:
-            _complete(client, task, own)
-        if len(found) < batch:
-            time.sleep(INTERVAL_SECONDS)
-    client.close()
+class Worker:
+    """What an SDK's task runner does for one type: poll as many as there are hands free, do them, poll again."""
+
+    def __init__(self, url: str, token: str, name: str, threads: int, batch: int) -> None:
+        self.url, self.token, self.name, self.threads, self.batch = url, token, name, threads, batch
+        self.measured = Measured()
+        self._own = threading.local()
+
+    def run(self, is_done: Callable[[], bool]) -> None:
+        """Poll and do, until it is said to be done."""
+        with ThreadPoolExecutor(self.threads) as hands:
+            while not is_done():
+                found = _poll(self._client(), self.name, self.batch, self.measured)
+                list(hands.map(self._complete, found))
+                if len(found) < self.batch:
+                    time.sleep(INTERVAL_SECONDS)
+
+    def _complete(self, task: dict[str, Any]) -> None:
+        _complete(self._client(), task, self.measured)
+
+    def _client(self) -> Client:
+        if not hasattr(self._own, "client"):
+            self._own.client = Client(self.url, self.token)
+        return self._own.client
 
 
 def _poll(client: Client, name: str, batch: int, own: Measured) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.views import APIView
 
-from ... import turns
 from ...access.actors import Actor, actor_of
 from ...core.errors import NotFound
 from .errors import answer
@@ -42,8 +41,7 @@ class ConductorView(APIView):
             if "\0" in request.path_info:
                 # PostgreSQL keeps no NUL in text, not even to look for it.
                 kwargs = {name: value.replace("\0", "") for name, value in kwargs.items()}
-            with turns.taken():
-                return self._handler(request)(request, **kwargs)
+            return self._handler(request)(request, **kwargs)
         except Exception as error:
             return self.get_exception_handler()(error, {"request": request, "view": self})
 
