@@ -30,6 +30,7 @@ bench: .venv/for-test
 lint: .venv/for-test
 	$(BIN) -m ruff check .
 	$(BIN) -m ruff format --check .
+	$(BIN) -m mypy conductor_app/core
 	$(BIN) manage.py check
 	$(BIN) manage.py makemigrations --check --dry-run
 

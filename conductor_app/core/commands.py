@@ -16,7 +16,7 @@ from .snapshot import Run, Task
 from .states import CANCELED, FAILED, PAUSED, RUN, TERMINATED, TIMED_OUT
 from .steps import kind_of
 
-__all__ = ["abandon", "nothing", "pause", "release", "resume", "retry", "terminate"]
+__all__ = ["Abandon", "nothing", "pause", "release", "resume", "retry", "terminate"]
 
 
 def pause(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
@@ -45,16 +45,16 @@ def terminate(reason: str = "", with_failure: bool = False):
     return command
 
 
-def abandon(reason: str):
+class Abandon:
     """The command that ends a run which cannot be decided: it fails, with nothing evaluated."""
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __call__(self, run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         if run.is_open:
             event = "terminate" if run.status == PAUSED else "fail"
-            yield from end_run(run, know, now, event, reason, output={}, with_failure=False)
-
-    command.is_abandoning = True
-    return command
+            yield from end_run(run, know, now, event, self.reason, output={}, with_failure=False)
 
 
 def release(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
@@ -63,7 +63,7 @@ def release(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         return
     yield UpdateRun({"is_held": False})
     for task in run.open_tasks:
-        facts = {"visible_at": now + task.attempt.delay_ms, "pending_since": now}
+        facts: dict[str, Any] = {"visible_at": now + task.attempt.delay_ms, "pending_since": now}
         due_at = next_clock(task.step.policy, replace(task.attempt, **facts), now)
         yield UpdateTask(task.key, attempt_facts={**facts, "due_at": due_at})
 

@@ -158,7 +158,8 @@ def _part(key: str) -> str:
 
 def gather(thunks: Iterable[Callable[[], Any]]) -> list[Any]:
     """The values of all, or Asked with everything that any of them asked."""
-    values, asked = [], set()
+    values: list[Any] = []
+    asked: set[Question] = set()
     for thunk in thunks:
         try:
             values.append(thunk())

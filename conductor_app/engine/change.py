@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from django.db import transaction
 
 from .. import clock
-from ..core.commands import abandon
+from ..core.commands import Abandon
 from ..core.decide import Command, Decision, nothing
 from ..core.effects import Effect
 from ..core.errors import Busy
@@ -65,7 +65,7 @@ def change(
 def _give_up(run_id: str, fault: Undecidable) -> tuple[Effect, ...]:
     """End a run that cannot be decided, with a reason: it would otherwise be tried for ever (execution §11 row 11)."""
     reason = f"The engine could not decide how this workflow goes on: {fault}"[:500]
-    return change(run_id, abandon(reason), "engine", reason)
+    return change(run_id, Abandon(reason), "engine", reason)
 
 
 def _once(run_id, command, by, reason, near, message, action, also, answers) -> Decision:

@@ -6,6 +6,7 @@ from functools import partial
 from django.db import transaction
 
 from .. import wakeups
+from ..core.commands import Abandon
 from ..core.decide import Command, Decision, command_then_decide
 from ..core.errors import Refused
 from ..core.questions import Script, Whole
@@ -42,7 +43,7 @@ def _asked_core(before: Run, command: Command, answers: Answers, now: int) -> De
         raise
     except Exception as fault:
         log.exception("run_undecidable", extra={"run_id": before.id})
-        raise Undecidable(fault, is_final=getattr(command, "is_abandoning", False)) from fault
+        raise Undecidable(fault, is_final=isinstance(command, Abandon)) from fault
 
 
 def write(before: Run, decision: Decision, now: int, by: str, reason: str, writes: Writes | None = None) -> None:

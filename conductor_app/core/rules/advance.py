@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from ..definition import Key
 from ..effects import CreateTask, Effect
@@ -21,11 +22,9 @@ def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     wanted = {key: source for key, source in _led_to(run) if key not in run.tasks}
     if run.last_retried_at and not run.is_whole:
         # A task that is tried again after its run had ended may have been followed already, as a permissive one is.
-        seen = gather(lambda key=key: know.ask(Look(key)) for key in wanted)
+        seen = gather(partial(know.ask, Look(key)) for key in wanted)
         wanted = {key: source for (key, source), task in zip(wanted.items(), seen, strict=True) if task is None}
-    for effects in gather(
-        lambda key=key, source=source: entered(key, source, know, now) for key, source in wanted.items()
-    ):
+    for effects in gather(partial(entered, key, source, know, now) for key, source in wanted.items()):
         yield from effects
 
 

@@ -1,6 +1,7 @@
 """EXCLUSIVE_JOIN: goes on with the one branch that was taken."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from ..definition import Key, Step
 from ..effects import Effect
@@ -40,7 +41,7 @@ def taken(task: Task, know: Knowledge) -> Task | None:
     if not know.run.has_news_for(task, (Key(ref, task.key.turn) for ref in (*task.step.joins, *defaults))):
         return None
     for refs in (task.step.joins, defaults):
-        tasks = gather(lambda ref=ref: find(know, Key(ref, task.key.turn)) for ref in refs)
+        tasks = gather(partial(find, know, Key(ref, task.key.turn)) for ref in refs)
         first = next((t for t in tasks if t is not None and t.status != SKIPPED), None)
         if first is not None and not first.is_open:
             return first

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..definition import Key, Step
@@ -66,7 +67,7 @@ def params_of(step: Step) -> set[str]:
 def with_policies(documents: list[dict[str, Any]], know: Knowledge) -> list[dict[str, Any]]:
     """The documents with the task definitions that are registered for them."""
     names = sorted({document["name"] for document in documents if not document.get("taskDefinition")})
-    found = dict(zip(names, gather(lambda name=name: know.ask(PolicyNamed(name)) for name in names), strict=True))
+    found = dict(zip(names, gather(partial(know.ask, PolicyNamed(name)) for name in names), strict=True))
     return [
         document
         if document.get("taskDefinition") or not found.get(document["name"])

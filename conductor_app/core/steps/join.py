@@ -1,6 +1,7 @@
 """JOIN: waits until every task that it joins has ended."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from ..definition import Key, Step
 from ..effects import Effect, MoveAttempt, ResolveTask
@@ -33,6 +34,7 @@ class Join(Kind):
         if any(t.is_open for t in known.values()) or not know.run.has_news_for(task, known):
             return
         missing = task.memo.get("expected", len(set(task.step.joins))) - len(known)
+        outcomes: Any
         if know.run.is_whole:
             outcomes = [] if missing <= 0 else None
         elif missing > 0 and shares_tasks(task, know.run):

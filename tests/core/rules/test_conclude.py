@@ -130,7 +130,7 @@ def test_a_held_run_whose_first_step_needs_no_worker_begins_when_it_is_released(
 def test_what_cannot_be_decided_is_abandoned_with_a_reason():
     life = Life(plan(step("a"), outputParameters={"n": 1}, failureWorkflow="cleanup"))
 
-    life.do(commands.abandon("It makes no sense."))
+    life.do(commands.Abandon("It makes no sense."))
 
     assert (life.status, life.run.reason, life.run.output, life.started) == ("FAILED", "It makes no sense.", {}, [])
 

@@ -24,7 +24,7 @@ class Place:
     def __init__(self, path: str = "", *, depth: int = 0, fills: bool = True, like: "Place | None" = None) -> None:
         """`fills`: defaults are filled in, and what is refused is left out; else both stay as they were given."""
         self.path, self.depth = path, depth
-        self.fills = like.fills if like else fills
+        self.fills: bool = like.fills if like else fills
         self.complaints: list[Complaint] = like.complaints if like else []
         self.refused: set[str] = like.refused if like else set()
 
