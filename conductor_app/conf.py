@@ -21,6 +21,8 @@ class Defaults:
     # "doubling" is d·2ⁿ as the open-source server waits; "scaled" is d·scaleⁿ⁺¹ as the other source says.
     exponential_backoff: str = "doubling"
     long_poll_max_ms: int = 5_000
+    # Polls that may wait at the same time in a web process; others are answered at once, so that a thread stays free.
+    most_waiting_polls: int = 192
     # A worker that has polled within this time counts as active.
     active_worker_seconds: int = 10
 

@@ -65,7 +65,8 @@ def _try_again(message: Message, error: Exception) -> None:
 
 def _begin(message: Message) -> None:
     """A run that another has started takes its first steps."""
-    admit(message.to)
+    if message.facts.get("is_limited"):
+        admit(message.to)
     if about := message.facts.get("about"):
         # Before the first decision: the first step may read it.
         _add_failed_run(message.to, about)
@@ -77,11 +78,9 @@ def _add_failed_run(run_id: str, about: str) -> None:
     failed = Run.objects.filter(pk=about).first()
     if failed is None:
         return
-    run = Run.objects.get(pk=run_id)
-    text = dumps({**run.input, "failedWorkflow": run_document(failed, with_tasks=True)})
-    Run.objects.filter(pk=run_id).update(
-        input=run.input | {"failedWorkflow": run_document(failed, with_tasks=True)}, input_size=len(text or "")
-    )
+    given = Run.objects.values_list("input", flat=True).get(pk=run_id)
+    whole = {**given, "failedWorkflow": run_document(failed, with_tasks=True)}
+    Run.objects.filter(pk=run_id).update(input=whole, input_size=len(dumps(whole) or ""))
 
 
 def _child_ended(message: Message) -> None:

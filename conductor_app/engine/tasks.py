@@ -29,7 +29,7 @@ def claim(task_type: str, *, worker: str = "", domain: str = "", count: int = 1,
     queue = f"{domain}:{task_type}" if domain else task_type
     worker = clean(worker)[:255]
     note_poll(task_type, domain, worker)
-    if wait_ms <= 0:
+    if wait_ms <= 0 or wakeups.waiting() >= conf.most_waiting_polls:
         return take(queue, worker, count)
     ends_at = monotonic() + wait_ms / 1000
     while True:

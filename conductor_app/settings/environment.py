@@ -10,6 +10,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
+WEB_THREADS = 256
+"""Threads of a web process where WEB_THREADS does not say otherwise."""
+
 
 def text(name: str, default: str) -> str:
     """The variable's value; an empty one counts as not set."""

@@ -14,8 +14,8 @@ host = environment.text("HOST", "127.0.0.1")
 bind = f"{f'[{host}]' if ':' in host else host}:{environment.number('PORT', 8000)}"
 worker_class = "gthread"
 workers = environment.number("WEB_WORKERS", 1, least=1)
-# Each long poll that waits holds one thread and no connection; 64 sleeping threads cost about 4 MB.
-threads = environment.number("WEB_THREADS", 64, least=4)
+# Each long poll that waits holds one thread and no connection; 256 sleeping threads cost about 15 MB.
+threads = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4)
 # All must have stopped within 5 s: waiting polls answer at once, and what still runs after this time is cut off.
 graceful_timeout = 3
 # Workers poll without pause: a kept connection saves them the handshake.

@@ -56,7 +56,8 @@ def send(effects: Iterable[Effect], run: Run, now: int) -> tuple[int, ...]:
 def _message(effect: StartRun | Send, run: Run, now: int) -> Message:
     if isinstance(effect, Send):
         return Message(to=effect.to, subject=effect.subject, facts=effect.facts, sent_at=now, due_at=now)
-    facts = {"about": run.id} if effect.is_about_failure else {}
+    facts: dict[str, Any] = {"about": run.id} if effect.is_about_failure else {}
+    facts |= {"is_limited": True} if effect.definition.document.get("rateLimitConfig") else {}
     return Message(to=effect.id, subject="begin", facts=facts, sent_at=now, due_at=now)
 
 

@@ -47,6 +47,11 @@ def listening(queue: str) -> AbstractContextManager[Ear]:
     return EARS.listening(queue)
 
 
+def waiting() -> int:
+    """How many waiters this process has."""
+    return EARS.count
+
+
 def is_closing() -> bool:
     """Whether this process is about to end: who waits for work should answer with what there is."""
     return EARS.is_closing

@@ -33,7 +33,13 @@ class Ears:
     def __init__(self) -> None:
         self._lock = Lock()
         self._queues: dict[str, deque[Ear]] = {}
+        self._count = 0
         self.is_closing = False
+
+    @property
+    def count(self) -> int:
+        """How many wait, or are about to."""
+        return self._count
 
     @contextmanager
     def listening(self, queue: str) -> Iterator[Ear]:
@@ -41,6 +47,7 @@ class Ears:
         ear = Ear()
         with self._lock:
             self._queues.setdefault(queue, deque()).append(ear)
+            self._count += 1
         try:
             yield ear
         finally:
@@ -74,6 +81,7 @@ class Ears:
         with self._lock:
             ears = self._queues[queue]
             ears.remove(ear)
+            self._count -= 1
             if not ears:
                 del self._queues[queue]
             # A hint that came when the wait was already over belongs to whoever waits next.
