@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .effects import Effect, evolve
+from .effects import CreateTask, Effect, evolve
 from .knowledge import Knowledge
 from .moments import is_due, run_ends_at
-from .questions import Asked, Question
+from .questions import Asked, Question, Script
 from .rules import RULES, RULES_WHILE_PAUSED
 from .snapshot import Run
 from .states import PAUSED
@@ -32,17 +32,35 @@ def nothing(run: Run, know: Knowledge, now: int) -> Iterable[Effect]:
     return ()
 
 
-def command_then_decide(run: Run, command: Command, answers: Mapping[Question, Any], now: int) -> Decision:
-    """What a command asks for and all that follows from it. What has run out of time before it, comes before it."""
+def command_then_decide(
+    run: Run, command: Command, answers: Mapping[Question, Any], now: int, in_slices: bool = False
+) -> Decision:
+    """What a command asks for and all that follows from it. What has run out of time before it, comes before it.
+
+    `in_slices`: where only scripts have to be answered, what was decided so far is handed out beside the questions,
+    to be saved and gone on from: a loop that needs no worker would else be decided from its start in each turn.
+    """
     effects: list[Effect] = []
     try:
         before = _decided(run, answers, now, effects) if _has_run_out(run, now) else run
         asked_for = list(command(before, Knowledge(before, answers), now))
-        effects += asked_for
-        after = _decided(evolve(before, asked_for), answers, now, effects)
     except Asked as asked:
         return Decision((), run, asked.questions)
+    effects += asked_for
+    after = evolve(before, asked_for)
+    try:
+        after = _decided(after, answers, now, effects)
+    except Asked as asked:
+        if in_slices and _is_a_slice(effects, asked):
+            return Decision(tuple(effects), replace(evolve(run, effects), wake_at=now), asked.questions)
+        return Decision((), run, asked.questions)
     return Decision(tuple(effects), _with_wake_up(after, now, len(effects)))
+
+
+def _is_a_slice(effects: list[Effect], asked: Asked) -> bool:
+    """Whether what was decided stands by itself: a dynamic fork does not, before its branches are entered."""
+    is_open_fork = any(isinstance(effect, CreateTask) and "forked" in effect.task.memo for effect in effects)
+    return bool(effects) and not is_open_fork and all(isinstance(question, Script) for question in asked.questions)
 
 
 def decide(run: Run, answers: Mapping[Question, Any], now: int) -> Decision:

@@ -64,6 +64,7 @@ class Step:
     permissive: bool = False
     start_delay: int = 0
     async_complete: bool = False
+    secrets: frozenset[str] = frozenset()  # those that its author names in its inputs; data cannot name any
 
     @property
     def is_fatal(self) -> bool:

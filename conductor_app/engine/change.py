@@ -20,6 +20,8 @@ TRIES = 5
 """How often a change is decided anew because others moved its rows in between, before it answers Busy."""
 ROUNDS = 500
 """How often a decision may ask: a loop asks for its condition in each turn."""
+ROUNDS_IN_ONE = 8
+"""How often it may ask and be decided from its start; after that, what is decided is saved between two scripts."""
 
 
 def change(
@@ -39,10 +41,11 @@ def change(
     in the same transaction. `action`: names an operator's act, for the audit. `also`: what else is written with it.
     """
     answers = Answers()
-    tries = 0
-    for _round in range(ROUNDS):
+    tries, saved = 0, ()
+    for turn in range(ROUNDS):
         try:
-            decision = _once(run_id, command, by, reason, near, message, action, also, answers)
+            in_slices = turn >= ROUNDS_IN_ONE
+            decision = _once(run_id, command, by, reason, near, message, action, also, answers, in_slices)
         except Stale:
             tries += 1
             answers.forget_passing()
@@ -54,11 +57,18 @@ def change(
                 raise
             return _give_up(run_id, fault)
         if not decision.questions:
-            return decision.effects
+            return (*saved, *decision.effects)
+        if decision.effects:
+            # A slice was saved: what is left follows from the rows.
+            saved = (*saved, *decision.effects)
+            command, near, message, action, also = nothing, None, None, "", None
         if Whole() in decision.questions:
             near = None
         answers.forget_passing()
         answers.learn_from_scripts(decision.questions)
+    if saved:
+        # The run is to be woken at once, and goes on then.
+        return saved
     raise Busy(run=run_id)
 
 
@@ -68,13 +78,13 @@ def _give_up(run_id: str, fault: Undecidable) -> tuple[Effect, ...]:
     return change(run_id, Abandon(reason), "engine", reason)
 
 
-def _once(run_id, command, by, reason, near, message, action, also, answers) -> Decision:
+def _once(run_id, command, by, reason, near, message, action, also, answers, in_slices) -> Decision:
     """One transaction. Questions that rows answer are answered inside it; what is left is handed back."""
     with transaction.atomic():
         now = clock.now()
         before = store.lock(run_id, near)
-        decision = decided(before, command, answers, now)
-        if decision.questions:
+        decision = decided(before, command, answers, now, in_slices)
+        if decision.questions and not decision.effects:
             return decision
         if message is not None and not Message.objects.filter(pk=message).delete()[0]:
             return Decision((), before)

@@ -26,19 +26,19 @@ class Undecidable(Exception):
         super().__init__(f"{type(cause).__name__}: {cause}")
 
 
-def decided(before: Run, command: Command, answers: Answers, now: int) -> Decision:
+def decided(before: Run, command: Command, answers: Answers, now: int, in_slices: bool = False) -> Decision:
     """What the core makes of it; the questions left are those that no row can answer. Raises Undecidable."""
     while True:
-        decision = _asked_core(before, command, answers, now)
+        decision = _asked_core(before, command, answers, now, in_slices)
         here = {question for question in decision.questions if not isinstance(question, Script | Whole)}
         if not here or len(here) < len(decision.questions):
             return decision
         answers.learn_from_rows(before, here, now)
 
 
-def _asked_core(before: Run, command: Command, answers: Answers, now: int) -> Decision:
+def _asked_core(before: Run, command: Command, answers: Answers, now: int, in_slices: bool) -> Decision:
     try:
-        return command_then_decide(before, command, answers, now)
+        return command_then_decide(before, command, answers, now, in_slices)
     except Refused:
         raise
     except Exception as fault:

@@ -67,7 +67,8 @@ def admit(run_id: str) -> None:
     if not key or run.next_seq > 1:
         return
     with transaction.atomic():
-        Run.objects.filter(pk=run_id).update(limit_key=key, is_held=is_full(definition, key, rejects=False, but=run_id))
+        is_held = is_full(definition, key, rejects=False, but=run_id)
+        Run.objects.filter(pk=run_id, next_seq=1).update(limit_key=key, is_held=is_held)
 
 
 def scope_of(values: dict[str, Any]) -> Callable[[str, str], Any]:

@@ -8,6 +8,7 @@ from threading import local
 from .. import clock
 from ..core import commands, reports
 from ..core.errors import AlreadyResolved, Conflict, NotFound, Refused
+from ..core.states import RUN
 from ..insight.execution import run_document
 from ..models import Attempt, Message, Run
 from ..models.fields import dumps
@@ -89,6 +90,10 @@ def _child_ended(message: Message) -> None:
     child = Run.objects.filter(pk=id).first() or Run(id=id, name="?", status="TERMINATED", reason="It was removed.")
     if not Attempt.objects.filter(pk=attempt).exists():
         raise NotFound
+    if child.status in RUN.open:
+        # It was opened again meanwhile, and will tell of its next end.
+        Message.objects.filter(pk=message.pk).delete()
+        return
     facts = {
         "id": child.id,
         "name": child.name,

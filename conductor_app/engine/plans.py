@@ -1,7 +1,10 @@
 """Plans: what a run follows from its start on, with task definitions filled in and sub-workflow versions fixed."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
+
+from django.db import transaction
 
 from ..core.definition import Definition
 from ..core.errors import ValidationFailed
@@ -33,10 +36,13 @@ def current() -> Known:
 def find(name: str, version: int | None, now: int) -> Definition | None:
     """The plan of a definition as it is now; the newest version if none is given; None if there is none."""
     known = current()
-    if (name, version) not in known.plans:
-        row = row_of(name, version)
-        known.plans[name, version] = None if row is None else definitions.keep(completed(row.document), now)
-    return known.plans[name, version]
+    if (name, version) in known.plans:
+        return known.plans[name, version]
+    row = row_of(name, version)
+    found = None if row is None else definitions.keep(completed(row.document), now)
+    # Known only once its row is committed: a decision that is rolled back takes the row with it.
+    transaction.on_commit(partial(known.plans.__setitem__, (name, version), found))
+    return found
 
 
 def of_document(document: dict[str, Any], now: int) -> Definition:

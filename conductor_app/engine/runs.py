@@ -10,7 +10,7 @@ from .. import clock, conf
 from ..core import commands
 from ..core.decide import nothing
 from ..core.definition import Definition
-from ..core.errors import Conflict, Invalid, NotFound
+from ..core.errors import Busy, Conflict, Invalid, NotFound
 from ..core.ids import derived_id
 from ..core.snapshot import Run
 from ..core.states import RUN, RUNNING
@@ -22,7 +22,7 @@ from ..store import outgoing
 from ..store.writes import Stale, Writes
 from . import limits, plans
 from .answers import Answers
-from .change import change, wake
+from .change import ROUNDS, ROUNDS_IN_ONE, change, wake
 from .deciding import Undecidable, decided, write
 
 __all__ = ["StartRequest", "pause", "remove", "resume", "retry", "start", "terminate", "wake"]
@@ -50,24 +50,29 @@ def start(request: StartRequest, by: str) -> str:
     now = clock.now()
     _refuse_too_large(request)
     definition = _definition(request, now)
-    if (earlier := _earlier(request)) is not None:
+    if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
     run = _new_run(request, definition, now)
     answers = Answers()
-    while True:
+    for turn in range(ROUNDS):
         try:
-            decision = _begin(run, request, by, answers)
+            decision = _begin(run, request, by, answers, in_slices=turn >= ROUNDS_IN_ONE)
         except Stale:
             # Somebody started a run with the same idempotency key at the same moment.
-            if (earlier := _earlier(request)) is None:
-                raise
+            if (earlier := _earlier(request, definition.name)) is None:
+                raise Busy(workflow=definition.name) from None
             return earlier
         except Undecidable as fault:
             raise Invalid(f"The engine could not decide how this workflow begins: {fault}"[:500]) from fault
         if not decision.questions:
             return run.id
+        if decision.effects:
+            # The run exists, and what is left of its beginning follows from its rows.
+            change(run.id, nothing, by)
+            return run.id
         answers.forget_passing()
         answers.learn_from_scripts(decision.questions)
+    raise Busy(workflow=definition.name)
 
 
 def _definition(request: StartRequest, now: int) -> Definition:
@@ -86,11 +91,11 @@ def _refuse_too_large(request: StartRequest) -> None:
         raise Invalid(f"The input of {size} bytes is larger than the {most} bytes that a workflow may have.")
 
 
-def _earlier(request: StartRequest) -> str | None:
+def _earlier(request: StartRequest, name: str) -> str | None:
     """The run that the same key has started before, where the strategy is to return it (api §3.9)."""
     if not request.idempotency_key:
         return None
-    earlier = RunRow.objects.filter(name=request.name, idempotency_key=request.idempotency_key).first()
+    earlier = RunRow.objects.filter(name=name, idempotency_key=request.idempotency_key).first()
     if earlier is None:
         return None
     if request.idempotency_strategy == "RETURN_EXISTING":
@@ -98,9 +103,7 @@ def _earlier(request: StartRequest) -> str | None:
     if request.idempotency_strategy == "FAIL_ON_RUNNING" and earlier.status in RUN.final:
         RunRow.objects.filter(pk=earlier.pk).update(idempotency_key=None)
         return None
-    raise Conflict(
-        f"The idempotency key '{request.idempotency_key}' of {request.name} was used before, for run {earlier.id}."
-    )
+    raise Conflict(f"The idempotency key '{request.idempotency_key}' of {name} was used before, for run {earlier.id}.")
 
 
 def _new_run(request: StartRequest, definition: Definition, now: int) -> Run:
@@ -120,13 +123,13 @@ def _new_run(request: StartRequest, definition: Definition, now: int) -> Run:
     return outgoing.with_timer(run)
 
 
-def _begin(run: Run, request: StartRequest, by: str, answers: Answers):
+def _begin(run: Run, request: StartRequest, by: str, answers: Answers, in_slices: bool):
     """One transaction: the run and its first steps are written, unless something has to be answered first."""
     with transaction.atomic():
         now = clock.now()
         run = _limited(run)
-        decision = decided(run, nothing, answers, now)
-        if decision.questions:
+        decision = decided(run, nothing, answers, now, in_slices)
+        if decision.questions and not decision.effects:
             return decision
         writes, starter = Writes(), request.started_by or by
         outgoing.create(writes, run, starter, event=request.event, idempotency_key=request.idempotency_key)

@@ -47,9 +47,10 @@ def expire_leases(limit: int) -> int:
 
 def _look_at(run_id: str, attempt_ids: list[str]) -> None:
     """Let the core see what is due; if it has nothing to say of it, do not ask again at once."""
+    now = clock.now()
     if not change(run_id, nothing, CLOCK, near=attempt_ids):
         log.warning("nothing_was_due", extra={"run_id": run_id})
-        due.postpone(attempt_ids, clock.now() + POSTPONED_MS)
+        due.postpone(attempt_ids, now + POSTPONED_MS, now)
 
 
 def wake_runs(limit: int) -> int:

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..models.gates import Facts, room
-from .statements import fetch, for_update, placeholders, serialize
+from .statements import fetch, for_update, placeholders, run, serialize
 
 
 class Candidate(NamedTuple):
@@ -62,6 +62,7 @@ def take_limited(queue: str, worker: str, now: int, count: int) -> list[str]:
             break
         chosen, filled = _within_limits(found, now)
         full += filled
+        _note_rates(found, chosen)
         if chosen:
             taken += _claim(
                 f"SELECT a.id FROM conductor_attempt a WHERE a.id IN ({placeholders(chosen)})", chosen, worker, now
@@ -69,6 +70,16 @@ def take_limited(queue: str, worker: str, now: int, count: int) -> list[str]:
         if not filled:
             break
     return taken
+
+
+def _note_rates(found: list[Candidate], chosen: list[str]) -> None:
+    """Starts are counted where a row bears a rate: one that was registered after the run had started is noted there."""
+    for candidate in found:
+        if candidate.id in chosen and candidate.rate_count > 0:
+            run(
+                "UPDATE conductor_attempt SET rate_count = %s, rate_seconds = %s WHERE id = %s AND rate_count = 0",
+                [candidate.rate_count, candidate.rate_seconds, candidate.id],
+            )
 
 
 def _locked(queue: str, now: int, count: int, full: list[str]) -> list[Candidate]:

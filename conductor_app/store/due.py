@@ -63,6 +63,7 @@ def finished(before: int, limit: int) -> list[str]:
     return [id for (id,) in rows]
 
 
-def postpone(attempt_ids: list[str], moment: int) -> None:
-    """Look at these attempts at another moment."""
-    run(f"UPDATE conductor_attempt SET due_at = %s WHERE id IN ({placeholders(attempt_ids)})", [moment, *attempt_ids])
+def postpone(attempt_ids: list[str], moment: int, now: int) -> None:
+    """Look at these attempts at another moment, unless their clocks were moved meanwhile."""
+    where = f"id IN ({placeholders(attempt_ids)}) AND due_at <= %s"
+    run(f"UPDATE conductor_attempt SET due_at = %s WHERE {where}", [moment, *attempt_ids, now])

@@ -44,7 +44,7 @@ def work(attempt: Attempt) -> bool:
 
 def _performed(attempt: Attempt) -> Outcome:
     try:
-        return WORKERS[attempt.task.type].perform(revealed(attempt.input))
+        return WORKERS[attempt.task.type].perform(revealed(attempt.input, attempt.task.memo.get("secrets", ())))
     except Exception as error:
         # A fault of ours must not leave the task to wait for its lease: it fails, and its policy decides.
         log.exception("built_in_worker_failed", extra={"attempt_id": attempt.id})

@@ -1,5 +1,7 @@
 """Who follows whom: the steps of a document, laid out once."""
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +14,16 @@ DEEPEST = 60
 """How deep steps may be nested in one another."""
 
 Document = Mapping[str, Any]
+
+
+SECRET = re.compile(r"\$\{\s*workflow\.secrets\.([\w-]+)")
+
+
+def _secrets_of(task: Document) -> frozenset[str]:
+    """The secrets that a step's author names: what runs bring along is data, and may name none."""
+    template = (task.get("taskDefinition") or {}).get("inputTemplate") or {}
+    written = json.dumps([task.get("inputParameters") or {}, template], default=str)
+    return frozenset(SECRET.findall(written))
 
 
 class Layout:
@@ -51,6 +63,7 @@ class Layout:
             permissive=bool(task.get("permissive")),
             start_delay=number(task, "startDelay", 0),
             async_complete=bool(task.get("asyncComplete")),
+            secrets=_secrets_of(task) if self.is_ad_hoc else frozenset(),
         )
         self.steps[ref] = step
         self.steps[ref] = replace(step, **self._inner(task, step, depth))

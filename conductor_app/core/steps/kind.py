@@ -72,7 +72,7 @@ def new_task(
         created_at=now,
         attempt=attempt,
         iteration=iteration,
-        memo=memo or {},
+        memo={**(memo or {}), **({"secrets": sorted(step.secrets)} if step.secrets else {})},
         grown=grown or {},
         joined_by=step.joined_by[0] if step.joined_by else "",
     )
