@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Condition, Event, Thread
 
 from django.core.servers.basehttp import ThreadedWSGIServer
 from django.db import connections
@@ -33,14 +33,30 @@ def running_server() -> Iterator[str]:
         for thread in threads:
             thread.join()
         web.server_close()
+        all_are_answered()
+
+
+_answering = Condition()
+_requests: set[int] = set()
 
 
 def answer_and_let_go(environ, start_response):
     """Answer, and keep no connection: a client that keeps its own open must not hold on to the test's database."""
+    with _answering:
+        _requests.add(id(environ))
     try:
         yield from application(environ, start_response)
     finally:
         connections.close_all()
+        with _answering:
+            _requests.discard(id(environ))
+            _answering.notify_all()
+
+
+def all_are_answered() -> None:
+    """Wait for requests whose clients are gone: their transactions would meet the emptying of the tables."""
+    with _answering:
+        assert _answering.wait_for(lambda: not _requests, 15)
 
 
 def ring_the_bell(stopping: Event) -> None:
