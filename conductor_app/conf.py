@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 
-KIB, MIB = 1024, 1024 * 1024
+MIB = 1024 * 1024
 
 
 class Defaults:
@@ -20,7 +20,6 @@ class Defaults:
     lease_seconds: int = 3_600
     # "doubling" is d·2ⁿ as the open-source server waits; "scaled" is d·scaleⁿ⁺¹ as the other source says.
     exponential_backoff: str = "doubling"
-    long_poll_max_ms: int = 5_000
     # Polls that may wait at the same time in a web process; others are answered at once, so that a thread stays free.
     most_waiting_polls: int = 192
     # A worker that has polled within this time counts as active.
@@ -47,7 +46,6 @@ class Defaults:
     # Sizes. The request limit leaves room for a full payload, escaped, and what is around it.
     task_payload_max_bytes: int = 10 * MIB
     workflow_payload_max_bytes: int = 10 * MIB
-    variables_max_bytes: int = 256 * KIB
     max_request_bytes: int = 20 * MIB
 
     # Where hints of new work go: a module of `conductor_app.wakeups`.

@@ -38,10 +38,6 @@ class AlreadyResolved(Conflict):
     """The attempt has ended already; the report came too late."""
 
 
-class LeaseLost(Conflict):
-    """The attempt is no longer this worker's."""
-
-
 class Busy(Refused):
     """Others keep changing the same run; try again in a moment."""
 

@@ -11,7 +11,6 @@ from ..core.errors import Complaint, Conflict, NotFound, Refused, ValidationFail
 from ..core.language import read_definition
 from ..core.language.checks import task_complaints, workflow_complaints
 from ..models import AuditEntry, Catalogue, TaskDefinition, WorkflowDefinition
-from ..store.definitions import plan
 from . import plans
 
 Document = dict[str, Any]
@@ -158,8 +157,3 @@ def _note(kind: str, id: str, action: str, by: str, reason: str, now: int) -> No
     AuditEntry.objects.create(at=now, actor=by, action=action, object_type=kind, object_id=id[:320], reason=reason)
     if not Catalogue.objects.filter(pk=1).update(revision=F("revision") + 1):
         Catalogue.objects.create(pk=1, revision=1)
-
-
-def plan_document(plan_id: str) -> Document:
-    """The exact document that a run follows."""
-    return dict(plan(plan_id).document)
