@@ -1,0 +1,61 @@
+"""Hold a run, let it go on, end it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from ..effects import Effect, MoveRun, UpdateRun, UpdateTask
+from ..knowledge import Knowledge
+from ..moments import next_clock
+from ..rules.endings import end_run
+from ..snapshot import Run
+from ..states import PAUSED, RUN, TERMINATED
+
+
+def pause(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    """Hold the run: nothing new is scheduled until it is resumed."""
+    if run.status != PAUSED:
+        yield MoveRun("pause", now)
+
+
+def resume(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    """Let a paused run go on; its own time starts anew (execution §7.2)."""
+    yield MoveRun("resume", now, {"last_retried_at": now})
+
+
+def terminate(reason: str = "", with_failure: bool = False):
+    """The command that stops a run for good; its failure workflow starts only if that is asked for."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        if run.status == TERMINATED:
+            return
+        if not run.is_open:
+            RUN.after(run.status, "terminate")
+            yield MoveRun("terminate", now, {"reason": reason or run.reason})
+            return
+        yield from end_run(run, know, now, "terminate", reason, with_failure=with_failure)
+
+    return command
+
+
+class Abandon:
+    """The command that ends a run which cannot be decided: it fails, with nothing evaluated."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __call__(self, run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        if run.is_open:
+            event = "terminate" if run.status == PAUSED else "fail"
+            yield from end_run(run, know, now, event, self.reason, output={}, with_failure=False)
+
+
+def release(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    """A run that its limit held goes on (execution §5.4)."""
+    if not (run.is_held and run.is_open):
+        return
+    yield UpdateRun({"is_held": False})
+    for task in run.open_tasks:
+        facts: dict[str, Any] = {"visible_at": now + task.attempt.delay_ms, "pending_since": now}
+        due_at = next_clock(task.step.policy, replace(task.attempt, **facts), now)
+        yield UpdateTask(task.key, attempt_facts={**facts, "due_at": due_at})
