@@ -22,6 +22,8 @@ class Defaults:
     exponential_backoff: str = "doubling"
     # Polls that may wait at the same time in a web process; others are answered at once, so that a thread stays free.
     most_waiting_polls: int = 192
+    # The longest that a request may wait for a run; a client that asks for more is answered then.
+    most_wait_seconds: int = 120
     # A worker that has polled within this time counts as active.
     active_worker_seconds: int = 10
 

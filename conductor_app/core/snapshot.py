@@ -151,6 +151,8 @@ class Run:
     domains: Mapping[str, str] = field(default_factory=dict)
     limit_key: str = ""
     is_held: bool = False
+    watched_as: str = ""  # under this name somebody waits for news of it,
+    watched_until: int = 0  # until then; its children inherit both
     input: Any = UNKNOWN
     output: Any = UNKNOWN
     variables: Any = UNKNOWN

@@ -52,7 +52,9 @@ def write(before: Run, decision: Decision, now: int, by: str, reason: str, write
     from .messages import deliver_soon
 
     told = writers.save(writes or Writes(), before, decision.effects, decision.after, now, by, reason)
-    if told.queues:
-        transaction.on_commit(partial(wakeups.announce, told.queues))
+    # Nobody is told of a run that nobody waits for; the mark was read with the run.
+    news = [wakeups.news_of(before.watched_as)] if before.watched_until > now else []
+    if told.queues or news:
+        transaction.on_commit(partial(wakeups.announce, [*told.queues, *news]))
     if told.messages:
         transaction.on_commit(partial(deliver_soon, told.messages))

@@ -30,7 +30,10 @@ __all__ = ["StartRequest", "pause", "remove", "resume", "retry", "start", "termi
 
 @dataclass(frozen=True, slots=True)
 class StartRequest:
-    """What a client asks for when it starts a run. `document`: a definition given in place instead of a name."""
+    """What a client asks for when it starts a run. `document`: a definition given in place instead of a name.
+
+    `request_id`: names the request itself; sent again, it finds the run that it has started.
+    """
 
     name: str
     version: int | None = None
@@ -43,6 +46,7 @@ class StartRequest:
     idempotency_strategy: str = "FAIL"
     started_by: str = ""
     event: str = ""
+    request_id: str | None = None
 
 
 def start(request: StartRequest, by: str) -> str:
@@ -58,7 +62,7 @@ def start(request: StartRequest, by: str) -> str:
         try:
             decision = _begin(run, request, by, answers, in_slices=turn >= ROUNDS_IN_ONE)
         except Stale:
-            # Somebody started a run with the same idempotency key at the same moment.
+            # Somebody started a run with the same key, or sent the same request, at the same moment.
             if (earlier := _earlier(request, definition.name)) is None:
                 raise Busy(workflow=definition.name) from None
             return earlier
@@ -92,7 +96,9 @@ def _refuse_too_large(request: StartRequest) -> None:
 
 
 def _earlier(request: StartRequest, name: str) -> str | None:
-    """The run that the same key has started before, where the strategy is to return it (api §3.9)."""
+    """The run that the same request or key has started before, where the strategy is to return it (api §3.9)."""
+    if request.request_id and (same := RunRow.objects.filter(name=name, request_id=request.request_id).first()):
+        return same.id
     if not request.idempotency_key:
         return None
     earlier = RunRow.objects.filter(name=name, idempotency_key=request.idempotency_key).first()
@@ -132,7 +138,8 @@ def _begin(run: Run, request: StartRequest, by: str, answers: Answers, in_slices
         if decision.questions and not decision.effects:
             return decision
         writes, starter = Writes(), request.started_by or by
-        outgoing.create(writes, run, starter, event=request.event, idempotency_key=request.idempotency_key)
+        keys = {"idempotency_key": request.idempotency_key, "request_id": request.request_id}
+        outgoing.create(writes, run, starter, event=request.event, **keys)
         write(run, decision, now, by, "", writes)
     return decision
 

@@ -40,7 +40,7 @@ def claim(task_type: str, *, worker: str = "", domain: str = "", count: int = 1,
                 return taken
             nap = min(left, LONGEST_NAP, _until_next(queue) if wait_ms > 200 else LONGEST_NAP)
             # A waiting poll holds no connection (ARCHITECTURE §13).
-            _give_connection_back()
+            give_connection_back()
             ear.wait(nap)
 
 
@@ -65,7 +65,8 @@ def _until_next(queue: str) -> float:
     return LONGEST_NAP if moment is None or moment <= now else (moment - now) / 1000
 
 
-def _give_connection_back() -> None:
+def give_connection_back() -> None:
+    """Hold no connection while waiting."""
     # A file that is open costs nothing; opening it again each second does.
     if connection.vendor != "sqlite" and not connection.in_atomic_block:
         connection.close()

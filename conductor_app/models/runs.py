@@ -64,6 +64,9 @@ class Run(models.Model):
     started_by = models.CharField(max_length=255, default="", blank=True)
     event = models.CharField(max_length=255, default="", blank=True)
     idempotency_key = models.CharField(max_length=255, null=True, blank=True)
+    request_id = models.CharField(max_length=255, null=True, blank=True)
+    watched_as = IdField(default="", blank=True)
+    watched_until = MomentField(default=0)
     input = DocumentField(default=dict)
     output = DocumentField(default=dict)
     variables = DocumentField(default=dict)
@@ -81,6 +84,11 @@ class Run(models.Model):
                 name="one_run_per_idempotency_key",
                 fields=["name", "idempotency_key"],
                 condition=Q(idempotency_key__isnull=False),
+            ),
+            models.UniqueConstraint(
+                name="one_run_per_request",
+                fields=["name", "request_id"],
+                condition=Q(request_id__isnull=False),
             ),
         ]
         indexes = [

@@ -18,23 +18,35 @@ RUN_INSERTED = (
     "id", "name", "version", "plan_id", "status", "reason", "correlation_id", "priority", "created_at", "updated_at",
     "last_retried_at", "wake_at", "revision", "next_seq", "has_skips", "parent_id", "parent_attempt_id",
     "failed_attempt_id", "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event",
-    "idempotency_key", "input", "output", "variables", "input_size", "output_size", "variables_size",
+    "idempotency_key", "request_id", "watched_as", "watched_until",
+    "input", "output", "variables", "input_size", "output_size", "variables_size",
 )  # fmt: skip
 
 
-def create(writes: Writes, run: Run, started_by: str, *, event: str = "", idempotency_key: str | None = None) -> None:
+def create(
+    writes: Writes,
+    run: Run,
+    started_by: str,
+    *,
+    event: str = "",
+    idempotency_key: str | None = None,
+    request_id: str | None = None,
+) -> None:
     """Have a run written that has not begun."""
-    writes.insert(RunRow, RUN_INSERTED, [_inserted_run(run, started_by, event, idempotency_key)])
+    writes.insert(RunRow, RUN_INSERTED, [_inserted_run(run, started_by, event, idempotency_key, request_id)])
 
 
-def _inserted_run(run: Run, started_by: str, event: str = "", idempotency_key: str | None = None) -> list[Any]:
+def _inserted_run(
+    run: Run, started_by: str, event: str = "", idempotency_key: str | None = None, request_id: str | None = None
+) -> list[Any]:
     input, variables = rows.payload(run.input), rows.payload(run.variables)
     return [
         run.id, run.definition.name, run.definition.version, run.definition.hash, run.status, "",
         rows.clean(run.correlation_id)[:512], run.priority, run.created_at, run.created_at,
         0, run.wake_at, 0, 1, False, run.parent_id, run.parent_attempt_id,
         "", "[]", "[]", dumps(dict(run.domains)), run.limit_key, run.is_held, rows.clean(started_by)[:255],
-        rows.clean(event)[:255], idempotency_key, input, "{}", variables, len(input), 2, len(variables),
+        rows.clean(event)[:255], idempotency_key, request_id, run.watched_as, run.watched_until,
+        input, "{}", variables, len(input), 2, len(variables),
     ]  # fmt: skip
 
 
@@ -76,6 +88,8 @@ def begun(effect: StartRun, parent: Run, now: int) -> Run:
             domains=effect.domains,
             parent_id=parent.id if waits else "",
             parent_attempt_id=effect.parent_attempt_id,
+            watched_as=parent.watched_as if waits else "",
+            watched_until=parent.watched_until if waits else 0,
             variables=dict(effect.definition.document.get("variables") or {}),
         )
     )

@@ -88,6 +88,8 @@ RUN_COLUMNS = (
     "domains",
     "limit_key",
     "is_held",
+    "watched_as",
+    "watched_until",
 )
 RUN_UPDATED = (
     "status",

@@ -41,10 +41,10 @@ def announce(queues: Iterable[str]) -> None:
             log.exception("hint_lost", extra={"queues": told[:5]})
 
 
-def listening(queue: str) -> AbstractContextManager[Ear]:
-    """An ear at the queue. Listen first, look then: what arrives between the two ends the wait that follows."""
+def listening(*queues: str) -> AbstractContextManager[Ear]:
+    """An ear at the queues. Listen first, look then: what arrives between the two ends the wait that follows."""
     _backend(conf.wakeups).attend()
-    return EARS.listening(queue)
+    return EARS.listening(*queues)
 
 
 def waiting() -> int:

@@ -5,9 +5,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock
 
+NEWS = "\0"
+"""What the names of news begin with, and the name of no queue does."""
+
+
+def news_of(name: str) -> str:
+    """What is announced where something has changed for all who wait under this name, not work for one of them."""
+    return f"{NEWS}{name}"
+
 
 class Ear:
-    """One waiter at one queue."""
+    """One waiter, at one queue or at several."""
 
     def __init__(self) -> None:
         self._heard = Event()
@@ -28,7 +36,7 @@ class Ear:
 
 
 class Ears:
-    """All waiters of a process. A hint wakes one of them, the one that has waited longest."""
+    """All waiters of a process. A hint of work wakes one of them, the one that has waited longest; news wakes all."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -42,21 +50,28 @@ class Ears:
         return self._count
 
     @contextmanager
-    def listening(self, queue: str) -> Iterator[Ear]:
-        """An ear at the queue while the block runs."""
+    def listening(self, *queues: str) -> Iterator[Ear]:
+        """An ear at the queues while the block runs."""
         ear = Ear()
         with self._lock:
-            self._queues.setdefault(queue, deque()).append(ear)
+            for queue in queues:
+                self._queues.setdefault(queue, deque()).append(ear)
             self._count += 1
         try:
             yield ear
         finally:
-            self._leave(queue, ear)
+            with self._lock:
+                self._count -= 1
+                for queue in queues:
+                    self._leave(queue, ear)
 
     def wake(self, queues: Iterable[str]) -> list[str]:
-        """Wake one waiter for each mention of its queue; returns the queues at which nobody here was left to wake."""
+        """Wake one waiter for each mention of its queue; returns those of which other processes should hear too.
+
+        These are the queues at which nobody here was left to wake, and all news.
+        """
         with self._lock:
-            return [queue for queue in queues if not self._wake_one(queue)]
+            return [queue for queue in queues if not self._wake(queue)]
 
     def wake_all(self) -> None:
         """Wake every waiter: hints may have been missed."""
@@ -70,6 +85,13 @@ class Ears:
         self.is_closing = True
         self.wake_all()
 
+    def _wake(self, queue: str) -> bool:
+        if not queue.startswith(NEWS):
+            return self._wake_one(queue)
+        for ear in self._queues.get(queue, ()):
+            ear.hear()
+        return False
+
     def _wake_one(self, queue: str) -> bool:
         for ear in self._queues.get(queue, ()):
             if not ear.has_heard:
@@ -78,15 +100,13 @@ class Ears:
         return False
 
     def _leave(self, queue: str, ear: Ear) -> None:
-        with self._lock:
-            ears = self._queues[queue]
-            ears.remove(ear)
-            self._count -= 1
-            if not ears:
-                del self._queues[queue]
-            # A hint that came when the wait was already over belongs to whoever waits next.
-            elif ear.has_heard:
-                self._wake_one(queue)
+        ears = self._queues[queue]
+        ears.remove(ear)
+        if not ears:
+            del self._queues[queue]
+        # A hint that came when the wait was already over belongs to whoever waits next.
+        elif ear.has_heard:
+            self._wake_one(queue)
 
 
 EARS = Ears()

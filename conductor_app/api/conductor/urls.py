@@ -5,7 +5,19 @@ from django.urls import path, re_path
 from ..health import health
 from .openapi import pages
 from .view import UnknownAddress
-from .views import controls, polls, queues, server, task_definitions, task_logs, tasks, workflow_definitions, workflows
+from .views import (
+    controls,
+    executions,
+    polls,
+    queues,
+    server,
+    signals,
+    task_definitions,
+    task_logs,
+    tasks,
+    workflow_definitions,
+    workflows,
+)
 
 urlpatterns = [
     path("tasks/poll/batch/<str:task_type>", polls.BatchPoll.as_view()),
@@ -13,6 +25,8 @@ urlpatterns = [
     path("tasks", tasks.TaskUpdates.as_view()),
     path("tasks/poll/<str:task_type>", polls.Poll.as_view()),
     path("workflow", workflows.Workflows.as_view()),
+    path("workflow/execute/<str:name>", executions.ExecutionByName.as_view()),
+    path("workflow/execute/<str:name>/<str:version>", executions.Execution.as_view()),
     path("workflow/decide/<str:workflow>", controls.Decide.as_view()),
     path("workflow/running/<str:workflow>", workflows.Running.as_view()),
     path("workflow/<str:workflow>", workflows.WorkflowOne.as_view()),
@@ -32,6 +46,8 @@ urlpatterns = [
     path("tasks/queue/polldata/all", queues.AllPollData.as_view()),
     path("tasks/<str:task_id>", tasks.TaskOne.as_view()),
     path("tasks/<str:task_id>/log", task_logs.TaskLogs.as_view()),
+    path("tasks/<str:workflow_id>/<str:status>/signal", signals.Signal.as_view()),
+    path("tasks/<str:workflow_id>/<str:status>/signal/sync", signals.SignalAndWait.as_view()),
     path("tasks/<str:workflow_id>/<str:ref>/<str:status>", tasks.TaskByReference.as_view()),
     path("tasks/<str:workflow_id>/<str:ref>/<str:status>/sync", tasks.TaskByReferenceAndWorkflow.as_view()),
     path("metadata/workflow", workflow_definitions.WorkflowDefinitions.as_view()),

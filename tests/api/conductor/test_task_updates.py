@@ -101,6 +101,31 @@ def test_a_task_that_goes_on_is_followed_by_no_other(api, task):
     assert (going_on.status_code, extended.status_code) == (204, 204)
 
 
+def test_a_report_that_comes_too_late_is_followed_by_the_next_task_too(api, task):
+    api.report(task)
+    later = api.start()
+    result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"]}
+
+    late = api.post("/tasks/update-v2", {**result, "status": "IN_PROGRESS", "workerId": "tester"})
+
+    assert (late.status_code, late.json()["workflowInstanceId"]) == (200, later)
+
+
+def test_a_task_that_its_loop_forgets_is_followed_by_the_next(api, clock):
+    body = [simple("pay")]
+    rounds = {"loopCondition": "$.l.iteration < 4", "loopOver": body, "inputParameters": {"keepLastN": 1}}
+    api.define({"name": "l", "taskReferenceName": "l", "type": "DO_WHILE", **rounds})
+    api.start()
+    [task] = api.poll("pay")
+
+    for turn in range(2, 5):
+        result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"], "status": "COMPLETED"}
+        reply = api.post("/tasks/update-v2", result)
+        assert reply.status_code == 200, reply.content
+        task = reply.json()
+        assert task["iteration"] == turn
+
+
 @pytest.mark.parametrize("address", ["/tasks", "/tasks/update-v2"])
 def test_an_unknown_task_is_not_found(api, task, address):
     result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": "nobody", "status": "COMPLETED"}

@@ -15,6 +15,7 @@ from .tables import (
     DEFINITION_SUMMARY,
     POLL_DATA,
     SENT_LOG,
+    SIGNAL_RESPONSE,
     STATUS,
     TASK,
     TASK_PAGE,
@@ -50,8 +51,10 @@ class Operation(NamedTuple):
 
 
 POLL = {"workerid": str, "domain": str}
+WAIT = {"requestId": str, "waitUntilTaskRef": str, "waitForSeconds": int, "consistency": str, "returnStrategy": str}
 TASKS = {"includeClosed": bool, "includeTasks": bool}
 TYPE = {"taskType!": str}
+VERSION = {"version": int}
 
 OPERATIONS: dict[str, Operation] = {
     "BatchPoll.get": Operation("Poll for several tasks", Many(TASK), query=POLL | {"count": int, "timeout": int}),
@@ -63,6 +66,13 @@ OPERATIONS: dict[str, Operation] = {
     "TaskByReferenceAndWorkflow.post": Operation(
         "End an open task by its name, get the workflow", WORKFLOW, mapping, {"workerid": str}
     ),
+    "Signal.post": Operation("End the WAIT at which a workflow stands", EMPTY, mapping),
+    "SignalAndWait.post": Operation(
+        "End the WAIT at which a workflow stands, get what comes of it",
+        SIGNAL_RESPONSE,
+        mapping,
+        {"returnStrategy": str, "timeoutMillis": int},
+    ),
     "TaskLogs.get": Operation("The log of a task", Many(SENT_LOG), may_be_nothing=True),
     "TaskLogs.post": Operation("Log a line for a task", EMPTY, TEXT),
     "QueueSizes.get": Operation("Sizes of some queues", MapOf(Whole()), query=TYPE),
@@ -72,6 +82,11 @@ OPERATIONS: dict[str, Operation] = {
     "PollData.get": Operation("Who polls a task type", Many(POLL_DATA), query=TYPE),
     "AllPollData.get": Operation("Who polls what", Many(POLL_DATA)),
     "Workflows.post": Operation("Start a workflow", TEXT, START_REQUEST),
+    "Execution.post": Operation("Start a workflow and wait for it", SIGNAL_RESPONSE, START_REQUEST, WAIT),
+    "ExecutionByName.post": Operation(
+        "Start a workflow, wait, get its output", mapping, mapping, {"version": int, "correlationId": str}
+    ),
+    "ExecutionByName.get": Operation("Start a workflow without input, wait, get its output", mapping, query=VERSION),
     "WorkflowOne.post": Operation(
         "Start a workflow by name", TEXT, mapping, {"version": int, "correlationId": str, "priority": int}
     ),

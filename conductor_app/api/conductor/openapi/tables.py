@@ -59,6 +59,18 @@ WORKFLOW: Table = (
     Field("rateLimited", flag),
 )  # fmt: skip
 
+SIGNAL_RESPONSE: Table = (
+    Field("responseType", Choice("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")),
+    Field("targetWorkflowStatus", WORKFLOW_STATUS),
+    *fields(text, "targetWorkflowId", "requestId", "workflowId", "correlationId", "status", "createdBy", "taskType",
+            "taskId", "referenceTaskName", "taskDefName", "retriedTaskId", "workflowType", "reasonForIncompletion"),
+    *fields(mapping, "input", "output", "variables"),
+    *fields(Whole(), "priority", "retryCount"),
+    *fields(Whole(64), "createTime", "updateTime"),
+    Field("tasks", ListOf(Of(TASK))),
+    Field("signalTimeout", flag),
+)  # fmt: skip
+
 STATUS: Table = (
     *fields(text, "workflowId", "correlationId"),
     *fields(mapping, "output", "variables"),
@@ -97,6 +109,7 @@ NAMED: dict[str, Table] = {
     "StartWorkflowRequest": START_REQUEST,
     "Workflow": WORKFLOW,
     "WorkflowStatus": STATUS,
+    "SignalResponse": SIGNAL_RESPONSE,
     "Task": TASK,
     "SearchResultTask": TASK_PAGE,
     "TaskResult": TASK_RESULT,

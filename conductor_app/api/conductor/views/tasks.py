@@ -13,12 +13,15 @@ from ..serializers.tasks import TaskResult, handed_out, outcome, task_result
 from ..view import ConductorRequest, ConductorView
 
 
-def say(result: TaskResult, by: str) -> None:
-    """Pass on what the worker says; what comes too late changes nothing, and clients are told the same."""
+def say(result: TaskResult, by: str) -> bool:
+    """Pass on what the worker says; what comes too late changes nothing, and clients are told the same.
+
+    Returns whether the task is over now.
+    """
     if result.report is None:
         renew(result.run_id, result.attempt_id, by)
-    else:
-        report(result.run_id, result.attempt_id, result.report, by, result.logs)
+        return False
+    return not report(result.run_id, result.attempt_id, result.report, by, result.logs) or result.is_final
 
 
 class TaskUpdates(ConductorView):
@@ -35,15 +38,12 @@ class TaskUpdatesWithNext(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         result = task_result(body.document(request))
-        say(result, request.actor.name)
-        attempts = _next(result) if result.is_final else []
+        # Read before: a loop that keeps its last turns only may forget the task as soon as it has ended.
+        queue, domain = Attempt.objects.values_list("queue", "domain").filter(pk=result.attempt_id).first() or ("", "")
+        is_over = say(result, request.actor.name)
+        task_type = queue.removeprefix(f"{domain}:") if domain else queue
+        attempts = claim(task_type, worker=result.worker, domain=domain) if is_over and queue else []
         return Json(handed_out(attempts[0])) if attempts else Nothing()
-
-
-def _next(result: TaskResult) -> list[Attempt]:
-    queue, domain = Attempt.objects.values_list("queue", "domain").get(pk=result.attempt_id)
-    task_type = queue.removeprefix(f"{domain}:") if domain else queue
-    return claim(task_type, worker=result.worker, domain=domain) if queue else []
 
 
 class TaskOne(ConductorView):

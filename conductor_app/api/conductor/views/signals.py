@@ -1,0 +1,40 @@
+"""Signals: what a workflow waits for has come."""
+
+from django.http import HttpResponse
+
+from ....core.errors import NotFound
+from ....core.reports import Report
+from ....engine.waits import signal, wait_for
+from .. import body
+from ..replies import Empty, Json
+from ..serializers.tasks import outcome
+from ..serializers.waits import Wish, signal_response, strategy
+from ..view import ConductorRequest, ConductorView
+
+DEFAULT_MS = 5000
+
+
+class Signal(ConductorView):
+    """POST /api/tasks/{workflowId}/{status}/signal: end the WAIT at which a workflow, or a child of it, stands."""
+
+    def post(self, request: ConductorRequest, workflow_id: str, status: str) -> HttpResponse:
+        signalled(request, workflow_id, status)
+        return Empty()
+
+
+class SignalAndWait(ConductorView):
+    """POST /api/tasks/{workflowId}/{status}/signal/sync: the same, and what the workflow comes to because of it."""
+
+    def post(self, request: ConductorRequest, workflow_id: str, status: str) -> HttpResponse:
+        query = request.query
+        seconds = max(query.whole("timeoutMillis", DEFAULT_MS, bits=64), 0) / 1000
+        wish = Wish(seconds=seconds, refs=(), strategy=strategy(query.text("returnStrategy")))
+        if signalled(request, workflow_id, status) is None:
+            raise NotFound(f"No task of workflow {workflow_id} waits for a signal.")
+        return Json(signal_response(workflow_id, wait_for(workflow_id, wish.seconds), wish))
+
+
+def signalled(request: ConductorRequest, workflow_id: str, status: str) -> str | None:
+    """Lay the body over the output of the first open WAIT and report its outcome; the task's id."""
+    output = body.document(request) if body.raw(request) else {}
+    return signal(workflow_id, Report(outcome=outcome(status), output=output, merges=True), request.actor.name)

@@ -1,0 +1,98 @@
+"""Where a run and its descendants wait for somebody: read over the index of open tasks, level by level."""
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from ..core.errors import NotFound
+from ..core.snapshot import NEVER
+from .statements import fetch, placeholders
+
+# Spelled as in the index, which else would not be used.
+OPEN = "t.status IN ('ACTIVE', 'BLOCKED')"
+MOST_RUNS = 1000
+"""Descendants that are looked at: beyond them a fan-out of children is looked at when some of them have ended."""
+CHUNK = 300
+
+
+class Place(NamedTuple):
+    """A task, by its newest attempt."""
+
+    run_id: str
+    attempt_id: str
+    is_timed: bool = False
+
+
+class Family(NamedTuple):
+    """A run with its live descendants, nearest first, and the WAITs that are open in them."""
+
+    run_ids: list[str]
+    waits: list[Place]
+
+
+def status_of(run_id: str) -> str:
+    """The run's status; raises NotFound."""
+    rows = fetch("SELECT status FROM conductor_run WHERE id = %s", [run_id])
+    if not rows:
+        raise NotFound(f"No such workflow found by id: {run_id}")
+    return rows[0][0]
+
+
+def family(run_id: str) -> Family:
+    """The run and its live descendants."""
+    found, waits, level = [run_id], [], [run_id]
+    while level and len(found) < MOST_RUNS:
+        rows = [row for chunk in _chunks(level) for row in _open(chunk)]
+        waits += [Place(run, attempt, ends_at != NEVER) for run, kind, attempt, child, ends_at in rows if not child]
+        level = [child for *_, child, _ in rows if child]
+        found += level
+    return Family(found, waits)
+
+
+def _open(run_ids: Collection[str]) -> list[tuple]:
+    """The open WAITs of these runs, and the open tasks that wait for a child."""
+    return fetch(
+        "SELECT t.run_id, t.type, a.id, a.child_id, a.ends_at FROM conductor_task t "
+        f"JOIN conductor_attempt a ON a.id = t.attempt_id WHERE t.run_id IN ({placeholders(run_ids)}) AND {OPEN} "
+        "AND (t.type = 'WAIT' OR a.child_id <> '') AND a.status = 'LEASED' ORDER BY t.run_id, t.seq",
+        list(run_ids),
+    )
+
+
+def ended_task(run_ids: Collection[str], names: Collection[str]) -> Place | None:
+    """A task of one of these runs that has ended and bears one of the names: a reference, with its turn or without."""
+    refs = sorted({ref for name in names for ref in _refs(name)})
+    for chunk in _chunks(list(run_ids)):
+        rows = fetch(
+            "SELECT t.run_id, t.attempt_id, t.ref, t.turn FROM conductor_task t "
+            f"WHERE t.run_id IN ({placeholders(chunk)}) AND t.ref IN ({placeholders(refs)}) AND NOT {OPEN} "
+            "ORDER BY t.run_id, t.seq",
+            [*chunk, *refs],
+        )
+        for run_id, attempt_id, ref, turn in rows:
+            if ref in names or "__".join([ref, *turn.split(".")]) in names:
+                return Place(run_id, attempt_id)
+    return None
+
+
+def _refs(name: str) -> Iterator[str]:
+    """The references that a name may stand for: `pay__2` is the second turn of `pay`, or a reference of its own."""
+    parts = name.split("__")
+    yield from ("__".join(parts[:count]) for count in range(1, len(parts) + 1))
+
+
+def watch(run_ids: Collection[str], name: str, until: int, now: int) -> set[str]:
+    """Mark the runs as watched until then; the names under which their news are announced: older watchers' stay."""
+    names: set[str] = set()
+    for chunk in _chunks(list(run_ids)):
+        rows = fetch(
+            "UPDATE conductor_run SET watched_as = CASE WHEN watched_until > %s THEN watched_as ELSE %s END, "
+            "watched_until = CASE WHEN watched_until > %s THEN watched_until ELSE %s END "
+            f"WHERE id IN ({placeholders(chunk)}) RETURNING watched_as",
+            [now, name, until, until, *chunk],
+        )
+        names |= {name for (name,) in rows}
+    return names
+
+
+def _chunks(values: list[str]) -> Iterator[list[str]]:
+    return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))

@@ -1,0 +1,150 @@
+"""Workflows that are started and waited for (api §1.2a, §3.16)."""
+
+import pytest
+
+from conductor_app.models import Run
+
+from ..steps import simple, step
+
+THINKS = step("SET_VARIABLE", "think", inputParameters={"seen": "${workflow.input.n}"})
+
+
+@pytest.fixture
+def thinks(api, clock) -> None:
+    """A workflow that needs nobody."""
+    api.define(THINKS, outputParameters={"twice": "${workflow.input.n}"})
+
+
+def execute(api, query: str = "", name: str = "order", **fields):
+    return api.post(f"/workflow/execute/{name}/1?{query}", fields)
+
+
+def test_a_workflow_that_ends_by_itself_is_shown_as_it_ended(api, thinks):
+    reply = execute(api, input={"n": 2}, correlationId="A-1", priority=7).json()
+
+    assert (reply["status"], reply["targetWorkflowStatus"], reply["signalTimeout"]) == ("COMPLETED", "COMPLETED", False)
+    assert (reply["responseType"], reply["workflowId"]) == ("TARGET_WORKFLOW", reply["targetWorkflowId"])
+    assert (reply["input"], reply["output"], reply["variables"]) == ({"n": 2}, {"twice": 2}, {"seen": 2})
+    assert (reply["correlationId"], reply["priority"]) == ("A-1", 7)
+    assert [task["referenceTaskName"] for task in reply["tasks"]] == ["think"]
+    assert reply["requestId"]
+
+
+def test_a_workflow_that_waits_for_somebody_is_answered_at_once(api, clock):
+    api.define(step("WAIT", "approve", inputParameters={"of": "${workflow.input.n}"}))
+
+    reply = execute(api, "waitForSeconds=60&returnStrategy=BLOCKING_TASK", input={"n": 2}).json()
+
+    assert (reply["responseType"], reply["referenceTaskName"], reply["taskType"]) == (
+        "BLOCKING_TASK",
+        "approve",
+        "WAIT",
+    )
+    assert (reply["status"], reply["targetWorkflowStatus"], reply["input"]) == ("IN_PROGRESS", "RUNNING", {"of": 2})
+    assert reply["workflowType"] == "order"
+
+
+def test_a_wait_in_a_child_blocks_its_parent(api, clock):
+    api.define(step("WAIT", "approve"), name="child")
+    api.define(step("SUB_WORKFLOW", "inner", subWorkflowParam={"name": "child", "version": 1}))
+
+    reply = execute(api, "waitForSeconds=60&returnStrategy=BLOCKING_WORKFLOW").json()
+
+    child = api.workflow(reply["targetWorkflowId"])["tasks"][0]["subWorkflowId"]
+    assert (reply["workflowId"], reply["status"]) == (child, "RUNNING")
+    assert [task["referenceTaskName"] for task in reply["tasks"]] == ["approve"]
+
+
+def test_a_timed_wait_does_not_block(api, clock, settings):
+    settings.CONDUCTOR_MOST_WAIT_SECONDS = 0
+    api.define(step("WAIT", "rest", inputParameters={"duration": "10 s"}))
+
+    reply = execute(api, "waitForSeconds=60&returnStrategy=BLOCKING_TASK").json()
+
+    # There is no task to show: the workflow is shown instead of an error.
+    assert (reply["responseType"], reply["signalTimeout"], reply["status"]) == ("TARGET_WORKFLOW", True, "RUNNING")
+
+
+def test_the_end_of_a_named_task_is_waited_for(api, clock):
+    api.define(THINKS, simple("ship"))
+
+    reply = execute(api, "waitUntilTaskRef=other,think&waitForSeconds=60&returnStrategy=BLOCKING_TASK_INPUT").json()
+
+    assert (reply["responseType"], reply["referenceTaskName"], reply["status"]) == (
+        "BLOCKING_TASK_INPUT",
+        "think",
+        "COMPLETED",
+    )
+
+
+@pytest.mark.parametrize(
+    "query", ["requestId=None&waitUntilTaskRef=None&returnStrategy=None", "requestId=&waitUntilTaskRef="]
+)
+def test_what_clients_send_for_nothing_is_nothing(api, thinks, query):
+    first, second = execute(api, query).json(), execute(api, query).json()
+
+    assert first["workflowId"] != second["workflowId"]
+    assert first["requestId"] not in ("", "None", second["requestId"])
+
+
+def test_a_request_that_is_sent_again_starts_nothing_more(api, thinks):
+    first, second = (execute(api, "requestId=r-1", input={"n": n}).json() for n in (1, 2))
+
+    assert second["workflowId"] == first["workflowId"]
+    assert (second["requestId"], second["input"]) == ("r-1", {"n": 1})
+    assert Run.objects.count() == 1
+
+
+def test_a_request_of_the_same_name_is_another_for_another_workflow(api, thinks):
+    api.define(THINKS, name="other")
+
+    first, second = execute(api, "requestId=r-1").json(), execute(api, "requestId=r-1", name="other").json()
+
+    assert first["workflowId"] != second["workflowId"]
+
+
+FAULTY = {
+    "strategy": "returnStrategy=EVERYTHING",
+    "seconds": "waitForSeconds=soon",
+    "request": f"requestId={'r' * 300}",
+}
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_a_wish_that_cannot_be_understood_starts_nothing(api, thinks, case):
+    reply = execute(api, FAULTY[case])
+
+    assert reply.status_code == 400
+    assert Run.objects.count() == 0
+
+
+def test_a_version_of_zero_is_the_newest_and_an_unknown_one_is_not_found(api, thinks):
+    newest, unknown, none = (api.post(f"/workflow/execute/order/{version}", {}) for version in (0, 9, "one"))
+
+    assert (newest.status_code, unknown.status_code, none.status_code) == (200, 404, 400)
+
+
+def test_a_definition_in_place_is_executed(api, clock):
+    document = {"name": "one_off", "version": 1, "tasks": [THINKS]}
+
+    reply = execute(api, name="one_off", workflowDef=document).json()
+
+    assert reply["status"] == "COMPLETED"
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+def test_a_workflow_as_an_api_answers_with_its_output(api, thinks, method):
+    body = {"n": 3} if method == "POST" else None
+    reply = api.send(method, "/workflow/execute/order?version=1", body, waitForSeconds="20", requestId="None")
+
+    assert reply.json() == {"twice": 3 if method == "POST" else None}
+    assert (reply["X-Workflow-Status"], reply["X-Signal-Timeout"]) == ("COMPLETED", "false")
+
+
+def test_no_more_requests_wait_than_leave_threads_free(api, clock, settings):
+    settings.CONDUCTOR_MOST_WAITING_POLLS = 0
+    api.define(simple("ship"))
+
+    reply = execute(api, "waitForSeconds=600").json()
+
+    assert (reply["status"], reply["signalTimeout"]) == ("RUNNING", True)

@@ -1,0 +1,69 @@
+"""Signals: what a workflow waits for has come (api §1.4)."""
+
+import pytest
+
+from ..steps import simple, step
+
+
+@pytest.fixture
+def approval(api, clock) -> str:
+    """A workflow that waits for a signal, then for another."""
+    api.define(step("WAIT", "approve"), step("WAIT", "confirm"))
+    return api.start()
+
+
+def test_a_signal_ends_the_first_open_wait(api, approval):
+    reply = api.post(f"/tasks/{approval}/COMPLETED/signal", {"by": "ann"})
+
+    first, second = api.workflow(approval)["tasks"]
+    assert (reply.status_code, reply.content) == (200, b"")
+    assert (first["status"], first["outputData"], second["status"]) == ("COMPLETED", {"by": "ann"}, "IN_PROGRESS")
+
+
+def test_what_is_signalled_is_laid_over_what_is_there(api, approval):
+    api.post(f"/tasks/{approval}/IN_PROGRESS/signal", {"a": 1, "b": 1})
+    api.post(f"/tasks/{approval}/COMPLETED/signal", {"b": 2})
+
+    assert api.workflow(approval)["tasks"][0]["outputData"] == {"a": 1, "b": 2}
+
+
+def test_a_signal_that_is_waited_for_tells_what_came_of_it(api, approval):
+    reply = api.post(f"/tasks/{approval}/COMPLETED/signal/sync?returnStrategy=BLOCKING_TASK", {"by": "ann"}).json()
+
+    assert (reply["referenceTaskName"], reply["targetWorkflowId"]) == ("confirm", approval)
+
+    end = api.post(f"/tasks/{approval}/COMPLETED/signal/sync", {}).json()
+
+    assert (end["responseType"], end["status"], end["signalTimeout"]) == ("TARGET_WORKFLOW", "COMPLETED", False)
+
+
+def test_a_signal_reaches_the_wait_of_a_child(api, clock):
+    api.define(step("WAIT", "approve"), name="child")
+    api.define(step("SUB_WORKFLOW", "inner", subWorkflowParam={"name": "child", "version": 1}))
+    parent = api.start()
+
+    reply = api.post(f"/tasks/{parent}/COMPLETED/signal/sync", {"by": "ann"}).json()
+
+    assert (reply["workflowId"], reply["status"], reply["output"]["by"]) == (parent, "COMPLETED", "ann")
+
+
+def test_a_signal_that_nobody_waits_for_changes_nothing(api, clock):
+    api.define(simple("ship"))
+    workflow_id = api.start()
+
+    alone = api.post(f"/tasks/{workflow_id}/COMPLETED/signal", {})
+    waited = api.post(f"/tasks/{workflow_id}/COMPLETED/signal/sync", {})
+
+    assert (alone.status_code, waited.status_code) == (200, 404)
+    assert api.workflow(workflow_id)["tasks"][0]["status"] == "SCHEDULED"
+
+
+@pytest.mark.parametrize("address", ["signal", "signal/sync"])
+def test_an_unknown_workflow_is_not_found(api, clock, address):
+    assert api.post(f"/tasks/nobody/COMPLETED/{address}", {}).status_code == 404
+
+
+@pytest.mark.parametrize("sent", ["SOON/signal", "SOON/signal/sync", "COMPLETED/signal/sync?returnStrategy=ALL"])
+def test_a_signal_that_cannot_be_understood_changes_nothing(api, approval, sent):
+    assert api.post(f"/tasks/{approval}/{sent}", {}).status_code == 400
+    assert api.workflow(approval)["tasks"][0]["status"] == "IN_PROGRESS"

@@ -1,0 +1,207 @@
+"""Requests that wait for a run: woken by its news, without a connection, and told to nobody where nobody waits."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from django.db import connection, connections
+
+from conductor_app import wakeups
+from conductor_app.core.reports import Report
+from conductor_app.engine import tasks, waits
+from conductor_app.engine.runs import StartRequest, start
+from conductor_app.models import Run
+from conductor_app.store import standstill
+from conductor_app.wakeups.ears import EARS
+from tests.builders import definition, fork, human, loop, policy, step, sub_workflow, wait
+from tests.clients.waiting import eventually
+from tests.story import Story, register
+
+BY = "a test"
+LONG = 60.0
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks again by itself: only what is told can end a wait."""
+    monkeypatch.setattr(waits, "LONGEST_NAP", LONG)
+
+
+@pytest.fixture
+def run(transactional_db) -> str:
+    register(definition(step("a"), step("b")))
+    return start(StartRequest("order"), BY)
+
+
+def in_thread(wait: Callable[[], Any]) -> tuple[Thread, list]:
+    """Wait in a thread of its own, which holds no connection afterwards."""
+    found: list = []
+
+    def run() -> None:
+        found.append(wait())
+        connection.close()
+
+    before = wakeups.waiting()
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    eventually(lambda: wakeups.waiting() > before)
+    return thread, found
+
+
+def report_on(run_id: str, ref: str) -> None:
+    assert tasks.report_on_ref(run_id, ref, Report("COMPLETED"), BY)
+
+
+def test_the_end_of_a_run_ends_the_wait_for_it(run, patient):
+    thread, found = in_thread(lambda: waits.wait_for(run, LONG))
+
+    report_on(run, "a")
+    report_on(run, "b")
+    thread.join(10)
+
+    assert found == [waits.Standstill(run)]
+
+
+def test_a_task_that_was_waited_for_ends_the_wait(run, patient):
+    thread, found = in_thread(lambda: waits.wait_for(run, LONG, ["a"]))
+
+    report_on(run, "a")
+    thread.join(10)
+
+    [stop] = found
+    assert stop.attempt_id and not stop.timed_out
+
+
+def test_every_waiter_hears_of_it(run, patient):
+    waiters = [in_thread(lambda: waits.wait_for(run, LONG, ["a"])) for _ in range(5)]
+
+    report_on(run, "a")
+
+    for thread, found in waiters:
+        thread.join(10)
+        assert len(found) == 1
+
+
+def test_the_wait_of_a_child_that_begins_later_ends_the_wait_for_its_parent(transactional_db, patient):
+    register(definition(step("c"), wait("approve"), name="child"))
+    register(definition(step("a"), sub_workflow("inner")))
+    run = start(StartRequest("order"), BY)
+    thread, found = in_thread(lambda: waits.wait_for(run, LONG))
+
+    report_on(run, "a")
+    child = Run.objects.get(parent_id=run).id
+    report_on(child, "c")
+    thread.join(10)
+
+    assert [stop.run_id for stop in found] == [child]
+
+
+def test_a_child_that_was_there_before_is_heard_too(transactional_db, patient):
+    register(definition(step("c"), wait("approve"), name="child"))
+    register(definition(sub_workflow("inner")))
+    run = start(StartRequest("order"), BY)
+    thread, found = in_thread(lambda: waits.wait_for(run, LONG))
+
+    report_on(child := Run.objects.get(parent_id=run).id, "c")
+    thread.join(10)
+
+    assert [stop.run_id for stop in found] == [child]
+
+
+def test_a_wait_that_lasts_too_long_says_so(run):
+    assert waits.wait_for(run, 0.05) == waits.Standstill(run, timed_out=True)
+
+
+def test_nobody_is_told_of_a_run_that_nobody_waits_for(run, monkeypatch):
+    told = []
+    wakeups.on_announce(told.extend)
+
+    report_on(run, "a")
+
+    assert told
+    assert not any(topic.startswith("\0") for topic in told)
+
+
+def test_fifty_waiting_requests_hold_no_connection(run, monkeypatch):
+    if connection.vendor != "postgresql":
+        pytest.skip("A SQLite file stays open: that costs nothing, and opening it each second does.")
+    closed = []
+    with ThreadPoolExecutor(50) as pool:
+        waiting = [pool.submit(lambda: (waits.wait_for(run, LONG), connections.close_all())) for _ in range(50)]
+        eventually(lambda: EARS.count >= 50 and backends() == 1)
+        closed.append(backends())
+        report_on(run, "a")
+        report_on(run, "b")
+        assert all(one.result(timeout=20)[0] == waits.Standstill(run) for one in waiting)
+
+    assert closed == [1]
+
+
+def backends() -> int:
+    """Connections to the test's database."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()")
+        return cursor.fetchone()[0]
+
+
+def test_the_same_request_at_the_same_moment_starts_one_run(transactional_db):
+    register(definition(step("a")))
+    begin = Event()
+
+    def ask() -> str:
+        begin.wait()
+        try:
+            return start(StartRequest("order", request_id="r-1"), BY)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(ask) for _ in range(4)]
+        begin.set()
+
+    assert len({one.result() for one in asked}) == 1
+    assert Run.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_a_named_task_is_found_in_any_turn_or_in_one(clock):
+    story = Story(clock, loop("l", step("a"), times=3))
+    story.worker("a").completes()
+    story.worker("a").completes()
+
+    assert waits.look(story.id, ["a"]).attempt_id == story.task("a__1").id
+    assert waits.look(story.id, ["a__2"]).attempt_id == story.task("a__2").id
+    assert waits.look(story.id, ["a__3", "b"]) is None
+
+
+@pytest.mark.django_db
+def test_a_failed_attempt_that_is_tried_again_has_not_ended_its_task(clock):
+    story = Story(clock, step("a", policy=policy(retries=1)))
+
+    story.worker("a").fails()
+    assert waits.look(story.id, ["a"]) is None
+
+    story.worker("a").completes()
+    assert waits.look(story.id, ["a"]) == waits.Standstill(story.id)
+
+
+@pytest.mark.django_db
+def test_a_person_is_not_what_a_signal_reaches(clock):
+    story = Story(clock, *fork([human("sign")], [wait("approve")]))
+
+    assert waits.signal(story.id, Report("COMPLETED", {"n": 1}, merges=True), BY) == story.task("approve").id
+    assert waits.signal(story.id, Report("COMPLETED"), BY) is None
+
+
+@pytest.mark.django_db
+def test_an_earlier_watcher_keeps_its_name(clock):
+    story = Story(clock, step("a"))
+    now = clock.now()
+
+    first = standstill.watch([story.id], "somebody", now + 10_000, now)
+    second = standstill.watch([story.id], story.id, now + 5_000, now)
+    third = standstill.watch([story.id], story.id, now + 30_000, now + 10_000)
+
+    assert (first, second, third) == ({"somebody"}, {"somebody"}, {story.id})
