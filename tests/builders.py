@@ -95,6 +95,15 @@ def switch(ref: str, cases: dict[str, list[Document]], default: list[Document] =
     )
 
 
+def decision(ref: str, cases: dict[str, list[Document]], default: list[Document] = (), **fields: Any) -> Document:
+    """The older switch, over the run's input of the same name."""
+    inputs = {ref: f"${{workflow.input.{ref}}}"}
+    choice = {} if "caseExpression" in fields else {"caseValueParam": ref}
+    return _step(
+        "DECISION", ref, inputs=inputs, **{**choice, "decisionCases": cases, "defaultCase": list(default), **fields}
+    )
+
+
 def wait(ref: str, **inputs: Any) -> Document:
     """A wait; `duration` or `until` says for how long."""
     return _step("WAIT", ref, inputs=inputs)
@@ -114,6 +123,16 @@ def inline(ref: str, expression: str, **fields: Any) -> Document:
     """The value of a script."""
     inputs = {"evaluatorType": "javascript", "expression": expression, **fields.pop("inputs", {})}
     return _step("INLINE", ref, inputs=inputs, **fields)
+
+
+def lambda_(ref: str, script: str, **fields: Any) -> Document:
+    """What a script returns."""
+    return _step("LAMBDA", ref, inputs={"scriptExpression": script, **fields.pop("inputs", {})}, **fields)
+
+
+def jq(ref: str, program: str, **fields: Any) -> Document:
+    """What a jq program makes of its inputs."""
+    return _step("JSON_JQ_TRANSFORM", ref, inputs={"queryExpression": program, **fields.pop("inputs", {})}, **fields)
 
 
 def set_variable(ref: str, **variables: Any) -> Document:

@@ -55,7 +55,7 @@ class Knowledge:
 
     def script(self, language: str, source: str, inputs: Mapping[str, Any]) -> ScriptAnswer:
         """What the script came to."""
-        return self.ask(Script(language, source, json.dumps(inputs, sort_keys=True, default=str)))
+        return self.ask(Script(language, source, json.dumps(inputs, default=str)))
 
     def definition(self, name: str, version: int | None) -> Definition | None:
         """The definition with this name; the newest if no version is given."""

@@ -1,5 +1,6 @@
 """The kinds of steps: one module a type, one table that finds it."""
 
+from .decision import Decision
 from .do_while import DoWhile
 from .dynamic import Dynamic
 from .exclusive_join import ExclusiveJoin
@@ -8,7 +9,9 @@ from .fork_join_dynamic import ForkJoinDynamic
 from .human import Human
 from .inline import Inline
 from .join import Join
+from .json_jq_transform import JsonJqTransform
 from .kind import Kind
+from .lambda_ import Lambda
 from .noop import Noop
 from .set_variable import SetVariable
 from .simple import Simple
@@ -26,6 +29,7 @@ KINDS: dict[str, Kind] = {
         SIMPLE,
         Dynamic(),
         Switch(),
+        Decision(),
         ForkJoin(),
         ForkJoinDynamic(),
         Join(),
@@ -38,6 +42,8 @@ KINDS: dict[str, Kind] = {
         Human(),
         SetVariable(),
         Inline(),
+        Lambda(),
+        JsonJqTransform(),
         Noop(),
     )
 }

@@ -1,13 +1,13 @@
 """SWITCH: control goes to one of several cases."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from ..definition import Key, Step
 from ..effects import Effect
 from ..knowledge import Knowledge
 from ..snapshot import Task
 from ..states import FAILED
+from .cases import into_case, shown_case, spelled
 from .evaluation import value_of
 from .kind import Kind, finished_at_once, inputs_of
 
@@ -28,29 +28,15 @@ class Switch(Kind):
             return
         case = spelled(answer.value)
         head = step.cases.get(case, step.default_case)
-        inputs = {**inputs, "case": case} | ({"hasChildren": "true"} if head else {})
         yield finished_at_once(
             step,
             key,
             know.run,
             now,
-            input=inputs,
+            input=inputs | shown_case(case, head),
             memo={"head": head},
             output={"evaluationResult": [case], "selectedCase": case},
         )
 
     def leads_to(self, task: Task) -> Iterator[Key]:
-        target = task.memo.get("head") or task.step.follower
-        if target and task.lets_control_pass:
-            yield Key(target, task.key.turn)
-
-
-def spelled(value: Any) -> str:
-    """The value as the text that names a case: null, true, 1, 1.5."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+        return into_case(task)
