@@ -32,7 +32,7 @@ class Report:
     callback_seconds: int = 0
     worker: str = ""
     merges: bool = False  # the output is laid over the stored one instead of replacing it
-    is_kept: bool = False  # in progress, but not to be handed out again: somebody else will report on it
+    is_kept: bool | None = None  # in progress, but not to be handed out again; None: as the step says
 
 
 def hear(attempt_id: str, report: Report):
@@ -44,12 +44,17 @@ def hear(attempt_id: str, report: Report):
         facts |= {"reason": report.reason} if report.reason or report.outcome != "IN_PROGRESS" else {}
         if report.outcome in EVENTS:
             yield MoveAttempt(task.key, EVENTS[report.outcome], now, facts)
-        elif kind_of(task.step.type).is_queued and not (task.step.async_complete or report.is_kept):
+        elif kind_of(task.step.type).is_queued and not _is_kept(task, report):
             yield hand_back(task, report.callback_seconds, facts, now)
         else:
             yield MoveAttempt(task.key, "renew", now, {**facts, "lease_ends_at": None})
 
     return command
+
+
+def _is_kept(task: Task, report: Report) -> bool:
+    """Whether somebody else will report on an attempt in progress, so that no worker gets it again."""
+    return task.step.async_complete if report.is_kept is None else report.is_kept
 
 
 def renew(attempt_id: str):

@@ -1,5 +1,6 @@
 """The workers that ship with the server, by the task type that they serve."""
 
 from conductor_app.workers.http import Http
+from conductor_app.workers.http_poll import HttpPoll
 
-WORKERS = {worker.type: worker for worker in (Http(),)}
+WORKERS = {worker.type: worker for worker in (Http(), HttpPoll())}

@@ -1,13 +1,10 @@
-"""Which addresses a task may connect to, and for how long it may hold a connection.
+"""Which addresses a task may connect to.
 
 The check stands where the socket is made, so redirects, names that resolve to something else the second time and
 odd spellings of an address all meet it.
 """
 
-import contextlib
-import os
 import socket
-import threading
 from functools import lru_cache
 from http.cookiejar import DefaultCookiePolicy
 from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
@@ -17,6 +14,8 @@ from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError
+
+from conductor_app.workers.deadline import watched
 
 # The last 32 bits of such an address are an IPv4 address that a translator on the way would connect to.
 TRANSLATED = IPv6Network("64:ff9b::/96")
@@ -83,59 +82,6 @@ def is_public(address):
 def parsed(networks):
     """The settings' text as networks."""
     return tuple(ip_network(network, strict=False) for network in networks)
-
-
-class Deadline:
-    """Shuts every connection of one exchange when its time is over, whatever it is doing: a timeout on each read
-    is not enough against a server that sends a byte now and then."""
-
-    def __init__(self, seconds):
-        self.seconds, self.has_passed = seconds, False
-        self._lock, self._sockets = threading.Lock(), []
-        self._timer = threading.Timer(seconds, self._pass)
-        self._timer.daemon = True
-
-    def __enter__(self):
-        CURRENT.deadline = self
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_):
-        CURRENT.deadline = None
-        self._timer.cancel()
-        with self._lock:
-            while self._sockets:
-                self._sockets.pop().close()
-
-    def watch(self, sock):
-        """Hold a second descriptor of the connection: TLS and the response take the first one over."""
-        with self._lock:
-            self._sockets.append(socket.socket(fileno=os.dup(sock.fileno())))
-            if self.has_passed:
-                shut(self._sockets[-1])
-
-    def _pass(self):
-        with self._lock:
-            self.has_passed = True
-            for sock in self._sockets:
-                shut(sock)
-
-
-CURRENT = threading.local()
-
-
-def watched(sock):
-    """The socket, known to the deadline of the exchange that this thread is in."""
-    deadline = getattr(CURRENT, "deadline", None)
-    if deadline:
-        deadline.watch(sock)
-    return sock
-
-
-def shut(sock):
-    """Wake whoever reads from the connection or writes to it."""
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
 
 
 class Session(requests.Session):

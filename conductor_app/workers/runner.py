@@ -1,10 +1,10 @@
 """Serves the built-in workers: claim, perform, report, like any worker, minus the network."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from socket import gethostname
 
-from ..access.secrets import revealed
+from ..access.secrets import hidden, revealed
 from ..core.reports import Report
 from ..engine import tasks
 from ..models import Attempt
@@ -30,21 +30,22 @@ def work_off(is_stopping: Callable[[], bool] = lambda: False) -> int:
 
 def work(attempt: Attempt) -> bool:
     """Do one task and report it; False where it was over already."""
-    outcome = _performed(attempt)
+    named = attempt.task.memo.get("secrets", ())
+    outcome = _performed(attempt, named)
     report = Report(
         SPELLED.get(outcome.status, outcome.status),
-        outcome.output,
-        outcome.reason,
+        hidden(outcome.output, named),
+        hidden(outcome.reason, named),
         outcome.callback_seconds,
         NAME,
-        is_kept=outcome.status == "IN_PROGRESS",
+        is_kept=not outcome.callback_seconds,
     )
     return tasks.report(attempt.run_id, attempt.id, report, NAME)
 
 
-def _performed(attempt: Attempt) -> Outcome:
+def _performed(attempt: Attempt, named: Collection[str]) -> Outcome:
     try:
-        return WORKERS[attempt.task.type].perform(revealed(attempt.input, attempt.task.memo.get("secrets", ())))
+        return WORKERS[attempt.task.type].perform_again(revealed(attempt.input, named), attempt.poll_count)
     except Exception as error:
         # A fault of ours must not leave the task to wait for its lease: it fails, and its policy decides.
         log.exception("built_in_worker_failed", extra={"attempt_id": attempt.id})

@@ -13,7 +13,7 @@ class Outcome:
     status: Status
     output: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
-    callback_seconds: int = 0
+    callback_seconds: int = 0  # in progress: hand it out again after so long; 0: somebody else will report on it
 
 
 class Worker:
@@ -24,3 +24,7 @@ class Worker:
     def perform(self, inputs: dict[str, Any]) -> Outcome:
         """Do the work and say how it went; a bad input is an outcome, not an exception."""
         raise NotImplementedError
+
+    def perform_again(self, inputs: dict[str, Any], polls: int) -> Outcome:
+        """Do the work of an attempt that is handed out for the `polls`th time, counted from one."""
+        return self.perform(inputs)

@@ -1,9 +1,22 @@
 """The task types that the Python SDK has classes for, and that the server does by itself."""
 
+import pytest
 from conductor.client.workflow.conductor_workflow import ConductorWorkflow
+from conductor.client.workflow.task.http_poll_task import HttpPollInput, HttpPollTask
+from conductor.client.workflow.task.http_task import HttpInput, HttpTask
 from conductor.client.workflow.task.json_jq_task import JsonJQTask
 
+from tests.web import answering, as_json
+
 from .shop import Shop
+
+
+@pytest.fixture
+def web(settings):
+    """Another system, which tasks may reach."""
+    settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
+    with answering() as web:
+        yield web
 
 
 def written(shop: Shop, *tasks) -> ConductorWorkflow:
@@ -21,3 +34,24 @@ def test_a_jq_task_transforms_its_input(shop: Shop):
     run = shop.end_of(written(shop, task).start_workflow_with_input({"orders": [{"total": 5}, {"total": 7}]}))
 
     assert (run.status, run.output) == ("COMPLETED", {"result": 5, "resultList": [5, 7]})
+
+
+def test_an_http_task_brings_the_answer(shop: Shop, web):
+    web.answers["/a"] = as_json({"n": 1})
+    task = HttpTask("get", HttpInput(uri=f"{web.url}/a"))
+
+    run = shop.end_of(
+        written(shop, task).output_parameter("n", "${get.output.response.body.n}").start_workflow_with_input()
+    )
+
+    assert (run.status, run.output) == ("COMPLETED", {"n": 1})
+
+
+def test_an_http_poll_task_asks_until_the_answer_is_as_wanted(shop: Shop, web):
+    web.answers["/a"] = [as_json({"done": False}), as_json({"done": True})]
+    condition = "(function(){ return $.output.response.body.done; })();"
+    task = HttpPollTask("ask", HttpPollInput(condition, polling_interval=1, uri=f"{web.url}/a"))
+
+    run = shop.end_of(written(shop, task).start_workflow_with_input())
+
+    assert (run.status, run.output["polls"], run.output["response"]["body"]) == ("COMPLETED", 2, {"done": True})

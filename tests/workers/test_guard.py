@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from conductor_app.workers.guard import AddressRefused, Deadline, Guard, watched
+from conductor_app.workers.deadline import Deadline, watched
+from conductor_app.workers.guard import AddressRefused, Guard
 from conductor_app.workers.http import Http, Limits
 
 NOT_PUBLIC = {

@@ -2,60 +2,25 @@
 
 import gzip
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from conductor_app.workers import WORKERS
 from conductor_app.workers.http import Http, Limits
+from tests.web import answering, as_json
 
 LOOPBACK = ("127.0.0.0/8",)
 
 
-class Answering(BaseHTTPRequestHandler):
-    """Answers with what `server.answers` holds for the path, and keeps what it was asked."""
-
-    protocol_version = "HTTP/1.1"
-
-    def answer(self):
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        asked = {"method": self.command, "path": self.path, "headers": self.headers, "body": body.decode()}
-        self.server.asked.append(asked | {"from": self.client_address})
-        status, headers, content = self.server.answers.get(self.path.partition("?")[0], (404, {}, b"nothing here"))
-        self.send_response(status)
-        for name, value in {"content-length": str(len(content)), **headers}.items():
-            for each in value if isinstance(value, list) else [value]:
-                self.send_header(name, each)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
-    do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = answer
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
 def server():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    server.daemon_threads, server.answers, server.asked = True, {}, []
-    server.handle_error = lambda *_: None
-    server.url = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with answering() as server:
+        yield server
 
 
 def perform(uri, method="GET", limits=None, **rest):
     http = Http(lambda: limits or Limits(allowed_networks=LOOPBACK))
     return http.perform({"http_request": {"uri": uri, "method": method, **rest}})
-
-
-def as_json(value, status=200, **headers):
-    return status, {"content-type": "application/json", **headers}, json.dumps(value).encode()
 
 
 def test_the_worker_is_found_by_its_task_type():

@@ -7,10 +7,10 @@ from typing import Any
 _PLAIN_NAME = re.compile(r"[^\s.\[\]'\"]+")
 
 
-def with_texts_replaced(value: Any, replace: Callable[[str], Any]) -> Any:
+def with_texts_replaced(value: Any, replace: Callable[[str], Any], holding: str = "${") -> Any:
     """A copy of the value in which every text that holds `${` is replaced; map keys and all else stay as they are."""
     if isinstance(value, str):
-        return replace(value) if "${" in value else value
+        return replace(value) if holding in value else value
     if not isinstance(value, dict | list):
         return value
     copied = value.copy()
@@ -19,7 +19,7 @@ def with_texts_replaced(value: Any, replace: Callable[[str], Any]) -> Any:
         container = pending.pop()
         for key, item in _items(container):
             if isinstance(item, str):
-                if "${" in item:
+                if holding in item:
                     container[key] = replace(item)
             elif isinstance(item, dict | list):
                 container[key] = inner = item.copy()

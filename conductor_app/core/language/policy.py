@@ -7,7 +7,7 @@ from ..definition import FIXED, TIME_OUT_RUN, Policy
 
 BUILT_IN_LEASE_SECONDS = 120
 """How long a built-in worker may be silent: longer than the longest time that one of them may take for a task."""
-BUILT_IN_TYPES = frozenset(("HTTP", "EVENT", "KAFKA_PUBLISH"))
+BUILT_IN_TYPES = frozenset(("HTTP", "HTTP_POLL", "JDBC", "EVENT", "KAFKA_PUBLISH"))
 LARGEST = 2**31 - 1
 """No span, count or limit is larger: in seconds it is 68 years."""
 AD_HOC = {"retryCount": 3, "retryDelaySeconds": 60, "responseTimeoutSeconds": 3600}

@@ -11,6 +11,8 @@ LONGEST_NAME = 255
 SYSTEM_TYPES = frozenset(
     (
         "HTTP",
+        "HTTP_POLL",
+        "JDBC",
         "SUB_WORKFLOW",
         "WAIT",
         "HUMAN",

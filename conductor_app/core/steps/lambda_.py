@@ -11,7 +11,7 @@ from .kind import Kind, finished_at_once, inputs_of
 
 
 class Lambda(Kind):
-    """Over at once, with what the script returns as `result`; a script that fails leaves no output (execution §8.18)."""
+    """Over at once, with what the script returns as `result`; one that fails leaves none (execution §8.18)."""
 
     type = "LAMBDA"
 

@@ -18,6 +18,10 @@ class Simple(Kind):
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         task_type = spelled_type(step.type, step.name)
-        # The types of built-in workers never get a domain (execution §5.3).
-        domain = "" if step.type in BUILT_IN_TYPES else know.domain(task_type)
-        yield queued(step, key, know, now, task_type, domain, inputs_of(step, know, key, know.run, now))
+        inputs = inputs_of(step, know, key, know.run, now)
+        if step.type not in BUILT_IN_TYPES:
+            yield queued(step, key, know, now, task_type, know.domain(task_type), inputs)
+            return
+        # The types of built-in workers never get a domain (execution §5.3), and see nothing of the step but its inputs.
+        is_async = {"asyncComplete": True} if step.async_complete else {}
+        yield queued(step, key, know, now, task_type, "", inputs | is_async)

@@ -96,6 +96,7 @@ CHECKS: dict[str, Check] = {
     "FORK_JOIN": needs("forkTasks"),
     "FORK_JOIN_DYNAMIC": dynamic_fork,
     "HTTP": input_named("http_request", "uri", "method"),
+    "HTTP_POLL": input_named("http_request", "uri", "method"),
     "KAFKA_PUBLISH": input_named("kafka_request"),
     "JSON_JQ_TRANSFORM": input_named("queryExpression"),
     "SUB_WORKFLOW": needs("subWorkflowParam"),

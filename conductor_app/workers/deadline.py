@@ -1,0 +1,59 @@
+"""How long a task may hold its connections, whatever it does with them."""
+
+import contextlib
+import os
+import socket
+import threading
+
+
+class Deadline:
+    """Shuts every connection of one exchange when its time is over, whatever it is doing: a timeout on each read
+    is not enough against a server that sends a byte now and then."""
+
+    def __init__(self, seconds):
+        self.seconds, self.has_passed = seconds, False
+        self._lock, self._sockets = threading.Lock(), []
+        self._timer = threading.Timer(seconds, self._pass)
+        self._timer.daemon = True
+
+    def __enter__(self):
+        CURRENT.deadline = self
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_):
+        CURRENT.deadline = None
+        self._timer.cancel()
+        with self._lock:
+            while self._sockets:
+                self._sockets.pop().close()
+
+    def watch(self, sock):
+        """Hold a second descriptor of the connection: TLS and the response take the first one over."""
+        with self._lock:
+            self._sockets.append(socket.socket(fileno=os.dup(sock.fileno())))
+            if self.has_passed:
+                shut(self._sockets[-1])
+
+    def _pass(self):
+        with self._lock:
+            self.has_passed = True
+            for sock in self._sockets:
+                shut(sock)
+
+
+CURRENT = threading.local()
+
+
+def watched(sock):
+    """The socket, known to the deadline of the exchange that this thread is in."""
+    deadline = getattr(CURRENT, "deadline", None)
+    if deadline:
+        deadline.watch(sock)
+    return sock
+
+
+def shut(sock):
+    """Wake whoever reads from the connection or writes to it."""
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)

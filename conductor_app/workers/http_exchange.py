@@ -1,0 +1,144 @@
+"""One exchange with another system: within the operator's limits, past the guard, its redirects followed."""
+
+import os
+import ssl
+import threading
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPException
+
+import requests
+from urllib3 import exceptions as broken
+
+from conductor_app.workers.deadline import Deadline
+from conductor_app.workers.guard import AddressRefused, Guard, Session
+from conductor_app.workers.http_reply import FAILURE, NoAnswer, Reply, read
+from conductor_app.workers.http_request import BadRequest, requested
+from conductor_app.workers.worker import Outcome
+
+REDIRECTS = (301, 302, 303, 307, 308)
+MOST_REDIRECTS = 5
+TOO_LATE = "the exchange took longer than {:g} s"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the operator allows to HTTP tasks."""
+
+    allowed_networks: tuple[str, ...] = ()
+    total_seconds: float = 60
+    max_bytes: int = 10 << 20
+
+
+def configured():
+    """The limits in this server's settings."""
+    from conductor_app import conf
+
+    return Limits(conf.http_task_allowed_networks, conf.http_task_total_seconds, conf.http_task_max_bytes)
+
+
+class Unanswered(Exception):
+    """There is no reply; the outcome says why in words that a person can read."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.reason)
+        self.outcome = outcome
+
+
+class Transport:
+    """The connections of the HTTP workers: kept by thread, and never to an address that the guard refuses."""
+
+    def __init__(self, limits=configured):
+        self._limits, self._thread = limits, threading.local()
+        self._guard = Guard(lambda: limits().allowed_networks)
+
+    def reply_to(self, inputs):
+        """The reply to the request that a task's input describes; raises Unanswered."""
+        try:
+            request = requested(inputs)
+        except BadRequest as error:
+            raise Unanswered(failed(str(error))) from error
+        limits = self._limits()
+        with Deadline(limits.total_seconds) as deadline:
+            try:
+                return self._exchange(request, limits, deadline)
+            except AddressRefused as refusal:
+                raise Unanswered(refused(request, refusal)) from refusal
+            except BROKEN as error:
+                said = TOO_LATE.format(limits.total_seconds) if deadline.has_passed else cause(error)
+                raise Unanswered(failed(f"{said} ({request})")) from error
+
+    def _exchange(self, request, limits, deadline):
+        for _ in range(MOST_REDIRECTS + 1):
+            with closing(self._sent(request, limits.total_seconds)) as response:
+                location = response.headers.get("location")
+                if response.status_code not in REDIRECTS or not location:
+                    content = read(response, limits.max_bytes)
+                    # A body without a length ends where the deadline cut it off, and looks complete.
+                    if deadline.has_passed:
+                        raise NoAnswer
+                    return Reply(request, response, content)
+                request = request.redirected(response.status_code, location)
+        raise NoAnswer(f"the server redirected more than {MOST_REDIRECTS} times")
+
+    def _sent(self, request, total_seconds):
+        return self._session().request(
+            request.method,
+            request.uri,
+            headers=request.headers,
+            data=request.body,
+            timeout=tuple(min(seconds or total_seconds, total_seconds) for seconds in request.timeouts),
+            stream=True,
+            allow_redirects=False,
+        )
+
+    def _session(self):
+        # A forked process may not speak over its parent's connections.
+        if getattr(self._thread, "pid", None) != os.getpid():
+            self._thread.pid, self._thread.session = os.getpid(), Session(self._guard)
+        return self._thread.session
+
+
+def failed(text):
+    """The outcome of a request that got no answer."""
+    return Outcome("FAILED", {"response": text}, f"{FAILURE} {text}")
+
+
+def refused(request, refusal):
+    """The outcome of a request that may not be made; trying again would not help."""
+    rule = "is not a public address, and no network in HTTP_TASK_ALLOWED_NETWORKS contains it"
+    text = f"{refusal.address} {rule} ({request})"
+    return Outcome("FAILED_WITH_TERMINAL_ERROR", {"response": text}, f"{FAILURE} {text}")
+
+
+CAUSES = (
+    (broken.NameResolutionError, lambda _: "the host's name cannot be resolved"),
+    (ssl.SSLCertVerificationError, lambda error: f"the certificate is not trusted: {error.verify_message}"),
+    (ssl.SSLError, lambda error: f"TLS failed: {error.reason}"),
+    (broken.ReadTimeoutError, lambda _: "the server sent nothing within readTimeOut"),
+    (TimeoutError, lambda _: "no connection within connectionTimeOut"),
+    (broken.DecodeError, lambda _: "the body is not encoded as its headers say"),
+    ((NoAnswer, BadRequest), str),
+    (OSError, lambda error: error.strerror),
+    ((broken.ProtocolError, HTTPException), lambda _: "the connection broke before the answer was complete"),
+    ((broken.LocationParseError, ValueError), lambda _: "the uri is not valid"),
+)
+BROKEN = (
+    NoAnswer,
+    BadRequest,
+    HTTPException,
+    broken.HTTPError,
+    requests.RequestException,
+    OSError,
+    ValueError,
+)
+
+
+def cause(error):
+    """Why there is no answer, without the addresses that libraries put into their messages: they hold secrets."""
+    chain = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    said = (say(each) for kind, say in CAUSES for each in chain if isinstance(each, kind))
+    return next(filter(None, said), type(chain[0]).__name__)

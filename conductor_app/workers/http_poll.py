@@ -1,0 +1,130 @@
+"""HTTP_POLL tasks: the same request again and again, until its answer is as wanted."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from conductor_app import conf
+from conductor_app.scripts.pool import Unavailable, evaluate
+from conductor_app.workers.http_exchange import Transport, Unanswered, configured
+from conductor_app.workers.worker import Outcome, Worker
+
+STRATEGIES = {
+    "FIXED": lambda polls: 1,
+    "LINEAR_BACKOFF": lambda polls: polls,
+    "EXPONENTIAL_BACKOFF": lambda polls: 2 ** min(polls - 1, 32),
+}
+"""By how much the interval has grown after so many polls."""
+DEFAULT_INTERVAL = 60
+LONGEST_INTERVAL = 86_400
+
+
+class BadPoll(Exception):
+    """The task's input does not say how to poll."""
+
+
+class HttpPoll(Worker):
+    """Asks, and hands its attempt back until the next time: no thread waits, and the task's own timeout ends it."""
+
+    type = "HTTP_POLL"
+
+    def __init__(self, limits=configured) -> None:
+        self._transport = Transport(limits)
+
+    def perform(self, inputs: dict[str, Any]) -> Outcome:
+        """Ask for the first time."""
+        return self.perform_again(inputs, 1)
+
+    def perform_again(self, inputs: dict[str, Any], polls: int) -> Outcome:
+        """Ask once: the answer ends the task if it fails or is as wanted, and else is its output until the next."""
+        try:
+            plan = planned(inputs)
+            outcome = self._transport.reply_to(inputs).outcome
+        except BadPoll as error:
+            return Outcome("FAILED_WITH_TERMINAL_ERROR", {}, str(error))
+        except Unanswered as failure:
+            outcome = failure.outcome
+        output = outcome.output | {"polls": polls}
+        if outcome.status not in ("COMPLETED", "IN_PROGRESS"):
+            return Outcome(outcome.status, output, outcome.reason)
+        return after(plan, inputs, output, polls)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to poll. `most` 0: as often as it takes."""
+
+    condition: str
+    interval: float
+    strategy: str
+    most: int
+
+    def seconds(self, polls: int) -> int:
+        """How long to wait after so many polls."""
+        return math.ceil(min(self.interval * STRATEGIES[self.strategy](polls), LONGEST_INTERVAL))
+
+
+def planned(inputs: dict[str, Any]) -> Plan:
+    """How to poll, as the input says: beside `http_request`, or in it."""
+    request = inputs.get("http_request")
+    given = {**(request if isinstance(request, dict) else {}), **inputs}
+    condition, strategy = given.get("terminationCondition"), given.get("pollingStrategy") or "FIXED"
+    if condition is not None and not isinstance(condition, str):
+        raise BadPoll("terminationCondition must be text: a script such as $.output.response.body.done")
+    if not isinstance(strategy, str) or strategy.upper() not in STRATEGIES:
+        raise BadPoll(f"pollingStrategy must be one of {', '.join(STRATEGIES)}")
+    interval = number_of(given, "pollingInterval", DEFAULT_INTERVAL)
+    return Plan((condition or "").strip(), max(interval, 1), strategy.upper(), int(number_of(given, "maxPollCount", 0)))
+
+
+def number_of(given: dict[str, Any], name: str, default: float) -> float:
+    """The number under this name, not below zero."""
+    value = given.get(name)
+    try:
+        number = default if value in (None, "") else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise BadPoll(f"{name} must be a number that is not below zero; it is {value!r:.100}")
+    return number
+
+
+def after(plan: Plan, inputs: dict[str, Any], output: dict[str, Any], polls: int) -> Outcome:
+    """What an answer comes to: done, ask again later, or given up."""
+    try:
+        wanted, error = is_wanted(plan.condition, inputs, output)
+    except Unavailable:
+        # No helper was free to evaluate the condition: the next poll will tell.
+        wanted, error = False, ""
+    if error:
+        reason = f"The terminationCondition failed: {error}"
+        return Outcome("FAILED_WITH_TERMINAL_ERROR", output, reason)
+    if wanted:
+        return Outcome("COMPLETED", output)
+    if plan.most and polls >= plan.most:
+        return Outcome("FAILED", output, f"The terminationCondition did not become true within {polls} polls.")
+    return Outcome("IN_PROGRESS", output, callback_seconds=plan.seconds(polls))
+
+
+def is_wanted(condition: str, inputs: dict[str, Any], output: dict[str, Any]) -> tuple[bool, str]:
+    """Whether the condition holds of the answer, or why that cannot be said. Without one, any answer is wanted."""
+    if not condition:
+        return True, ""
+    answer = evaluate(
+        "javascript", condition, scope(inputs, output), conf.script_seconds, pool_size=conf.script_pool_size
+    )
+    if answer.error:
+        return False, answer.error
+    is_number = isinstance(answer.value, int | float)
+    return answer.value is True or (is_number and answer.value > 0), ""
+
+
+def scope(inputs: dict[str, Any], output: dict[str, Any]) -> dict[str, Any]:
+    """What the condition calls `$`: `output` as it is stored, the answer's parts in it, and the task's inputs.
+
+    The parts of the answer, and the fields of its body, can also be named without going through `output.response`.
+    """
+    response = output["response"]
+    body = response["body"]
+    fields = body if isinstance(body, dict) else {}
+    return {**inputs, **fields, **response, "input": inputs, "output": {**response, **output}}

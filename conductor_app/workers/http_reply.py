@@ -1,0 +1,98 @@
+"""What became of a request: the answer, its body read, as the outcome of a task."""
+
+import json
+import math
+from dataclasses import dataclass
+from email.message import Message
+
+import requests
+
+from conductor_app.workers.http_request import Request
+from conductor_app.workers.worker import Outcome
+
+CHUNK = 1 << 16
+LONGEST_EXCERPT = 1000
+FAILURE = "Failed to invoke HTTP task due to:"
+# Codecs that Python calls encodings and that take quadratic time or make strings nobody can write down again.
+NOT_CHARSETS = frozenset(("idna", "punycode", "raw_unicode_escape", "unicode_escape", "utf_7"))
+
+
+class NoAnswer(Exception):
+    """The exchange ended without an answer that can be the task's output."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer to a request, its body read."""
+
+    request: Request
+    response: requests.Response
+    content: bytes
+
+    @property
+    def outcome(self):
+        """Success for 2xx; a failure's `response` is text, as Conductor's clients expect it."""
+        status, text = self.response.status_code, decoded(self.content, self.response.headers.get("content-type", ""))
+        if status >= 400:
+            said = f"{status} {self.response.reason or ''}".strip()[:200] + f" ({self.request})"
+            output = {"response": f"{said}: {text[:LONGEST_EXCERPT]}" if text else said, "statusCode": status}
+            return Outcome("FAILED", output, f"{FAILURE} {said}")
+        output = {"response": self._described(parsed(text))}
+        if not 200 <= status < 300:
+            return Outcome("FAILED", output, text[:LONGEST_EXCERPT] or f"{FAILURE} {status} ({self.request})")
+        return Outcome("IN_PROGRESS" if self.request.is_async else "COMPLETED", output)
+
+    def _described(self, body):
+        headers = self.response.raw.headers
+        return {
+            "statusCode": self.response.status_code,
+            "reasonPhrase": self.response.reason or "",
+            "headers": {name: headers.getlist(name) for name in headers},
+            "body": body,
+        }
+
+
+def read(response, most):
+    """The body, decompressed, if it is no longer than it may be."""
+    content = bytearray()
+    while chunk := response.raw.read1(CHUNK, decode_content=True):
+        content += chunk
+        if len(content) > most:
+            raise NoAnswer(f"the body is larger than {most / (1 << 20):g} MB")
+    return bytes(content)
+
+
+def decoded(content, content_type):
+    """The body as text, in the charset that it names or in UTF-8."""
+    header = Message()
+    header["content-type"] = content_type
+    charset = header.get_content_charset("utf-8").replace("-", "_")
+    try:
+        text = content.decode("utf_8" if charset in NOT_CHARSETS else charset, "replace")
+    except (LookupError, ValueError):
+        text = content.decode("utf_8", "replace")
+    return text.removeprefix("\ufeff")
+
+
+def parsed(text):
+    """JSON's lists, objects and numbers as values; everything else as text, and nothing as null."""
+    try:
+        value = json.loads(text, parse_constant=float_within_json, parse_float=float_within_json)
+    except (ValueError, RecursionError):
+        return text or None
+    if isinstance(value, (bool, type(None))):
+        return text.strip()
+    # Half of a surrogate pair can be spelled in JSON but not be written to a database.
+    return (
+        json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        if "\\ud" in text.lower()
+        else value
+    )
+
+
+def float_within_json(text):
+    """A number that can be written again."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value

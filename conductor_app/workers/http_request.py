@@ -1,0 +1,178 @@
+"""The request that a task's input describes."""
+
+import json
+import math
+import re
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from requests.structures import CaseInsensitiveDict
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+DEFAULT_TIMEOUT = 3000
+# What the transport says of itself. Said by a task, it could hide a second request behind the first.
+TRANSPORT_HEADERS = frozenset(
+    {"connection", "content-length", "expect", "host", "keep-alive", "proxy-connection"}
+    | {"te", "trailer", "transfer-encoding", "upgrade"}
+)
+PRIVATE_HEADERS = frozenset(("authorization", "cookie", "proxy-authorization"))
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+
+
+class BadRequest(Exception):
+    """The task's input does not describe a request."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request as the task's input describes it."""
+
+    method: str
+    uri: str
+    headers: CaseInsensitiveDict
+    body: bytes | None
+    timeouts: tuple[float, float]
+    is_async: bool
+
+    def __str__(self):
+        return f"{self.method} {shown(self.uri)}"
+
+    def redirected(self, status, location):
+        """The request that follows a redirect: another origin learns no credentials."""
+        uri, headers = urljoin(self.uri, location), self.headers.copy()
+        if not is_web(uri):
+            raise BadRequest("the server redirected to something that is not http")
+        if origin(uri) != origin(self.uri):
+            headers = without(headers, PRIVATE_HEADERS)
+        if status == 303 or (status in (301, 302) and self.method == "POST"):
+            method = "HEAD" if self.method == "HEAD" else "GET"
+            return replace(self, uri=uri, headers=without(headers, ("content-type",)), method=method, body=None)
+        return replace(self, uri=uri, headers=headers)
+
+
+def requested(inputs):
+    """The request in a task's input: under `http_request`, or the input itself."""
+    given = inputs.get("http_request")
+    given = inputs if given is None else given
+    if not isinstance(given, dict):
+        raise BadRequest("http_request must be an object")
+    headers = headers_of(given)
+    return Request(
+        method=method_of(given),
+        uri=uri_of(given),
+        headers=headers,
+        body=body_of(given, headers.get("content-type", "")),
+        timeouts=(seconds_of(given, "connectionTimeOut"), seconds_of(given, "readTimeOut")),
+        is_async=any(str(each.get("asyncComplete")).lower() == "true" for each in (given, inputs)),
+    )
+
+
+def method_of(given):
+    """The method, which has no default."""
+    method = given.get("method")
+    if not method:
+        raise BadRequest("the input has no method")
+    if not isinstance(method, str) or method.upper() not in METHODS:
+        raise BadRequest(f"method must be one of {', '.join(METHODS)}")
+    return method.upper()
+
+
+def uri_of(given):
+    """The address, which must be a whole one."""
+    uri = given.get("uri")
+    if not uri:
+        raise BadRequest("the input has no uri")
+    if not isinstance(uri, str) or not is_web(uri.strip()):
+        raise BadRequest("uri must begin with http:// or https:// and name a host")
+    return uri.strip()
+
+
+def headers_of(given):
+    """All headers to send; those that the task names win over `accept` and `contentType`."""
+    named = given.get("headers") or {}
+    if not isinstance(named, dict):
+        raise BadRequest("headers must be an object")
+    json_type = "application/json"
+    headers = CaseInsensitiveDict({"Accept": given.get("accept") or json_type})
+    headers["Content-Type"] = given.get("contentType") or json_type
+    headers.update({name: value for name, value in named.items() if value is not None})
+    return CaseInsensitiveDict(
+        {checked_name(name): checked_value(name, value) for name, value in without(headers, TRANSPORT_HEADERS).items()}
+    )
+
+
+def checked_name(name):
+    """A header's name, if it is one."""
+    if not HEADER_NAME.fullmatch(name):
+        raise BadRequest(f"{name[:100]!r} is not a header's name")
+    return name
+
+
+def checked_value(name, value):
+    """A header's value as text. Line ends would begin another header, so they are refused."""
+    text = ", ".join(texts_of(value))
+    if not HEADER_VALUE.fullmatch(text):
+        raise BadRequest(f"the value of header {name} holds a line end, a control character or one beyond Latin-1")
+    return text.strip()
+
+
+def texts_of(value):
+    """A value, or each value of a list, as text that another system reads: true, not True."""
+    values = value if isinstance(value, list) else [value]
+    return [value if isinstance(value, str) else json.dumps(value) for value in values]
+
+
+def body_of(given, content_type):
+    """The body's bytes: text as it stands, a form if the content type says so, JSON otherwise."""
+    body = given.get("body")
+    if body is None:
+        return None
+    if isinstance(body, dict) and content_type.lower().startswith("application/x-www-form-urlencoded"):
+        return urlencode({name: texts_of(value) for name, value in body.items()}, True, errors="replace").encode()
+    try:
+        text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise BadRequest("body cannot be written as JSON") from None
+    return text.encode("utf-8", "replace")
+
+
+def seconds_of(given, name):
+    """A timeout, given in milliseconds; 0 leaves the total limit alone."""
+    value = given.get(name)
+    try:
+        milliseconds = DEFAULT_TIMEOUT if value is None else float(value)
+    except (TypeError, ValueError, OverflowError):
+        milliseconds = math.nan
+    if not 0 <= milliseconds < math.inf:
+        raise BadRequest(f"{name} must be a number of milliseconds")
+    return milliseconds / 1000
+
+
+def shown(uri):
+    """An address without what may be secret in it: user, password, query and fragment."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return "an address that cannot be read"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def is_web(uri):
+    """Whether this is an absolute http address."""
+    try:
+        parts = urlsplit(uri)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
+def origin(uri):
+    """Whom an address speaks to."""
+    parts = urlsplit(uri)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]
+
+
+def without(headers, names):
+    """The headers whose names are not among these."""
+    return CaseInsensitiveDict({name: value for name, value in headers.items() if str(name).lower() not in names})

@@ -1,0 +1,46 @@
+"""What a built-in worker says is stored without the values of the secrets that it was given."""
+
+import pytest
+
+from conductor_app.access.secrets import hidden
+
+NAMED = ("KEY",)
+
+
+@pytest.fixture(autouse=True)
+def secrets(monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_SECRET_KEY", 'to p"s3cret')
+    monkeypatch.setenv("CONDUCTOR_SECRET_DB", '{"hosts": ["db.inside"], "pin": 98765, "n": 7}')
+    monkeypatch.setenv("CONDUCTOR_SECRET_OTHER", "somebody else's")
+
+
+SPELLINGS = {
+    "as it is": ('it is to p"s3cret!', "it is ***!"),
+    "twice": ('to p"s3cret to p"s3cret', "*** ***"),
+    "in an address": ("GET /to%20p%22s3cret/x", "GET /***/x"),
+    "in a form": ("key=to+p%22s3cret", "key=***"),
+    "in JSON": ('{"key": "to p\\"s3cret"}', '{"key": "***"}'),
+    "cut off at the end": ('it is to p"s3', "it is ***"),
+    "a few letters that say nothing": ("it is to", "it is to"),
+}
+
+
+@pytest.mark.parametrize(("said", "kept"), SPELLINGS.values(), ids=SPELLINGS)
+def test_spellings_of_a_secret_that_are_hidden(said, kept):
+    assert hidden(said, NAMED) == kept
+
+
+def test_it_is_hidden_wherever_it_stands_in_a_value():
+    assert hidden({"a": [1, None, {"b": 'to p"s3cret'}]}, NAMED) == {"a": [1, None, {"b": "***"}]}
+
+
+def test_the_parts_of_a_secret_that_is_json_are_hidden_but_no_part_of_a_few_characters():
+    assert hidden(["on db.inside by 98765", "7 times"], ("DB",)) == ["on *** by ***", "7 times"]
+
+
+def test_other_secrets_are_none_of_its_business():
+    assert hidden("somebody else's", NAMED) == "somebody else's"
+
+
+def test_a_secret_that_does_not_exist_hides_nothing():
+    assert hidden("text", ("NOBODY",)) == "text"

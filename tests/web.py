@@ -1,0 +1,69 @@
+"""A web server for tests: it answers what it is told to, and keeps what it was asked."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Answers with what its server holds for the path."""
+
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        asked = {"method": self.command, "path": self.path, "headers": self.headers, "body": body.decode()}
+        self.server.asked.append(asked | {"from": self.client_address})
+        status, headers, content = self.server.answer_to(self.path.partition("?")[0])
+        self.send_response(status)
+        for name, value in {"content-length": str(len(content)), **headers}.items():
+            for each in value if isinstance(value, list) else [value]:
+                self.send_header(name, each)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = answer
+
+    def log_message(self, *_):
+        pass
+
+
+class WebServer(ThreadingHTTPServer):
+    """Keeps `answers` by path, one or a list of which the last is repeated, and what it was `asked`."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answering)
+        self.answers, self.asked = {}, []
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+    def answer_to(self, path: str) -> tuple[int, dict, bytes]:
+        """What the path is answered with now."""
+        found = self.answers.get(path, (404, {}, b"nothing here"))
+        if isinstance(found, list):
+            return found.pop(0) if len(found) > 1 else found[0]
+        return found
+
+    def handle_error(self, *_) -> None:
+        """A client that hangs up is part of some tests."""
+
+
+def as_json(value, status=200, **headers):
+    """An answer."""
+    return status, {"content-type": "application/json", **headers}, json.dumps(value).encode()
+
+
+@contextmanager
+def answering() -> Iterator[WebServer]:
+    """A server on a free port, while the block runs."""
+    server = WebServer()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,124 @@
+"""The HTTP_POLL task: it asks once each time it is handed out, and says when it wants to ask again."""
+
+import pytest
+
+from conductor_app.workers.http import Limits
+from conductor_app.workers.http_poll import HttpPoll
+from tests.web import answering, as_json
+
+LOOPBACK = ("127.0.0.0/8",)
+DONE = "$.output.response.body.done"
+
+
+@pytest.fixture
+def server():
+    with answering() as server:
+        server.answers["/a"] = as_json({"done": False, "left": 3})
+        yield server
+
+
+def poll(server, polls=1, path="/a", **inputs):
+    http_poll = HttpPoll(lambda: Limits(allowed_networks=LOOPBACK))
+    request = {"uri": f"{server.url}{path}", "method": "GET"}
+    return http_poll.perform_again({"http_request": request, "terminationCondition": DONE, **inputs}, polls)
+
+
+def test_an_answer_that_is_not_yet_as_wanted_is_kept_and_asked_for_again(server):
+    outcome = poll(server, polls=4, pollingInterval=20)
+
+    assert (outcome.status, outcome.callback_seconds) == ("IN_PROGRESS", 20)
+    assert (outcome.output["polls"], outcome.output["response"]["body"]["left"]) == (4, 3)
+
+
+def test_an_answer_as_wanted_completes_the_task(server):
+    server.answers["/a"] = as_json({"done": True})
+
+    outcome = poll(server, polls=3)
+
+    assert (outcome.status, outcome.output["polls"]) == ("COMPLETED", 3)
+    assert outcome.output["response"]["statusCode"] == 200
+
+
+WAYS = {
+    "the stored output": "$.output.response.body.left === 3",
+    "its parts without the response": "$.output.body.left === 3 && $.output.statusCode === 200",
+    "the body's fields": "$.left === 3",
+    "the task's inputs": "$.wanted === $.output.response.body.left && $.input.wanted === 3",
+    "a function": "(function () { return $.output.response.body.left > 2; })();",
+    "a number above zero": "$.left",
+}
+
+
+@pytest.mark.parametrize("condition", WAYS.values(), ids=WAYS)
+def test_ways_in_which_a_condition_may_look_at_the_answer(server, condition):
+    assert poll(server, terminationCondition=condition, wanted=3).status == "COMPLETED"
+
+
+@pytest.mark.parametrize("value", ["false", "0", "null", "'true'", "[]"])
+def test_only_true_or_a_number_above_zero_is_wanted(server, value):
+    assert poll(server, terminationCondition=value).status == "IN_PROGRESS"
+
+
+@pytest.mark.parametrize("condition", [None, "", " "])
+def test_without_a_condition_the_first_answer_is_wanted(server, condition):
+    assert poll(server, terminationCondition=condition).status == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "waits"), [("FIXED", [5, 5, 5]), ("LINEAR_BACKOFF", [5, 10, 15]), ("EXPONENTIAL_BACKOFF", [5, 10, 20])]
+)
+def test_how_the_interval_grows(server, strategy, waits):
+    found = [poll(server, polls=n, pollingInterval=5, pollingStrategy=strategy) for n in (1, 2, 3)]
+
+    assert [outcome.callback_seconds for outcome in found] == waits
+
+
+def test_an_interval_never_grows_beyond_a_day(server):
+    assert poll(server, polls=10**6, pollingStrategy="EXPONENTIAL_BACKOFF").callback_seconds == 86_400
+
+
+def test_the_fields_may_stand_in_the_request_as_the_python_sdk_puts_them(server):
+    server.answers["/a"] = as_json({"done": 0})
+    request = {"uri": f"{server.url}/a", "method": "GET", "terminationCondition": DONE, "pollingInterval": 7}
+    http_poll = HttpPoll(lambda: Limits(allowed_networks=LOOPBACK))
+
+    assert http_poll.perform({"http_request": request}).callback_seconds == 7
+
+
+def test_it_gives_up_after_as_many_polls_as_it_may_make(server):
+    assert poll(server, polls=2, maxPollCount=3).status == "IN_PROGRESS"
+
+    last = poll(server, polls=3, maxPollCount=3)
+
+    assert (last.status, "within 3 polls" in last.reason) == ("FAILED", True)
+
+
+def test_a_refusal_by_the_server_fails_the_attempt_and_its_policy_decides(server):
+    outcome = poll(server, polls=2, path="/nowhere")
+
+    assert (outcome.status, outcome.output["statusCode"], outcome.output["polls"]) == ("FAILED", 404, 2)
+
+
+def test_a_condition_that_breaks_fails_for_good(server):
+    outcome = poll(server, terminationCondition="$.a.b.c")
+
+    assert (outcome.status, "terminationCondition" in outcome.reason) == ("FAILED_WITH_TERMINAL_ERROR", True)
+
+
+MISTAKES = {
+    "a strategy nobody knows": {"pollingStrategy": "SOMETIMES"},
+    "a strategy that is no text": {"pollingStrategy": ["FIXED"]},
+    "a condition that is no text": {"terminationCondition": {"a": 1}},
+    "an interval in words": {"pollingInterval": "often"},
+    "an interval without end": {"pollingInterval": "inf"},
+    "a count below zero": {"maxPollCount": -1},
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+def test_an_input_that_says_not_how_to_poll_asks_nobody(server, mistake):
+    outcome = poll(server, **mistake)
+
+    assert outcome.status == "FAILED_WITH_TERMINAL_ERROR"
+    assert next(iter(mistake)) in outcome.reason
+    assert server.asked == []
