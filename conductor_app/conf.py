@@ -45,6 +45,12 @@ class Defaults:
     http_task_total_seconds: float = 60.0
     http_task_max_bytes: int = 10 * MIB
 
+    # SQL tasks (JDBC): the databases that they may name, by name, and what one statement may cost.
+    sql_task_connections: dict[str, str] = {}
+    sql_task_seconds: float = 30.0
+    sql_task_max_rows: int = 10_000
+    sql_task_max_bytes: int = 5 * MIB
+
     # Sizes. The request limit leaves room for a full payload, escaped, and what is around it.
     task_payload_max_bytes: int = 10 * MIB
     workflow_payload_max_bytes: int = 10 * MIB

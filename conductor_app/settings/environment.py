@@ -1,6 +1,7 @@
 """Typed readers of environment variables: a missing or wrong one is refused at start, by name, with what to do."""
 
 import ipaddress
+import json
 import os
 import secrets
 from contextlib import suppress
@@ -9,6 +10,8 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+SQL_SCHEMES = ("postgresql://", "postgres://", "sqlite:///")
+"""What the addresses of databases begin with that SQL tasks can reach."""
 
 WEB_THREADS = 256
 """Threads of a web process where WEB_THREADS does not say otherwise."""
@@ -65,6 +68,22 @@ def networks(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
         raise ImproperlyConfigured(
             f"{name} is refused: {error}. It must be networks such as 10.0.0.0/8,fd00::/8"
         ) from error
+
+
+def connections(name: str) -> dict[str, str]:
+    """Databases by name, as a JSON object of addresses; a refusal shows none of them, since they hold passwords."""
+    shape = f'{name} is refused: it must be a JSON object such as {{"billing": "postgresql://user:password@host/db"}}'
+    try:
+        given = json.loads(text(name, "{}"))
+    except ValueError:
+        # The reader's own complaint would show what was given.
+        given = None
+    if not isinstance(given, dict):
+        raise ImproperlyConfigured(f"{shape}.")
+    for key, address in given.items():
+        if not isinstance(address, str) or not address.startswith(SQL_SCHEMES):
+            raise ImproperlyConfigured(f"{shape}; {key!r} does not begin with {' or '.join(SQL_SCHEMES)}.")
+    return given
 
 
 def is_loopback(host: str) -> bool:

@@ -2,5 +2,6 @@
 
 from conductor_app.workers.http import Http
 from conductor_app.workers.http_poll import HttpPoll
+from conductor_app.workers.jdbc import Jdbc
 
-WORKERS = {worker.type: worker for worker in (Http(), HttpPoll())}
+WORKERS = {worker.type: worker for worker in (Http(), HttpPoll(), Jdbc())}

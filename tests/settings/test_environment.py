@@ -53,6 +53,22 @@ def test_a_network_with_host_bits_is_refused(monkeypatch):
         environment.networks("HTTP_TASK_ALLOWED_NETWORKS")
 
 
+def test_databases_for_sql_tasks_are_read_by_name(monkeypatch):
+    monkeypatch.setenv("SQL_TASK_CONNECTIONS", '{"shop": "sqlite:///var/shop.db"}')
+
+    assert environment.connections("SQL_TASK_CONNECTIONS") == {"shop": "sqlite:///var/shop.db"}
+
+
+@pytest.mark.parametrize("given", ['{"shop": "mysql://me:tops3cret@x"}', "tops3cret", '["tops3cret"]', '{"shop": 3}'])
+def test_databases_that_cannot_be_read_are_refused_without_showing_them(monkeypatch, given):
+    monkeypatch.setenv("SQL_TASK_CONNECTIONS", given)
+
+    with pytest.raises(ImproperlyConfigured, match="SQL_TASK_CONNECTIONS is refused") as refused:
+        environment.connections("SQL_TASK_CONNECTIONS")
+
+    assert "tops3cret" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("host", "is_loopback"),
     [

@@ -1,5 +1,7 @@
 """The workers that ship with the server, on tasks of real runs."""
 
+import sqlite3
+
 import pytest
 
 from conductor_app.workers.runner import work_off
@@ -86,6 +88,20 @@ def test_a_poll_ends_when_the_time_of_its_task_is_over(clock, server):
         work()
 
     assert (story.status, story.attempts("ask"), len(server.asked)) == ("TIMED_OUT", ["TIMED_OUT"], 3)
+
+
+def test_an_sql_task_reads_from_a_database_that_the_operator_named(clock, settings, tmp_path):
+    with sqlite3.connect(tmp_path / "shop.db") as made:
+        made.execute("CREATE TABLE item (id INTEGER, name TEXT)")
+        made.execute("INSERT INTO item VALUES (1, 'pen'), (2, 'ink')")
+    settings.CONDUCTOR_SQL_TASK_CONNECTIONS = {"shop": f"sqlite://{tmp_path}/shop.db"}
+    inputs = {"connectionId": "shop", "statement": "SELECT name FROM item WHERE id = ?"}
+    document = {**step("read", inputs={**inputs, "parameters": ["${workflow.input.id}"]}), "type": "JDBC"}
+    story = Story(clock, document, input={"id": 2})
+
+    work()
+
+    assert (story.status, story.output) == ("COMPLETED", {"result": [{"name": "ink"}]})
 
 
 def stored(story: Story) -> str:

@@ -97,6 +97,7 @@ CHECKS: dict[str, Check] = {
     "FORK_JOIN_DYNAMIC": dynamic_fork,
     "HTTP": input_named("http_request", "uri", "method"),
     "HTTP_POLL": input_named("http_request", "uri", "method"),
+    "JDBC": input_named("statement"),
     "KAFKA_PUBLISH": input_named("kafka_request"),
     "JSON_JQ_TRANSFORM": input_named("queryExpression"),
     "SUB_WORKFLOW": needs("subWorkflowParam"),

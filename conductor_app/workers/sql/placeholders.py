@@ -1,0 +1,41 @@
+"""Where the parameters of a statement go: `?`, as JDBC writes them, becomes what a database's driver wants."""
+
+import re
+from collections.abc import Callable
+
+from conductor_app.workers.sql.statement import BadStatement
+
+# In the order in which they are tried: what is quoted or a comment holds no parameters. `??` is a question mark.
+# What is not closed reaches to the end, so that no text is looked through more than once.
+TOKENS = re.compile(
+    r"""
+    [eE]'(?:[^'\\]|\\.|'')*(?:'|\Z)
+    | '(?:[^']|'')*(?:'|\Z)
+    | "(?:[^"]|"")*(?:"|\Z)
+    | --[^\n]*
+    | /\*.*?(?:\*/|\Z)
+    | \$(?P<tag>(?:[A-Za-z_\x80-\uffff][\w\x80-\uffff]*)?)\$.*?(?:\$(?P=tag)\$|\Z)
+    | [\w\x80-\uffff$]+
+    | (?P<mark>\?\??)
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def with_placeholders(text: str, count: int, spell: Callable[[int], str]) -> str:
+    """The statement with each `?` spelled by its number, from one on; raises BadStatement if there are not `count`."""
+    found = 0
+
+    def spelled(token: re.Match[str]) -> str:
+        nonlocal found
+        if token["mark"] is None:
+            return token[0]
+        if token["mark"] == "??":
+            return "?"
+        found += 1
+        return spell(found)
+
+    written = TOKENS.sub(spelled, text)
+    if found != count:
+        raise BadStatement(f"the statement has {found} parameters (?), and {count} are given")
+    return written

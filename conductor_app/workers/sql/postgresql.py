@@ -1,0 +1,76 @@
+"""Statements on PostgreSQL."""
+
+import json
+from contextlib import closing
+from itertools import chain
+from math import ceil
+from typing import Any
+
+import psycopg
+from psycopg.types.json import Jsonb
+
+from conductor_app.workers.deadline import Deadline
+from conductor_app.workers.sql.placeholders import with_placeholders
+from conductor_app.workers.sql.statement import BadStatement, Limits, Statement, StatementFailed
+from conductor_app.workers.sql.values import collected
+
+GRACE_SECONDS = 2.0
+"""How long the server may take to break a statement off before the connection is shut."""
+MOST_CONNECT_SECONDS = 10
+
+
+def perform(url: str, statement: Statement, limits: Limits) -> list[dict[str, Any]] | int:
+    """The rows of a SELECT, or the number of rows that an UPDATE changed; raises StatementFailed and BadStatement."""
+    written = with_placeholders(statement.text, len(statement.parameters), lambda number: f"${number}")
+    with Deadline(limits.seconds + GRACE_SECONDS) as deadline, closing(_connected(url, limits)) as connection:
+        # The server keeps the time of a statement; a server that says nothing any more cannot.
+        deadline.watch(connection)
+        try:
+            return _performed(connection, written, statement, limits)
+        except psycopg.errors.QueryCanceled as error:
+            raise StatementFailed(f"The statement took longer than {limits.seconds:g} s.") from error
+        except psycopg.Error as error:
+            said = error.diag.message_primary or "the connection broke before the statement was done"
+            raise StatementFailed(f"{said} ({error.sqlstate})" if error.sqlstate else said) from error
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadStatement(f"a parameter cannot be bound: {error}") from error
+
+
+def _connected(url: str, limits: Limits) -> psycopg.Connection:
+    seconds = max(1, min(ceil(limits.seconds), MOST_CONNECT_SECONDS))
+    try:
+        connection = psycopg.connect(url, connect_timeout=seconds, application_name="conductor SQL task")
+    except (psycopg.Error, ValueError) as error:
+        # What libpq says of a failure to connect names hosts and users.
+        raise StatementFailed("The database cannot be reached, or does not let us in.") from error
+    return connection
+
+
+def _performed(connection: psycopg.Connection, written: str, statement: Statement, limits: Limits):
+    connection.execute("SELECT set_config('statement_timeout', %s, false)", [str(ceil(limits.seconds * 1000))])
+    connection.commit()
+    connection.read_only = statement.reads
+    parameters = [_bound(value) for value in statement.parameters]
+    with psycopg.RawCursor(connection) as cursor:
+        if statement.reads:
+            return _read(cursor, written, parameters, limits)
+        # Prepared, since only then the protocol refuses a second statement behind the first.
+        cursor.execute(written, parameters, prepare=True)
+        count = max(cursor.rowcount, 0)
+    if statement.expected in (None, count):
+        connection.commit()
+    return count
+
+
+def _read(cursor: psycopg.RawCursor, written: str, parameters: list[Any], limits: Limits) -> list[dict[str, Any]]:
+    """Row by row, so that no more is read than may be kept; streaming sends one statement and no second one."""
+    with closing(cursor.stream(written, parameters)) as rows:
+        first = next(rows, None)
+        if first is None:
+            return []
+        names = [column.name for column in cursor.description or ()]
+        return collected(names, chain([first], rows), limits)
+
+
+def _bound(value: Any) -> Any:
+    return Jsonb(value, dumps=json.dumps) if isinstance(value, dict) else value

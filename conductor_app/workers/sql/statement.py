@@ -1,0 +1,76 @@
+"""The statement that a task's input describes, and the limits under which it is run."""
+
+from dataclasses import dataclass
+from typing import Any
+
+SELECT, UPDATE = "SELECT", "UPDATE"
+MOST_PARAMETERS = 10_000
+
+
+class BadStatement(Exception):
+    """The task's input describes no statement that can be run."""
+
+
+class StatementFailed(Exception):
+    """The database would not do it; the text says why, and holds nothing of the connection's address."""
+
+
+class TooMuch(StatementFailed):
+    """The result has more rows, or is longer, than a task's may be."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the operator allows to SQL tasks."""
+
+    seconds: float = 30
+    most_rows: int = 10_000
+    most_bytes: int = 5 << 20
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement; its parameters are always bound, never written into it."""
+
+    text: str
+    parameters: tuple[Any, ...]
+    reads: bool
+    expected: int | None
+
+
+def described(inputs: dict[str, Any]) -> Statement:
+    """The statement in a task's input; raises BadStatement."""
+    kind = str(inputs.get("type") or SELECT).upper()
+    if kind not in (SELECT, UPDATE):
+        raise BadStatement(f"type must be {SELECT} or {UPDATE}")
+    return Statement(_text(inputs), _parameters(inputs), kind == SELECT, _expected(inputs))
+
+
+def _text(inputs: dict[str, Any]) -> str:
+    text = inputs.get("statement")
+    if not isinstance(text, str) or not text.strip():
+        raise BadStatement("the input has no statement")
+    if "\0" in text:
+        raise BadStatement("the statement holds a NUL character")
+    return text
+
+
+def _parameters(inputs: dict[str, Any]) -> tuple[Any, ...]:
+    given = inputs.get("parameters")
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise BadStatement("parameters must be a list, one value for each ? of the statement")
+    if len(given) > MOST_PARAMETERS:
+        raise BadStatement(f"a statement takes at most {MOST_PARAMETERS} parameters")
+    return tuple(given)
+
+
+def _expected(inputs: dict[str, Any]) -> int | None:
+    given = inputs.get("expectedUpdateCount")
+    if given in (None, ""):
+        return None
+    try:
+        return int(given)
+    except (TypeError, ValueError, OverflowError):
+        raise BadStatement("expectedUpdateCount must be a whole number") from None
