@@ -7,7 +7,7 @@ from django.test import TestCase
 
 from conductor_app.core.knowledge import spelled_status
 from conductor_app.core.reports import Report
-from conductor_app.engine import definitions, plans, pollers, runs, sweeps, tasks
+from conductor_app.engine import definitions, detours, plans, pollers, runs, sweeps, tasks
 from conductor_app.models import Attempt, Run, Task
 from conductor_app.store import due
 from tests.builders import Document, definition
@@ -106,6 +106,14 @@ class View:
     def retry(self) -> None:
         with committed():
             runs.retry(self.id, BY)
+
+    def skip(self, ref: str, input: dict[str, Any] | None = None, output: dict[str, Any] | None = None) -> None:
+        with committed():
+            detours.skip(self.id, ref, BY, input=input, output=output)
+
+    def jump(self, ref: str, **input: Any) -> None:
+        with committed():
+            detours.jump(self.id, ref, BY, input=input)
 
 
 class Story(View):

@@ -94,11 +94,16 @@ def within_limit(report: Report) -> Report:
 
 def report_on_ref(run_id: str, ref: str, said: Report, by: str) -> str | None:
     """Report on the open task with this reference, in any turn of a loop; its attempt's id, or None."""
-    tasks = Task.objects.open().filter(run_id=run_id).order_by("seq")
-    found = next((task for task in tasks if str(task) == ref), None) or tasks.filter(ref=ref).first()
+    found = open_task(run_id, ref)
     if found is None or not report(run_id, found.attempt_id, said, by):
         return None
     return found.attempt_id
+
+
+def open_task(run_id: str, ref: str) -> Task | None:
+    """The open task with this reference: in the turn that it names, else the first one in any turn."""
+    tasks = Task.objects.open().filter(run_id=run_id).order_by("seq")
+    return next((task for task in tasks if str(task) == ref), None) or tasks.filter(ref=ref).first()
 
 
 def renew(run_id: str, attempt_id: str, by: str) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..core.definition import Key, Step
+from ..core.given import GIVEN, with_given
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..models.fields import dumps, loads
 
@@ -144,16 +145,17 @@ def attempt_of(row: tuple) -> Attempt:
 def task_of(row: tuple, step: Step, attempt: Attempt, grown: dict[str, Step]) -> Task:
     """A task from its columns."""
     id, ref, turn, status, seq, created_at, iteration, memo, joined_by, root = row
+    remembered = loads(memo)
     return Task(
         id=id,
         key=Key(ref, turn_of(turn)),
-        step=step,
+        step=with_given(step, remembered.get(GIVEN)),
         status=status,
         seq=seq,
         created_at=created_at,
         attempt=attempt,
         iteration=iteration,
-        memo=loads(memo),
+        memo=remembered,
         joined_by=joined_by,
         root=root_of(root),
         grown=grown,

@@ -8,6 +8,7 @@ from django.db import IntegrityError
 
 from ..core.effects import Draft, Effect, ForgetTasks
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
+from ..core.states import SKIPPED
 from ..models import Attempt as AttemptRow
 from ..models import HistoryEntry
 from ..models import Task as TaskRow
@@ -131,6 +132,10 @@ def _write_run(writes: Writes, before: Run, after: Run, now: int) -> None:
             text = rows.payload(value)
             columns += [part, f"{part}_size"]
             values += [text, len(text)]
+    if any(after.tasks[key].status == SKIPPED for key in after.touched if key in after.tasks):
+        # What was skipped is read along with every change from now on: control may come to it later.
+        columns.append("has_skips")
+        values.append(True)
     sets = ", ".join(f"{column} = %s" for column in columns)
     sql = f"UPDATE conductor_run SET {sets}, revision = revision + 1 WHERE id = %s AND revision = %s"
     writes.run(sql, [*values, before.id, before.revision], expected=1)

@@ -1,7 +1,24 @@
 """What operators may ask of a run, a module for each idea; every command is a function (run, know, now) → effects."""
 
 from ..decide import nothing
+from .callbacks import reset_callbacks
 from .controls import Abandon, pause, release, resume, terminate
+from .jump import jump
 from .retry import retry
+from .skip import skip
+from .state import set_variables, update_state
 
-__all__ = ["Abandon", "nothing", "pause", "release", "resume", "retry", "terminate"]
+__all__ = [
+    "Abandon",
+    "jump",
+    "nothing",
+    "pause",
+    "release",
+    "reset_callbacks",
+    "resume",
+    "retry",
+    "set_variables",
+    "skip",
+    "terminate",
+    "update_state",
+]

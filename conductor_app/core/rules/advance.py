@@ -14,6 +14,9 @@ from ..states import FAILED_FOR_GOOD, SKIPPED
 from ..steps import kind_of
 from ..steps.kind import finished_at_once
 
+LEFT = "is_left"
+"""In the memo of a skipped task: control was taken away from it, so it does not go on to what follows."""
+
 
 def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     """Every step that has control and no task is entered."""
@@ -42,10 +45,10 @@ def _led_to(run: Run) -> Iterator[tuple[Key, Task | None]]:
 def _landing(run: Run, key: Key, source: Task | None) -> Iterator[tuple[Key, Task | None]]:
     """The key itself, or what follows it where its task was skipped before control came."""
     while key in run.tasks and run.tasks[key].status == SKIPPED:
-        step = run.tasks[key].step
-        if not step.follower:
+        task = run.tasks[key]
+        if not task.step.follower or task.memo.get(LEFT):
             return
-        key = Key(step.follower, key.turn)
+        key = Key(task.step.follower, key.turn)
     yield key, source
 
 
@@ -62,7 +65,7 @@ def entered(key: Key, source: Task | None, know: Knowledge, now: int) -> list[Ef
     if run.is_held:
         return [_unseen(effect) if isinstance(effect, CreateTask) else effect for effect in effects]
     if source is not None and key.ref not in run.definition.steps:
-        return [_in_branch(effect, source) if isinstance(effect, CreateTask) else effect for effect in effects]
+        return [in_branch(effect, source) if isinstance(effect, CreateTask) else effect for effect in effects]
     return effects
 
 
@@ -71,7 +74,7 @@ def _unseen(effect: CreateTask) -> CreateTask:
     return CreateTask(replace(effect.task, attempt=replace(effect.task.attempt, visible_at=NEVER, due_at=NEVER)))
 
 
-def _in_branch(effect: CreateTask, source: Task) -> CreateTask:
+def in_branch(effect: CreateTask, source: Task) -> CreateTask:
     """A task of a dynamic branch knows its branch; the head carries the branch's document (§4: nothing else has it)."""
     task = effect.task
     # Thousands of branches share the steps of their fork: a copy for each would be millions of entries.

@@ -64,7 +64,7 @@ def _finished(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     if rest.is_at_work:
         return
     if waiting or rest.is_open:
-        yield from _deadlock(run, now)
+        yield from _deadlock(run, know, now)
         return
     bad = _permissive_failures(run) + list(rest.permissive_failures)
     if not bad:
@@ -77,10 +77,14 @@ def _finished(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     yield from end_run(run, know, now, "fail", reason, first)
 
 
-def _deadlock(run: Run, now: int) -> Iterator[Effect]:
+def _deadlock(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     """All that is open waits for other tasks: a join waits for what nobody can reach, and fails (§11 row 49)."""
     if not run.is_whole:
         raise Asked({Whole()})
+    for task in run.open_tasks:
+        if goes_on := list(kind_of(task.step.type).stranded(task, know, now)):
+            yield from goes_on
+            return
     first = min(run.open_tasks, key=lambda task: (bool(task.step.heads), task.seq))
     awaited = ", ".join(first.step.joins) or "its turn"
     yield from fail(first, now, f"{first.key} waits for what no open task leads to: {awaited}.", event="fail_for_good")

@@ -34,6 +34,12 @@ class ExclusiveJoin(Kind):
         else:
             yield from fail(task, now, chosen.attempt.reason, output)
 
+    def stranded(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        # The end of the one branch that was taken was skipped: what was given for it is what the branch came to.
+        found = (find(know, Key(ref, task.key.turn)) for ref in task.step.joins)
+        if skipped := next((each for each in found if each is not None and each.status == SKIPPED), None):
+            yield from complete(task, now, know.attempt_payload(skipped, "output"))
+
 
 def taken(task: Task, know: Knowledge) -> Task | None:
     """The ended task that decides, if there is one yet."""

@@ -33,6 +33,10 @@ class Kind:
         """The task is active: the effects that finish it, if it can be finished by what is known."""
         return iter(())
 
+    def stranded(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        """Nothing that is open leads to what the task waits for: the effects by which it goes on all the same."""
+        return iter(())
+
     def leads_to(self, task: Task) -> Iterator[Key]:
         """The keys that have control because of this task."""
         if task.lets_control_pass and task.step.follower:

@@ -5,12 +5,15 @@ from typing import NamedTuple
 
 from ....core.language.checks.fields import Table
 from ....core.language.checks.tables import TASK_DEFINITION, WORKFLOW_DEFINITION
-from ....core.language.checks.values import MapOf, Reader, Whole, mapping, texts
+from ....core.language.checks.values import MapOf, Reader, Whole, mapping, text, texts
+from ..serializers.detours import SKIP_REQUEST, STATE_UPDATE
 from ..serializers.tasks import TASK_RESULT
 from ..serializers.workflows import START_REQUEST
 from .tables import (
     BULK,
+    BULK_WORKFLOWS,
     CONFIGURATION,
+    CORRELATION,
     CREDENTIALS,
     DEFINITION_SUMMARY,
     POLL_DATA,
@@ -55,6 +58,8 @@ WAIT = {"requestId": str, "waitUntilTaskRef": str, "waitForSeconds": int, "consi
 TASKS = {"includeClosed": bool, "includeTasks": bool}
 TYPE = {"taskType!": str}
 VERSION = {"version": int}
+REASON = {"reason": str}
+REMOVAL = {"archiveWorkflow": bool, "cascade": bool}
 
 OPERATIONS: dict[str, Operation] = {
     "BatchPoll.get": Operation("Poll for several tasks", Many(TASK), query=POLL | {"count": int, "timeout": int}),
@@ -87,6 +92,7 @@ OPERATIONS: dict[str, Operation] = {
         "Start a workflow, wait, get its output", mapping, mapping, {"version": int, "correlationId": str}
     ),
     "ExecutionByName.get": Operation("Start a workflow without input, wait, get its output", mapping, query=VERSION),
+    "StartVersion.post": Operation("Start a version of a workflow", TEXT, START_REQUEST),
     "WorkflowOne.post": Operation(
         "Start a workflow by name", TEXT, mapping, {"version": int, "correlationId": str, "priority": int}
     ),
@@ -100,12 +106,54 @@ OPERATIONS: dict[str, Operation] = {
     "WorkflowTasks.get": Operation("Tasks of a workflow", TASK_PAGE, query={"start": int, "count": int, "status": str}),
     "Correlated.get": Operation("Workflows with a correlation id", Many(WORKFLOW), query=TASKS),
     "CorrelatedMany.post": Operation("Workflows with several correlation ids", ManyByKey(WORKFLOW), texts, TASKS),
+    "CorrelatedMany.get": Operation(
+        "Workflows with several correlation ids, without a body",
+        ManyByKey(WORKFLOW),
+        query=TASKS | {"correlationIds": str},
+    ),
+    "CorrelatedBatch.post": Operation(
+        "Workflows of several names with several correlation ids", ManyByKey(WORKFLOW), CORRELATION, TASKS
+    ),
     "Running.get": Operation("Ids of open workflows", texts, query={"version": int, "startTime": int, "endTime": int}),
     "Decide.put": Operation("Decide anew what comes next", EMPTY),
     "Pause.put": Operation("Pause a workflow", EMPTY),
     "Resume.put": Operation("Resume a workflow", EMPTY),
     "Retry.post": Operation("Retry what failed", NOTHING, query={"resumeSubworkflowTasks": bool}),
-    "Remove.delete": Operation("Remove a workflow", EMPTY, query={"archiveWorkflow": bool}),
+    "Remove.delete": Operation("Remove a workflow", EMPTY, query=REMOVAL),
+    "TerminateRemove.delete": Operation("Terminate a workflow, then remove it", EMPTY, query=REASON | REMOVAL),
+    "ResetCallbacks.post": Operation("Hand out at once what was handed back for later", NOTHING),
+    "Skip.put": Operation(
+        "Skip a task that has not begun", EMPTY, SKIP_REQUEST, {"skipTaskRequest": str, "taskReferenceName": str}
+    ),
+    "Jump.post": Operation("Go on at a task further on", EMPTY, mapping, {"taskReferenceName": str}),
+    "Variables.post": Operation("Update the variables of a workflow", WORKFLOW, mapping),
+    "State.post": Operation(
+        "Update variables and a task of a workflow",
+        SIGNAL_RESPONSE,
+        STATE_UPDATE,
+        WAIT,
+    ),
+    "BulkPause.put": Operation("Pause several workflows", BULK, texts),
+    "BulkResume.put": Operation("Resume several workflows", BULK, texts),
+    "BulkRetry.post": Operation("Retry several workflows", BULK, texts),
+    "BulkTerminate.post": Operation(
+        "Terminate several workflows", BULK, texts, REASON | {"triggerFailureWorkflow": bool}
+    ),
+    "BulkRemove.delete": Operation("Remove several workflows", BULK, texts, REMOVAL),
+    "BulkDelete.post": Operation("Remove several workflows, without DELETE", BULK, texts, REMOVAL),
+    "BulkTerminateRemove.delete": Operation(
+        "Terminate several workflows, then remove them", BULK, texts, REASON | REMOVAL
+    ),
+    "BulkSearch.post": Operation("Several workflows by their ids", BULK_WORKFLOWS, texts, {"includeTasks": bool}),
+    "OpenTasks.get": Operation("Open tasks of one name", Many(TASK), query={"start": int, "count": int}),
+    "Requeue.post": Operation("Tell waiting workers of a task type", TEXT),
+    "RequeueWorkflow.post": Operation("Look at a workflow now", TEXT),
+    "VerifyAndRepair.post": Operation("Look at a workflow: was there anything to do?", TEXT),
+    "AdminQueues.get": Operation("Sizes of all queues, for administrators", mapping, query={"verbose": bool}),
+    "EventQueueSizes.get": Operation("Sizes of the queues that end waiting tasks", MapOf(Whole())),
+    "EventQueues.get": Operation("Names of the queues that end waiting tasks", MapOf(text)),
+    "EventForReference.post": Operation("End a waiting task by its reference name", EMPTY, mapping),
+    "EventForTask.post": Operation("End a waiting task", EMPTY, mapping),
     "WorkflowDefinitions.get": Operation(
         "All workflow definitions", Many(WORKFLOW_DEFINITION), query={"classifier": str}
     ),

@@ -13,6 +13,7 @@ from ....core.language.checks.tables import (
     WORKFLOW_TASK,
 )
 from ....core.language.checks.values import Choice, ListOf, MapOf, Whole, flag, mapping, text, texts
+from ..serializers.detours import CORRELATION, SKIP_REQUEST, STATE_UPDATE
 from ..serializers.tasks import LOG, TASK_RESULT
 from ..serializers.workflows import START_REQUEST
 
@@ -83,6 +84,7 @@ DEFINITION_SUMMARY: Table = (
     *fields(Whole(64), "createTime", "updateTime"),
 )
 BULK: Table = (Field("bulkErrorResults", MapOf(text)), Field("bulkSuccessfulResults", texts))
+BULK_WORKFLOWS: Table = (Field("bulkErrorResults", MapOf(text)), Field("bulkSuccessfulResults", ListOf(Of(WORKFLOW))))
 POLL_DATA: Table = (*fields(text, "queueName", "domain", "workerId"), Field("lastPollTime", Whole(64)))
 SENT_LOG: Table = (*LOG, Field("taskId", text))
 CREDENTIALS: Table = fields(text, "keyId", "keySecret")
@@ -117,6 +119,10 @@ NAMED: dict[str, Table] = {
     "TaskExecLog": SENT_LOG,
     "PollData": POLL_DATA,
     "BulkResponse": BULK,
+    "BulkResponseWorkflow": BULK_WORKFLOWS,
+    "SkipTaskRequest": SKIP_REQUEST,
+    "WorkflowStateUpdate": STATE_UPDATE,
+    "CorrelationIdsSearchRequest": CORRELATION,
     "Credentials": CREDENTIALS,
     "Token": TOKEN,
     "Configuration": CONFIGURATION,

@@ -55,15 +55,20 @@ class TaskResult:
 def task_result(document: dict[str, Any]) -> TaskResult:
     """A TaskResult; raises ValidationFailed."""
     read = read_request(document, TASK_RESULT, "updateTask.taskResult", _check)
-    report = None if read["extendLease"] else Report(
+    report = None if read["extendLease"] else report_of(read)
+    logs = tuple((line.get("log") or "", line["createdTime"]) for line in read["logs"] if line)
+    return TaskResult(read["workflowInstanceId"], read["taskId"], report, read["workerId"], logs)
+
+
+def report_of(read: dict[str, Any]) -> Report:
+    """What a TaskResult says, once its fields have been read."""
+    return Report(
         outcome=OUTCOMES[read["status"]],
         output=read["outputData"],
         reason=read["reasonForIncompletion"][:500],
         callback_seconds=read["callbackAfterSeconds"],
         worker=read["workerId"],
-    )  # fmt: skip
-    logs = tuple((line.get("log") or "", line["createdTime"]) for line in read["logs"] if line)
-    return TaskResult(read["workflowInstanceId"], read["taskId"], report, read["workerId"], logs)
+    )
 
 
 def _check(read: dict[str, Any], place: Place) -> None:

@@ -1,17 +1,31 @@
 """StartWorkflowRequest in, WorkflowStatus out (api §3.8, §3.9)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from ....core.errors import Invalid, ValidationFailed
 from ....core.language.checks import typed_workflow
 from ....core.language.checks.fields import Field, Table
-from ....core.language.checks.values import Choice, MapOf, Place, Refused, Whole, anything, mapping, short_text, text
+from ....core.language.checks.values import (
+    Choice,
+    MapOf,
+    Place,
+    Refused,
+    Whole,
+    anything,
+    mapping,
+    read_at,
+    short_text,
+    text,
+)
 from ....engine.runs import StartRequest
 from ....models import Run
 from ..query import Query
 from .requests import read_request
 
 MOST_OF_DOMAIN = 128
+STRATEGIES = ("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING")
+KEY_HEADER, STRATEGY_HEADER = "X-Idempotency-Key", "X-On-Conflict"
 
 
 def domains(value: Any, place: Place) -> str:
@@ -32,7 +46,7 @@ START_REQUEST: Table = (
     Field("workflowDef", anything),
     Field("priority", Whole(), 0),
     Field("idempotencyKey", short_text),
-    Field("idempotencyStrategy", Choice("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING"), "FAIL"),
+    Field("idempotencyStrategy", Choice(*STRATEGIES), "FAIL"),
 )
 
 
@@ -82,13 +96,32 @@ def workflow_status(run: Run, *, with_output: bool, with_variables: bool) -> dic
     return status
 
 
-def start_by_name(name: str, query: Query, input: dict[str, Any]) -> StartRequest:
-    """The same from an address and its query; the body is the input alone."""
+def start_by_name(
+    name: str, query: Query, input: dict[str, Any], headers: Mapping[str, str] | None = None
+) -> StartRequest:
+    """The same from an address, its query and headers; the body is the input alone."""
     priority, place = query.whole("priority", 0), Place("startWorkflow")
     check_priority(priority, place.at("priority"))
     if place.complaints:
         raise ValidationFailed(place.complaints)
     version = query.whole("version", 0) if query.text("version") else None
+    key, strategy = idempotency(headers or {})
     return StartRequest(
-        name=name, version=version, input=input, correlation_id=query.text("correlationId"), priority=priority
+        name=name,
+        version=version,
+        input=input,
+        correlation_id=query.text("correlationId"),
+        priority=priority,
+        idempotency_key=key,
+        idempotency_strategy=strategy,
     )
+
+
+def idempotency(headers: Mapping[str, str]) -> tuple[str | None, str]:
+    """Key and strategy where the body has no room for them: in headers. Raises ValidationFailed."""
+    place = Place("startWorkflow")
+    key = read_at(place.at(KEY_HEADER), short_text, headers.get(KEY_HEADER) or None)
+    strategy = read_at(place.at(STRATEGY_HEADER), Choice(*STRATEGIES), headers.get(STRATEGY_HEADER) or None)
+    if place.complaints:
+        raise ValidationFailed(place.complaints)
+    return key, strategy or "FAIL"

@@ -4,7 +4,7 @@ from django.http import HttpResponse
 
 from ....core.errors import NotFound
 from ....core.states import RUN
-from ....engine import runs
+from ....engine import detours, removals, runs
 from ....insight.execution import find_run
 from ..replies import Empty, Nothing
 from ..view import ConductorRequest, ConductorView
@@ -14,7 +14,7 @@ class Decide(ConductorView):
     """PUT /api/workflow/decide/{workflowId}: look again what is to be done next."""
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        runs.wake(workflow, request.actor.name)
+        detours.look_again(workflow, request.actor.name)
         return Empty()
 
 
@@ -45,10 +45,14 @@ class Retry(ConductorView):
 
 
 class Remove(ConductorView):
-    """DELETE /api/workflow/{workflowId}/remove: forget the workflow."""
+    """DELETE /api/workflow/{workflowId}/remove: forget the workflow.
+
+    Its sub-workflows stay, unless `cascade` says that they go with it.
+    """
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        runs.remove(workflow, request.actor.name, archive=request.query.flag("archiveWorkflow", True))
+        archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
+        removals.remove_family(workflow, request.actor.name, archive=archive, cascade=cascade)
         return Empty()
 
 

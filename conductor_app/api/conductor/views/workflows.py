@@ -3,9 +3,10 @@
 from django.http import HttpResponse
 
 from ....engine import runs
-from ....insight.execution import attempts_of, facts_of, find_run, rows_of, task_documents, wire_run, wire_runs
+from ....insight.execution import attempts_of, facts_of, find_run, rows_of, task_documents, wire_run
 from ....models import Run
 from .. import body
+from ..query import whole
 from ..replies import Empty, Json, PlainText
 from ..serializers.requests import complaints_at
 from ..serializers.workflows import start_by_name, start_request, workflow_status
@@ -21,11 +22,21 @@ class Workflows(ConductorView):
             return PlainText(runs.start(asked, request.actor.name))
 
 
+class StartVersion(ConductorView):
+    """POST /api/workflow/start/{name}/{version}: start this version of a workflow; 0 is the newest."""
+
+    def post(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+        given = body.document(request) if body.raw(request) else {}
+        asked = start_request({**given, "name": name, "version": whole(version, "The version") or None})
+        with complaints_at("startWorkflow.startWorkflowRequest.workflowDef"):
+            return PlainText(runs.start(asked, request.actor.name))
+
+
 class WorkflowOne(ConductorView):
     """POST /api/workflow/{name}: start a workflow. GET, DELETE /api/workflow/{workflowId}: show it, stop it."""
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        asked = start_by_name(workflow, request.query, body.document(request))
+        asked = start_by_name(workflow, request.query, body.document(request), request.headers)
         return PlainText(runs.start(asked, request.actor.name))
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
@@ -56,29 +67,6 @@ class WorkflowTasks(ConductorView):
         tasks = task_documents(rows_of(attempts_of([run.id])), facts_of(run), is_wire=True)
         found = [task for task in tasks if not wanted or task["status"] in wanted]
         return Json({"totalHits": len(found), "results": found[start : start + count]})
-
-
-class Correlated(ConductorView):
-    """GET /api/workflow/{name}/correlated/{correlationId}: the workflows of one name that belong together."""
-
-    def get(self, request: ConductorRequest, workflow: str, correlation_id: str) -> HttpResponse:
-        return Json(correlated(request, workflow, correlation_id))
-
-
-class CorrelatedMany(ConductorView):
-    """POST /api/workflow/{name}/correlated: the same for several correlation ids, each of which is a key."""
-
-    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        asked = body.texts(request)
-        return Json({each: correlated(request, workflow, each) for each in dict.fromkeys(asked)})
-
-
-def correlated(request: ConductorRequest, name: str, correlation_id: str) -> list[dict]:
-    """The running workflows with this name and correlation id; those that have ended too, where that is asked for."""
-    runs_found = Run.objects.of_definition(name).filter(correlation_id=correlation_id)
-    if not request.query.flag("includeClosed", False):
-        runs_found = runs_found.filter(status="RUNNING")
-    return wire_runs(runs_found.order_by("created_at", "id"), request.query.flag("includeTasks", False))
 
 
 class Running(ConductorView):

@@ -1,0 +1,101 @@
+"""One request about many workflows: each is handled by itself, and the reply says what came of each."""
+
+from collections.abc import Callable
+from functools import partial
+
+from django.http import HttpResponse
+
+from ....engine import removals, runs
+from ....engine.bulk import MOST, on_each
+from ....insight.execution import find_run, wire_runs
+from ....models import Run
+from .. import body
+from ..replies import Json
+from ..serializers.detours import ids_of
+from ..view import ConductorRequest, ConductorView
+from .controls import refuse_open
+
+
+def answer(request: ConductorRequest, path: str, command: Callable[[str], object]) -> HttpResponse:
+    """Do it to each workflow that the body names."""
+    results = on_each(ids_of(body.read(request), path, MOST), command)
+    return Json({"bulkErrorResults": results.errors, "bulkSuccessfulResults": results.done})
+
+
+class BulkPause(ConductorView):
+    """PUT /api/workflow/bulk/pause: schedule nothing new in them."""
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        return answer(request, "pauseWorkflow.workflowIds", partial(runs.pause, by=request.actor.name))
+
+
+class BulkResume(ConductorView):
+    """PUT /api/workflow/bulk/resume: let them go on after a pause."""
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        return answer(request, "resumeWorkflow.workflowIds", partial(runs.resume, by=request.actor.name))
+
+
+class BulkRetry(ConductorView):
+    """POST /api/workflow/bulk/retry: try again what failed in them."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        by = request.actor.name
+
+        def retry(workflow: str) -> None:
+            refuse_open(workflow)
+            runs.retry(workflow, by)
+
+        return answer(request, "retry.workflowIds", retry)
+
+
+class BulkTerminate(ConductorView):
+    """POST /api/workflow/bulk/terminate: stop them for good."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
+        terminate = partial(runs.terminate, by=request.actor.name, reason=reason, with_failure=with_failure)
+        return answer(request, "terminate.workflowIds", terminate)
+
+
+class BulkRemove(ConductorView):
+    """DELETE /api/workflow/bulk/remove: forget them; with `cascade` their sub-workflows too."""
+
+    def delete(self, request: ConductorRequest) -> HttpResponse:
+        return removed(request, "deleteWorkflow.workflowIds")
+
+
+class BulkDelete(ConductorView):
+    """POST /api/workflow/bulk/delete: the same for clients whose DELETE has no body."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        return removed(request, "deleteWorkflow.workflowIds")
+
+
+def removed(request: ConductorRequest, path: str) -> HttpResponse:
+    """Remove those that are named."""
+    archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
+    remove = partial(removals.remove_family, by=request.actor.name, archive=archive, cascade=cascade)
+    return answer(request, path, remove)
+
+
+class BulkTerminateRemove(ConductorView):
+    """DELETE /api/workflow/bulk/terminate-remove: stop them, then forget them."""
+
+    def delete(self, request: ConductorRequest) -> HttpResponse:
+        archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
+        facts = {"by": request.actor.name, "reason": request.query.text("reason")}
+        command = partial(removals.terminate_and_remove, **facts, archive=archive, cascade=cascade)
+        return answer(request, "terminateRemove.workflowIds", command)
+
+
+class BulkSearch(ConductorView):
+    """POST /api/workflow/bulk/search: the workflows themselves, as far as there are such."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        ids = ids_of(body.read(request), "searchWorkflow.workflowIds", MOST)
+        found = wire_runs(Run.objects.filter(pk__in=set(ids)), request.query.flag("includeTasks", True))
+        by_id = {run["workflowId"]: run | {"updatedTime": run["updateTime"]} for run in found}
+        results = on_each((id for id in ids if id not in by_id), find_run)
+        known = [by_id[id] for id in dict.fromkeys(ids) if id in by_id]
+        return Json({"bulkErrorResults": results.errors, "bulkSuccessfulResults": known})

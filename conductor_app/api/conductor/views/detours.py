@@ -1,0 +1,82 @@
+"""What leads a workflow off its written way, or tells it something from outside."""
+
+from django.http import HttpResponse
+
+from ....engine import detours, removals
+from ....engine.waits import Standstill, wait_for
+from ....insight.execution import wire_run
+from .. import body
+from ..replies import Empty, Json, Nothing
+from ..serializers.detours import reference, skip_request, state_update
+from ..serializers.waits import given, signal_response
+from ..view import ConductorRequest, ConductorView
+from .executions import wish_of
+
+
+class Skip(ConductorView):
+    """PUT /api/workflow/{workflowId}/skiptask/{taskRef}: pass over a step that has not begun.
+
+    Its task becomes SKIPPED, with the input and output that are sent. A fork is passed over with its branches and its
+    join. `ref__2` names the second turn of the loop around it; without a turn it is the present one.
+    """
+
+    def put(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
+        input, output = skip_request(request, request.query)
+        detours.skip(workflow, reference(ref, request.query), request.actor.name, input=input, output=output)
+        return Empty()
+
+
+class Jump(ConductorView):
+    """POST /api/workflow/{workflowId}/jump/{taskRef}: go on at a step further on, with the inputs that are sent.
+
+    What lies before it becomes SKIPPED; branches beside it go on.
+    """
+
+    def post(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
+        inputs = body.document(request) if body.raw(request) else {}
+        detours.jump(workflow, reference(ref, request.query), request.actor.name, input=inputs)
+        return Empty()
+
+
+class Variables(ConductorView):
+    """POST /api/workflow/{workflowId}/variables: lay variables over the workflow's own; the workflow as it is then."""
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        variables = body.document(request) if body.raw(request) else {}
+        detours.set_variables(workflow, variables, request.actor.name)
+        return Json(wire_run(workflow))
+
+
+class State(ConductorView):
+    """POST /api/workflow/{workflowId}/state: variables and what a task came to, at once; the workflow as it is then.
+
+    Where the query says for how long or for which tasks, the reply waits as that of an execution does.
+    """
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        told, by, wish = state_update(body.document(request)), request.actor.name, wish_of(request.query)
+        detours.update_state(workflow, told.variables, told.report, by, ref=told.ref, attempt_id=told.attempt_id)
+        asks_to_wait = given(request.query.text("waitUntilTaskRef")) or given(request.query.text("waitForSeconds"))
+        stop = wait_for(workflow, wish.seconds, wish.refs) if asks_to_wait else Standstill(workflow)
+        return Json(signal_response(workflow, stop, wish))
+
+
+class ResetCallbacks(ConductorView):
+    """POST /api/workflow/{workflowId}/resetcallbacks: hand out at once what was handed back for later."""
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        detours.reset_callbacks(workflow, request.actor.name)
+        return Nothing()
+
+
+class TerminateRemove(ConductorView):
+    """DELETE /api/workflow/{workflowId}/terminate-remove: stop the workflow, then forget it.
+
+    `cascade`: forget the sub-workflows too, and theirs.
+    """
+
+    def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        archive, cascade = (request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False))
+        reason = request.query.text("reason")
+        removals.terminate_and_remove(workflow, request.actor.name, reason, archive=archive, cascade=cascade)
+        return Empty()

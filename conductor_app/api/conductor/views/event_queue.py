@@ -1,0 +1,56 @@
+"""The queue by which others end waiting tasks: it has no broker here, what is put into it is heard at once."""
+
+from django.http import HttpResponse
+
+from ....core.errors import Invalid
+from ....core.reports import Report
+from ....engine.tasks import report, report_on_ref
+from ....insight.execution import find_run
+from .. import body
+from ..replies import Empty, Json
+from ..serializers.tasks import outcome
+from ..view import ConductorRequest, ConductorView
+
+SERVED = ("COMPLETED", "FAILED")
+"""The statuses for which there is a queue."""
+NAME = "conductor:{}"
+
+
+class EventQueueSizes(ConductorView):
+    """GET /api/queue/size: how much each queue holds: nothing, since it is heard at once."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json({NAME.format(status): 0 for status in SERVED})
+
+
+class EventQueues(ConductorView):
+    """GET /api/queue/: the queue of each status."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json({status: NAME.format(status) for status in SERVED})
+
+
+class EventForReference(ConductorView):
+    """POST /api/queue/update/{workflowId}/{taskRef}/{status}: end the open task with this reference name."""
+
+    def post(self, request: ConductorRequest, workflow: str, ref: str, status: str) -> HttpResponse:
+        said = told(request, status)
+        find_run(workflow)
+        report_on_ref(workflow, ref, said, request.actor.name)
+        return Empty()
+
+
+class EventForTask(ConductorView):
+    """POST /api/queue/update/{workflowId}/task/{taskId}/{status}: end this task, if it is open."""
+
+    def post(self, request: ConductorRequest, workflow: str, task_id: str, status: str) -> HttpResponse:
+        report(workflow, task_id, told(request, status), request.actor.name)
+        return Empty()
+
+
+def told(request: ConductorRequest, status: str) -> Report:
+    """What the message says; raises Invalid where no queue serves the status."""
+    if status not in SERVED:
+        raise Invalid(f"There is no queue for the status {status[:100]}; there are queues for {', '.join(SERVED)}.")
+    output = body.document(request) if body.raw(request) else {}
+    return Report(outcome=outcome(status), output=output, merges=True)

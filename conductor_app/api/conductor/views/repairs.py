@@ -1,0 +1,54 @@
+"""What administrators ask of the server: what is open, look again, is anything stuck."""
+
+from django.http import HttpResponse
+
+from ....engine import detours, queues
+from ....insight.execution import wire_task
+from ....models import Attempt
+from ..replies import Json, PlainText
+from ..view import ConductorRequest, ConductorView
+from .queues import sizes
+
+MOST = 1000
+"""Tasks that one page may have."""
+
+
+class OpenTasks(ConductorView):
+    """GET /api/admin/task/{taskDefName}: a page of the open tasks of one name, the oldest first."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        start, count = max(request.query.whole("start", 0), 0), request.query.whole("count", 100)
+        found = Attempt.objects.open().filter(name=name).select_related("task", "run").order_by("scheduled_at", "id")
+        found = found.defer("run__input", "run__output", "run__variables")
+        return Json([wire_task(attempt) for attempt in found[start : start + min(max(count, 0), MOST)]])
+
+
+class Requeue(ConductorView):
+    """POST /api/tasks/queue/requeue/{taskType}: tell waiting workers of it; how many tasks wait for one."""
+
+    def post(self, request: ConductorRequest, task_type: str) -> HttpResponse:
+        return PlainText(str(queues.requeue(task_type, request.actor.name)))
+
+
+class RequeueWorkflow(ConductorView):
+    """POST /api/admin/sweep/requeue/{workflowId}: look at the workflow now."""
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        detours.look_again(workflow, request.actor.name, "requeue")
+        return PlainText(f"true.{workflow}")
+
+
+class VerifyAndRepair(ConductorView):
+    """POST /api/admin/consistency/verifyAndRepair/{workflowId}: look at the workflow; was there anything to do?"""
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        repaired = detours.look_again(workflow, request.actor.name, "verify and repair")
+        return PlainText(str(repaired).lower())
+
+
+class AdminQueues(ConductorView):
+    """GET /api/admin/queues: how much waits in each queue; events go straight to the tasks that wait for them."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        request.query.flag("verbose", False)
+        return Json({"conductor": sizes()})

@@ -1,0 +1,23 @@
+"""Let what waits for its moment be worked on at once."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..effects import Effect, UpdateTask
+from ..errors import NotAllowedInState
+from ..knowledge import Knowledge
+from ..moments import next_clock
+from ..snapshot import Run
+from ..states import PENDING
+
+
+def reset_callbacks(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    """Work that was handed back for later, or waits out the delay of a retry, is handed out now (execution §7.2)."""
+    if not run.is_open:
+        raise NotAllowedInState(f"Workflow {run.id} is {run.status}: none of its tasks waits any more.")
+    for task in run.open_tasks:
+        attempt = task.attempt
+        if attempt.status == PENDING and attempt.queue and attempt.callback_ms and attempt.visible_at > now:
+            facts = {"visible_at": now, "pending_since": now, "callback_ms": 0}
+            due_at = next_clock(task.step.policy, replace(attempt, **facts), now)
+            yield UpdateTask(task.key, attempt_facts={**facts, "due_at": due_at})

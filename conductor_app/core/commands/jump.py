@@ -1,0 +1,175 @@
+"""Go on at a step further on: what lies between is passed over."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from ..definition import Key, Step
+from ..effects import Effect, MoveAttempt, ResolveTask, Send, UpdateTask, evolve
+from ..errors import Conflict, Invalid, NotFound, StepRefused
+from ..given import GIVEN, with_given
+from ..knowledge import Knowledge
+from ..nesting import Level, inside, path_to
+from ..rules.advance import LEFT
+from ..snapshot import Run, Task
+from ..states import SKIPPED
+from ..steps import kind_of
+from ..steps.kind import finished_at_once, inputs_of
+from .places import JOINS, goes_with, refuse_unless_running
+from .skip import skipped
+
+REASON = "Passed over by a jump to {}."
+
+
+def jump(ref: str, input: Mapping[str, Any] | None = None):
+    """The command that takes control to a step that it has not come to yet, with these inputs over its own.
+
+    Steps before it, on its own way, become SKIPPED: made so where they have no task, given up where they are open. The
+    forks, switches and loops that it lies in are entered as if control had come to them; branches beside its own go on.
+    """
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterable[Effect]:
+        refuse_unless_running(run)
+        path = path_to(run.definition.document.get("tasks") or (), ref)
+        if not path:
+            raise NotFound(f"Task reference name {ref} is not in workflow {run.definition.name}.")
+        way = Way(run, know, now, ref)
+        for level, inner in pairwise(path):
+            way.pass_to(level)
+            way.enter_around(level.ref, inner)
+        way.pass_to(path[-1])
+        way.arrive(dict(input or {}))
+        return way.effects
+
+    return command
+
+
+class Way:
+    """The way from where a run stands to a step: what has been asked for so far, and the run as it is then."""
+
+    def __init__(self, run: Run, know: Knowledge, now: int, target: str) -> None:
+        self.run, self.know, self.now, self.target = run, know, now, target
+        self.effects: list[Effect] = []
+        self.turn: tuple[int, ...] = ()
+
+    def ask(self, effects: Iterable[Effect]) -> None:
+        spoken = list(effects)
+        self.effects += spoken
+        self.run = evolve(self.run, spoken)
+
+    def task(self, ref: str) -> Task | None:
+        return self.run.tasks.get(Key(ref, self.turn))
+
+    def step(self, ref: str) -> Step:
+        return self.run.definition.steps[ref]
+
+    def pass_to(self, level: Level) -> None:
+        """Come to the step of this level: what comes before it in its sequence is passed over."""
+        for ref in level.after:
+            task = self.task(ref)
+            if task is not None and task.status != SKIPPED and not self._is_join_of(level, task):
+                raise Conflict(f"Control has come to {task.key} already: a jump leads forward only.")
+        for ref in level.before:
+            self._pass_over(ref)
+
+    def _is_join_of(self, level: Level, task: Task) -> bool:
+        """The join of the fork that the target lies in: it waits from the moment on that the fork begins."""
+        is_next = task.key.ref == level.after[0] and task.step.type in JOINS
+        return is_next and task.is_open and self.task(level.ref) is not None and level.ref != self.target
+
+    def _pass_over(self, ref: str) -> None:
+        step, waiting = self.step(ref), [task for task in self.run.open_tasks if self._is_within(task, ref)]
+        for task in sorted(waiting, key=lambda task: task.seq, reverse=True):
+            self.ask(given_up(task, self.now, REASON.format(self.target)))
+        for each in (step, *goes_with(self.run, step, None, but=self.target)):
+            if self.task(each.ref) is None and each.ref != self.target:
+                key = Key(each.ref, self.turn)
+                self.ask([skipped(each, key, self.run, self.now, memo={LEFT: True}, reason=REASON.format(self.target))])
+
+    def _is_within(self, task: Task, ref: str) -> bool:
+        anchor = anchor_of(self.run, task)
+        return task.key.turn[: len(self.turn)] == self.turn and (
+            anchor == ref or anchor in inside(self.step(ref).document) or anchor == self._forked_for(ref)
+        )
+
+    def _forked_for(self, ref: str) -> str | None:
+        """The join by which the branches of a dynamic fork are known."""
+        step = self.step(ref)
+        return step.follower if step.type == "FORK_JOIN_DYNAMIC" else None
+
+    def enter_around(self, ref: str, inner: Level) -> None:
+        """Enter the fork, switch or loop that the target lies in, if control has not."""
+        task = self.task(ref)
+        if task is not None and task.status == SKIPPED:
+            raise Conflict(f"{self.target} lies in {task.key}, which was skipped.")
+        if self.step(ref).type == "DO_WHILE":
+            self._turn(ref, task)
+        elif self.step(ref).type in ("SWITCH", "DECISION"):
+            self._choose(ref, task, inner)
+        elif task is None:
+            self._begin(self.step(ref))
+
+    def _begin(self, step: Step) -> None:
+        know = Knowledge(self.run, self.know.answers)
+        try:
+            self.ask(kind_of(step.type).enter(step, Key(step.ref, self.turn), know, self.now))
+        except StepRefused as refused:
+            raise Invalid(f"{step.ref} cannot be entered: {refused.message}") from refused
+
+    def _turn(self, ref: str, task: Task | None) -> None:
+        if task is None:
+            self._begin(self.step(ref))
+            task = self.task(ref)
+        if task is None or not task.is_open or not task.attempt.is_open:
+            raise Conflict(f"{self.target} lies in the loop {ref}, which has no turn left.")
+        self.turn = (*self.turn, task.iteration)
+
+    def _choose(self, ref: str, task: Task | None, inner: Level) -> None:
+        """The case that the target lies in is taken, whatever the switch would choose or has chosen."""
+        head = (*inner.before, inner.ref)[0]
+        if task is not None:
+            others = {*inside(self.step(ref).document)} - self._inside_case(inner)
+            for other in [t for t in self.run.open_tasks if t.key.turn[: len(self.turn)] == self.turn]:
+                if anchor_of(self.run, other) in others:
+                    self.ask(given_up(other, self.now, REASON.format(self.target)))
+            self.ask([UpdateTask(task.key, {"memo": {**task.memo, "head": head}})])
+            return
+        step, key = self.step(ref), Key(ref, self.turn)
+        case = next((name for name, first in step.cases.items() if first == head), "default")
+        inputs = inputs_of(step, Knowledge(self.run, self.know.answers), key, self.run, self.now)
+        shown = {"input": {**inputs, "case": case, "hasChildren": "true"}}
+        output = {"evaluationResult": [case], "selectedCase": case}
+        self.ask([finished_at_once(step, key, self.run, self.now, memo={"head": head}, output=output, **shown)])
+
+    def _inside_case(self, inner: Level) -> set[str]:
+        refs = (*inner.before, inner.ref, *inner.after)
+        return {each for ref in refs for each in (ref, *inside(self.step(ref).document))}
+
+    def arrive(self, given: dict[str, Any]) -> None:
+        """Enter the target itself."""
+        if (there := self.task(self.target)) is not None:
+            raise Conflict(f"Control has come to {there.key} already: a jump leads forward only.")
+        step = with_given(self.step(self.target), given)
+        self._begin(step)
+        if given and (task := self.task(self.target)):
+            self.ask([UpdateTask(task.key, {"memo": {**task.memo, GIVEN: given}})])
+
+
+def given_up(task: Task, now: int, reason: str) -> Iterator[Effect]:
+    """An open task is passed over: nobody works on it any more, and it leads nowhere."""
+    if task.attempt.is_open:
+        yield MoveAttempt(task.key, "cancel", now, {"reason": reason})
+        if task.attempt.child_id:
+            yield Send(task.attempt.child_id, "terminate", {"reason": reason})
+    yield UpdateTask(task.key, {"memo": {**task.memo, LEFT: True}})
+    yield ResolveTask(task.key, "skip")
+
+
+def anchor_of(run: Run, task: Task) -> str:
+    """The step of the definition that a task belongs to; of a dynamic branch, the join that waits for it."""
+    while task.root and (head := run.tasks.get(task.root)) and head.joined_by:
+        join = run.tasks.get(Key(head.joined_by, head.key.turn))
+        if run.definition.step(head.joined_by) or join is None:
+            return head.joined_by
+        task = join
+    return task.key.ref

@@ -1,0 +1,52 @@
+"""Pass over a step before control comes to it (execution §7.2)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..definition import Key, Step
+from ..effects import CreateTask, Effect
+from ..errors import Conflict
+from ..knowledge import Knowledge
+from ..rules.advance import in_branch
+from ..snapshot import Run, Task
+from ..states import COMPLETED, SKIPPED
+from ..steps.kind import new_task
+from .places import find_place, goes_with, refuse_unless_running
+
+
+def skip(ref: str, input: Mapping[str, Any] | None = None, output: Mapping[str, Any] | None = None):
+    """The command that makes the task of a step ahead, as SKIPPED, with this input and output.
+
+    Control jumps over it to its follower. A fork is passed over with its branches and its join; a loop, a switch and a
+    sub-workflow with all that is in them.
+    """
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        refuse_unless_running(run)
+        place = find_place(run, ref)
+        if place.key in run.tasks:
+            raise Conflict(f"Task {place.key} of workflow {run.id} has been scheduled already: it cannot be skipped.")
+        yield skipped(place.step, place.key, run, now, place.source, dict(input or {}), dict(output or {}))
+        for step in goes_with(run, place.step, place.source):
+            if (key := Key(step.ref, place.key.turn)) not in run.tasks:
+                yield skipped(step, key, run, now, place.source)
+
+    return command
+
+
+def skipped(
+    step: Step,
+    key: Key,
+    run: Run,
+    now: int,
+    source: Task | None = None,
+    input: dict[str, Any] | None = None,
+    output: dict[str, Any] | None = None,
+    **facts: Any,
+) -> CreateTask:
+    """A task that is over before it began."""
+    payloads = {"input": input or {}, "output": output or {}}
+    task = new_task(step, key, run, now, status=COMPLETED, started_at=now, ended_at=now, **payloads, **facts)
+    effect = CreateTask(replace(task, status=SKIPPED))
+    return effect if source is None else in_branch(effect, source)

@@ -1,0 +1,39 @@
+"""Change what a run knows while it is under way: its variables, and what an open task came to."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..effects import Effect, SetVariables
+from ..errors import Invalid, NotAllowedInState
+from ..knowledge import Knowledge
+from ..reports import Report, hear
+from ..snapshot import Run
+from ..steps.set_variable import MOST_BYTES
+
+
+def set_variables(given: Mapping[str, Any]):
+    """The command that lays these variables over the run's own, by name; what waits looks again."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        if not run.is_open:
+            raise NotAllowedInState(f"Workflow {run.id} is {run.status}: its variables change no more.")
+        variables = {**know.variables(), **given}
+        size = len(json.dumps(variables, default=str))
+        if size > MOST_BYTES:
+            raise Invalid(f"The workflow's variables would take {size} bytes; {MOST_BYTES} are allowed.")
+        yield SetVariables(variables)
+
+    return command
+
+
+def update_state(variables: Mapping[str, Any], attempt_id: str, report: Report | None):
+    """The command that sets variables and hears a report on an attempt, both or neither."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        if variables or report is None:
+            yield from set_variables(variables)(run, know, now)
+        if report is not None:
+            yield from hear(attempt_id, report)(run, know, now)
+
+    return command

@@ -1,0 +1,51 @@
+"""Which steps stand beside one another, and which inside which, as a document says it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Document = Mapping[str, Any]
+
+
+class Level(NamedTuple):
+    """A step among its neighbours: those of the same sequence that come before it, and those that come after it."""
+
+    before: tuple[str, ...]
+    ref: str
+    after: tuple[str, ...]
+
+
+def sequences(step: Document) -> Iterator[Sequence[Document]]:
+    """The sequences of steps inside a step: branches, cases, the body of a loop."""
+    if step.get("type") in ("SWITCH", "DECISION"):
+        yield from (tasks or () for tasks in (step.get("decisionCases") or {}).values())
+        yield step.get("defaultCase") or ()
+    elif step.get("type") == "FORK_JOIN":
+        yield from step.get("forkTasks") or ()
+    elif step.get("type") == "DO_WHILE":
+        yield step.get("loopOver") or ()
+
+
+def inside(step: Document) -> tuple[str, ...]:
+    """The references of all steps inside a step, in the order of the document."""
+    found: list[str] = []
+    for tasks in sequences(step):
+        for task in tasks:
+            found += [_ref(task), *inside(task)]
+    return tuple(found)
+
+
+def path_to(tasks: Sequence[Document], ref: str) -> tuple[Level, ...]:
+    """The way to a step, outermost level first; the last one is its own. Empty where there is no such step."""
+    refs = tuple(map(_ref, tasks))
+    for place, task in enumerate(tasks):
+        level = Level(refs[:place], refs[place], refs[place + 1 :])
+        if refs[place] == ref:
+            return (level,)
+        for inner in sequences(task):
+            if rest := path_to(inner, ref):
+                return (level, *rest)
+    return ()
+
+
+def _ref(task: Document) -> str:
+    return str(task.get("taskReferenceName"))

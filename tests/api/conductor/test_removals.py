@@ -1,0 +1,73 @@
+"""What becomes of sub-workflows where a workflow is removed (execution §11 row 48)."""
+
+import pytest
+
+from conductor_app.models import AuditEntry, Run
+
+from ..steps import simple
+
+
+@pytest.fixture
+def family(api):
+    """A workflow that waits for a child, which waits for a grandchild: their ids."""
+    api.define(simple("pay"), name="grandchild")
+    sub = {"name": "s", "taskReferenceName": "s", "type": "SUB_WORKFLOW"}
+    api.define({**sub, "subWorkflowParam": {"name": "grandchild"}}, name="child")
+    api.define({**sub, "subWorkflowParam": {"name": "child"}}, name="parent")
+    parent = api.start("parent")
+    child = Run.objects.get(parent_id=parent).id
+    return parent, child, Run.objects.get(parent_id=child).id
+
+
+def left(ids):
+    found = dict(Run.objects.filter(pk__in=ids).values_list("id", "status"))
+    return [found.get(id) for id in ids]
+
+
+def test_children_stay_and_are_stopped_with_their_parent(api, family):
+    api.delete(f"/workflow/{family[0]}/remove?archiveWorkflow=false")
+
+    assert left(family) == [None, "TERMINATED", "TERMINATED"]
+
+
+@pytest.mark.parametrize("address", ["remove?archiveWorkflow=false&cascade=true", "terminate-remove?cascade=true"])
+def test_children_are_removed_with_their_parent_where_that_is_asked_for(api, family, address):
+    assert api.delete(f"/workflow/{family[0]}/{address}").status_code == 200
+
+    assert left(family) == [None, None, None]
+    assert AuditEntry.objects.filter(action="remove", object_id__in=family).count() == 3
+
+
+def test_an_open_family_is_not_archived(api, family):
+    assert api.delete(f"/workflow/{family[0]}/remove?cascade=true").status_code == 400
+
+    assert left(family) == ["RUNNING"] * 3
+
+
+def test_a_child_that_is_removed_ends_the_task_that_waits_for_it(api, family):
+    parent, child, _ = family
+
+    api.delete(f"/workflow/{child}/remove?archiveWorkflow=false")
+
+    assert left([parent, child]) == ["TERMINATED", None]
+
+
+def test_terminate_remove_says_why(api):
+    api.define(simple("pay"))
+    workflow_id = api.start()
+
+    reply = api.delete(f"/workflow/{workflow_id}/terminate-remove?reason=enough")
+
+    assert (reply.status_code, reply.content) == (200, b"")
+    kept = AuditEntry.objects.filter(object_id=workflow_id).order_by("id").values_list("action", "reason")
+    assert list(kept)[-2:] == [("terminate", "enough"), ("remove", "enough")]
+
+
+def test_what_has_completed_is_not_terminated_to_be_removed(api):
+    api.define(simple("pay"))
+    workflow_id = api.start()
+    api.report(api.poll("pay")[0])
+
+    assert api.delete(f"/workflow/{workflow_id}/terminate-remove").status_code == 409
+    assert api.delete("/workflow/nobody/terminate-remove").status_code == 404
+    assert left([workflow_id]) == ["COMPLETED"]

@@ -1,0 +1,56 @@
+"""Over random definitions, workers and operators: after skips and jumps the law holds, and every run ends."""
+
+from random import Random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conductor_app.core import commands
+from conductor_app.core.errors import Refused
+from conductor_app.core.language import read_definition
+from tests.core.life import Life
+from tests.core.test_law import finish, one_step
+from tests.random_definitions import random_definition
+
+
+def detour(life: Life, random: Random) -> bool:
+    """The operator leads the run off its way, if that can be done there; whether it was."""
+    ref = random.choice(sorted(life.run.definition.steps))
+    if random.random() < 0.3:
+        ref = f"{ref}__{random.randint(1, 3)}"
+    command = commands.skip(ref) if random.random() < 0.5 else commands.jump(ref, {"given": 1})
+    try:
+        life.do(command)
+    except Refused:
+        return False
+    return True
+
+
+def test_detours_are_taken_in_random_runs():
+    taken = 0
+    for seed in range(60):
+        random = Random(seed)
+        life = Life(read_definition(random_definition(random)))
+        taken += sum(detour(life, random) for _ in range(5) if life.run.is_open)
+
+    assert taken > 60
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(seed=st.integers(0, 10**9))
+def test_a_run_that_is_led_off_its_way_ends_and_nothing_is_decided_twice(seed):
+    random = Random(seed)
+    life = Life(read_definition(random_definition(random)))
+    stale: list[str] = []
+    for _ in range(random.randint(1, 30)):
+        if not life.run.is_open:
+            break
+        if random.random() < 0.2:
+            detour(life, random)
+        else:
+            one_step(life, random, stale)
+
+    finish(life)
+
+    assert not life.run.open_tasks
+    assert all(not task.attempt.is_open for task in life.run.tasks.values())
