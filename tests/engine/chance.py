@@ -1,13 +1,15 @@
 """Random workers on real rows: they complete, fail, hang, answer twice, answer late, hand back and crash."""
 
+from contextlib import suppress
 from random import Random
 
 from conductor_app.core.commands import nothing
-from conductor_app.core.errors import Conflict, NotFound
+from conductor_app.core.errors import Conflict, NotFound, Refused
 from conductor_app.core.reports import Report, hear
 from conductor_app.engine import tasks
 from conductor_app.models import Attempt
 from conductor_app.store import due
+from conductor_app.store.definitions import plan
 from tests.builders import definition, step
 from tests.engine.views import complaints, decided, differences, picture
 from tests.random_definitions import TYPES, random_definition
@@ -21,8 +23,9 @@ MOST_ROUNDS = 300
 class Chance:
     """One run and what its workers hold."""
 
-    def __init__(self, clock, seed: int) -> None:
-        self.random = Random(seed)
+    def __init__(self, clock, seed: int, detours: float = 0) -> None:
+        """`detours`: how often an operator who acts leads the run off its way."""
+        self.random, self.detours, self.taken = Random(seed), detours, 0
         document = random_definition(self.random, children=True, failureWorkflow="cleanup")
         child = definition(step("x", "pay"), step("y", "mail"), name="child")
         cleanup = definition(step("sweep"), name="cleanup")
@@ -37,7 +40,7 @@ class Chance:
         for _ in range(steps):
             before = self.story.status
             self.random.choice([self.poll, self.poll, self.report, self.report, self.report, self.rest, self.person])()
-            if self.random.random() < 0.05:
+            if self.random.random() < (0.3 if self.detours else 0.05):
                 self.operator()
             self.check(before)
             if self.story.row.ended_at and not self.is_retried():
@@ -121,12 +124,22 @@ class Chance:
         self.story.later(seconds)
 
     def operator(self) -> None:
-        if self.story.status == "RUNNING":
+        if self.story.status == "RUNNING" and self.random.random() < self.detours:
+            self.detour()
+        elif self.story.status == "RUNNING":
             self.story.pause()
             if self.random.random() < 0.5:
                 self.rest()
         if self.story.status == "PAUSED":
             self.story.resume()
+
+    def detour(self) -> None:
+        """The operator leads the run off its way, where that can be done."""
+        steps = sorted(plan(self.story.row.plan_id).steps)
+        act = self.random.choice((self.story.skip, self.story.jump))
+        with suppress(Refused):
+            act(self.random.choice(steps))
+            self.taken += 1
 
     def ready(self):
         """The attempts of the run and its children that somebody may report on now."""

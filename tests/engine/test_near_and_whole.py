@@ -19,3 +19,13 @@ def test_near_view_and_whole_view_agree_and_every_run_ends(clock, seed):
 
     assert chance.story.row.ended_at
     assert Run.objects.filter(name="cleanup").count() == chance.bad_ends
+
+
+@pytest.mark.parametrize("seed", range(100, 130))
+def test_they_agree_about_a_run_that_was_led_off_its_way(clock, seed):
+    chance = Chance(clock, seed, detours=0.8)
+
+    chance.live(steps=30)
+    chance.finish()
+
+    assert chance.story.row.ended_at
