@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from ..effects import Effect, UpdateTask
 from ..errors import NotAllowedInState
@@ -18,6 +19,6 @@ def reset_callbacks(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     for task in run.open_tasks:
         attempt = task.attempt
         if attempt.status == PENDING and attempt.queue and attempt.callback_ms and attempt.visible_at > now:
-            facts = {"visible_at": now, "pending_since": now, "callback_ms": 0}
+            facts: dict[str, Any] = {"visible_at": now, "pending_since": now, "callback_ms": 0}
             due_at = next_clock(task.step.policy, replace(attempt, **facts), now)
             yield UpdateTask(task.key, attempt_facts={**facts, "due_at": due_at})

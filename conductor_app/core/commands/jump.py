@@ -137,7 +137,7 @@ class Way:
         step, key = self.step(ref), Key(ref, self.turn)
         case = next((name for name, first in step.cases.items() if first == head), "default")
         inputs = inputs_of(step, Knowledge(self.run, self.know.answers), key, self.run, self.now)
-        shown = {"input": {**inputs, "case": case, "hasChildren": "true"}}
+        shown: dict[str, Any] = {"input": {**inputs, "case": case, "hasChildren": "true"}}
         output = {"evaluationResult": [case], "selectedCase": case}
         self.ask([finished_at_once(step, key, self.run, self.now, memo={"head": head}, output=output, **shown)])
 

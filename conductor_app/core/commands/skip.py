@@ -46,7 +46,7 @@ def skipped(
     **facts: Any,
 ) -> CreateTask:
     """A task that is over before it began."""
-    payloads = {"input": input or {}, "output": output or {}}
+    payloads: dict[str, Any] = {"input": input or {}, "output": output or {}}
     task = new_task(step, key, run, now, status=COMPLETED, started_at=now, ended_at=now, **payloads, **facts)
     effect = CreateTask(replace(task, status=SKIPPED))
     return effect if source is None else in_branch(effect, source)

@@ -63,7 +63,9 @@ def seconds_of(text: str) -> int:
 def executed(request: ConductorRequest, name: str, input: dict) -> HttpResponse:
     """Start a workflow with this input and wait; its output, and in headers which it is and how it stands."""
     said = request.headers
-    asked = replace(start_by_name(name, request.query, input, said), request_id=request_id(said.get("requestId", "")) or None)
+    asked = replace(
+        start_by_name(name, request.query, input, said), request_id=request_id(said.get("requestId", "")) or None
+    )
     run_id = runs.start(asked, request.actor.name)
     seconds = seconds_of(given(said.get("waitForSeconds", "")))
     stop = wait_for(run_id, seconds, refs_in(said.get("waitUntilTaskRef", "")))
