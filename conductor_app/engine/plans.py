@@ -52,6 +52,19 @@ def of_document(document: dict[str, Any], now: int) -> Definition:
     return definitions.keep(completed(document), now)
 
 
+def unkept(name: str, version: int | None) -> Definition | None:
+    """The definition with this name and version, read but not kept: nothing can follow it beyond this process."""
+    row = row_of(name, version)
+    return None if row is None else definitions.read(completed(row.document))
+
+
+def unkept_document(document: dict[str, Any]) -> Definition:
+    """The same of a definition given in place; raises ValidationFailed with every complaint."""
+    if complaints := workflow_complaints(document):
+        raise ValidationFailed(complaints)
+    return definitions.read(completed(document))
+
+
 def row_of(name: str, version: int | None) -> WorkflowDefinition | None:
     """The definition with this name and version; the newest if no version is given."""
     rows = WorkflowDefinition.objects.filter(name=name)

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from .. import clock, conf
 from ..core import commands
+from ..core.beginnings import with_timer
 from ..core.decide import nothing
 from ..core.definition import Definition
 from ..core.errors import Busy, Conflict, Invalid, NotFound
@@ -52,11 +53,11 @@ class StartRequest:
 def start(request: StartRequest, by: str) -> str:
     """Start a run and take its first steps; returns its id. Raises NotFound, Conflict, ValidationFailed."""
     now = clock.now()
-    _refuse_too_large(request)
+    refuse_too_large(request)
     definition = _definition(request, now)
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
-    run = _new_run(request, definition, now)
+    run = new_run(request, definition, now, secrets.token_hex(8))
     answers = Answers()
     for turn in range(ROUNDS):
         try:
@@ -89,7 +90,8 @@ def _definition(request: StartRequest, now: int) -> Definition:
     return found
 
 
-def _refuse_too_large(request: StartRequest) -> None:
+def refuse_too_large(request: StartRequest) -> None:
+    """Refuse an input that no run may have; raises Invalid."""
     size, most = len(dumps(request.input) or ""), conf.workflow_payload_max_bytes
     if size > most:
         raise Invalid(f"The input of {size} bytes is larger than the {most} bytes that a workflow may have.")
@@ -112,10 +114,11 @@ def _earlier(request: StartRequest, name: str) -> str | None:
     raise Conflict(f"The idempotency key '{request.idempotency_key}' of {name} was used before, for run {earlier.id}.")
 
 
-def _new_run(request: StartRequest, definition: Definition, now: int) -> Run:
+def new_run(request: StartRequest, definition: Definition, now: int, seed: str) -> Run:
+    """The run that is asked for, before its first decision."""
     template = definition.document.get("inputTemplate") or {}
     run = Run(
-        id=derived_id(now, secrets.token_hex(8)),
+        id=derived_id(now, seed),
         definition=definition,
         status=RUNNING,
         created_at=now,
@@ -126,7 +129,7 @@ def _new_run(request: StartRequest, definition: Definition, now: int) -> Run:
         priority=request.priority,
         domains=request.domains,
     )
-    return outgoing.with_timer(run)
+    return with_timer(run)
 
 
 def _begin(run: Run, request: StartRequest, by: str, answers: Answers, in_slices: bool):

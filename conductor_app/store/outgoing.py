@@ -1,13 +1,11 @@
 """What a decision starts beside its own run: other runs, and messages to them."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
+from ..core.beginnings import begun
 from ..core.effects import Effect, Send, StartRun
-from ..core.moments import run_ends_at
 from ..core.snapshot import Run
-from ..core.states import RUNNING
 from ..models import Message
 from ..models import Run as RunRow
 from ..models.fields import dumps
@@ -71,30 +69,3 @@ def _message(effect: StartRun | Send, run: Run, now: int) -> Message:
     facts: dict[str, Any] = {"about": run.id} if effect.is_about_failure else {}
     facts |= {"is_limited": True} if effect.definition.document.get("rateLimitConfig") else {}
     return Message(to=effect.id, subject="begin", facts=facts, sent_at=now, due_at=now)
-
-
-def begun(effect: StartRun, parent: Run, now: int) -> Run:
-    """The run that an effect starts, before its first decision."""
-    waits = bool(effect.parent_attempt_id)
-    return with_timer(
-        Run(
-            id=effect.id,
-            definition=effect.definition,
-            status=RUNNING,
-            created_at=now,
-            input=effect.input,
-            correlation_id=effect.correlation_id,
-            priority=effect.priority,
-            domains=effect.domains,
-            parent_id=parent.id if waits else "",
-            parent_attempt_id=effect.parent_attempt_id,
-            watched_as=parent.watched_as if waits else "",
-            watched_until=parent.watched_until if waits else 0,
-            variables=dict(effect.definition.document.get("variables") or {}),
-        )
-    )
-
-
-def with_timer(run: Run) -> Run:
-    """The run, to be woken when its own time is over."""
-    return replace(run, wake_at=run_ends_at(run))

@@ -2,7 +2,9 @@
 
 import pytest
 from conductor.client.http.models.start_workflow_request import StartWorkflowRequest
+from conductor.client.http.models.workflow_test_request import TaskMock, WorkflowTestRequest
 from conductor.client.workflow.task.simple_task import simple_task
+from conductor.client.workflow.task.sub_workflow_task import InlineSubWorkflowTask
 from conductor.client.workflow.task.wait_task import WaitTask
 
 from .shop import served, worker
@@ -85,3 +87,28 @@ def test_a_workflow_is_called_like_an_api(shop, configuration):
         output = shop.workflows.workflowResourceApi.execute_workflow_as_api({"size": 4}, "order", wait_for_seconds="20")
 
     assert output == {"pieces": 4}
+
+
+def test_a_workflow_is_tried_out(shop):
+    child = shop.written("iron", name="child")
+    workflow = shop.written("cut", "sew") >> InlineSubWorkflowTask("inner", child)
+    # Where a field is not given, the SDK sends the text of a Python object.
+    again = TaskMock(status="COMPLETED", output={"pieces": 4}, execution_time=2000, queue_wait_time=1000)
+    mocks = {"cut_ref": [TaskMock(status="FAILED"), again], "sew_ref": [TaskMock(output={"seams": 3})]}
+    inner = WorkflowTestRequest(name="child", task_ref_to_mock_output={"iron_ref": [TaskMock(output={"flat": True})]})
+    shop.policy("cut", retry_count=1, retry_delay_seconds=5)
+
+    run = shop.workflows.test_workflow(
+        WorkflowTestRequest(
+            name="order",
+            version=1,
+            workflow_def=workflow.to_workflow_def(),
+            input={"size": 2},
+            task_ref_to_mock_output=mocks,
+            sub_workflow_test_request={"inner": inner},
+        )
+    )
+
+    assert (run.status, run.output["flat"]) == ("COMPLETED", True)
+    assert [task.status for task in run.tasks] == ["FAILED", "COMPLETED", "COMPLETED", "COMPLETED"]
+    assert run.tasks[1].end_time - run.tasks[1].start_time == 2000

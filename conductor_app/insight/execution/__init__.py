@@ -1,5 +1,6 @@
 """Runs and their attempts as Conductor's documents: what clients see, and what a failure workflow is told."""
 
+from .imagined import imagined_document
 from .lookups import find_attempt, find_run, logs_of
 from .rows import attempts_of, facts_of, rows_of
 from .runs import run_document, wire_run, wire_runs
@@ -10,6 +11,7 @@ __all__ = [
     "facts_of",
     "find_attempt",
     "find_run",
+    "imagined_document",
     "logs_of",
     "rows_of",
     "run_document",

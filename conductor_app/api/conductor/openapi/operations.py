@@ -7,6 +7,7 @@ from ....core.language.checks.fields import Table
 from ....core.language.checks.tables import TASK_DEFINITION, WORKFLOW_DEFINITION
 from ....core.language.checks.values import MapOf, Reader, Whole, mapping, text, texts
 from ..serializers.detours import SKIP_REQUEST, STATE_UPDATE
+from ..serializers.simulations import TEST_REQUEST
 from ..serializers.tasks import TASK_RESULT
 from ..serializers.workflows import START_REQUEST
 from .tables import (
@@ -93,6 +94,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "ExecutionByName.get": Operation("Start a workflow without input, wait, get its output", mapping, query=VERSION),
     "StartVersion.post": Operation("Start a version of a workflow", TEXT, START_REQUEST),
+    "WorkflowTest.post": Operation("Try a workflow out", WORKFLOW, TEST_REQUEST),
     "WorkflowOne.post": Operation(
         "Start a workflow by name", TEXT, mapping, {"version": int, "correlationId": str, "priority": int}
     ),

@@ -14,6 +14,7 @@ from ....core.language.checks.tables import (
 )
 from ....core.language.checks.values import Choice, ListOf, MapOf, Whole, flag, mapping, text, texts
 from ..serializers.detours import CORRELATION, SKIP_REQUEST, STATE_UPDATE
+from ..serializers.simulations import TEST_REQUEST
 from ..serializers.tasks import LOG, TASK_RESULT
 from ..serializers.workflows import START_REQUEST
 
@@ -109,6 +110,7 @@ NAMED: dict[str, Table] = {
     "SchemaDef": SCHEMA,
     "WorkflowDefSummary": DEFINITION_SUMMARY,
     "StartWorkflowRequest": START_REQUEST,
+    "WorkflowTestRequest": TEST_REQUEST,
     "Workflow": WORKFLOW,
     "WorkflowStatus": STATUS,
     "SignalResponse": SIGNAL_RESPONSE,

@@ -1,0 +1,82 @@
+"""What is written for a run that is played, and how far it has come."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..snapshot import NEVER, Attempt, Run, Task
+from ..states import PENDING
+
+
+@dataclass(frozen=True, slots=True)
+class Mock:
+    """What one attempt comes to, how long it waits for a worker before, and how long that takes."""
+
+    outcome: str = "COMPLETED"
+    output: dict[str, Any] = field(default_factory=dict)
+    queue_ms: int = 0
+    work_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What is written for a run: by reference, what its attempts come to one after another; and for its children."""
+
+    mocks: Mapping[str, Sequence[Mock]] = field(default_factory=dict)
+    children: Mapping[str, "Script"] = field(default_factory=dict)
+
+
+class Cue(NamedTuple):
+    """When an open attempt is claimed, when it is reported on, and what it then comes to."""
+
+    claimed_at: int
+    reported_at: int
+    mock: Mock
+
+
+@dataclass(slots=True)
+class Part:
+    """One run of a play, with all attempts that it has had, and what is still to be heard of those that are open."""
+
+    run: Run
+    script: Script
+    attempts: dict[str, tuple[Attempt, Task]] = field(default_factory=dict)
+    cues: dict[str, Cue] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+    passed: set[tuple[str, int]] = field(default_factory=set)  # clocks that ran out without a consequence
+
+    def cue(self, task: Task) -> Mock | None:
+        """What the task's attempt comes to, taken from the script: of its turn, else of its reference."""
+        for name in (str(task.key), task.key.ref):
+            written, used = self.script.mocks.get(name, ()), self.used.get(name, 0)
+            if used < len(written):
+                self.used[name] = used + 1
+                return written[used]
+        return None
+
+
+def own_moments(part: Part, now: int) -> Iterable[int]:
+    """When something happens by itself: what is written, and what the engine does without anybody."""
+    if part.run.wake_at <= now:
+        # It stopped in the middle of a long decision, or its time is over.
+        yield part.run.wake_at
+    for task in part.run.open_tasks:
+        attempt = task.attempt
+        if attempt.id in part.cues:
+            cue = part.cues[attempt.id]
+            yield cue.claimed_at if attempt.status == PENDING else cue.reported_at
+        elif not attempt.queue and (attempt.status == PENDING or attempt.ends_at != NEVER):
+            yield from _due(part, attempt)
+
+
+def clocks(part: Part) -> Iterable[int]:
+    """When a clock of the run, or of what is open in it, runs out."""
+    if part.run.wake_at != NEVER:
+        yield part.run.wake_at
+    for task in part.run.open_tasks:
+        yield from _due(part, task.attempt)
+
+
+def _due(part: Part, attempt: Attempt) -> Iterable[int]:
+    if attempt.is_open and attempt.due_at != NEVER and (attempt.id, attempt.due_at) not in part.passed:
+        yield attempt.due_at

@@ -1,0 +1,99 @@
+"""A workflow tried out in memory: definitions are read and scripts run, but nothing is written."""
+
+import json
+import logging
+import secrets
+from collections.abc import Iterable, Mapping
+from time import monotonic
+from typing import Any
+
+from .. import clock
+from ..core.definition import Definition
+from ..core.errors import Invalid, NotFound, Refused, ValidationFailed
+from ..core.questions import (
+    ActiveDomains,
+    DefinitionNamed,
+    DefinitionWritten,
+    Environment,
+    PolicyNamed,
+    Question,
+    Script,
+)
+from ..core.simulation import Part, Play
+from ..core.simulation import Script as Written
+from ..insight.execution import imagined_document
+from ..store.environment import environment
+from . import plans
+from .answers import run_script
+from .runs import StartRequest, new_run, refuse_too_large
+
+log = logging.getLogger(__name__)
+
+MOST_SECONDS = 20.0
+"""How long a play may keep its caller waiting."""
+
+
+def simulate(request: StartRequest, script: Written) -> dict[str, Any]:
+    """The execution that the request would lead to if its tasks came to what is written, as a Workflow document.
+
+    Raises NotFound and ValidationFailed as a start does, and Invalid where the workflow goes on for too long.
+    """
+    refuse_too_large(request)
+    now, ends_at = clock.now(), monotonic() + MOST_SECONDS
+    run = new_run(request, _definition(request), now, secrets.token_hex(8))
+    play = Play(now, _answers, lambda: monotonic() > ends_at)
+    try:
+        part = play.play(run, script)
+    except Refused:
+        raise
+    except Exception as fault:
+        log.exception("play_undecidable", extra={"definition": run.definition.name})
+        raise Invalid(f"The engine could not decide how this workflow goes on: {fault}"[:500]) from fault
+    return _shown(part, play.now)
+
+
+def _definition(request: StartRequest) -> Definition:
+    if request.document is not None:
+        return plans.unkept_document(request.document)
+    found = plans.unkept(request.name, request.version)
+    if found is None:
+        version = f", version {request.version}" if request.version is not None else ""
+        raise NotFound(f"No such workflow found by name: {request.name}{version}")
+    return found
+
+
+def _shown(part: Part, now: int) -> dict[str, Any]:
+    tasks = part.run.tasks
+    rows = [(attempt, tasks[task.key]) for attempt, task in part.attempts.values() if task.key in tasks]
+    return imagined_document(part.run, sorted(rows, key=lambda row: row[0].seq), now)
+
+
+def _answers(questions: Iterable[Question]) -> Mapping[Question, Any]:
+    return {question: _answer(question) for question in questions}
+
+
+def _answer(question: Question) -> Any:
+    match question:
+        case Script():
+            return run_script(question)
+        case DefinitionNamed():
+            return plans.unkept(question.name, question.version)
+        case DefinitionWritten():
+            return _written(question)
+        case PolicyNamed():
+            return plans.task_document(question.name)
+        case ActiveDomains():
+            # No worker will come: the first that is asked for is as good as any.
+            return frozenset()
+        case Environment():
+            return environment()
+    raise Invalid(f"This workflow asks for what a test cannot tell: {type(question).__name__}.")
+
+
+def _written(question: DefinitionWritten) -> Definition | str:
+    try:
+        return plans.unkept_document(json.loads(question.document))
+    except ValidationFailed as refused:
+        return "; ".join(complaint.message for complaint in refused.complaints)
+    except Refused as refused:
+        return refused.message

@@ -1,0 +1,60 @@
+"""A run that was played in memory, as the same Workflow document that a run with rows has."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from ...core.snapshot import UNKNOWN, Attempt, Run, Task
+from . import plans
+from .branches import branches
+from .rows import RUN_FACTS, Row, RunFacts
+from .runs import RunRow
+from .runs import spelled as spelled_run
+from .tasks import plain_task
+
+
+def imagined_document(run: Run, attempts: Iterable[tuple[Attempt, Task]], now: int) -> dict[str, Any]:
+    """The run with these attempts, in their order, as it is at that moment."""
+    row = _run_row(run)
+    shown = plans.Shown(dict(run.definition.document))
+    facts = RunFacts._make(getattr(row, name) for name in RUN_FACTS)
+    rows = [_row(attempt, task, run) for attempt, task in attempts]
+    grown = branches(rows)
+    tasks = []
+    for each in rows:
+        steps = grown[each.task_root] if each.task_root else shown.steps
+        step = steps.get(each.task_ref) or plans.unknown_step(each.task_ref, each.name)
+        tasks.append(plain_task(each, facts, step, now))
+    return spelled_run(row, tasks, shown.workflow.document)
+
+
+def _run_row(run: Run) -> RunRow:
+    others = {"name": run.definition.name, "version": run.definition.version, "plan_id": ""}
+    others |= {"failed_refs": list(run.failed_refs), "failed_names": list(run.failed_names), "domains": {**run.domains}}
+    others |= {part: _known(getattr(run, part)) for part in ("input", "output", "variables")}
+    return RunRow._make(others.get(name, getattr(run, name, "")) for name in RunRow._fields)
+
+
+def _row(attempt: Attempt, task: Task, run: Run) -> Row:
+    root = f"{task.root.ref}@{'.'.join(map(str, task.root.turn))}" if task.root else ""
+    policy = task.step.policy
+    others: dict[str, Any] = {
+        "name": task.memo.get("name", task.step.name),
+        "run_id": run.id,
+        "rate_count": policy.rate_count,
+        "rate_seconds": policy.rate_seconds,
+        "task_ref": task.key.ref,
+        "task_turn": ".".join(map(str, task.key.turn)),
+        "task_type": task.step.type,
+        "task_status": task.status,
+        "task_attempt_id": task.attempt.id,
+        "task_iteration": task.iteration,
+        "task_root": root,
+        "memo": dict(task.memo),
+        "input": _known(attempt.input),
+        "output": _known(attempt.output),
+    }
+    return Row._make(others[name] if name in others else getattr(attempt, name) for name in Row._fields)
+
+
+def _known(payload: Any) -> Any:
+    return {} if payload is UNKNOWN or payload is None else payload

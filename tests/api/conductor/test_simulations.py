@@ -1,0 +1,266 @@
+"""Workflows that are tried out (api §1.2): the same document as of a real one, and nothing is kept."""
+
+import pytest
+
+from conductor_app.models import Attempt, Plan, Run
+from tests.builders import (
+    dynamic_fork,
+    fork,
+    inline,
+    loop,
+    noop,
+    policy,
+    step,
+    sub_workflow,
+    switch,
+    terminate,
+    wait,
+)
+
+SECOND = 1000
+
+
+@pytest.fixture
+def tries(api, clock):
+    """Try a workflow of these steps out."""
+
+    def ask(*steps, mocks=None, input=None, children=None, **fields):
+        tasks = [inner for given in steps for inner in (given if isinstance(given, list) else [given])]
+        document = {"name": "order", "version": 1, "tasks": tasks, "schemaVersion": 2, **fields}
+        asked = {"name": "order", "workflowDef": document, "input": input or {}, "taskRefToMockOutput": mocks or {}}
+        reply = api.post("/workflow/test", {**asked, "subWorkflowTestRequest": children or {}})
+        assert reply.status_code == 200, reply.content
+        assert (Run.objects.count(), Attempt.objects.count(), Plan.objects.count()) == (0, 0, 0)
+        return reply.json()
+
+    return ask
+
+
+def statuses(workflow) -> dict[str, str]:
+    return {task["referenceTaskName"]: task["status"] for task in workflow["tasks"]}
+
+
+def done(**output):
+    return {"status": "COMPLETED", "output": output}
+
+
+def test_tasks_come_to_what_is_written(tries):
+    found = tries(
+        step("a"), step("b", inputs={"n": "${a.output.n}"}), mocks={"a": [done(n=1)], "b": [done(m=2)]},
+        outputParameters={"m": "${b.output.m}"},
+    )  # fmt: skip
+
+    assert (found["status"], found["output"]) == ("COMPLETED", {"m": 2})
+    assert [task["inputData"] for task in found["tasks"]] == [{}, {"n": 1}]
+    assert found["workflowDefinition"]["name"] == "order"
+
+
+def test_the_document_has_the_fields_of_a_real_execution(api, tries):
+    api.define(step("a", inputs={"n": "${workflow.input.n}"}))
+    real_id = api.start(input={"n": 1})
+    [task] = api.poll("a")
+    api.report(task)
+
+    asked = {"name": "order", "input": {"n": 1}, "taskRefToMockOutput": {"a": [{}]}}
+    imagined = api.post("/workflow/test", asked).json()
+    real = api.workflow(real_id)
+
+    assert imagined.keys() == real.keys() - {"createdBy"}
+    [one], [other] = imagined["tasks"], real["tasks"]
+    assert one.keys() == other.keys() - {"workerId"}
+    different = {name for name in one if one[name] != other[name]}
+    assert different <= {"taskId", "workflowInstanceId", "workerId"}
+
+
+def test_a_task_for_which_nothing_is_written_ends_the_test(tries):
+    found = tries(step("a"), step("b"), step("c"), mocks={"a": [{}], "c": [{}]})
+
+    assert (found["status"], statuses(found)) == ("RUNNING", {"a": "COMPLETED", "b": "SCHEDULED"})
+
+
+def test_attempts_come_to_one_after_another(tries):
+    steps = [step("a", policy=policy(retries=2, delay_seconds=10))]
+    failed = {"status": "FAILED", "output": {"n": 1}}
+
+    found = tries(*steps, mocks={"a": [failed, done(n=2)]})
+
+    first, second = found["tasks"]
+    assert (first["status"], first["retried"], second["status"], second["retryCount"]) == (
+        "FAILED",
+        True,
+        "COMPLETED",
+        1,
+    )
+    assert second["retriedTaskId"] == first["taskId"]
+    assert second["startTime"] - first["endTime"] == 10 * SECOND
+    assert found["status"] == "COMPLETED"
+
+
+def test_a_run_fails_with_its_last_attempt(tries):
+    found = tries(step("a"), step("b"), mocks={"a": [{"status": "FAILED_WITH_TERMINAL_ERROR"}]})
+
+    assert (found["status"], found["failedReferenceTaskNames"]) == ("FAILED", ["a"])
+
+
+def test_work_takes_the_time_that_is_written(tries):
+    mocks = {"a": [{**done(), "queueWaitTime": 2 * SECOND, "executionTime": 3 * SECOND}]}
+
+    found = tries(step("a"), step("b"), mocks=mocks)
+
+    a, b = found["tasks"]
+    assert (a["startTime"] - a["scheduledTime"], a["endTime"] - a["startTime"]) == (2 * SECOND, 3 * SECOND)
+    assert (a["queueWaitTime"], b["scheduledTime"]) == (2 * SECOND, a["endTime"])
+
+
+def test_work_that_takes_too_long_times_out(tries):
+    steps = [step("a", policy=policy(timeout_seconds=5, timeout_policy="TIME_OUT_WF"))]
+
+    found = tries(*steps, mocks={"a": [{**done(), "executionTime": 60 * SECOND}]})
+
+    [task] = found["tasks"]
+    assert (found["status"], task["status"], task["endTime"] - task["startTime"]) == ("TIMED_OUT", "TIMED_OUT", 5000)
+
+
+def test_a_workflow_that_takes_too_long_times_out(tries):
+    mocks = {"a": [{**done(), "executionTime": 60 * SECOND}]}
+
+    found = tries(step("a"), mocks=mocks, timeoutSeconds=30, timeoutPolicy="TIME_OUT_WF", ownerEmail="a@b.c")
+
+    assert (found["status"], found["endTime"] - found["startTime"]) == ("TIMED_OUT", 30 * SECOND)
+
+
+def test_a_day_passes_in_no_time(tries):
+    found = tries(wait("rest", duration="1 day"), noop("done"))
+
+    assert (found["status"], found["endTime"] - found["startTime"]) == ("COMPLETED", 86_400 * SECOND)
+
+
+def test_a_signal_can_be_written_too(tries):
+    open_wait = tries(wait("approve"))
+    signalled = tries(wait("approve"), mocks={"approve": [done(by="ann")]})
+
+    assert (open_wait["status"], statuses(open_wait)) == ("RUNNING", {"approve": "IN_PROGRESS"})
+    assert (signalled["status"], signalled["output"]) == ("COMPLETED", {"by": "ann"})
+
+
+def test_branches_are_played_side_by_side(tries):
+    mocks = {"a": [{**done(n=1), "executionTime": 5 * SECOND}], "b": [{**done(n=2), "executionTime": 9 * SECOND}]}
+
+    found = tries(fork([step("a")], [step("b")]), mocks=mocks)
+
+    assert (found["status"], found["endTime"] - found["startTime"]) == ("COMPLETED", 9 * SECOND)
+    assert found["tasks"][-1]["outputData"] == {"a": {"n": 1}, "b": {"n": 2}}
+
+
+def test_a_branch_for_which_nothing_is_written_does_not_stop_the_others(tries):
+    found = tries(fork([step("a")], [step("b"), step("c")]), mocks={"b": [{}], "c": [{}]})
+
+    assert statuses(found) == {
+        "fork_join": "COMPLETED", "join": "IN_PROGRESS", "a": "SCHEDULED", "b": "COMPLETED", "c": "COMPLETED",
+    }  # fmt: skip
+
+
+def test_a_dynamic_fork_is_played(tries):
+    tasks = [{"name": "pay", "taskReferenceName": ref, "type": "SIMPLE"} for ref in ("x", "y")]
+    given = {"tasks": tasks, "inputs": {"x": {"n": 1}, "y": {"n": 2}}}
+
+    found = tries(dynamic_fork(), input=given, mocks={"x": [done(n=1)], "y": [done(n=2)]})
+
+    assert found["status"] == "COMPLETED"
+    assert found["tasks"][-1]["outputData"] == {"x": {"n": 1}, "y": {"n": 2}}
+    paid = [task for task in found["tasks"] if task["taskType"] == "pay"]
+    assert [task["workflowTask"]["taskReferenceName"] for task in paid] == ["x", "y"]
+
+
+def test_the_turns_of_a_loop_take_what_is_written_in_turn(tries):
+    mocks = {"a": [done(n=1), done(n=3)], "a__2": [done(n=2)]}
+
+    found = tries(loop("l", step("a"), times=3), mocks=mocks)
+
+    outputs = {task["referenceTaskName"]: task["outputData"] for task in found["tasks"]}
+    assert found["status"] == "COMPLETED"
+    assert [outputs[f"a__{turn}"]["n"] for turn in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_scripts_are_run_and_cases_chosen(tries):
+    steps = [
+        inline("sum", "$.a + 1", inputs={"a": "${workflow.input.a}"}),
+        switch("way", {"3": [terminate("stop", output={"why": "three"})]}, inputs={"v": "${sum.output.result}"}),
+    ]
+
+    found = tries(*steps, input={"a": 2})
+
+    assert (found["status"], found["output"]) == ("COMPLETED", {"why": "three"})
+
+
+CHILD = {"name": "child", "version": 1, "tasks": [step("c", inputs={"n": "${workflow.input.n}"})], "schemaVersion": 2}
+
+
+def test_a_child_is_played_with_what_is_written_for_it(tries):
+    steps = [sub_workflow("inner", CHILD, inputs={"n": 5}), step("b", inputs={"n": "${inner.output.m}"})]
+    children = {"inner": {"name": "child", "taskRefToMockOutput": {"c": [done(m=7)]}}}
+
+    found = tries(*steps, children=children)
+
+    inner, b = found["tasks"]
+    assert (inner["status"], inner["outputData"]["m"], b["inputData"]) == ("COMPLETED", 7, {"n": 7})
+
+
+def test_a_child_without_anything_written_stands_still(tries):
+    found = tries(sub_workflow("inner", CHILD))
+
+    assert (found["status"], statuses(found)) == ("RUNNING", {"inner": "IN_PROGRESS"})
+
+
+def test_a_child_itself_can_be_written(tries):
+    found = tries(sub_workflow("inner", CHILD), mocks={"inner": [done(m=7)]})
+
+    assert (found["status"], found["output"]) == ("COMPLETED", {"m": 7})
+
+
+def test_a_failed_child_is_tried_again(tries):
+    steps = [sub_workflow("inner", CHILD, taskDefinition={"name": "inner", **policy(retries=1, delay_seconds=5)})]
+    children = {"inner": {"taskRefToMockOutput": {"c": [{"status": "FAILED"}]}}}
+
+    found = tries(*steps, children=children)
+
+    assert [task["status"] for task in found["tasks"]] == ["FAILED", "FAILED"]
+    assert found["status"] == "FAILED"
+
+
+def test_a_loop_without_end_is_stopped(api, clock):
+    endless = {"loopCondition": "true", "loopOver": [noop("n")]}
+    document = {"name": "order", "tasks": [{"name": "l", "taskReferenceName": "l", "type": "DO_WHILE", **endless}]}
+
+    reply = api.post("/workflow/test", {"name": "order", "workflowDef": document})
+
+    assert reply.status_code == 400
+    assert "too long" in reply.json()["message"]
+
+
+def test_a_workflow_that_starts_itself_without_end_is_stopped(api, clock):
+    api.define(sub_workflow("again", "order"))
+
+    reply = api.post("/workflow/test", {"name": "order"})
+
+    assert reply.status_code == 400
+    assert Run.objects.count() == 0
+
+
+FAULTY = {
+    "a list": {"taskRefToMockOutput": {"a": {}}},
+    "a status": {"taskRefToMockOutput": {"a": [{"status": "DONE"}]}},
+    "a time": {"taskRefToMockOutput": {"a": [{"executionTime": "long"}]}},
+    "a child": {"subWorkflowTestRequest": {"a": {"taskRefToMockOutput": {"b": [{"status": "DONE"}]}}}},
+}
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_what_is_written_must_be_legible(api, clock, case):
+    reply = api.post("/workflow/test", {"name": "order", **FAULTY[case]})
+
+    assert (reply.status_code, len(reply.json()["validationErrors"])) == (400, 1)
+
+
+def test_an_unknown_workflow_cannot_be_tried(api, clock):
+    assert api.post("/workflow/test", {"name": "nobody"}).status_code == 404
