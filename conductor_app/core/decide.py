@@ -1,7 +1,7 @@
 """decide(snapshot, answers, now): everything that must happen next, given all that is known now."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from .effects import CreateTask, Effect, evolve
@@ -11,6 +11,7 @@ from .questions import Asked, Question, Script
 from .rules import RULES, RULES_WHILE_PAUSED
 from .snapshot import Run
 from .states import PAUSED
+from .values import replace
 
 BUDGET = 5_000
 """Effects after which a decision stops and asks to be woken at once: a wild loop costs slices, not the process."""

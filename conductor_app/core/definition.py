@@ -42,7 +42,7 @@ class Policy:
     is_handed_back: bool = False  # a lost lease is no failure: a built-in worker's process went away
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Step:
     """One node of a definition."""
 

@@ -1,12 +1,13 @@
 """What a decision may ask for. Each effect knows how it changes the snapshot; saved, it is a line of history."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from .definition import Definition, Key
 from .snapshot import NEVER, UNKNOWN, Attempt, Run, Task
 from .states import ATTEMPT, FAILED, FAILED_FOR_GOOD, RUN, TASK
+from .values import replace
 
 
 class Draft:

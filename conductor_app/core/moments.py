@@ -1,12 +1,12 @@
 """When must someone look again: the clocks of an attempt and of a run (execution §4)."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from .definition import Policy
 from .snapshot import NEVER, Attempt, Run, Task
 from .states import LEASED, PENDING
+from .values import replace
 
 
 class Clock(NamedTuple):

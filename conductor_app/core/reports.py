@@ -1,7 +1,7 @@
 """What workers may say of their attempts: renew, hand back, complete, fail."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from .effects import Effect, MoveAttempt
@@ -11,6 +11,7 @@ from .moments import next_clock
 from .snapshot import Run, Task
 from .states import PENDING
 from .steps import kind_of
+from .values import replace
 
 EVENTS = {
     "COMPLETED": "complete",

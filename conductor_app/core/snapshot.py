@@ -34,7 +34,7 @@ NEVER = 9_007_199_254_740_991
 """The moment that does not come: the largest integer that every client's JSON reader keeps."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Attempt:
     """One try at a task. Moments are epoch milliseconds, None where the moment has not come."""
 
@@ -79,7 +79,7 @@ class Attempt:
 BAD_ENDS = frozenset((FAILED, FAILED_FOR_GOOD, EXPIRED, CANCELED))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Task:
     """One thing to be done: a step reached, in one turn of each loop around it."""
 
@@ -122,7 +122,7 @@ class Task:
 GOOD_ENDS = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
     """One life of a definition, as far as it was read: either the whole of it, or the neighbourhood of a change."""
 

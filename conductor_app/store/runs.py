@@ -1,7 +1,6 @@
 """Rows → snapshot: the whole of a run, or the neighbourhood of a change (ARCHITECTURE §13)."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import lru_cache
 
 from ..core import waiting as waits
@@ -9,6 +8,7 @@ from ..core.definition import Definition, Key, Step
 from ..core.errors import NotFound
 from ..core.language import lay_out
 from ..core.snapshot import UNKNOWN, Run, Task
+from ..core.values import replace
 from ..models.fields import loads
 from . import definitions
 from .rows import ATTEMPT_COLUMNS, RUN_COLUMNS, TASK_COLUMNS, attempt_of, root_of, task_of, turn_of, turn_text
@@ -24,11 +24,12 @@ RUN_SQL = (
     f"SELECT {', '.join(f'r.{column}' for column in RUN_COLUMNS)}, r.has_skips, "
     f"CASE WHEN r.input_size <= {SMALL} THEN r.input END, CASE WHEN r.variables_size <= {SMALL} THEN r.variables END "
 )
-TASK_SQL = (
-    f"SELECT {', '.join(f't.{column}' for column in TASK_COLUMNS)}, "
-    f"{', '.join(f'a.{column}' for column in ATTEMPT_COLUMNS)} "
-    "FROM conductor_task t JOIN conductor_attempt a ON a.id = t.attempt_id WHERE t.run_id = %s"
+RUN_WIDTH = len(RUN_COLUMNS) + 4
+TASK_AND_ATTEMPT = ", ".join(
+    [*(f"t.{column}" for column in TASK_COLUMNS), *(f"a.{column}" for column in ATTEMPT_COLUMNS)]
 )
+TASK_ROWS = f"{TASK_AND_ATTEMPT} FROM conductor_task t JOIN conductor_attempt a ON a.id = t.attempt_id"
+TASK_SQL = f"SELECT {TASK_ROWS} WHERE t.run_id = %s"
 
 
 def lock(run_id: str, near: Iterable[str] | None = None, is_locked: bool = True) -> Run:
@@ -62,26 +63,35 @@ def _whole(run_id: str, is_locked: bool) -> Run:
 
 def _near(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
     rows = fetch(
-        f"{RUN_SQL}, t.ref, t.turn, t.joined_by, t.root FROM conductor_attempt a "
-        "JOIN conductor_task t ON t.id = a.task_id JOIN conductor_run r ON r.id = a.run_id "
-        f"WHERE a.id IN ({placeholders(attempt_ids)}) AND a.run_id = %s{for_update('r') if is_locked else ''}",
+        f"{RUN_SQL}, seen.revision, {TASK_AND_ATTEMPT} FROM conductor_attempt given "
+        "JOIN conductor_task t ON t.id = given.task_id JOIN conductor_attempt a ON a.id = t.attempt_id "
+        "JOIN conductor_run r ON r.id = given.run_id JOIN conductor_run seen ON seen.id = given.run_id "
+        f"WHERE given.id IN ({placeholders(attempt_ids)}) AND given.run_id = %s{for_update('r') if is_locked else ''}",
         [*attempt_ids, run_id],
     )
     if not rows:
         _whole(run_id, is_locked=False)
         raise NotFound(f"Task not found for taskId: {', '.join(attempt_ids)}")
-    run = replace(_run_of(rows[0][:-4]), is_whole=False)
-    has_skips = rows[0][len(RUN_COLUMNS)]
-    found = _skipped(run.id) if has_skips else []
-    asked, wanted = set(), {key for row in rows for key in _around(run.definition, *row[-4:])}
-    while wanted - asked:
+    *columns, has_skips, input, variables, revision = rows[0][:RUN_WIDTH]
+    run = replace(_run_of((*columns, has_skips, input, variables)), is_whole=False)
+    found = list({row[0]: row for row in (row[RUN_WIDTH:] for row in rows)}.values())
+    wanted = {key for row in found for key in _around(run.definition, row)}
+    # Who had to wait for the lock sees the run as it is now, but its tasks as they were before.
+    asked = {_key(row) for row in found} if revision == run.revision else set()
+    found = [row for row in found if asked] + (_skipped(run.id) if has_skips else [])
+    while True:
         found += _rows_at(run.id, wanted - asked)
         asked |= wanted
         # Only a dynamic branch knows, by the document that its head carries, what waits for its tasks.
         tasks = _tasks(run, found)
         wanted = {root for row in found if (root := root_of(row[len(TASK_COLUMNS) - 1]))}
         wanted |= {key for task in tasks.values() for key in _waiting_for(run, task)}
-    return replace(run, tasks=_tasks(run, sorted(found, key=_seq)))
+        if not wanted - asked:
+            return replace(run, tasks=_tasks(run, sorted(found, key=_seq)))
+
+
+def _key(row: tuple) -> Key:
+    return Key(row[1], turn_of(row[2]))
 
 
 def tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
@@ -91,7 +101,7 @@ def tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
 
 def tasks_of(run: Run, rows: list[tuple]) -> dict[Key, Task]:
     """The tasks of these rows; for one of a dynamic branch the head is read too, which carries its document."""
-    keys = {Key(row[1], turn_of(row[2])) for row in rows}
+    keys = {_key(row) for row in rows}
     heads = {root for row in rows if (root := root_of(row[len(TASK_COLUMNS) - 1]))} - keys
     tasks = _tasks(run, [*rows, *_rows_at(run.id, heads)])
     return {key: task for key, task in tasks.items() if key in keys}
@@ -115,15 +125,15 @@ def _rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple]:
     return rows
 
 
-def _around(definition: Definition, ref: str, turn: str, joined_by: str, root: str) -> Iterable[Key]:
+def _around(definition: Definition, row: tuple) -> Iterable[Key]:
     """The keys of a task and of what may wait for it, as far as its row and the definition tell."""
-    key = Key(ref, turn_of(turn))
+    key, (joined_by, root) = _key(row), row[len(TASK_COLUMNS) - 2 : len(TASK_COLUMNS)]
     yield key
     if head := root_of(root):
         yield head
     if joined_by:
         yield Key(joined_by, key.turn)
-    known = ref if definition.step(ref) else joined_by
+    known = key.ref if definition.step(key.ref) else joined_by
     yield from waits.keys(waits.waiting(definition, known), definition.step, key.turn)
 
 

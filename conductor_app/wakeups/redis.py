@@ -1,9 +1,12 @@
 """Hints between the processes of a cluster: a message on one Redis channel names the queues."""
 
+import atexit
 import logging
 import secrets
 from collections.abc import Collection
+from contextlib import suppress
 from functools import cache
+from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread
 from time import monotonic
 
@@ -22,12 +25,13 @@ CHANNEL = "conductor:wakeups"
 # How long nothing is sent after Redis could not be reached: a request must not wait for it again and again.
 REST_SECONDS = 2.0
 LONGEST_REST_SECONDS = 5.0
+MOST_AT_ONCE = 1000
 OWN = secrets.token_hex(8)
 
 
 def tell_others(queues: Collection[str]) -> None:
-    """Publish the hint; while Redis is away it is dropped."""
-    _sender().publish(orjson.dumps([OWN, *queues]))
+    """Have the hint published, by a thread that sends all that has gathered meanwhile as one message."""
+    _sender().say(queues)
 
 
 def attend() -> None:
@@ -37,17 +41,40 @@ def attend() -> None:
 
 
 class Sender:
-    """Publishes, and holds its tongue for a while after a failure."""
+    """Publishes from a thread of its own, and holds its tongue for a while after a failure."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
         self._silent_until = 0.0
+        self._waiting: SimpleQueue[Collection[str]] = SimpleQueue()
+        Thread(target=self._send_for_ever, name="wakeups-out", daemon=True).start()
+        # A process that announces and ends at once has still told it.
+        atexit.register(self._send_waiting)
 
-    def publish(self, hint: bytes) -> None:
+    def say(self, queues: Collection[str]) -> None:
+        self._waiting.put(queues)
+
+    def _send_for_ever(self) -> None:
+        while True:
+            self._publish([*self._waiting.get(), *self._gathered()])
+
+    def _send_waiting(self) -> None:
+        if left := self._gathered():
+            self._publish(left)
+
+    def _gathered(self) -> list[str]:
+        """What was said and not yet sent; every mention counts, for each wakes one waiter."""
+        found: list[str] = []
+        with suppress(Empty):
+            while len(found) < MOST_AT_ONCE:
+                found += self._waiting.get_nowait()
+        return found
+
+    def _publish(self, queues: Collection[str]) -> None:
         if monotonic() < self._silent_until:
             return
         try:
-            self._client.publish(CHANNEL, hint)
+            self._client.publish(CHANNEL, orjson.dumps([OWN, *queues]))
         except redis.RedisError as error:
             if not self._silent_until:
                 log.warning("Redis cannot be reached, wake-ups are off: workers wait up to a second longer (%s)", error)

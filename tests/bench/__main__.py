@@ -18,7 +18,7 @@ from . import idling, workloads
 from .client import Client
 from .floor import floor
 from .load import Measured, in_processes, serve
-from .servers import Server, postgresql_server, sqlite_server
+from .servers import Server, postgresql_server, sqlite_server, statements_a_task
 
 THREADS, BATCH, RUNS_OF_CHAIN = 4, 20, 600
 
@@ -34,6 +34,7 @@ class Result:
     measured: Measured
     cpu: float
     peak_mb: float
+    statements: float | None
 
     def line(self, limit: float) -> str:
         polls, updates = percentiles(self.measured.polls), percentiles(self.measured.updates)
@@ -41,13 +42,14 @@ class Result:
         share = f"{100 * rate / limit:5.1f} %" if limit else "      –"
         return (
             f"{self.name:<22}{rate:>9.0f}{self.runs / self.seconds:>8.1f}  {polls}  {updates}"
-            f"{1000 * self.cpu / max(self.tasks, 1):>9.2f}{self.peak_mb:>8.0f}  {share}"
+            f"{1000 * self.cpu / max(self.tasks, 1):>9.2f}{self.peak_mb:>8.0f}"
+            f"{'–' if self.statements is None else f'{self.statements:.1f}':>10}  {share}"
         )
 
 
 HEAD = (
     f"{'workload':<22}{'tasks/s':>9}{'runs/s':>8}  {'poll p50/p95/p99 ms':>22}  {'update p50/p95/p99 ms':>22}"
-    f"{'CPU s/kt':>9}{'web MB':>8}  of the limit"
+    f"{'CPU s/kt':>9}{'web MB':>8}{'SQL/task':>10}  of the limit"
 )
 
 
@@ -63,6 +65,7 @@ class Bench:
 
     def __init__(self, server: Server) -> None:
         self.server, self.client = server, Client(server.url, server.token)
+        self.statements = statements_a_task(server)
 
     def register(self, *definitions: dict, tasks: Sequence[str] = ()) -> None:
         """Make definitions known."""
@@ -92,7 +95,8 @@ class Bench:
         if measured.errors:
             print(f"{label}: {len(measured.errors)} errors, the first: {measured.errors[0]}", file=sys.stderr)
         used = self.server.cpu_seconds() - cpu
-        return Result(label, tasks_a_run * len(runs), len(runs), seconds, measured, used, self.server.web_peak_mb())
+        peak, statements = self.server.web_peak_mb(), self.statements.get(definition)
+        return Result(label, tasks_a_run * len(runs), len(runs), seconds, measured, used, peak, statements)
 
     @staticmethod
     def _must(reply: tuple[int, bytes]) -> bytes:

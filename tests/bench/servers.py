@@ -1,5 +1,6 @@
 """The server that is measured, started for the occasion: web processes, sweeps, and a database of its own."""
 
+import json
 import os
 import signal
 import socket
@@ -25,6 +26,7 @@ class Server:
     url: str
     token: str = ""
     database_url: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
     web: list[subprocess.Popen] = field(default_factory=list)
     others: list[subprocess.Popen] = field(default_factory=list)
 
@@ -79,7 +81,7 @@ def _started(extra: dict[str, str], web_workers: int, database_url: str, is_toke
     )
     manage = [sys.executable, "manage.py"]
     subprocess.run([*manage, "migrate", "--verbosity=0"], cwd=ROOT, env=environment, check=True)
-    server = Server(f"http://127.0.0.1:{port}/api", database_url=database_url)
+    server = Server(f"http://127.0.0.1:{port}/api", database_url=database_url, environment=environment)
     try:
         server.web.append(
             _spawn(
@@ -104,6 +106,22 @@ def _started(extra: dict[str, str], web_workers: int, database_url: str, is_toke
             process.send_signal(signal.SIGTERM)
         for process in (*server.others, *server.web):
             process.wait(30)
+
+
+def statements_a_task(server: Server) -> dict[str, float]:
+    """Statements for each task by definition; none where the server is somebody else's."""
+    if not server.environment:
+        return {}
+    counted = subprocess.run(
+        [sys.executable, "-m", "tests.bench.statements"],
+        cwd=ROOT,
+        env=server.environment,
+        input=server.token,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return json.loads(counted.stdout)
 
 
 def _spawn(arguments: list[str], environment: dict[str, str]) -> subprocess.Popen:

@@ -69,6 +69,16 @@ def test_a_report_that_schedules_the_next_task_takes_eight_statements(clock, ste
     assert counted.count <= 8, counted.statements
 
 
+def test_a_report_in_a_sequence_takes_seven_statements(clock):
+    story = Story(clock, step("a"), step("b"))
+    story.worker("a").polls()
+
+    with Counted() as counted:
+        story.worker("a").completes(n=1)
+
+    assert counted.count <= 7, counted.statements
+
+
 def test_what_an_expression_names_takes_two_statements_more(clock):
     story = Story(clock, step("z"), step("a"), step("b", inputs={"n": "${z.output.n}"}))
     story.worker("z").completes(n=1)

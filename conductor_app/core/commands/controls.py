@@ -1,7 +1,6 @@
 """Hold a run, let it go on, end it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from ..effects import Effect, MoveRun, UpdateRun, UpdateTask
@@ -10,6 +9,7 @@ from ..moments import next_clock
 from ..rules.endings import end_run
 from ..snapshot import Run
 from ..states import PAUSED, RUN, TERMINATED
+from ..values import replace
 
 
 def pause(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:

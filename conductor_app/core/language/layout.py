@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..definition import Step
 from ..errors import Complaint, ValidationFailed
+from ..values import replace
 from .policy import number, read_policy
 
 DEEPEST = 60

@@ -1,7 +1,6 @@
 """Control enters each step that a task leads to and that has no task yet."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from ..definition import Key
@@ -13,6 +12,7 @@ from ..snapshot import NEVER, Run, Task
 from ..states import FAILED_FOR_GOOD, SKIPPED
 from ..steps import kind_of
 from ..steps.kind import finished_at_once
+from ..values import replace
 
 LEFT = "is_left"
 """In the memo of a skipped task: control was taken away from it, so it does not go on to what follows."""

@@ -1,7 +1,6 @@
 """An attempt ended badly: another one, or the task is resolved."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ..effects import Effect, OpenAttempt, ResolveTask
 from ..ids import derived_id, share
@@ -11,6 +10,7 @@ from ..snapshot import NEVER, UNKNOWN, Attempt, Run, Task
 from ..states import CANCELED, EXPIRED, FAILED, PENDING
 from ..steps import kind_of
 from ..steps.kind import new_attempt
+from ..values import replace
 
 ENDS = {EXPIRED: "time_out", CANCELED: "cancel"}
 """The event that resolves a task, by the status of its last attempt; any other bad end is `fail`."""

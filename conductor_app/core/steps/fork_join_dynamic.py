@@ -1,7 +1,6 @@
 """FORK_JOIN_DYNAMIC: as many branches as the input says."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ from ..knowledge import Knowledge, gather
 from ..language.layout import lay_out
 from ..questions import Asked, PolicyNamed, Whole
 from ..snapshot import Run, Task
+from ..values import replace
 from .forked import forked_documents
 from .kind import Kind, finished_at_once, inputs_of
 

@@ -1,7 +1,6 @@
 """The shape of a step type: how control enters it, when it is finished, and where control goes from it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from ..definition import Key, Step
@@ -11,6 +10,7 @@ from ..knowledge import Knowledge
 from ..moments import with_due
 from ..snapshot import NEVER, Attempt, Run, Task
 from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED
+from ..values import replace
 
 TASK_END = {COMPLETED: COMPLETED, FAILED: ACTIVE, FAILED_FOR_GOOD: ACTIVE}
 """The status of a task whose attempt is created with this status: a failed one is left to the retry rule."""

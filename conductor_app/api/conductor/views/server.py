@@ -1,5 +1,6 @@
 """The server itself: tokens, version, configuration."""
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from django.http import HttpResponse
@@ -54,6 +55,7 @@ class Configuration(ConductorView):
         })  # fmt: skip
 
 
+@cache
 def server_version() -> str:
     """The version of the installed package; a checkout that is not installed calls itself so."""
     try:

@@ -1,0 +1,60 @@
+"""A thread that has answered waits a moment for the next request of the same connection."""
+
+import os
+import socket
+from threading import Thread
+from time import monotonic
+from types import SimpleNamespace
+
+import pytest
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
+
+from conductor_app import lingering
+
+
+@pytest.fixture
+def connection():
+    """Both ends: the server's as gunicorn keeps it, and the client's socket."""
+    ours, theirs = socket.socketpair()
+    yield SimpleNamespace(sock=ours), theirs
+    ours.close()
+    theirs.close()
+
+
+def worker(threads):
+    cfg = Config()
+    cfg.set("threads", threads)
+    return lingering.LingeringWorker(1, os.getpid(), [], None, 30, cfg, Logger(cfg))
+
+
+def test_a_request_that_has_come_is_answered_by_the_same_thread(connection):
+    kept, client = connection
+    client.sendall(b"GET / HTTP/1.1\r\n")
+
+    assert worker(threads=4).is_readable(kept)
+
+
+def test_a_silent_connection_is_handed_back(connection):
+    kept, _client = connection
+    began = monotonic()
+
+    assert not worker(threads=4).is_readable(kept)
+
+    assert monotonic() - began < 5
+
+
+def test_half_of_the_threads_are_never_kept_waiting(connection, monkeypatch):
+    kept, client = connection
+    monkeypatch.setattr(lingering, "LINGER_MS", 10_000)
+    crowded = worker(threads=2)
+    first = Thread(target=crowded.is_readable, args=(kept,))
+    first.start()
+    while not crowded.lingering:
+        pass
+
+    assert not crowded.is_readable(kept)
+
+    client.sendall(b"x")
+    first.join()
+    assert crowded.lingering == 0
