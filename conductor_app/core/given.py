@@ -1,11 +1,11 @@
 """Inputs that an operator gave for one task: they lie over what its step says, in every attempt at it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from .definition import Step
 from .expressions.walking import with_texts_replaced
+from .values import replace
 
 GIVEN = "given"
 """Where a task's memo keeps them."""

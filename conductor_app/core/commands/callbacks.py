@@ -1,7 +1,6 @@
 """Let what waits for its moment be worked on at once."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from ..effects import Effect, UpdateTask
@@ -10,6 +9,7 @@ from ..knowledge import Knowledge
 from ..moments import next_clock
 from ..snapshot import Run
 from ..states import PENDING
+from ..values import replace
 
 
 def reset_callbacks(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:

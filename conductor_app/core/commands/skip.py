@@ -1,7 +1,6 @@
 """Pass over a step before control comes to it (execution §7.2)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from ..definition import Key, Step
@@ -12,6 +11,7 @@ from ..rules.advance import in_branch
 from ..snapshot import Run, Task
 from ..states import COMPLETED, SKIPPED
 from ..steps.kind import new_task
+from ..values import replace
 from .places import find_place, goes_with, refuse_unless_running
 
 
