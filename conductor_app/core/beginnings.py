@@ -1,11 +1,10 @@
 """Runs before their first decision."""
 
-from dataclasses import replace
-
 from .effects import StartRun
 from .moments import run_ends_at
 from .snapshot import Run
 from .states import RUNNING
+from .values import replace
 
 
 def begun(effect: StartRun, parent: Run, now: int) -> Run:

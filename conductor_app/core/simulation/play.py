@@ -7,7 +7,6 @@ task for which nothing was written, and that nobody but a worker could end, stop
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +21,7 @@ from ..reports import Report
 from ..snapshot import NEVER, Run, Task
 from ..states import LEASED, PENDING
 from ..steps import kind_of
+from ..values import replace
 from .parts import Cue, Mock, Part, Script, clocks, own_moments
 
 MOST_EFFECTS = 20_000

@@ -1,6 +1,5 @@
 """What a reply costs: statements and time do not grow with what is shown."""
 
-
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
