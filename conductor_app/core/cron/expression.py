@@ -1,0 +1,154 @@
+"""A cron expression, and the first moment after another at which it is true."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+
+from . import days
+from .fields import HOUR, MINUTE, MONTH, SECOND, CronRefused, numbers, without_names
+
+MACROS = {
+    "@yearly": "0 0 0 1 1 *",
+    "@annually": "0 0 0 1 1 *",
+    "@monthly": "0 0 0 1 * *",
+    "@weekly": "0 0 0 * * 0",
+    "@daily": "0 0 0 * * *",
+    "@midnight": "0 0 0 * * *",
+    "@hourly": "0 0 * * * *",
+}
+LONGEST = 500
+"""Characters of an expression."""
+YEARS = 41
+"""How far to look: 29 February falls on the same day of the week after 40 years at the latest."""
+LAST_YEAR = 9900
+EPOCH = datetime(1970, 1, 1)
+SECONDS = timedelta(seconds=1)
+WEEK = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """An expression, read."""
+
+    seconds: tuple[int, ...]
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
+    months: frozenset[int]
+    days_of_month: tuple[days.Rule, ...]
+    days_of_week: tuple[days.Rule, ...]
+
+    def after(self, moment: int, zone: tzinfo) -> int | None:
+        """The first moment after this one (milliseconds) at which it is true on the zone's clocks; None if none comes.
+
+        What the clocks leave out in spring does not happen; what they show twice in autumn happens twice.
+        """
+        start = _utc(moment // 1000 + 1)
+        while start is not None:
+            offset = _offset_at(start, zone)
+            local = self._next_local(start + offset)
+            if local is None:
+                return None
+            found = local - offset
+            start = _first_change(start, found, zone)
+            if start is None:
+                return (found - EPOCH) // SECONDS * 1000
+        return None
+
+    def _next_local(self, moment: datetime) -> datetime | None:
+        """The first time of a calendar without zones, at or after this one."""
+        for day in self._days_from(moment):
+            earliest = (moment.hour, moment.minute, moment.second) if day.date() == moment.date() else (0, 0, 0)
+            time = self._time_from(*earliest)
+            if time is not None:
+                return day.replace(hour=time[0], minute=time[1], second=time[2])
+        return None
+
+    def _days_from(self, moment: datetime) -> Iterator[datetime]:
+        year, month, first = moment.year, moment.month, moment.day
+        while year <= min(moment.year + YEARS, LAST_YEAR):
+            if month in self.months:
+                yield from (datetime(year, month, day) for day in self._days_in(year, month) if day >= first)
+            year, month, first = (year + 1, 1, 1) if month == 12 else (year, month + 1, 1)
+
+    def _days_in(self, year: int, month: int) -> list[int]:
+        """The days of a month that both day fields allow."""
+        this = days.Month(year, month)
+        by_number = set().union(*(rule(this) for rule in self.days_of_month))
+        by_name = set().union(*(rule(this) for rule in self.days_of_week))
+        return sorted(by_number & by_name)
+
+    def _time_from(self, hour: int, minute: int, second: int) -> tuple[int, int, int] | None:
+        """The first time of day at or after this one."""
+        if hour in self.hours:
+            if minute in self.minutes and (found := _from(self.seconds, second)) is not None:
+                return hour, minute, found
+            if (found := _from(self.minutes, minute + 1)) is not None:
+                return hour, found, self.seconds[0]
+        found = _from(self.hours, hour + 1)
+        return None if found is None else (found, self.minutes[0], self.seconds[0])
+
+
+def _from(allowed: tuple[int, ...], least: int) -> int | None:
+    place = bisect_left(allowed, least)
+    return allowed[place] if place < len(allowed) else None
+
+
+def _utc(seconds: int) -> datetime | None:
+    """The moment as a time of UTC, not before 1970; None where it is too far away."""
+    moment = max(seconds, 0)
+    return EPOCH + timedelta(seconds=moment) if moment < 250_000_000_000 else None
+
+
+def _offset_at(moment: datetime, zone: tzinfo) -> timedelta:
+    return moment.replace(tzinfo=UTC).astimezone(zone).utcoffset() or timedelta()
+
+
+def _first_change(start: datetime, end: datetime, zone: tzinfo) -> datetime | None:
+    """The first second after `start`, up to `end`, at which the zone's clocks are set; None if there is none."""
+    if zone is UTC:
+        return None
+    offset, known = _offset_at(start, zone), start
+    while known < end:
+        # No zone sets its clocks twice within a week.
+        probe = min(known + WEEK, end)
+        if _offset_at(probe, zone) != offset:
+            return _turn(known, probe, offset, zone)
+        known = probe
+    return None
+
+
+def _turn(before: datetime, after: datetime, offset: timedelta, zone: tzinfo) -> datetime:
+    """The first second with another offset, between one that has it and one that has not."""
+    while after - before > SECONDS:
+        middle = before + (after - before) // SECONDS // 2 * SECONDS
+        before, after = (middle, after) if _offset_at(middle, zone) == offset else (before, middle)
+    return after
+
+
+@lru_cache(maxsize=10_000)
+def cron(text: str) -> Cron:
+    """The expression that a text spells; raises CronRefused, which says what is wrong."""
+    if len(text) > LONGEST:
+        raise CronRefused(f"A cron expression may have at most {LONGEST} characters.")
+    parts = MACROS.get(text.strip().lower(), text).split()
+    try:
+        return _read(parts)
+    except CronRefused as refused:
+        raise CronRefused(f"Invalid cron expression '{text}': {refused.message}.") from None
+
+
+def _read(parts: list[str]) -> Cron:
+    if len(parts) != 6:
+        said = "second, minute, hour, day of month, month, day of week"
+        raise CronRefused(f"it must have six fields ({said}), but has {len(parts)}")
+    second, minute, hour, day, month, weekday = parts
+    return Cron(
+        tuple(sorted(numbers(second, SECOND))),
+        tuple(sorted(numbers(minute, MINUTE))),
+        tuple(sorted(numbers(hour, HOUR))),
+        numbers(without_names(month, MONTH), MONTH),
+        days.days_of_month(day),
+        days.days_of_week(weekday),
+    )

@@ -1,0 +1,31 @@
+"""Time zones by name, as clients spell them: Europe/Berlin, UTC, GMT+2, +02:00."""
+
+import re
+from datetime import UTC, timedelta, timezone, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from ..errors import Invalid
+
+OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?([0-5]\d))?", re.ASCII)
+MOST_HOURS = 18
+
+
+@lru_cache(maxsize=1000)
+def zone(name: str) -> tzinfo:
+    """The time zone with this name; raises Invalid."""
+    if name in ("Z", "UTC", "GMT", "UT", ""):
+        return UTC
+    if found := OFFSET.fullmatch(name):
+        return _offset(name, *found.groups())
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise Invalid(f"There is no time zone '{name[:100]}'; write it like Europe/Berlin.") from None
+
+
+def _offset(name: str, sign: str, hours: str, minutes: str | None) -> tzinfo:
+    ahead = timedelta(hours=int(hours), minutes=int(minutes or 0))
+    if ahead > timedelta(hours=MOST_HOURS):
+        raise Invalid(f"The time zone '{name}' is more than {MOST_HOURS} hours from UTC.")
+    return timezone(ahead if sign == "+" else -ahead)

@@ -1,0 +1,95 @@
+"""The slots of a schedule: at which moments it fires, and which of them comes next."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+from .cron import Cron, cron, zone
+from .errors import Invalid
+
+MOST_ENTRIES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One clock of a schedule: an expression and the zone whose clocks it reads, and both as they were written."""
+
+    cron: Cron
+    zone: tzinfo
+    expression: str
+    zone_id: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Slot:
+    """One moment of one entry; entries that meet at a moment follow one another."""
+
+    at: int
+    entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """All slots of a schedule. `window_ms`: how old a missed slot may be that is caught up with; None: any age."""
+
+    entries: tuple[Entry, ...]
+    starts_at: int | None = None
+    ends_at: int | None = None
+    catches_up: bool = False
+    window_ms: int | None = None
+
+    def after(self, moment: int) -> Slot | None:
+        """The first slot after a moment."""
+        if self.starts_at is not None:
+            # A slot that is exactly at the start counts.
+            moment = max(moment, self.starts_at - 1)
+        found = ((entry.cron.after(moment, entry.zone), number) for number, entry in enumerate(self.entries))
+        first = min((Slot(at, number) for at, number in found if at is not None), default=None)
+        return None if first is None or (self.ends_at is not None and first.at > self.ends_at) else first
+
+    def following(self, slot: Slot, now: int) -> Slot | None:
+        """The slot after one that was handled now: what was missed meanwhile is caught up with, or passed over."""
+        for number in range(slot.entry + 1, len(self.entries)):
+            entry = self.entries[number]
+            if entry.cron.after(slot.at - 1, entry.zone) == slot.at:
+                return Slot(slot.at, number)
+        return self.after(self._from(slot.at, now))
+
+    def _from(self, handled: int, now: int) -> int:
+        if not self.catches_up:
+            return max(handled, now)
+        return handled if self.window_ms is None else max(handled, now - self.window_ms - 1)
+
+    def is_too_old(self, slot: Slot, now: int) -> bool:
+        """Whether a slot was missed so long ago that it is not caught up with any more."""
+        return self.catches_up and self.window_ms is not None and slot.at < now - self.window_ms
+
+    def between(self, first: int, last: int) -> Iterator[Slot]:
+        """Every slot from one moment to another, both included."""
+        slot = self.after(first - 1)
+        while slot is not None and slot.at <= last:
+            yield slot
+            # Nothing is late where `now` is the slot itself.
+            slot = self.following(slot, slot.at)
+
+
+def timetable(document: Mapping[str, Any]) -> Timetable:
+    """The slots that a schedule's document describes; raises Invalid for what cannot be read."""
+    single = {"cronExpression": document.get("cronExpression"), "zoneId": document.get("zoneId")}
+    written = document.get("cronSchedules") or [single]
+    if len(written) > MOST_ENTRIES:
+        raise Invalid(f"A schedule may have at most {MOST_ENTRIES} cron expressions.")
+    window = document.get("catchupWindowSeconds")
+    return Timetable(
+        tuple(_entry(each) for each in written),
+        document.get("scheduleStartTime") or None,
+        document.get("scheduleEndTime") or None,
+        bool(document.get("runCatchupScheduleInstances")),
+        None if window is None else window * 1000,
+    )
+
+
+def _entry(written: Mapping[str, Any]) -> Entry:
+    expression, zone_id = str(written.get("cronExpression") or ""), str(written.get("zoneId") or "UTC")
+    return Entry(cron(expression), zone(zone_id), expression, zone_id)
