@@ -10,7 +10,16 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
-from ..models import AccessKey, Attempt, AuditEntry, Run, TaskDefinition, WorkflowDefinition
+from ..models import (
+    AccessKey,
+    Attempt,
+    AuditEntry,
+    Run,
+    Schedule,
+    ScheduleExecution,
+    TaskDefinition,
+    WorkflowDefinition,
+)
 from .access import AccessKeyAdmin
 from .attempts import AttemptAdmin
 from .audit import AuditAdmin
@@ -22,6 +31,7 @@ from .schedules import SCHEDULES
 from .sweeps import SweepsPage
 from .task_definitions import TaskDefinitionAdmin
 from .workflow_definitions import WorkflowDefinitionAdmin
+from .workflow_schedules import ScheduleAdmin, ScheduleExecutionAdmin
 
 PAGES: tuple[Page, ...] = (QueuesPage(), SweepsPage())
 SCREENS = {
@@ -29,6 +39,8 @@ SCREENS = {
     Attempt: AttemptAdmin,
     WorkflowDefinition: WorkflowDefinitionAdmin,
     TaskDefinition: TaskDefinitionAdmin,
+    Schedule: ScheduleAdmin,
+    ScheduleExecution: ScheduleExecutionAdmin,
     AuditEntry: AuditAdmin,
     AccessKey: AccessKeyAdmin,
     User: UserAdmin,
@@ -36,12 +48,12 @@ SCREENS = {
     **SCHEDULES,
 }
 SIDEBAR: dict[str, dict[Any, str]] = {
-    "Operate": {Run: "Runs", Attempt: "Attempts", PAGES[0]: "Queues"},
+    "Operate": {Run: "Runs", Attempt: "Attempts", PAGES[0]: "Queues", Schedule: "Schedules"},
     "Definitions": {WorkflowDefinition: "Workflows", TaskDefinition: "Tasks"},
-    "Record": {AuditEntry: "Audit"},
+    "Record": {ScheduleExecution: "Scheduled starts", AuditEntry: "Audit"},
     "System": {
         PAGES[1]: "Sweeps",
-        PeriodicTask: "Schedules",
+        PeriodicTask: "Beats",
         IntervalSchedule: "Intervals",
         CrontabSchedule: "Crontabs",
         AccessKey: "Access keys",

@@ -1,6 +1,7 @@
 """Commands on runs: start, pause, resume, terminate, retry, remove."""
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -48,10 +49,14 @@ class StartRequest:
     started_by: str = ""
     event: str = ""
     request_id: str | None = None
+    schedule: str = ""
 
 
-def start(request: StartRequest, by: str) -> str:
-    """Start a run and take its first steps; returns its id. Raises NotFound, Conflict, ValidationFailed."""
+def start(request: StartRequest, by: str, also: Callable[[str], None] | None = None) -> str:
+    """Start a run and take its first steps; returns its id. Raises NotFound, Conflict, ValidationFailed.
+
+    `also`: what else is written in the transaction that creates the run; whatever it raises, the run is not there.
+    """
     now = clock.now()
     refuse_too_large(request)
     definition = _definition(request, now)
@@ -61,7 +66,7 @@ def start(request: StartRequest, by: str) -> str:
     answers = Answers()
     for turn in range(ROUNDS):
         try:
-            decision = _begin(run, request, by, answers, in_slices=turn >= ROUNDS_IN_ONE)
+            decision = _begin(run, request, by, also, answers, in_slices=turn >= ROUNDS_IN_ONE)
         except Stale:
             # Somebody started a run with the same key, or sent the same request, at the same moment.
             if (earlier := _earlier(request, definition.name)) is None:
@@ -132,7 +137,7 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
     return with_timer(run)
 
 
-def _begin(run: Run, request: StartRequest, by: str, answers: Answers, in_slices: bool):
+def _begin(run: Run, request: StartRequest, by: str, also, answers: Answers, in_slices: bool):
     """One transaction: the run and its first steps are written, unless something has to be answered first."""
     with transaction.atomic():
         now = clock.now()
@@ -142,7 +147,9 @@ def _begin(run: Run, request: StartRequest, by: str, answers: Answers, in_slices
             return decision
         writes, starter = Writes(), request.started_by or by
         keys = {"idempotency_key": request.idempotency_key, "request_id": request.request_id}
-        outgoing.create(writes, run, starter, event=request.event, **keys)
+        outgoing.create(writes, run, starter, event=request.event, schedule=request.schedule, **keys)
+        if also is not None:
+            also(run.id)
         write(run, decision, now, by, "", writes)
     return decision
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from .. import clock, conf
 from ..core.decide import nothing
 from ..core.errors import NotFound
-from ..models import Poller, SweepPass
+from ..models import Poller, ScheduleExecution, SweepPass
 from ..store import due
+from . import schedules
 from .change import change
 from .messages import deliver_due
 from .runs import remove
@@ -70,12 +71,25 @@ def prune_finished(limit: int) -> int:
     if conf.retention_days <= 0:
         return 0
     before = now - conf.retention_days * DAY_MS
+    ScheduleExecution.objects.filter(pk__in=due.old_slots(before, limit)).delete()
     return each(due.finished(before, limit), lambda run_id: remove(run_id, CLOCK, "Its retention is over."))
+
+
+def fire_schedules(limit: int) -> int:
+    """Start the runs of the schedules that have come to a slot."""
+    return each(due.schedules(clock.now(), limit), schedules.fire)
+
+
+def start_waiting_slots(limit: int) -> int:
+    """Start the runs of slots that had to wait: for an earlier run of their schedule, or for their turn."""
+    return each(due.waiting_slots(clock.now(), limit), schedules.start_waiting)
 
 
 SWEEPS: dict[str, Callable[[int], int]] = {
     "expire_leases": expire_leases,
     "wake_runs": wake_runs,
+    "fire_schedules": fire_schedules,
+    "start_waiting_slots": start_waiting_slots,
     "deliver_messages": deliver_messages,
 }
 

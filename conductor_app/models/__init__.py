@@ -7,6 +7,7 @@ from .history import HistoryEntry, TaskLog
 from .outbox import Message
 from .queues import Poller, SweepPass
 from .runs import Attempt, Run, Task
+from .schedules import Schedule, ScheduleExecution, Scheduler
 
 __all__ = [
     "AccessKey",
@@ -18,6 +19,9 @@ __all__ = [
     "Plan",
     "Poller",
     "Run",
+    "Schedule",
+    "ScheduleExecution",
+    "Scheduler",
     "SweepPass",
     "Task",
     "TaskDefinition",

@@ -63,6 +63,7 @@ class Run(models.Model):
     is_held = models.BooleanField(default=False)
     started_by = models.CharField(max_length=255, default="", blank=True)
     event = models.CharField(max_length=255, default="", blank=True)
+    schedule = models.CharField(max_length=255, default="", blank=True)
     idempotency_key = models.CharField(max_length=255, null=True, blank=True)
     request_id = models.CharField(max_length=255, null=True, blank=True)
     watched_as = IdField(default="", blank=True)
@@ -98,6 +99,7 @@ class Run(models.Model):
             models.Index(name="run_by_correlation", fields=["correlation_id"], condition=~Q(correlation_id="")),
             models.Index(name="run_by_parent", fields=["parent_id"], condition=~Q(parent_id="")),
             models.Index(name="run_by_end", fields=["ended_at"], condition=Q(ended_at__isnull=False)),
+            models.Index(name="run_by_schedule", fields=["schedule"], condition=one_of(RUN.open) & ~Q(schedule="")),
             models.Index(name="run_to_wake", fields=["wake_at"], condition=one_of(RUN.open)),
             models.Index(
                 name="run_by_limit",

@@ -35,7 +35,39 @@ def messages(now: int, limit: int) -> list[int]:
     ]
 
 
+GOING = "NOT EXISTS (SELECT 1 FROM conductor_scheduler WHERE is_paused)"
+STARTABLE = f"""e.state = 'POLLED'
+    AND EXISTS (SELECT 1 FROM conductor_schedule s WHERE s.name = e.schedule_name AND NOT s.is_paused)
+    AND NOT (e.waits_for_others AND (
+        EXISTS (SELECT 1 FROM conductor_run r WHERE r.schedule = e.schedule_name AND r.schedule <> '' AND r.{OPEN_RUN})
+        OR EXISTS (SELECT 1 FROM conductor_scheduleexecution o WHERE o.state = 'POLLED'
+                   AND o.schedule_name = e.schedule_name AND (o.slot_at, o.id) < (e.slot_at, e.id))))
+    AND {GOING}"""
+"""Slots whose run is still to be started, and can be: those that wait for one another come one at a time."""
+
+
+def schedules(now: int, limit: int) -> list[int]:
+    """Schedules that have come to their next slot, the longest overdue first."""
+    rows = fetch(
+        f"SELECT id FROM conductor_schedule WHERE next_run_at <= %s AND {GOING} ORDER BY next_run_at LIMIT %s",
+        [now, limit],
+    )
+    return [id for (id,) in rows]
+
+
+def waiting_slots(now: int, limit: int) -> list[str]:
+    """Slots that have waited for their turn, the earliest first."""
+    rows = fetch(
+        f"SELECT e.id FROM conductor_scheduleexecution e WHERE e.executed_at <= %s AND {STARTABLE} "
+        "ORDER BY e.slot_at, e.id LIMIT %s",
+        [now, limit],
+    )
+    return [id for (id,) in rows]
+
+
 EARLIEST = {
+    "fire_schedules": f"SELECT MIN(next_run_at) FROM conductor_schedule WHERE next_run_at IS NOT NULL AND {GOING}",
+    "start_waiting_slots": f"SELECT MIN(e.executed_at) FROM conductor_scheduleexecution e WHERE {STARTABLE}",
     "expire_leases": f"SELECT MIN(due_at) FROM conductor_attempt WHERE {OPEN}",
     "wake_runs": f"SELECT MIN(wake_at) FROM conductor_run WHERE {OPEN_RUN}",
     "deliver_messages": "SELECT MIN(due_at) FROM conductor_message",
@@ -58,6 +90,16 @@ def finished(before: int, limit: int) -> list[str]:
     """Runs that ended before a moment, the oldest first."""
     rows = fetch(
         "SELECT id FROM conductor_run WHERE ended_at < %s ORDER BY ended_at LIMIT %s",
+        [before, limit],
+    )
+    return [id for (id,) in rows]
+
+
+def old_slots(before: int, limit: int) -> list[str]:
+    """Slots that were handled before a moment, the oldest first; those that still wait are kept."""
+    rows = fetch(
+        "SELECT id FROM conductor_scheduleexecution WHERE executed_at < %s AND state <> 'POLLED' "
+        "ORDER BY executed_at LIMIT %s",
         [before, limit],
     )
     return [id for (id,) in rows]

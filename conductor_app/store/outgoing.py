@@ -16,7 +16,7 @@ RUN_INSERTED = (
     "id", "name", "version", "plan_id", "status", "reason", "correlation_id", "priority", "created_at", "updated_at",
     "last_retried_at", "wake_at", "revision", "next_seq", "has_skips", "parent_id", "parent_attempt_id",
     "failed_attempt_id", "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event",
-    "idempotency_key", "request_id", "watched_as", "watched_until",
+    "schedule", "idempotency_key", "request_id", "watched_as", "watched_until",
     "input", "output", "variables", "input_size", "output_size", "variables_size",
 )  # fmt: skip
 
@@ -27,15 +27,22 @@ def create(
     started_by: str,
     *,
     event: str = "",
+    schedule: str = "",
     idempotency_key: str | None = None,
     request_id: str | None = None,
 ) -> None:
     """Have a run written that has not begun."""
-    writes.insert(RunRow, RUN_INSERTED, [_inserted_run(run, started_by, event, idempotency_key, request_id)])
+    row = _inserted_run(run, started_by, event, schedule, idempotency_key, request_id)
+    writes.insert(RunRow, RUN_INSERTED, [row])
 
 
 def _inserted_run(
-    run: Run, started_by: str, event: str = "", idempotency_key: str | None = None, request_id: str | None = None
+    run: Run,
+    started_by: str,
+    event: str = "",
+    schedule: str = "",
+    idempotency_key: str | None = None,
+    request_id: str | None = None,
 ) -> list[Any]:
     input, variables = rows.payload(run.input), rows.payload(run.variables)
     return [
@@ -43,7 +50,7 @@ def _inserted_run(
         rows.clean(run.correlation_id)[:512], run.priority, run.created_at, run.created_at,
         0, run.wake_at, 0, 1, False, run.parent_id, run.parent_attempt_id,
         "", "[]", "[]", dumps(dict(run.domains)), run.limit_key, run.is_held, rows.clean(started_by)[:255],
-        rows.clean(event)[:255], idempotency_key, request_id, run.watched_as, run.watched_until,
+        rows.clean(event)[:255], schedule, idempotency_key, request_id, run.watched_as, run.watched_until,
         input, "{}", variables, len(input), 2, len(variables),
     ]  # fmt: skip
 

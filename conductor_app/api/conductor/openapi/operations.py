@@ -5,19 +5,24 @@ from typing import NamedTuple
 
 from ....core.language.checks.fields import Table
 from ....core.language.checks.tables import TASK_DEFINITION, WORKFLOW_DEFINITION
-from ....core.language.checks.values import MapOf, Reader, Whole, mapping, text, texts
+from ....core.language.checks.values import ListOf, MapOf, Reader, Whole, mapping, text, texts
 from ..serializers.detours import SKIP_REQUEST, STATE_UPDATE
 from ..serializers.simulations import TEST_REQUEST
+from ..serializers.tags import TAG
 from ..serializers.tasks import TASK_RESULT
 from ..serializers.workflows import START_REQUEST
 from .tables import (
+    BACKFILL,
     BULK,
     BULK_WORKFLOWS,
     CONFIGURATION,
     CORRELATION,
     CREDENTIALS,
     DEFINITION_SUMMARY,
+    EXECUTION_PAGE,
     POLL_DATA,
+    SCHEDULE,
+    SCHEDULE_PAGE,
     SENT_LOG,
     SIGNAL_RESPONSE,
     STATUS,
@@ -61,6 +66,7 @@ TYPE = {"taskType!": str}
 VERSION = {"version": int}
 REASON = {"reason": str}
 REMOVAL = {"archiveWorkflow": bool, "cascade": bool}
+PAGE = {"start": int, "size": int, "sort": str, "freeText": str}
 
 OPERATIONS: dict[str, Operation] = {
     "BatchPoll.get": Operation("Poll for several tasks", Many(TASK), query=POLL | {"count": int, "timeout": int}),
@@ -175,6 +181,38 @@ OPERATIONS: dict[str, Operation] = {
     "TaskDefinitions.put": Operation("Keep a task definition", EMPTY, TASK_DEFINITION),
     "TaskDefinitionOne.get": Operation("A task definition", TASK_DEFINITION),
     "TaskDefinitionOne.delete": Operation("Forget a task definition", EMPTY),
+    "Schedules.get": Operation("All schedules", Many(SCHEDULE), query={"workflowName": str}),
+    "Schedules.post": Operation("Keep a schedule", SCHEDULE, SCHEDULE),
+    "ScheduleSearch.get": Operation(
+        "Search schedules", SCHEDULE_PAGE, query=PAGE | {"workflowName": str, "scheduleName": str, "paused": bool}
+    ),
+    "SchedulesByTag.get": Operation("Schedules with a tag", Many(SCHEDULE), query={"tag!": str}),
+    "ScheduleOne.get": Operation("A schedule", SCHEDULE),
+    "ScheduleOne.delete": Operation("Forget a schedule", EMPTY),
+    "SchedulePause.get": Operation("Pause a schedule, as some clients ask", EMPTY, query={"reason": str}),
+    "SchedulePause.put": Operation("Pause a schedule", EMPTY, query={"reason": str}),
+    "ScheduleResume.get": Operation("Resume a schedule, as some clients ask", EMPTY),
+    "ScheduleResume.put": Operation("Resume a schedule", EMPTY),
+    "SchedulesPause.put": Operation("Pause several schedules", BULK, texts),
+    "SchedulesResume.put": Operation("Resume several schedules", BULK, texts),
+    "ScheduleRun.post": Operation("Run a schedule now", TEXT, query={"reason": str}),
+    "ScheduleBackfill.post": Operation(
+        "Run what a schedule missed", BACKFILL, query={"startTime!": int, "endTime": int, "reason": str}
+    ),
+    "ScheduleTags.get": Operation("Tags of a schedule", Many(TAG)),
+    "ScheduleTags.put": Operation("Set the tags of a schedule", EMPTY, Many(TAG)),
+    "ScheduleTags.delete": Operation("Take tags off a schedule", EMPTY),
+    "NextFewSchedules.get": Operation(
+        "Next moments of a cron expression",
+        ListOf(Whole(64)),
+        query={"cronExpression!": str, "zoneId": str, "limit": int, "scheduleStartTime": int, "scheduleEndTime": int},
+    ),
+    "ExecutionSearch.get": Operation("Search what schedules came to", EXECUTION_PAGE, query=PAGE | {"query": str}),
+    "SchedulerPause.get": Operation("Let no schedule fire", mapping),
+    "SchedulerPause.post": Operation("Let no schedule fire, as some clients ask", mapping),
+    "SchedulerResume.get": Operation("Let schedules fire again", mapping),
+    "SchedulerResume.post": Operation("Let schedules fire again, as some clients ask", mapping),
+    "SchedulerRequeue.get": Operation("Mend schedules that lost their next moment", mapping),
     "Tokens.post": Operation("A token for a key", TOKEN, CREDENTIALS),
     "Version.get": Operation("Version of the server", TEXT),
     "Configuration.get": Operation("Configuration of the server", CONFIGURATION),

@@ -14,7 +14,9 @@ from ....core.language.checks.tables import (
 )
 from ....core.language.checks.values import Choice, ListOf, MapOf, Whole, flag, mapping, text, texts
 from ..serializers.detours import CORRELATION, SKIP_REQUEST, STATE_UPDATE
+from ..serializers.schedules import CRON_ENTRY, EXECUTION, SHOWN
 from ..serializers.simulations import TEST_REQUEST
+from ..serializers.tags import TAG
 from ..serializers.tasks import LOG, TASK_RESULT
 from ..serializers.workflows import START_REQUEST
 
@@ -88,6 +90,10 @@ BULK: Table = (Field("bulkErrorResults", MapOf(text)), Field("bulkSuccessfulResu
 BULK_WORKFLOWS: Table = (Field("bulkErrorResults", MapOf(text)), Field("bulkSuccessfulResults", ListOf(Of(WORKFLOW))))
 POLL_DATA: Table = (*fields(text, "queueName", "domain", "workerId"), Field("lastPollTime", Whole(64)))
 SENT_LOG: Table = (*LOG, Field("taskId", text))
+SCHEDULE: Table = tuple(Field("tags", ListOf(Of(TAG))) if field.name == "tags" else field for field in SHOWN)
+SCHEDULE_PAGE: Table = (Field("totalHits", Whole(64)), Field("results", ListOf(Of(SCHEDULE))))
+EXECUTION_PAGE: Table = (Field("totalHits", Whole(64)), Field("results", ListOf(Of(EXECUTION))))
+BACKFILL: Table = (Field("slots", Whole()),)
 CREDENTIALS: Table = fields(text, "keyId", "keySecret")
 TOKEN: Table = fields(text, "token")
 CONFIGURATION: Table = fields(text, "version", "apiAccess", "ownerEmailMandatory")
@@ -125,6 +131,13 @@ NAMED: dict[str, Table] = {
     "SkipTaskRequest": SKIP_REQUEST,
     "WorkflowStateUpdate": STATE_UPDATE,
     "CorrelationIdsSearchRequest": CORRELATION,
+    "Tag": TAG,
+    "WorkflowSchedule": SCHEDULE,
+    "CronSchedule": CRON_ENTRY,
+    "SearchResultWorkflowSchedule": SCHEDULE_PAGE,
+    "WorkflowScheduleExecution": EXECUTION,
+    "SearchResultWorkflowScheduleExecution": EXECUTION_PAGE,
+    "Backfill": BACKFILL,
     "Credentials": CREDENTIALS,
     "Token": TOKEN,
     "Configuration": CONFIGURATION,

@@ -1,0 +1,97 @@
+"""The scheduler: when schedules fire, what they came to, and all of them at once."""
+
+from django.http import HttpResponse
+
+from .... import clock
+from ....core.errors import Invalid
+from ....engine import schedules
+from ..query import Query
+from ..replies import Json, PlainText
+from ..scheduled import executions, ordered
+from ..serializers.schedules import wire_execution
+from ..view import ConductorRequest, ConductorView
+from .schedules import page
+
+MOST_MOMENTS = 5
+SORTABLE = {"scheduledTime": "slot_at", "executionTime": "executed_at", "scheduleName": "schedule_name",
+            "workflowName": "workflow_name", "state": "state"}  # fmt: skip
+DONE = {"status": "done"}
+
+
+class NextFewSchedules(ConductorView):
+    """GET /api/scheduler/nextFewSchedules: the next moments at which a cron expression is true."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        query = request.query
+        moments = schedules.next_moments(
+            query.required("cronExpression"),
+            query.text("zoneId", "UTC"),
+            starts_at=moment(query, "scheduleStartTime"),
+            ends_at=moment(query, "scheduleEndTime"),
+            limit=min(query.whole("limit", MOST_MOMENTS), MOST_MOMENTS),
+        )
+        return Json(moments)
+
+
+def moment(query: Query, name: str) -> int | None:
+    """A moment, None where none is given."""
+    return query.whole(name, 0, bits=64) or None
+
+
+class ScheduleRun(ConductorView):
+    """POST /api/scheduler/schedules/{name}/run: start the schedule's workflow now; its id."""
+
+    def post(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return PlainText(schedules.run_now(name, request.actor.name, request.query.text("reason")))
+
+
+class ScheduleBackfill(ConductorView):
+    """POST /api/scheduler/schedules/{name}/backfill: run what the schedule has missed in a span that is past."""
+
+    def post(self, request: ConductorRequest, name: str) -> HttpResponse:
+        query = request.query
+        first, last = query.whole("startTime", -1, bits=64), query.whole("endTime", clock.now(), bits=64)
+        if first < 0:
+            raise Invalid("Required query parameter 'startTime' is missing.")
+        slots = schedules.backfill(name, first, last, request.actor.name, query.text("reason"))
+        return Json({"slots": slots})
+
+
+class ExecutionSearch(ConductorView):
+    """GET /api/scheduler/search/executions: a page of what schedules came to."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        query = request.query
+        rows = executions(query.text("query"))
+        listed = ordered(rows, query.text("sort"), SORTABLE, ("-slot_at",))[page(query)]
+        return Json({"totalHits": rows.count(), "results": [wire_execution(row) for row in listed]})
+
+
+class SchedulerPause(ConductorView):
+    """GET, POST /api/scheduler/admin/pause: let no schedule fire."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        schedules.hold_all(request.actor.name)
+        return Json(DONE)
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        return self.get(request)
+
+
+class SchedulerResume(ConductorView):
+    """GET, POST /api/scheduler/admin/resume: let schedules fire again."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        schedules.let_all_go(request.actor.name)
+        return Json(DONE)
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        return self.get(request)
+
+
+class SchedulerRequeue(ConductorView):
+    """GET /api/scheduler/admin/requeue: give a next moment to schedules that have lost theirs."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        number, names = schedules.requeue(request.actor.name)
+        return Json({"recordIds.size": number, "sampleIds": names})

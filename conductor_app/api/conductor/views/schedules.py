@@ -1,0 +1,146 @@
+"""Schedules: kept, shown, held, forgotten."""
+
+from django.http import HttpResponse
+
+from ....core.errors import NotFound, Refused
+from ....engine import schedules
+from ....models import Schedule
+from .. import body
+from ..query import Query
+from ..replies import Empty, Json
+from ..scheduled import ordered
+from ..serializers.schedules import schedule_document, wire_schedule
+from ..serializers.tags import sent_tags, without
+from ..view import ConductorRequest, ConductorView
+
+SORTABLE = {"name": "name", "workflowName": "workflow_name", "createTime": "created_at", "updatedTime": "updated_at",
+            "nextRunTime": "next_run_at", "paused": "is_paused"}  # fmt: skip
+MOST_ON_A_PAGE = 5_000
+
+
+def found(name: str) -> Schedule:
+    """The schedule; raises NotFound."""
+    row = Schedule.objects.filter(name=name).first()
+    if row is None:
+        raise NotFound(f"No such schedule found by name: {name}")
+    return row
+
+
+def page(query: Query) -> slice:
+    """Which rows are asked for."""
+    start, size = max(query.whole("start", 0), 0), max(query.whole("size", 100), 0)
+    return slice(start, start + min(size, MOST_ON_A_PAGE))
+
+
+class Schedules(ConductorView):
+    """GET, POST /api/scheduler/schedules: all schedules, or those of a workflow; a new or changed one."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        workflow, rows = request.query.text("workflowName"), Schedule.objects.order_by("name")
+        return Json([wire_schedule(row) for row in (rows.filter(workflow_name=workflow) if workflow else rows)])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        return Json(wire_schedule(schedules.save(schedule_document(body.document(request)), request.actor.name)))
+
+
+class ScheduleSearch(ConductorView):
+    """GET /api/scheduler/schedules/search: a page of schedules, by workflow, part of the name, and whether paused."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        query, rows = request.query, Schedule.objects.all()
+        if workflow := query.text("workflowName"):
+            rows = rows.filter(workflow_name=workflow)
+        if name := query.text("scheduleName"):
+            rows = rows.filter(name__icontains=name)
+        if query.text("paused"):
+            rows = rows.filter(is_paused=query.flag("paused", False))
+        listed = ordered(rows, query.text("sort"), SORTABLE, ("name",))[page(query)]
+        return Json({"totalHits": rows.count(), "results": [wire_schedule(row) for row in listed]})
+
+
+class ScheduleOne(ConductorView):
+    """GET, DELETE /api/scheduler/schedules/{name}: show a schedule, forget it."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(wire_schedule(found(name)))
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        schedules.delete(name, request.actor.name)
+        return Empty()
+
+
+class SchedulePause(ConductorView):
+    """GET, PUT /api/scheduler/schedules/{name}/pause: let it fire no more. Each client knows one of the verbs."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        schedules.pause(name, request.actor.name, request.query.text("reason"))
+        return Empty()
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return self.get(request, name)
+
+
+class ScheduleResume(ConductorView):
+    """GET, PUT /api/scheduler/schedules/{name}/resume: let it fire again, from now on."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        schedules.resume(name, request.actor.name)
+        return Empty()
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return self.get(request, name)
+
+
+class SchedulesPause(ConductorView):
+    """PUT /api/scheduler/bulk/pause: the same for several."""
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        return Json(for_each(body.texts(request), lambda name: schedules.pause(name, request.actor.name)))
+
+
+class SchedulesResume(ConductorView):
+    """PUT /api/scheduler/bulk/resume: the same for several."""
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        return Json(for_each(body.texts(request), lambda name: schedules.resume(name, request.actor.name)))
+
+
+def for_each(names: list[str], command) -> dict[str, object]:
+    """A BulkResponse: the names for which it went well, and why it did not for the others."""
+    done, refused = [], {}
+    for name in dict.fromkeys(names):
+        try:
+            command(name)
+            done.append(name)
+        except Refused as why:
+            refused[name] = why.message
+    return {"bulkErrorResults": refused, "bulkSuccessfulResults": done}
+
+
+class ScheduleTags(ConductorView):
+    """GET, PUT, DELETE /api/scheduler/schedules/{name}/tags: shown, replaced, taken off."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(found(name).tags)
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        schedules.set_tags(name, sent_tags(request), request.actor.name)
+        return Empty()
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        schedules.set_tags(name, without(found(name).tags, sent_tags(request)), request.actor.name)
+        return Empty()
+
+
+class SchedulesByTag(ConductorView):
+    """GET /api/scheduler/schedules/tags: the schedules that carry a tag, written `key` or `key:value`."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        key, colon, value = request.query.text("tag").partition(":")
+        rows = Schedule.objects.exclude(tags=[]).order_by("name")
+        return Json([wire_schedule(row) for row in rows if carries(row, key, value if colon else None)])
+
+
+def carries(row: Schedule, key: str, value: str | None) -> bool:
+    """Whether the schedule has such a tag."""
+    return any(tag["key"] == key and value in (None, tag["value"]) for tag in row.tags)

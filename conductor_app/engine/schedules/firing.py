@@ -1,0 +1,186 @@
+"""A schedule comes to a slot: the run, the note of the slot and the schedule's next moment are one transaction."""
+
+import logging
+import traceback
+from collections.abc import Callable
+
+from django.db import transaction
+
+from ... import clock
+from ...core.errors import Busy, Conflict, NotFound, Refused
+from ...core.timetable import Slot, Timetable
+from ...models import Schedule, ScheduleExecution
+from ...models.schedules import EXECUTED, FAILED, WAITING
+from ...store import schedules as store
+from ...store.rows import clean
+from .. import runs
+from .requests import execution_of, request_of
+from .rows import timetable_of
+
+log = logging.getLogger(__name__)
+
+BY = "scheduler"
+EXCLUSIVE = ("SKIP", "QUEUE")
+"""Policies under which a run of the schedule does not begin while another one is open."""
+MOST_WAITING = 100
+"""Slots of one schedule that may wait for their turn; those that come after are passed over."""
+PATIENCE_MS = 60_000
+"""How long a start that others keep from happening is tried again."""
+RETRY_MS = 1_000
+
+Claim = Callable[[], bool]
+
+
+class SlotTaken(Exception):
+    """Somebody else has handled the slot, or the schedule was changed meanwhile."""
+
+
+class Overlaps(Exception):
+    """A run of the schedule is still open."""
+
+
+def fire(schedule_id: int) -> None:
+    """Handle the slot that the schedule has come to, and have it fire at the next one."""
+    schedule, now = Schedule.objects.filter(pk=schedule_id).first(), clock.now()
+    if schedule is None or schedule.next_run_at is None or schedule.next_run_at > now:
+        return
+    table, slot = timetable_of(schedule), Slot(schedule.next_run_at, schedule.next_entry)
+    claim = _moving_on(schedule, slot, table, now)
+    if table.is_too_old(slot, now):
+        with transaction.atomic():
+            claim()
+        return
+    execution = execution_of(schedule, table, slot, now)
+    if schedule.overlap == "TERMINATE_OTHER":
+        _terminate_others(schedule.name)
+    try:
+        _start(schedule, execution, claim)
+    except SlotTaken:
+        return
+    except Overlaps:
+        _hold(schedule, execution, claim)
+
+
+def _moving_on(schedule: Schedule, slot: Slot, table: Timetable, now: int) -> Claim:
+    """Takes the slot by moving its schedule on; False where it was moved by somebody else."""
+    following = table.following(slot, now)
+    at, entry = (following.at, following.entry) if following else (None, 0)
+    seen = {"next_run_at": slot.at, "next_entry": slot.entry, "revision": schedule.revision}
+    return lambda: bool(Schedule.objects.filter(pk=schedule.pk, **seen).update(next_run_at=at, next_entry=entry))
+
+
+def start_waiting(execution_id: str) -> None:
+    """Start the run of a slot that has waited for its turn."""
+    execution = ScheduleExecution.objects.filter(pk=execution_id, state=WAITING).first()
+    schedule = Schedule.objects.filter(name=execution.schedule_name).first() if execution else None
+    if execution is None or schedule is None:
+        return
+
+    def claim() -> bool:
+        # The schedule's row is the lock that two starts of one schedule meet at.
+        is_there = Schedule.objects.select_for_update().filter(pk=schedule.pk, is_paused=False).exists()
+        waits = ScheduleExecution.objects.select_for_update().filter(pk=execution_id, state=WAITING)
+        return is_there and waits.exists()
+
+    execution.executed_at = clock.now()
+    try:
+        _start(schedule, execution, claim)
+    except SlotTaken:
+        return
+    except Overlaps:
+        # Its turn comes when no run is open; until then no sweep looks at it.
+        ScheduleExecution.objects.filter(pk=execution_id, state=WAITING).update(waits_for_others=True)
+
+
+def _start(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -> None:
+    """Start the run of a slot, or note why it could not be started. Raises SlotTaken and Overlaps."""
+    is_alone = schedule.overlap in EXCLUSIVE or execution.waits_for_others
+    if is_alone and _is_in_the_way(schedule, execution):
+        raise Overlaps
+
+    def also(run_id: str) -> None:
+        _take(claim)
+        if is_alone and _is_in_the_way(schedule, execution):
+            raise Overlaps
+        _write(execution, EXECUTED, run_id=run_id)
+
+    try:
+        run_id = runs.start(request_of(schedule, execution), BY, also)
+    except (SlotTaken, Overlaps):
+        raise
+    except Busy as busy:
+        execution.waits_for_others = is_alone
+        _try_again(execution, claim, busy)
+    except Exception as fault:
+        _give_up(execution, claim, fault)
+    else:
+        if not execution.run_id:
+            # An idempotency key of the schedule's own names a run that is there already.
+            _settle(claim, execution, EXECUTED, run_id=run_id)
+
+
+def _is_in_the_way(schedule: Schedule, execution: ScheduleExecution) -> bool:
+    if store.open_runs(schedule.name):
+        return True
+    # A slot that comes now goes behind those that wait.
+    return schedule.overlap == "QUEUE" and execution.state != WAITING and store.waiting_slots(schedule.name) > 0
+
+
+def _take(claim: Claim) -> None:
+    if not claim():
+        raise SlotTaken
+
+
+def _terminate_others(schedule: str) -> None:
+    for run_id in store.open_runs(schedule):
+        try:
+            runs.terminate(run_id, BY, f"The schedule {schedule} starts its next run.")
+        except (Conflict, NotFound):
+            # It has ended meanwhile.
+            continue
+
+
+def _hold(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -> None:
+    """An earlier run is still open: the slot waits for its end, or is passed over."""
+    if schedule.overlap == "QUEUE" and store.waiting_slots(schedule.name) < MOST_WAITING:
+        execution.waits_for_others = True
+        _settle(claim, execution, WAITING, reason="It waits for the end of an earlier run.")
+        return
+    because = "an earlier run is still open" if schedule.overlap == "SKIP" else f"{MOST_WAITING} slots wait already"
+    _settle(claim, execution, FAILED, reason=f"Skipped: {because}.")
+
+
+def _try_again(execution: ScheduleExecution, claim: Claim, busy: Busy) -> None:
+    """What keeps the run from starting passes; the slot waits for it, but not for ever."""
+    if clock.now() - execution.created_at > PATIENCE_MS:
+        _give_up(execution, claim, busy)
+        return
+    execution.executed_at = clock.now() + RETRY_MS
+    _settle(claim, execution, WAITING, reason=busy.message)
+
+
+def _give_up(execution: ScheduleExecution, claim: Claim, fault: Exception) -> None:
+    told, trace = (fault.message, "") if isinstance(fault, Refused) else (f"{type(fault).__name__}: {fault}", _trace())
+    if trace:
+        log.exception("scheduled_start_failed", extra={"schedule": execution.schedule_name})
+    _settle(claim, execution, FAILED, reason=told, trace=trace)
+
+
+def _trace() -> str:
+    return traceback.format_exc()[-2000:]
+
+
+def _settle(claim: Claim, execution: ScheduleExecution, state: str, **facts: str) -> None:
+    """Note what came of the slot where no run was started; somebody who was first has noted it already."""
+    with transaction.atomic():
+        if claim():
+            _write(execution, state, **facts)
+
+
+def _write(execution: ScheduleExecution, state: str, *, run_id: str = "", reason: str = "", trace: str = "") -> None:
+    execution.state, execution.run_id = state, run_id
+    execution.reason, execution.trace = clean(reason)[:999], clean(trace)
+    changed = [field.name for field in ScheduleExecution._meta.concrete_fields if field.name != "id"]
+    ScheduleExecution.objects.bulk_create(
+        [execution], update_conflicts=True, unique_fields=["id"], update_fields=changed
+    )

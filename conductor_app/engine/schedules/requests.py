@@ -1,0 +1,61 @@
+"""What a slot asks for: the run that a schedule's document describes, told by which slot it is started."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.ids import derived_id
+from ...core.timetable import Slot, Timetable
+from ...models import Schedule, ScheduleExecution
+from ..runs import StartRequest
+
+
+def execution_of(schedule: Schedule, table: Timetable, slot: Slot, now: int) -> ScheduleExecution:
+    """The note of a slot, not written yet; the same slot always has the same id."""
+    entry = table.entries[slot.entry]
+    id = derived_id(slot.at, schedule.pk, slot.at, slot.entry)
+    return noted(schedule, id, slot.at, now, entry.expression, entry.zone_id)
+
+
+def noted(schedule: Schedule, id: str, slot_at: int, now: int, expression: str, zone_id: str) -> ScheduleExecution:
+    """A note of something that a schedule starts."""
+    return ScheduleExecution(
+        id=id,
+        schedule_name=schedule.name,
+        workflow_name=schedule.workflow_name,
+        slot_at=slot_at,
+        created_at=now,
+        executed_at=now,
+        cron_expression=expression,
+        zone_id=zone_id,
+    )
+
+
+def request_of(schedule: Schedule, execution: ScheduleExecution) -> StartRequest:
+    """The request for the run of a slot; the note keeps it as it was made."""
+    written: Mapping[str, Any] = schedule.document["startWorkflowRequest"]
+    given = {**(written.get("input") or {}), **_told(schedule, execution)}
+    execution.request = {**written, "input": given}
+    return StartRequest(
+        name=written["name"],
+        version=written.get("version"),
+        input=given,
+        correlation_id=written.get("correlationId") or "",
+        priority=written.get("priority") or 0,
+        domains=written.get("taskToDomain") or {},
+        document=written.get("workflowDef"),
+        idempotency_key=written.get("idempotencyKey") or None,
+        idempotency_strategy=written.get("idempotencyStrategy") or "FAIL",
+        started_by=str(written.get("createdBy") or ""),
+        schedule=schedule.name,
+    )
+
+
+def _told(schedule: Schedule, execution: ScheduleExecution) -> dict[str, Any]:
+    """What a scheduled run is told of its slot (execution §10.7)."""
+    return {
+        "_startedByScheduler": schedule.name,
+        "_scheduledTime": execution.slot_at,
+        "_executedTime": execution.executed_at,
+        "_executionId": execution.id,
+        "_schedulerCron": execution.cron_expression,
+    }

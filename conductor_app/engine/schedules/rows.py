@@ -1,0 +1,37 @@
+"""A schedule's row: found, locked, set to its next slot, and what is noted of changes to it."""
+
+from typing import Any
+
+from ...core.errors import NotFound
+from ...core.timetable import Slot, Timetable, timetable
+from ...models import AuditEntry, Schedule
+
+
+def locked(name: str) -> Schedule:
+    """The schedule, held until the transaction ends; raises NotFound."""
+    found = Schedule.objects.select_for_update().filter(name=name).first()
+    if found is None:
+        raise NotFound(f"No such schedule found by name: {name}")
+    return found
+
+
+def timetable_of(schedule: Schedule) -> Timetable:
+    """When it fires."""
+    return timetable(schedule.document)
+
+
+def set_next(schedule: Schedule, now: int) -> None:
+    """From now on: what was missed while it was paused, or before it was changed, is passed over."""
+    put_next(schedule, None if schedule.is_paused else timetable_of(schedule).after(now))
+
+
+def put_next(schedule: Schedule, slot: Slot | None) -> None:
+    """Have it fire at this slot."""
+    schedule.next_run_at, schedule.next_entry = (slot.at, slot.entry) if slot else (None, 0)
+
+
+def note(schedule: str, action: str, by: str, now: int, reason: str = "", **facts: Any) -> None:
+    """Keep who did what."""
+    AuditEntry.objects.create(
+        at=now, actor=by, action=action, object_type="schedule", object_id=schedule, reason=reason, facts=facts
+    )

@@ -1,0 +1,71 @@
+"""Schedules are kept, tagged and forgotten."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from ... import clock
+from ...core.errors import Conflict
+from ...core.timetable import timetable
+from ...models import Schedule, ScheduleExecution
+from ...models.schedules import WAITING
+from .rows import locked, note, set_next
+
+Document = dict[str, Any]
+OWN_FIELDS = frozenset(
+    {"createTime", "updatedTime", "createdBy", "updatedBy", "nextRunTime", "paused", "pausedReason", "tags"}
+)
+"""Fields of a schedule that are columns of ours, and so not kept a second time."""
+
+
+def save(document: Document, by: str) -> Schedule:
+    """Keep a schedule, new or not. Raises Invalid for a cron expression or a zone that cannot be read."""
+    timetable(document)
+    with transaction.atomic():
+        now = clock.now()
+        found = Schedule.objects.select_for_update().filter(name=document["name"]).first()
+        row = found or Schedule(name=document["name"], revision=0, created_at=now)
+        row.created_by = row.created_by or str(document.get("createdBy") or by)[:255]
+        row.updated_at, row.updated_by = now, str(document.get("updatedBy") or by)[:255]
+        _fill(row, document, now)
+        _write(row)
+        note(row.name, "overwrite" if found else "create", by, now)
+    return row
+
+
+def _fill(row: Schedule, document: Document, now: int) -> None:
+    row.document = {name: value for name, value in document.items() if name not in OWN_FIELDS}
+    row.workflow_name = document["startWorkflowRequest"]["name"]
+    row.overlap = document.get("overlapPolicy") or "ALLOW"
+    row.is_paused = bool(document.get("paused"))
+    row.paused_reason = str(document.get("pausedReason") or "") if row.is_paused else ""
+    if document.get("tags"):
+        row.tags = document["tags"]
+    row.revision += 1
+    set_next(row, now)
+
+
+def _write(row: Schedule) -> None:
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:
+        # Two callers created it at the same moment; the other one was first.
+        raise Conflict(f"The schedule {row.name} was created by somebody else at the same moment.") from None
+
+
+def delete(name: str, by: str, reason: str = "") -> None:
+    """Forget a schedule and the slots that wait; what it has started goes on. One that is not there is no fault."""
+    with transaction.atomic():
+        if Schedule.objects.filter(name=name).delete()[0]:
+            ScheduleExecution.objects.filter(schedule_name=name, state=WAITING).delete()
+            note(name, "delete", by, clock.now(), reason)
+
+
+def set_tags(name: str, tags: list[Document], by: str) -> None:
+    """Give the schedule these tags and no others. Raises NotFound."""
+    with transaction.atomic():
+        row = locked(name)
+        row.tags = tags
+        row.save(update_fields=["tags"])
+        note(name, "tag", by, clock.now())

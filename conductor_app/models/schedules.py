@@ -1,0 +1,87 @@
+"""Schedules, the slots that they have come to, and whether the scheduler works at all."""
+
+from django.db import models
+from django.db.models import Q
+
+from .fields import DocumentField, IdField, MomentField
+
+WAITING, EXECUTED, FAILED = "POLLED", "EXECUTED", "FAILED"
+"""What a slot has come to: its run is still to be started, was started, or could not be."""
+
+
+class Schedule(models.Model):
+    """Starts runs by the clock. The document is as it was given; the columns say when it fires next."""
+
+    name = models.CharField(max_length=255, unique=True)
+    document = DocumentField(default=dict)
+    tags = DocumentField(default=list)
+    workflow_name = models.CharField("definition", max_length=255)
+    overlap = models.CharField(max_length=16, default="ALLOW")
+    is_paused = models.BooleanField(default=False)
+    paused_reason = models.TextField(default="", blank=True)
+    next_run_at = MomentField(null=True)
+    next_entry = models.IntegerField(default=0)
+    revision = models.IntegerField(default=1)
+    created_at = MomentField(default=0)
+    created_by = models.CharField(max_length=255, default="", blank=True)
+    updated_at = MomentField(default=0)
+    updated_by = models.CharField(max_length=255, default="", blank=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(
+                name="paused_schedule_has_no_next_run", condition=Q(is_paused=False) | Q(next_run_at__isnull=True)
+            )
+        ]
+        indexes = [
+            models.Index(name="schedule_due", fields=["next_run_at"], condition=Q(next_run_at__isnull=False)),
+            models.Index(name="schedule_by_workflow", fields=["workflow_name", "name"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ScheduleExecution(models.Model):
+    """One slot of a schedule and what it came to. The id is worked out from the slot: a slot is there once."""
+
+    id = IdField(primary_key=True)
+    schedule_name = models.CharField(max_length=255)
+    workflow_name = models.CharField("definition", max_length=255)
+    run_id = IdField(default="", blank=True)
+    state = models.CharField(max_length=16)
+    slot_at = MomentField()
+    executed_at = MomentField()
+    cron_expression = models.TextField(default="", blank=True)
+    zone_id = models.CharField(max_length=64, default="UTC")
+    waits_for_others = models.BooleanField(default=False)
+    created_at = MomentField()
+    reason = models.TextField(default="", blank=True)
+    trace = models.TextField(default="", blank=True)
+    request = DocumentField(default=dict)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(name="execution_state_is_known", condition=Q(state__in=[EXECUTED, FAILED, WAITING]))
+        ]
+        indexes = [
+            models.Index(name="execution_by_slot", fields=["-slot_at", "id"]),
+            models.Index(name="execution_of_schedule", fields=["schedule_name", "-slot_at"]),
+            models.Index(name="execution_by_state", fields=["state", "-slot_at"]),
+            models.Index(name="execution_by_workflow", fields=["workflow_name", "-slot_at"]),
+            models.Index(name="execution_by_time", fields=["executed_at"]),
+            models.Index(name="execution_waiting", fields=["schedule_name", "slot_at"], condition=Q(state=WAITING)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.schedule_name} at {self.slot_at}"
+
+
+class Scheduler(models.Model):
+    """One row that says whether schedules fire: an operator can hold all of them at once."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    is_paused = models.BooleanField(default=False)
+    changed_at = MomentField(default=0)
+    changed_by = models.CharField(max_length=255, default="", blank=True)

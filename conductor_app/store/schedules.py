@@ -1,0 +1,19 @@
+"""What schedules have to know of the runs that they started."""
+
+from .due import OPEN_RUN
+from .statements import fetch
+
+
+def open_runs(schedule: str) -> list[str]:
+    """The open runs of a schedule, the earliest first."""
+    rows = fetch(
+        f"SELECT id FROM conductor_run WHERE schedule = %s AND schedule <> '' AND {OPEN_RUN} ORDER BY created_at, id",
+        [schedule],
+    )
+    return [id for (id,) in rows]
+
+
+def waiting_slots(schedule: str) -> int:
+    """How many slots of a schedule wait for their turn."""
+    sql = "SELECT COUNT(*) FROM conductor_scheduleexecution WHERE state = 'POLLED' AND schedule_name = %s"
+    return fetch(sql, [schedule])[0][0]

@@ -1,0 +1,223 @@
+"""What a slot costs, that it is handled once whatever happens beside it, and that many at once are no trouble."""
+
+from threading import Barrier, Thread
+
+import pytest
+from django.db import connections
+
+from conductor_app.core.errors import Busy
+from conductor_app.engine import runs, schedules, sweeps
+from conductor_app.engine.schedules import firing
+from conductor_app.models import Run, Schedule, ScheduleExecution
+from conductor_app.store import due
+from tests.engine.test_statements import Counted
+from tests.schedules import HOURLY, came_to, order_is_known, scheduled
+from tests.story import committed
+
+pytestmark = pytest.mark.django_db
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def hour(clock):
+    """An hourly schedule that has come to its first slot."""
+    order_is_known()
+    scheduled()
+    clock.advance(seconds=3600)
+    return clock
+
+
+@pytest.mark.parametrize(("policy", "most"), [("ALLOW", 9), ("SKIP", 11), ("TERMINATE_OTHER", 10)])
+def test_a_slot_takes_few_statements(clock, policy, most):
+    order_is_known()
+    schedule = scheduled(overlapPolicy=policy)
+    # The first run of a definition reads it.
+    with committed():
+        runs.start(runs.StartRequest("order"), "a test")
+    clock.advance(seconds=3600)
+
+    with Counted() as counted:
+        schedules.fire(schedule.pk)
+
+    assert Run.objects.filter(schedule="hourly").count() == 1
+    assert counted.count <= most, counted.statements
+
+
+def test_a_pass_that_finds_nothing_takes_one_statement(clock):
+    scheduled()
+
+    with Counted() as counted:
+        assert sweeps.fire_schedules(500) == sweeps.start_waiting_slots(500) == 0
+
+    assert counted.count == 2
+
+
+def test_a_slot_that_somebody_else_has_handled_is_left_alone(hour, monkeypatch):
+    began = runs.start
+
+    def slowly(request, by, also):
+        monkeypatch.setattr(runs, "start", began)
+        schedules.fire(Schedule.objects.get().pk)
+        return began(request, by, also)
+
+    monkeypatch.setattr(runs, "start", slowly)
+    schedules.fire(Schedule.objects.get().pk)
+
+    assert Run.objects.count() == ScheduleExecution.objects.count() == 1
+    assert Schedule.objects.get().next_run_at == hour.now() + HOUR_MS
+
+
+def test_a_schedule_that_is_changed_meanwhile_does_not_start_the_old_slot(hour, monkeypatch):
+    began = runs.start
+
+    def after_a_change(request, by, also):
+        scheduled(cron="0 30 * * * *")
+        return began(request, by, also)
+
+    monkeypatch.setattr(runs, "start", after_a_change)
+    schedules.fire(Schedule.objects.get().pk)
+
+    assert Run.objects.count() == 0
+
+
+def test_a_crash_before_the_commit_loses_nothing_and_doubles_nothing(hour, monkeypatch):
+    def crash(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(firing, "_write", crash)
+        with pytest.raises(KeyboardInterrupt):
+            schedules.fire(Schedule.objects.get().pk)
+    assert Run.objects.count() == 0
+    assert Schedule.objects.get().next_run_at == hour.now()
+
+    sweeps.fire_schedules(500)
+    sweeps.fire_schedules(500)
+
+    assert Run.objects.count() == 1
+    assert came_to() == [("EXECUTED", "")]
+
+
+def test_a_start_that_finds_no_helper_is_tried_again_and_then_given_up(hour, monkeypatch):
+    def busy(*_, **__):
+        raise Busy("All helpers are at work.")
+
+    monkeypatch.setattr(runs, "start", busy)
+    assert sweeps.fire_schedules(500) == 1
+    assert came_to() == [("POLLED", "All helpers are at work.")]
+    assert sweeps.start_waiting_slots(500) == 0
+    hour.advance(seconds=2)
+    sweeps.start_waiting_slots(500)
+    assert came_to() == [("POLLED", "All helpers are at work.")]
+    hour.advance(seconds=61)
+    sweeps.start_waiting_slots(500)
+
+    assert came_to() == [("FAILED", "All helpers are at work.")]
+
+
+def test_a_start_that_was_tried_again_succeeds(hour, monkeypatch):
+    def busy(*_, **__):
+        raise Busy
+
+    with monkeypatch.context() as patched:
+        patched.setattr(runs, "start", busy)
+        sweeps.fire_schedules(500)
+    hour.advance(seconds=2)
+    sweeps.start_waiting_slots(500)
+
+    assert came_to() == [("EXECUTED", "")]
+
+
+def test_a_fault_of_ours_is_noted_with_its_trace_and_the_schedule_goes_on(hour, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr(runs, "start", broken)
+    sweeps.fire_schedules(500)
+
+    execution = ScheduleExecution.objects.get()
+    assert (execution.state, execution.reason) == ("FAILED", "ZeroDivisionError: by nothing")
+    assert "broken" in execution.trace
+    assert Schedule.objects.get().next_run_at == hour.now() + HOUR_MS
+
+
+def test_the_next_moment_is_that_of_the_earliest_schedule(clock):
+    order_is_known()
+    assert due.next_moment() is None
+    scheduled("b", "0 30 * * * *")
+    scheduled("a")
+    assert due.next_moment() == clock.now() + HOUR_MS // 2
+
+    schedules.pause("b", "a test")
+    assert due.next_moment() == clock.now() + HOUR_MS
+    schedules.hold_all("a test")
+
+    assert due.next_moment() is None
+
+
+def test_ten_thousand_schedules_that_are_due_at_once_are_worked_off_in_bounded_passes(clock):
+    order_is_known()
+    template = scheduled()
+    Schedule.objects.all().delete()
+    fields = {"document": template.document, "workflow_name": "order", "next_run_at": clock.now()}
+    Schedule.objects.bulk_create([Schedule(name=f"s{number}", **fields) for number in range(10_000)], batch_size=500)
+
+    with committed():
+        passes = [sweeps.fire_schedules(50) for _ in range(2)]
+
+    assert passes == [50, 50]
+    assert Run.objects.count() == 100
+    assert Schedule.objects.filter(next_run_at__lte=clock.now()).count() == 9_900
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sweeps_that_meet_at_a_slot_start_one_run(hour):
+    names = ["hourly", "two", "three"]
+    for name in names[1:]:
+        scheduled(name)
+    Schedule.objects.update(next_run_at=hour.now())
+    barrier = Barrier(4)
+
+    def sweep() -> None:
+        barrier.wait(10)
+        try:
+            sweeps.fire_schedules(500)
+        finally:
+            connections.close_all()
+
+    threads = [Thread(target=sweep) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+
+    assert sorted(Run.objects.values_list("schedule", flat=True)) == sorted(names)
+    assert ScheduleExecution.objects.filter(state="EXECUTED").count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_slots_that_wait_for_one_another_do_not_begin_together(clock):
+    order_is_known()
+    scheduled(cron=HOURLY, overlapPolicy="QUEUE")
+    clock.advance(seconds=5 * 3600)
+    Schedule.objects.update(next_run_at=clock.now() + HOUR_MS)
+    assert schedules.backfill("hourly", clock.now() - 4 * HOUR_MS, clock.now(), "a test") == 5
+    waiting = list(ScheduleExecution.objects.values_list("id", flat=True))
+    barrier = Barrier(5)
+
+    def begin(id: str) -> None:
+        barrier.wait(10)
+        try:
+            schedules.start_waiting(id)
+        finally:
+            connections.close_all()
+
+    threads = [Thread(target=begin, args=(id,)) for id in waiting]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+
+    assert Run.objects.count() == 1
+    assert [state for state, _ in came_to()].count("POLLED") == 4

@@ -1,0 +1,43 @@
+"""Hours that pass over schedules: what becomes due happens at its moment, unless the server sleeps."""
+
+from typing import Any
+
+from conductor_app.core.reports import Report
+from conductor_app.engine import schedules, sweeps, tasks
+from conductor_app.models import Run
+from conductor_app.store import due
+from tests.story import BY, committed
+
+
+class Time:
+    """The clock, and the server beside it."""
+
+    def __init__(self, clock: Any) -> None:
+        self.clock, self.began = clock, clock.now()
+
+    def passes(self, *, hours: float, sleeping: bool = False) -> None:
+        """So many hours go by; while the server sleeps, nothing is handled."""
+        until = self.clock.now() + round(hours * 3_600_000)
+        while not sleeping and (moment := due.next_moment()) is not None and moment <= until:
+            self._at(moment)
+            if not self._sweep():
+                break
+        self._at(until)
+
+    def _at(self, moment: int) -> None:
+        self.clock.advance(seconds=max(moment - self.clock.now(), 0) / 1000)
+
+    def _sweep(self) -> int:
+        with committed():
+            return sweeps.sweep_once()
+
+    def ends(self, *, hour: float) -> None:
+        """The run of a slot ends well."""
+        slot = self.began + round(hour * 3_600_000)
+        [run] = [run for run in Run.objects.open() if run.input["_scheduledTime"] == slot]
+        with committed():
+            assert tasks.report_on_ref(run.pk, "pay", Report("COMPLETED", {}), BY)
+
+    def run_now(self, schedule: str) -> str:
+        with committed():
+            return schedules.run_now(schedule, BY)
