@@ -55,6 +55,10 @@ class Defaults:
     task_payload_max_bytes: int = 10 * MIB
     workflow_payload_max_bytes: int = 10 * MIB
     max_request_bytes: int = 20 * MIB
+    # Larger payloads are kept in this storage of Django's instead of in rows; without one, and with 0, all stay there.
+    payload_storage: str = ""
+    task_payload_soft_bytes: int = 3 * MIB
+    workflow_payload_soft_bytes: int = 5 * MIB
 
     # Where hints of new work go: a module of `conductor_app.wakeups`.
     wakeups: str = "conductor_app.wakeups.sqlite"

@@ -100,6 +100,14 @@ class Script(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class Stored(Question):
+    """A payload that is kept outside the rows. It is asked by the engine on the core's behalf."""
+
+    path: str
+    is_lasting = True
+
+
+@dataclass(frozen=True, slots=True)
 class DefinitionNamed(Question):
     """The definition with this name and version (None: the newest). Answer: Definition, or None."""
 

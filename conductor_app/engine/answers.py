@@ -1,7 +1,8 @@
 """Answers to what a decision asks: rows inside its transaction, scripts between two tries with no lock held."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from .. import conf
@@ -9,19 +10,41 @@ from ..core.errors import Busy, Refused, ValidationFailed
 from ..core.questions import (
     DefinitionNamed,
     DefinitionWritten,
+    Outcome,
     PolicyNamed,
     Question,
     Script,
     ScriptAnswer,
+    Stored,
 )
 from ..core.snapshot import Run
 from ..scripts.pool import Answer, Unavailable, evaluate
 from ..store import answers as from_rows
-from . import plans
+from ..store.answers import Elsewhere
+from ..store.shelf import digest, digest_of
+from . import payloads, plans
+
+
+class Missing(Exception):
+    """Payloads are kept elsewhere and have to be read before the questions can be answered."""
+
+    def __init__(self, paths: set[str]) -> None:
+        self.paths = paths
+        super().__init__(", ".join(sorted(paths)))
 
 
 class Answers(dict[Question, Any]):
-    """What is known beside the snapshot."""
+    """What is known beside the snapshot.
+
+    `contents`: payloads that are kept elsewhere, by their paths; `kept`: their paths, by their digests; `named`: paths
+    that a client has named, by what is there.
+    """
+
+    def __init__(self, named: Mapping[tuple[str, str], str] | None = None) -> None:
+        super().__init__()
+        self.contents: dict[str, Any] = {}
+        self.kept: dict[str, str] = {}
+        self.named = named or {}
 
     def forget_passing(self) -> None:
         """Keep only what stays true when others change the run."""
@@ -29,9 +52,12 @@ class Answers(dict[Question, Any]):
             del self[question]
 
     def learn_from_rows(self, run: Run, questions: Iterable[Question], now: int) -> None:
-        """Answer what rows can answer."""
+        """Answer what rows can answer; raises Missing."""
         questions = list(questions)
-        self |= from_rows.answer(run, questions, now)
+        found = from_rows.answer(run, questions, now)
+        if missing := {each.path for each in _elsewhere(found.values()) if each.path not in self.contents}:
+            raise Missing(missing)
+        self |= {question: self._whole(answer) for question, answer in found.items()}
         for question in questions:
             if isinstance(question, DefinitionNamed):
                 self[question] = _definition(question, now)
@@ -40,11 +66,44 @@ class Answers(dict[Question, Any]):
             elif isinstance(question, PolicyNamed):
                 self[question] = plans.task_document(question.name)
 
+    def _whole(self, answer: Any) -> Any:
+        """The answer with the payloads that are kept elsewhere put in."""
+        match answer:
+            case Elsewhere():
+                return self.contents[answer.path]
+            case Outcome(output=Elsewhere()):
+                return replace(answer, output=self.contents[answer.output.path])
+            case [Outcome(), *_]:
+                return [self._whole(outcome) for outcome in answer]
+            case (seq, Elsewhere() as output):
+                return (seq, self.contents[output.path])
+        return answer
+
     def learn_from_scripts(self, questions: Iterable[Question]) -> None:
-        """Run the scripts that are asked for."""
+        """Run the scripts that are asked for, and read the payloads that are kept elsewhere: what takes its time."""
         for question in questions:
             if isinstance(question, Script):
                 self[question] = run_script(question)
+            elif isinstance(question, Stored):
+                value = self.contents[question.path] = payloads.content_of(question.path)
+                # Written down again, as the input of another task, it need not be kept twice.
+                self.kept[digest_of(value)] = question.path
+
+    def keep(self, texts: Iterable[str]) -> None:
+        """Keep payloads elsewhere that are too large for rows."""
+        for text in texts:
+            self.kept[digest(text)] = payloads.keep("engine", text)
+
+
+def _elsewhere(answers: Iterable[Any]) -> Iterator[Elsewhere]:
+    for answer in answers:
+        match answer:
+            case Elsewhere():
+                yield answer
+            case Outcome(output=Elsewhere() as output) | (_, Elsewhere() as output):
+                yield output
+            case [Outcome(), *_]:
+                yield from _elsewhere(answer)
 
 
 def run_script(question: Script) -> ScriptAnswer:

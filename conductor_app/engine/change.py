@@ -1,6 +1,6 @@
 """change(): lock one run, hear the command, let the core decide, write it down. The shape of every command."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from django.db import transaction
 
@@ -12,9 +12,10 @@ from ..core.errors import Busy
 from ..core.questions import Whole
 from ..models import AuditEntry, Message
 from ..store import runs as store
+from ..store.shelf import TooLarge
 from ..store.writes import Stale
 from .answers import Answers
-from .deciding import Undecidable, decided, write
+from .deciding import Undecidable, decided, write, written
 
 TRIES = 5
 """How often a change is decided anew because others moved its rows in between, before it answers Busy."""
@@ -34,13 +35,15 @@ def change(
     message: int | None = None,
     action: str = "",
     also: Callable[[int], None] | None = None,
+    named: Mapping[tuple[str, str], str] | None = None,
 ) -> tuple[Effect, ...]:
     """Change one run in one transaction; returns the effects. Raises NotFound, Conflict and Busy.
 
     `near`: the attempts that it is about (None: the whole run is read). `message`: the message that is heard, deleted
     in the same transaction. `action`: names an operator's act, for the audit. `also`: what else is written with it.
+    `named`: payloads that a client keeps elsewhere, by their attempt and part.
     """
-    answers = Answers()
+    answers = Answers(named)
     tries, saved = 0, ()
     for turn in range(ROUNDS):
         try:
@@ -51,6 +54,11 @@ def change(
             answers.forget_passing()
             if tries >= TRIES:
                 raise Busy(run=run_id) from None
+            continue
+        except TooLarge as found:
+            # Kept by now, they are found by their digests: the next round writes where they are.
+            answers.forget_passing()
+            answers.keep(found.texts)
             continue
         except Undecidable as fault:
             if action or fault.is_final:
@@ -91,7 +99,7 @@ def _once(run_id, command, by, reason, near, message, action, also, answers, in_
         if also is not None:
             also(now)
         if decision.effects:
-            write(before, decision, now, by, reason)
+            write(before, decision, now, by, reason, written(answers))
         elif decision.after.wake_at != before.wake_at:
             store.set_timer(run_id, decision.after.wake_at)
         if action:

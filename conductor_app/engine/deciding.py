@@ -9,11 +9,12 @@ from .. import wakeups
 from ..core.commands import Abandon
 from ..core.decide import Command, Decision, command_then_decide
 from ..core.errors import Refused
-from ..core.questions import Script, Whole
+from ..core.questions import Script, Stored, Whole
 from ..core.snapshot import Run
 from ..store import writers
 from ..store.writes import Writes
-from .answers import Answers
+from .answers import Answers, Missing
+from .payloads import shelf
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,10 @@ def decided(before: Run, command: Command, answers: Answers, now: int, in_slices
         here = {question for question in decision.questions if not isinstance(question, Script | Whole)}
         if not here or len(here) < len(decision.questions):
             return decision
-        answers.learn_from_rows(before, here, now)
+        try:
+            answers.learn_from_rows(before, here, now)
+        except Missing as missing:
+            return Decision((), before, frozenset(map(Stored, missing.paths)))
 
 
 def _asked_core(before: Run, command: Command, answers: Answers, now: int, in_slices: bool) -> Decision:
@@ -46,12 +50,20 @@ def _asked_core(before: Run, command: Command, answers: Answers, now: int, in_sl
         raise Undecidable(fault, is_final=isinstance(command, Abandon)) from fault
 
 
-def write(before: Run, decision: Decision, now: int, by: str, reason: str, writes: Writes | None = None) -> None:
-    """Save a decision, after the `writes` that go with it; what others should hear goes out after the commit."""
+def written(answers: Answers) -> Writes:
+    """Statements for what was decided with these answers; payloads that are kept elsewhere stay there."""
+    return Writes(shelf(answers.kept, answers.named))
+
+
+def write(before: Run, decision: Decision, now: int, by: str, reason: str, writes: Writes) -> None:
+    """Save a decision, after the `writes` that go with it; what others should hear goes out after the commit.
+
+    Raises Stale, and TooLarge where payloads have to be kept elsewhere first.
+    """
     # Delivering a message is a change of another run, which is decided and written here.
     from .messages import deliver_soon
 
-    told = writers.save(writes or Writes(), before, decision.effects, decision.after, now, by, reason)
+    told = writers.save(writes, before, decision.effects, decision.after, now, by, reason)
     # Nobody is told of a run that nobody waits for; the mark was read with the run.
     news = [wakeups.news_of(before.watched_as)] if before.watched_until > now else []
     if told.queues or news:

@@ -13,6 +13,7 @@ from ..models import Run
 from ..store.definitions import plan
 from ..store.rows import clean
 from ..store.statements import serialize
+from . import payloads
 from .change import change
 
 
@@ -62,7 +63,8 @@ def admit(run_id: str) -> None:
     """Hold a run that another has started, if its definition's limit is reached; such a run is never rejected."""
     run = Run.objects.get(pk=run_id)
     definition = plan(run.plan_id)
-    values = {"input": run.input, "correlationId": run.correlation_id, "workflowId": run.id, "version": run.version}
+    given = payloads.content_of(run.input_path) if run.input_path else run.input
+    values = {"input": given, "correlationId": run.correlation_id, "workflowId": run.id, "version": run.version}
     key = key_of(definition, scope_of(values))
     if not key or run.next_seq > 1:
         return

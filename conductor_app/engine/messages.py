@@ -13,6 +13,7 @@ from ..insight.execution import run_document
 from ..models import Attempt, Message, Run
 from ..models.fields import dumps
 from ..store.due import messages as due_messages
+from . import payloads
 from .change import change
 from .limits import admit, release_next
 
@@ -79,9 +80,10 @@ def _add_failed_run(run_id: str, about: str) -> None:
     failed = Run.objects.filter(pk=about).first()
     if failed is None:
         return
-    given = Run.objects.values_list("input", flat=True).get(pk=run_id)
+    given, path = Run.objects.values_list("input", "input_path").get(pk=run_id)
+    given = payloads.content_of(path) if path else given
     whole = {**given, "failedWorkflow": run_document(failed, with_tasks=True)}
-    Run.objects.filter(pk=run_id).update(input=whole, input_size=len(dumps(whole) or ""))
+    Run.objects.filter(pk=run_id).update(input=whole, input_size=len(dumps(whole) or ""), input_path="")
 
 
 def _child_ended(message: Message) -> None:
@@ -100,7 +102,7 @@ def _child_ended(message: Message) -> None:
         "version": child.version,
         "status": child.status,
         "reason": child.reason,
-        "output": child.output,
+        "output": payloads.content_of(child.output_path) if child.output_path else child.output,
     }
     change(message.to, reports.child_ended(attempt, facts), "engine", near=[attempt], message=message.pk)
 

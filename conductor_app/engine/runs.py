@@ -21,11 +21,13 @@ from ..models import AuditEntry, Message, TaskLog
 from ..models import Run as RunRow
 from ..models.fields import dumps
 from ..store import outgoing
-from ..store.writes import Stale, Writes
-from . import limits, plans
+from ..store.payloads import release as release_payloads
+from ..store.shelf import TooLarge
+from ..store.writes import Stale
+from . import limits, payloads, plans
 from .answers import Answers
 from .change import ROUNDS, ROUNDS_IN_ONE, change, wake
-from .deciding import Undecidable, decided, write
+from .deciding import Undecidable, decided, write, written
 
 __all__ = ["StartRequest", "pause", "remove", "resume", "retry", "start", "terminate", "wake"]
 
@@ -34,7 +36,8 @@ __all__ = ["StartRequest", "pause", "remove", "resume", "retry", "start", "termi
 class StartRequest:
     """What a client asks for when it starts a run. `document`: a definition given in place instead of a name.
 
-    `request_id`: names the request itself; sent again, it finds the run that it has started.
+    `request_id`: names the request itself; sent again, it finds the run that it has started. `input_path`: where the
+    input is kept, if it was uploaded before.
     """
 
     name: str
@@ -50,6 +53,7 @@ class StartRequest:
     event: str = ""
     request_id: str | None = None
     schedule: str = ""
+    input_path: str = ""
 
 
 def start(request: StartRequest, by: str, also: Callable[[str], None] | None = None) -> str:
@@ -58,12 +62,14 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
     `also`: what else is written in the transaction that creates the run; whatever it raises, the run is not there.
     """
     now = clock.now()
-    refuse_too_large(request)
+    request = with_input(request)
     definition = _definition(request, now)
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
     run = new_run(request, definition, now, secrets.token_hex(8))
-    answers = Answers()
+    # What a template was laid under is no longer what was uploaded.
+    is_as_given = request.input_path and run.input == request.input
+    answers = Answers({(run.id, "input"): request.input_path} if is_as_given else None)
     for turn in range(ROUNDS):
         try:
             decision = _begin(run, request, by, also, answers, in_slices=turn >= ROUNDS_IN_ONE)
@@ -72,6 +78,10 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
             if (earlier := _earlier(request, definition.name)) is None:
                 raise Busy(workflow=definition.name) from None
             return earlier
+        except TooLarge as found:
+            answers.forget_passing()
+            answers.keep(found.texts)
+            continue
         except Undecidable as fault:
             raise Invalid(f"The engine could not decide how this workflow begins: {fault}"[:500]) from fault
         if not decision.questions:
@@ -95,11 +105,14 @@ def _definition(request: StartRequest, now: int) -> Definition:
     return found
 
 
-def refuse_too_large(request: StartRequest) -> None:
-    """Refuse an input that no run may have; raises Invalid."""
-    size, most = len(dumps(request.input) or ""), conf.workflow_payload_max_bytes
-    if size > most:
+def with_input(request: StartRequest) -> StartRequest:
+    """The request with its input at hand; raises Invalid where it is not there, or larger than a run's may be."""
+    most = conf.workflow_payload_max_bytes
+    if request.input_path:
+        return replace(request, input=payloads.given(request.input_path, most))
+    if (size := len(dumps(request.input) or "")) > most:
         raise Invalid(f"The input of {size} bytes is larger than the {most} bytes that a workflow may have.")
+    return request
 
 
 def _earlier(request: StartRequest, name: str) -> str | None:
@@ -145,7 +158,7 @@ def _begin(run: Run, request: StartRequest, by: str, also, answers: Answers, in_
         decision = decided(run, nothing, answers, now, in_slices)
         if decision.questions and not decision.effects:
             return decision
-        writes, starter = Writes(), request.started_by or by
+        writes, starter = written(answers), request.started_by or by
         keys = {"idempotency_key": request.idempotency_key, "request_id": request.request_id}
         outgoing.create(writes, run, starter, event=request.event, schedule=request.schedule, **keys)
         if also is not None:
@@ -199,6 +212,7 @@ def remove(run_id: str, by: str, reason: str = "", archive: bool = True) -> None
             raise Invalid(f"Cannot archive workflow: {run_id} with status: {row['status']}: terminate it first.")
         TaskLog.objects.filter(attempt_id__in=AttemptRow.objects.filter(run_id=run_id).values("id")).delete()
         Message.objects.filter(to=run_id).delete()
+        release_payloads(run_id, clock.now())
         RunRow.objects.filter(pk=run_id).delete()
         AuditEntry.objects.create(
             at=clock.now(), actor=by, action="remove", object_type="run", object_id=run_id, reason=reason

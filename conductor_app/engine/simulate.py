@@ -25,7 +25,7 @@ from ..insight.execution import imagined_document
 from ..store.environment import environment
 from . import plans
 from .answers import run_script
-from .runs import StartRequest, new_run, refuse_too_large
+from .runs import StartRequest, new_run, with_input
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def simulate(request: StartRequest, script: Written) -> dict[str, Any]:
 
     Raises NotFound and ValidationFailed as a start does, and Invalid where the workflow goes on for too long.
     """
-    refuse_too_large(request)
+    request = with_input(request)
     now, ends_at = clock.now(), monotonic() + MOST_SECONDS
     run = new_run(request, _definition(request), now, secrets.token_hex(8))
     play = Play(now, _answers, lambda: monotonic() > ends_at)

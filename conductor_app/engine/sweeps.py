@@ -12,6 +12,7 @@ from ..store import due
 from . import schedules
 from .change import change
 from .messages import deliver_due
+from .payloads import forget_expired
 from .runs import remove
 
 log = logging.getLogger(__name__)
@@ -65,8 +66,9 @@ def deliver_messages(limit: int) -> int:
 
 
 def prune_finished(limit: int) -> int:
-    """Remove the runs that ended longer ago than they are kept, and pollers that were last seen long ago."""
+    """Remove the runs that ended longer ago than they are kept, payloads of none, and pollers last seen long ago."""
     now = clock.now()
+    forget_expired(limit)
     Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()
     if conf.retention_days <= 0:
         return 0

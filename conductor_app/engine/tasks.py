@@ -1,6 +1,7 @@
 """Commands on attempts: claim, report, renew."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from time import monotonic
 
@@ -8,15 +9,18 @@ from django.db import connection, transaction
 
 from .. import clock, conf, wakeups
 from ..core import reports
-from ..core.errors import AlreadyResolved
+from ..core.errors import AlreadyResolved, Refused
 from ..core.reports import Report
 from ..models import Attempt, Task, TaskLog
 from ..models.fields import dumps
 from ..store import claims
 from ..store.handouts import handed_out
 from ..store.rows import clean
+from . import payloads
 from .change import change
 from .pollers import note_poll
+
+log = logging.getLogger(__name__)
 
 LONGEST_NAP = 1.0
 """Seconds after which a waiting poll looks again, whatever it has heard: a lost hint costs no more."""
@@ -55,7 +59,20 @@ def take(queue: str, worker: str, count: int) -> list[Attempt]:
             ids = claims.take_limited(queue, worker, now, count)
     else:
         ids = claims.take_unlimited(queue, worker, now, count, sorted({candidate.name for candidate in found}))
-    return handed_out(ids) if ids else []
+    return list(_with_inputs(handed_out(ids))) if ids else []
+
+
+def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
+    """The attempts with the inputs that are kept elsewhere: only one language's workers could fetch them."""
+    for attempt in attempts:
+        if attempt.input_path:
+            try:
+                attempt.input = payloads.content_of(attempt.input_path)
+            except Refused:
+                # Its lease runs out, and it is handed out again: by then the storage may be back.
+                log.exception("input_not_read", extra={"attempt_id": attempt.id, "path": attempt.input_path})
+                continue
+        yield attempt
 
 
 def _until_next(queue: str) -> float:
@@ -72,12 +89,21 @@ def give_connection_back() -> None:
         connection.close()
 
 
-def report(run_id: str, attempt_id: str, report: Report, by: str, logs: Sequence[tuple[str, int]] = ()) -> bool:
-    """A worker says what came of its attempt; False where it is over already and nothing changes. Raises NotFound."""
-    report = within_limit(report)
+def report(
+    run_id: str, attempt_id: str, report: Report, by: str, logs: Sequence[tuple[str, int]] = (), output_path: str = ""
+) -> bool:
+    """A worker says what came of its attempt; False where it is over already and nothing changes. Raises NotFound.
+
+    `output_path`: where the output is kept, if it was uploaded before; raises Invalid where it is not there.
+    """
+    if output_path:
+        report = replace(report, output=payloads.given(output_path, conf.task_payload_max_bytes))
+    else:
+        report = within_limit(report)
+    named = {(attempt_id, "output"): output_path} if output_path else None
     write_logs = (lambda now: add_logs(attempt_id, logs, now)) if logs else None
     try:
-        change(run_id, reports.hear(attempt_id, report), by, near=[attempt_id], also=write_logs)
+        change(run_id, reports.hear(attempt_id, report), by, near=[attempt_id], also=write_logs, named=named)
     except AlreadyResolved:
         return False
     return True

@@ -5,6 +5,7 @@ from .audit import AuditEntry
 from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
 from .history import HistoryEntry, TaskLog
 from .outbox import Message
+from .payloads import PayloadUse, StoredPayload
 from .queues import Poller, SweepPass
 from .runs import Attempt, Run, Task
 from .schedules import Schedule, ScheduleExecution, Scheduler
@@ -16,12 +17,14 @@ __all__ = [
     "Catalogue",
     "HistoryEntry",
     "Message",
+    "PayloadUse",
     "Plan",
     "Poller",
     "Run",
     "Schedule",
     "ScheduleExecution",
     "Scheduler",
+    "StoredPayload",
     "SweepPass",
     "Task",
     "TaskDefinition",

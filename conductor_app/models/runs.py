@@ -73,6 +73,8 @@ class Run(models.Model):
     variables = DocumentField(default=dict)
     input_size = models.IntegerField(default=0)
     output_size = models.IntegerField(default=0)
+    input_path = models.CharField(max_length=255, default="", blank=True)
+    output_path = models.CharField(max_length=255, default="", blank=True)
     variables_size = models.IntegerField(default=0)
 
     objects = RunQuerySet.as_manager()
@@ -211,6 +213,8 @@ class Attempt(models.Model):
     output = DocumentField(default=dict)
     input_size = models.IntegerField(default=0)
     output_size = models.IntegerField(default=0)
+    input_path = models.CharField(max_length=255, default="", blank=True)
+    output_path = models.CharField(max_length=255, default="", blank=True)
 
     objects = AttemptQuerySet.as_manager()
 

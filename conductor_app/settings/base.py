@@ -88,6 +88,15 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 
+# What is too large for rows goes there: s3://bucket/prefix?endpoint_url=…, or a folder that all processes share.
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+PAYLOAD_STORAGE = environment.text("PAYLOAD_STORAGE", "")
+CONDUCTOR_TASK_PAYLOAD_SOFT_BYTES = environment.number("TASK_PAYLOAD_SOFT_KB", 3072) * 1024
+CONDUCTOR_WORKFLOW_PAYLOAD_SOFT_BYTES = environment.number("WORKFLOW_PAYLOAD_SOFT_KB", 5120) * 1024
+
 CONDUCTOR_MOST_WAITING_POLLS = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4) * 3 // 4
 CONDUCTOR_RETENTION_DAYS = environment.number("RETENTION_DAYS", 0, least=0)
 CONDUCTOR_EXPONENTIAL_BACKOFF = environment.choice("EXPONENTIAL_BACKOFF", ("doubling", "scaled"), "doubling")

@@ -2,6 +2,7 @@
 
 from . import environment, services
 from .base import *  # noqa: F403
+from .base import PAYLOAD_STORAGE, STORAGES
 
 SECRET_KEY = environment.required("SECRET_KEY", "$(openssl rand -base64 48)")
 ALLOWED_HOSTS = environment.words(environment.required("ALLOWED_HOSTS", "conductor.example.org"))
@@ -14,6 +15,10 @@ DATABASES = {
         pool=environment.number("DATABASE_POOL", 8, least=2),
     )
 }
+
+if PAYLOAD_STORAGE:
+    STORAGES["payloads"] = services.payloads("PAYLOAD_STORAGE", PAYLOAD_STORAGE)
+    CONDUCTOR_PAYLOAD_STORAGE = "payloads"
 
 CONDUCTOR_API_ACCESS = "token"
 CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks("HTTP_TASK_ALLOWED_NETWORKS")

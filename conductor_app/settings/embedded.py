@@ -4,7 +4,7 @@ from pathlib import Path
 
 from . import environment, services
 from .base import *  # noqa: F403
-from .base import BASE_DIR, ON_LOOPBACK
+from .base import BASE_DIR, ON_LOOPBACK, PAYLOAD_STORAGE, STORAGES
 
 VAR_DIR = Path(environment.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()
 SECRET_KEY = environment.text("SECRET_KEY", "") or environment.kept_secret(VAR_DIR / "secret_key")
@@ -20,6 +20,8 @@ CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks(
 )
 
 DATABASES = {"default": services.sqlite(VAR_DIR / "conductor.sqlite3")}
+STORAGES["payloads"] = services.payloads("PAYLOAD_STORAGE", PAYLOAD_STORAGE or str(VAR_DIR / "payloads"))
+CONDUCTOR_PAYLOAD_STORAGE = "payloads"
 CONDUCTOR_WAKEUPS = "conductor_app.wakeups.sqlite"
 
 CELERY_BROKER_URL = "folder://localhost/"

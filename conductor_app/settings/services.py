@@ -64,6 +64,19 @@ def folder_broker(path: Path) -> dict[str, Any]:
     }
 
 
+def payloads(name: str, place: str) -> dict[str, Any]:
+    """The storage of payloads that are too large for rows: a folder, or s3://bucket/prefix with options as a query."""
+    if not place.startswith("s3://"):
+        folder = {"location": place, "file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+        return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": folder}
+    parts = urlsplit(place)
+    if not parts.netloc:
+        raise ImproperlyConfigured(f"{name} is refused: it names no bucket. Write it like s3://bucket/prefix.")
+    where = {"bucket_name": parts.netloc, "location": parts.path.strip("/"), "querystring_auth": False}
+    options = {"default_acl": None, "file_overwrite": True, **where, **dict(parse_qsl(parts.query))}
+    return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
+
+
 def _split(name: str, url: str, schemes: tuple[str, ...], example: str) -> SplitResult:
     """The parts of an address. It is never repeated in a refusal, because it may hold a password."""
     try:

@@ -5,6 +5,7 @@ from tempfile import TemporaryDirectory
 
 from . import services
 from .base import *  # noqa: F403
+from .base import STORAGES
 
 # A file, not memory: threads of a test then meet the same locks as in production.
 SCRATCH = TemporaryDirectory(prefix="conductor-tests-")
@@ -15,6 +16,8 @@ SECRET_KEY = "a secret that everybody may know, for tests only"
 ALLOWED_HOSTS = ["*"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
+STORAGES["payloads"] = services.payloads("PAYLOAD_STORAGE", str(Path(SCRATCH.name) / "payloads"))
+CONDUCTOR_PAYLOAD_STORAGE = "payloads"
 CONDUCTOR_API_ACCESS = "open"
 CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8", "::1/128")
 CONDUCTOR_RAISES_IN_SWEEPS = True

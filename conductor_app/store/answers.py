@@ -1,6 +1,7 @@
 """Answers from rows to the questions that a decision asks."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from .. import conf
@@ -43,10 +44,28 @@ def answer(run: Run, questions: Iterable[Question], now: int) -> dict[Question, 
     return answers
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Stands for a payload that is not in its row."""
+
+    path: str
+
+
+def read(text: str, path: str) -> Any:
+    """A payload from its columns."""
+    return Elsewhere(path) if path else loads(text)
+
+
 def _run_payloads(run: Run, asked: list[RunPayload], now: int) -> dict[Question, Any]:
     parts = sorted({question.part for question in asked})
-    [row] = fetch(f"SELECT {', '.join(parts)} FROM conductor_run WHERE id = %s", [run.id])
-    return {RunPayload(part): loads(text) for part, text in zip(parts, row, strict=True)}
+    columns = [f"{part}, {PATHS.get(part, NO_PATH)}" for part in parts]
+    [row] = fetch(f"SELECT {', '.join(columns)} FROM conductor_run WHERE id = %s", [run.id])
+    pairs = zip(row[::2], row[1::2], strict=True)
+    return {RunPayload(part): read(*pair) for part, pair in zip(parts, pairs, strict=True)}
+
+
+NO_PATH = "''"
+PATHS = {"input": "input_path", "output": "output_path"}
 
 
 def _attempt_payloads(run: Run, asked: list[AttemptPayload], now: int) -> dict[Question, Any]:
@@ -55,8 +74,8 @@ def _attempt_payloads(run: Run, asked: list[AttemptPayload], now: int) -> dict[Q
         ids = [question.attempt_id for question in asked if question.part == part]
         for start in range(0, len(ids), 500):
             some = ids[start : start + 500]
-            rows = fetch(f"SELECT id, {part} FROM conductor_attempt WHERE id IN ({placeholders(some)})", some)
-            answers |= {AttemptPayload(id, part): loads(text) for id, text in rows}
+            sql = f"SELECT id, {part}, {PATHS[part]} FROM conductor_attempt WHERE id IN ({placeholders(some)})"
+            answers |= {AttemptPayload(id, part): read(text, path) for id, text, path in fetch(sql, some)}
     return answers
 
 
@@ -81,7 +100,7 @@ def _part(question: TaskPart, task: Task | None, found: dict[Question, Any], run
 
 
 OUTCOMES = (
-    "SELECT t.ref, t.turn, t.seq, t.status, a.reason, t.name, a.id, t.is_permissive, a.output "
+    "SELECT t.ref, t.turn, t.seq, t.status, a.reason, t.name, a.id, t.is_permissive, a.output, a.output_path "
     "FROM conductor_task t JOIN conductor_attempt a ON a.id = t.attempt_id WHERE t.run_id = %s AND "
 )
 
@@ -137,9 +156,9 @@ def _outcomes(run: Run, where: str, params: list[str], known: frozenset[Key]) ->
             name,
             id,
             status in ("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED") or bool(permissive),
-            loads(output),
+            read(output, path),
         )
-        for ref, turn, seq, status, reason, name, id, permissive, output in rows
+        for ref, turn, seq, status, reason, name, id, permissive, output, path in rows
         if Key(ref, turn_of(turn)) not in known
     ]
 
@@ -167,11 +186,11 @@ def _permissive_failures(run: Run, known: frozenset[Key]) -> tuple[tuple[str, st
 
 def _last_output(run: Run, asked: list[LastOutput], now: int) -> dict[Question, Any]:
     rows = fetch(
-        "SELECT a.seq, a.output, t.ref, t.turn FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id "
+        "SELECT a.seq, a.output, a.output_path FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id "
         "WHERE a.run_id = %s ORDER BY a.seq DESC LIMIT 1",
         [run.id],
     )
-    return {question: (rows[0][0], loads(rows[0][1])) if rows else (0, {}) for question in asked}
+    return {question: (rows[0][0], read(*rows[0][1:])) if rows else (0, {}) for question in asked}
 
 
 def _looks(run: Run, asked: list[Look], now: int) -> dict[Question, Any]:

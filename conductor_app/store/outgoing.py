@@ -18,6 +18,7 @@ RUN_INSERTED = (
     "failed_attempt_id", "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event",
     "schedule", "idempotency_key", "request_id", "watched_as", "watched_until",
     "input", "output", "variables", "input_size", "output_size", "variables_size",
+    "input_path", "output_path",
 )  # fmt: skip
 
 
@@ -32,11 +33,12 @@ def create(
     request_id: str | None = None,
 ) -> None:
     """Have a run written that has not begun."""
-    row = _inserted_run(run, started_by, event, schedule, idempotency_key, request_id)
+    row = _inserted_run(writes, run, started_by, event, schedule, idempotency_key, request_id)
     writes.insert(RunRow, RUN_INSERTED, [row])
 
 
 def _inserted_run(
+    writes: Writes,
     run: Run,
     started_by: str,
     event: str = "",
@@ -44,14 +46,15 @@ def _inserted_run(
     idempotency_key: str | None = None,
     request_id: str | None = None,
 ) -> list[Any]:
-    input, variables = rows.payload(run.input), rows.payload(run.variables)
+    input, variables = writes.shelf.of_run(run, "input"), rows.payload(run.variables)
     return [
         run.id, run.definition.name, run.definition.version, run.definition.hash, run.status, "",
         rows.clean(run.correlation_id)[:512], run.priority, run.created_at, run.created_at,
         0, run.wake_at, 0, 1, False, run.parent_id, run.parent_attempt_id,
         "", "[]", "[]", dumps(dict(run.domains)), run.limit_key, run.is_held, rows.clean(started_by)[:255],
         rows.clean(event)[:255], schedule, idempotency_key, request_id, run.watched_as, run.watched_until,
-        input, "{}", variables, len(input), 2, len(variables),
+        input.text, "{}", variables, input.size, 2, len(variables),
+        input.path, "",
     ]  # fmt: skip
 
 
@@ -59,7 +62,8 @@ def start_runs(writes: Writes, effects: Iterable[Effect], run: Run, now: int) ->
     """Have the runs written that are started."""
     starts = [effect for effect in effects if isinstance(effect, StartRun)]
     if starts:
-        writes.insert(RunRow, RUN_INSERTED, [_inserted_run(begun(effect, run, now), "engine") for effect in starts])
+        runs = [_inserted_run(writes, begun(effect, run, now), "engine") for effect in starts]
+        writes.insert(RunRow, RUN_INSERTED, runs)
 
 
 def send(effects: Iterable[Effect], run: Run, now: int) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """Rows ⇄ core values: the columns, and how each reads and writes."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.definition import Key, Step
 from ..core.given import GIVEN, with_given
@@ -48,6 +48,8 @@ ATTEMPT_INSERTED = (
     "output",
     "input_size",
     "output_size",
+    "input_path",
+    "output_path",
 )
 ATTEMPT_UPDATED = (
     "status",
@@ -189,10 +191,9 @@ def updated_task(task: Task) -> list[Any]:
     return [task.status, task.attempt.id, task.iteration, dumps(dict(task.memo))]
 
 
-def inserted_attempt(attempt: Attempt, task: Task, run: Run) -> list[Any]:
+def inserted_attempt(attempt: Attempt, task: Task, run: Run, input: "Placed", output: "Placed") -> list[Any]:
     """The values of ATTEMPT_INSERTED."""
     policy = task.step.policy
-    input, output = payload(attempt.input), payload(attempt.output)
     own = [getattr(attempt, column) for column in ATTEMPT_COLUMNS[:-4]]
     return [
         *own,
@@ -206,10 +207,12 @@ def inserted_attempt(attempt: Attempt, task: Task, run: Run) -> list[Any]:
         policy.concurrent_limit,
         policy.rate_count,
         policy.rate_seconds,
-        input,
-        output,
-        len(input),
-        len(output),
+        input.text,
+        output.text,
+        input.size,
+        output.size,
+        input.path,
+        output.path,
     ]
 
 
@@ -239,3 +242,11 @@ def updated_run(run: Run) -> list[Any]:
 def payload(value: Any) -> str:
     """A payload as its column holds it."""
     return "{}" if value is UNKNOWN or value is None else dumps(value)
+
+
+class Placed(NamedTuple):
+    """What a row says of a payload: its text here, or where it is instead; and how large it is."""
+
+    text: str
+    size: int
+    path: str

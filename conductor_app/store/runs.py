@@ -22,7 +22,8 @@ SMALL = 4096
 
 RUN_SQL = (
     f"SELECT {', '.join(f'r.{column}' for column in RUN_COLUMNS)}, r.has_skips, "
-    f"CASE WHEN r.input_size <= {SMALL} THEN r.input END, CASE WHEN r.variables_size <= {SMALL} THEN r.variables END "
+    f"CASE WHEN r.input_size <= {SMALL} AND r.input_path = '' THEN r.input END, "
+    f"CASE WHEN r.variables_size <= {SMALL} THEN r.variables END "
 )
 RUN_WIDTH = len(RUN_COLUMNS) + 4
 TASK_AND_ATTEMPT = ", ".join(

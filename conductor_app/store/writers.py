@@ -63,32 +63,38 @@ def _write_attempts(writes: Writes, before: Run, touched: Mapping[str, tuple[Att
     kept = {id: pair for id, pair in touched.items() if pair[1].key in after.tasks}
     changed = [(attempt, seen[id]) for id, (attempt, _) in kept.items() if id in seen and attempt != seen[id]]
     # Ended attempts first: a task has one open attempt at most, also between two statements.
-    for has_output, columns, values in UPDATES:
-        same = [(old.id, old.status, values(new)) for new, old in changed if _has_new(new, old, "output") == has_output]
-        if same:
-            writes.update(AttemptRow, columns, same)
+    for has_output, columns in UPDATES:
+        same = [(new, old) for new, old in changed if _has_new(new, old, "output") == has_output]
+        values = [(old.id, old.status, _updated(new, has_output, writes, after)) for new, old in same]
+        if values:
+            writes.update(AttemptRow, columns, values)
     for new, _old in (pair for pair in changed if _has_new(*pair, "input")):
         # A further attempt of a step that the engine does itself gets its input when it begins.
-        text = rows.payload(new.input)
-        writes.run("UPDATE conductor_attempt SET input = %s, input_size = %s WHERE id = %s", [text, len(text), new.id])
-    fresh = [rows.inserted_attempt(attempt, task, after) for id, (attempt, task) in kept.items() if id not in seen]
+        sql = "UPDATE conductor_attempt SET input = %s, input_size = %s, input_path = %s WHERE id = %s"
+        writes.run(sql, [*writes.shelf.of_task(new, after.id, "input"), new.id])
+    fresh = [_inserted(attempt, task, writes, after) for id, (attempt, task) in kept.items() if id not in seen]
     if fresh:
         writes.insert(AttemptRow, rows.ATTEMPT_INSERTED, fresh)
 
 
-def _has_new(new: Attempt, old: Attempt, part: str) -> bool:
+def _has_new(new: Attempt | Run, old: Attempt | Run, part: str) -> bool:
     value = getattr(new, part)
     return value is not UNKNOWN and value is not getattr(old, part)
 
 
-def _with_output(attempt: Attempt) -> list[Any]:
-    output = rows.payload(attempt.output)
-    return [*rows.updated_attempt(attempt), output, len(output)]
+def _inserted(attempt: Attempt, task: Task, writes: Writes, run: Run) -> list[Any]:
+    input, output = (writes.shelf.of_task(attempt, run.id, part) for part in ("input", "output"))
+    return rows.inserted_attempt(attempt, task, run, input, output)
+
+
+def _updated(attempt: Attempt, has_output: bool, writes: Writes, run: Run) -> list[Any]:
+    output = writes.shelf.of_task(attempt, run.id, "output") if has_output else ()
+    return [*rows.updated_attempt(attempt), *output]
 
 
 UPDATES = (
-    (False, rows.ATTEMPT_UPDATED, rows.updated_attempt),
-    (True, (*rows.ATTEMPT_UPDATED, "output", "output_size"), _with_output),
+    (False, rows.ATTEMPT_UPDATED),
+    (True, (*rows.ATTEMPT_UPDATED, "output", "output_size", "output_path")),
 )
 
 
@@ -126,12 +132,13 @@ def _or_in(refs: list[str]) -> str:
 def _write_run(writes: Writes, before: Run, after: Run, now: int) -> None:
     columns, values = list(rows.RUN_UPDATED), rows.updated_run(after)
     values[columns.index("updated_at")] = now
-    for part in ("output", "variables"):
-        value = getattr(after, part)
-        if value is not UNKNOWN and value is not getattr(before, part):
-            text = rows.payload(value)
-            columns += [part, f"{part}_size"]
-            values += [text, len(text)]
+    if _has_new(after, before, "output"):
+        columns += ["output", "output_size", "output_path"]
+        values += writes.shelf.of_run(after, "output")
+    if _has_new(after, before, "variables"):
+        text = rows.payload(after.variables)
+        columns += ["variables", "variables_size"]
+        values += [text, len(text)]
     if any(after.tasks[key].status == SKIPPED for key in after.touched if key in after.tasks):
         # What was skipped is read along with every change from now on: control may come to it later.
         columns.append("has_skips")

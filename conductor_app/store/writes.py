@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import connection, models
 
+from .shelf import Shelf
 from .statements import insert_statements, run, update_statements
 
 
@@ -19,7 +20,8 @@ MANY = 50
 class Writes:
     """Statements that need not see one another's results."""
 
-    def __init__(self) -> None:
+    def __init__(self, shelf: Shelf | None = None) -> None:
+        self.shelf = shelf or Shelf()
         self.statements: list[tuple[str, Sequence[Any], int | None]] = []
         self.copies: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = []
 
@@ -41,7 +43,8 @@ class Writes:
         self.statements.append((sql, params, expected))
 
     def send(self) -> None:
-        """Write everything; raises Stale where a row was not as seen."""
+        """Write everything; raises Stale where a row was not as seen, and TooLarge before anything is written."""
+        self.statements += self.shelf.statements()
         # In a pipeline a decision waits for its server once instead of six times. Who logs queries wants to see each.
         together = connection.vendor == "postgresql" and not connection.queries_logged
         counts = self._piped() if together else [run(sql, params) for sql, params, _ in self.statements]

@@ -22,20 +22,22 @@ class BodyTooLarge(Invalid):
 
 def raw(request: HttpRequest) -> bytes:
     """The bytes of the body."""
-    most = conf.max_request_bytes
-    if _length(request) > most:
-        raise BodyTooLarge(f"The body of a request may have at most {most} bytes.")
+    length(request, conf.max_request_bytes)
     try:
         return request.body
     except (UnreadablePostError, RawPostDataException):
         raise Invalid("The body of the request could not be read.") from None
 
 
-def _length(request: HttpRequest) -> int:
+def length(request: HttpRequest, most: int) -> int:
+    """How many bytes the body has; raises BodyTooLarge where those are more than it may have."""
     try:
-        return int(request.META.get("CONTENT_LENGTH") or 0)
+        size = int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError:
         raise Invalid("The Content-Length of the request is no number.") from None
+    if size > most:
+        raise BodyTooLarge(f"The body of a request may have at most {most} bytes.")
+    return size
 
 
 def read(request: HttpRequest) -> Any:

@@ -12,6 +12,7 @@ from .views import (
     detours,
     event_queue,
     executions,
+    payloads,
     polls,
     queues,
     repairs,
@@ -33,6 +34,12 @@ urlpatterns = [
     path("tasks", tasks.TaskUpdates.as_view()),
     path("tasks/poll/<str:task_type>", polls.Poll.as_view()),
     path("workflow", workflows.Workflows.as_view()),
+    *(
+        path(f"{room}/{name}", payloads.PayloadLocation.as_view())
+        for room in ("workflow", "tasks")
+        for name in ("externalstoragelocation", "external-storage-location")
+    ),
+    path("payloads/<path:path>", payloads.PayloadContent.as_view()),
     path("workflow/test", simulations.WorkflowTest.as_view()),
     path("workflow/execute/<str:name>", executions.ExecutionByName.as_view()),
     path("workflow/execute/<str:name>/<str:version>", executions.Execution.as_view()),

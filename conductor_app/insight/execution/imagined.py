@@ -50,6 +50,8 @@ def _row(attempt: Attempt, task: Task, run: Run) -> Row:
         "task_iteration": task.iteration,
         "task_root": root,
         "memo": dict(task.memo),
+        "input_path": "",
+        "output_path": "",
         "input": _known(attempt.input),
         "output": _known(attempt.output),
     }

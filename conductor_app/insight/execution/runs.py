@@ -20,6 +20,7 @@ PLAIN = (
     "id", "name", "version", "plan_id", "status", "reason", "correlation_id", "priority", "created_at", "updated_at",
     "ended_at", "last_retried_at", "parent_id", "parent_attempt_id", "failed_refs", "failed_names", "domains",
     "limit_key", "is_held", "started_by", "event", "idempotency_key",
+    "input_path", "output_path",
 )  # fmt: skip
 PAYLOADS = ("input", "output", "variables")
 RunRow = namedtuple("RunRow", [*PLAIN, *PAYLOADS])
@@ -99,4 +100,6 @@ def optional_fields(row: RunRow) -> tuple[tuple[str, str | None], ...]:
         ("event", row.event),
         ("idempotencyKey", row.idempotency_key),
         ("rateLimitKey", row.limit_key),
+        ("externalInputPayloadStoragePath", row.input_path),
+        ("externalOutputPayloadStoragePath", row.output_path),
     )

@@ -121,6 +121,8 @@ def optional_fields(row: Row, run: RunFacts) -> tuple[tuple[str, str], ...]:
         ("workerId", row.worker),
         ("domain", row.domain),
         ("subWorkflowId", row.child_id),
+        ("externalInputPayloadStoragePath", row.input_path),
+        ("externalOutputPayloadStoragePath", row.output_path),
     )
 
 

@@ -20,6 +20,7 @@ from .tables import (
     CREDENTIALS,
     DEFINITION_SUMMARY,
     EXECUTION_PAGE,
+    LOCATION,
     POLL_DATA,
     SCHEDULE,
     SCHEDULE_PAGE,
@@ -63,6 +64,7 @@ POLL = {"workerid": str, "domain": str}
 WAIT = {"requestId": str, "waitUntilTaskRef": str, "waitForSeconds": int, "consistency": str, "returnStrategy": str}
 TASKS = {"includeClosed": bool, "includeTasks": bool}
 TYPE = {"taskType!": str}
+LINK = {"expires!": int, "signature!": str}
 VERSION = {"version": int}
 REASON = {"reason": str}
 REMOVAL = {"archiveWorkflow": bool, "cascade": bool}
@@ -100,6 +102,13 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "ExecutionByName.get": Operation("Start a workflow without input, wait, get its output", mapping, query=VERSION),
     "StartVersion.post": Operation("Start a version of a workflow", TEXT, START_REQUEST),
+    "PayloadLocation.get": Operation(
+        "Where a payload is sent to or fetched from",
+        LOCATION,
+        query={"path!": str, "operation!": str, "payloadType!": str},
+    ),
+    "PayloadContent.put": Operation("Send a payload", EMPTY, mapping, LINK),
+    "PayloadContent.get": Operation("Fetch a payload", mapping, query=LINK),
     "WorkflowTest.post": Operation("Try a workflow out", WORKFLOW, TEST_REQUEST),
     "WorkflowOne.post": Operation(
         "Start a workflow by name", TEXT, mapping, {"version": int, "correlationId": str, "priority": int}

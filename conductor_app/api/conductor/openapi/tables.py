@@ -35,7 +35,8 @@ def fields(reader: object, *names: str) -> Table:
 TASK: Table = (
     Field("status", TASK_STATUS),
     *fields(text, "taskId", "taskType", "taskDefName", "referenceTaskName", "workflowInstanceId", "workflowType",
-            "correlationId", "retriedTaskId", "reasonForIncompletion", "workerId", "domain", "subWorkflowId"),
+            "correlationId", "retriedTaskId", "reasonForIncompletion", "workerId", "domain", "subWorkflowId",
+            "externalInputPayloadStoragePath", "externalOutputPayloadStoragePath"),
     *fields(mapping, "inputData", "outputData"),
     *fields(Whole(), "retryCount", "seq", "pollCount", "startDelayInSeconds", "iteration", "workflowPriority",
             "rateLimitPerFrequency", "rateLimitFrequencyInSeconds"),
@@ -51,7 +52,8 @@ WORKFLOW: Table = (
     *AUDIT,
     Field("status", WORKFLOW_STATUS),
     *fields(text, "workflowId", "workflowName", "parentWorkflowId", "parentWorkflowTaskId", "correlationId",
-            "reasonForIncompletion", "event", "idempotencyKey", "rateLimitKey"),
+            "reasonForIncompletion", "event", "idempotencyKey", "rateLimitKey",
+            "externalInputPayloadStoragePath", "externalOutputPayloadStoragePath"),
     *fields(Whole(), "workflowVersion", "priority"),
     *fields(Whole(64), "startTime", "endTime", "lastRetriedTime"),
     *fields(mapping, "input", "output", "variables"),
@@ -75,6 +77,7 @@ SIGNAL_RESPONSE: Table = (
     Field("signalTimeout", flag),
 )  # fmt: skip
 
+LOCATION: Table = fields(text, "uri", "path")
 STATUS: Table = (
     *fields(text, "workflowId", "correlationId"),
     *fields(mapping, "output", "variables"),
@@ -119,6 +122,7 @@ NAMED: dict[str, Table] = {
     "WorkflowTestRequest": TEST_REQUEST,
     "Workflow": WORKFLOW,
     "WorkflowStatus": STATUS,
+    "ExternalStorageLocation": LOCATION,
     "SignalResponse": SIGNAL_RESPONSE,
     "Task": TASK,
     "SearchResultTask": TASK_PAGE,

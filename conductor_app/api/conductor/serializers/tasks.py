@@ -34,6 +34,7 @@ TASK_RESULT: Table = (
     Field("workerId", text, ""),
     Field("logs", ListOf(Of(LOG)), list),
     Field("extendLease", flag, False),
+    Field("externalOutputPayloadStoragePath", text, ""),
 )
 
 
@@ -46,6 +47,7 @@ class TaskResult:
     report: Report | None
     worker: str
     logs: tuple[tuple[str, int], ...] = ()
+    output_path: str = ""
 
     @property
     def is_final(self) -> bool:
@@ -57,7 +59,8 @@ def task_result(document: dict[str, Any]) -> TaskResult:
     read = read_request(document, TASK_RESULT, "updateTask.taskResult", _check)
     report = None if read["extendLease"] else report_of(read)
     logs = tuple((line.get("log") or "", line["createdTime"]) for line in read["logs"] if line)
-    return TaskResult(read["workflowInstanceId"], read["taskId"], report, read["workerId"], logs)
+    path = read["externalOutputPayloadStoragePath"]
+    return TaskResult(read["workflowInstanceId"], read["taskId"], report, read["workerId"], logs, path)
 
 
 def report_of(read: dict[str, Any]) -> Report:

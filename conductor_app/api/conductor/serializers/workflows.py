@@ -67,6 +67,7 @@ def start_request(document: dict[str, Any]) -> StartRequest:
         document=typed_workflow(read["workflowDef"]) if "workflowDef" in read else None,
         idempotency_key=(read.get("idempotencyKey") or "").replace("\0", "") or None,
         idempotency_strategy=read["idempotencyStrategy"],
+        input_path=read.get("externalInputPayloadStoragePath") or "",
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from django.http import HttpResponse
 
 from ....engine import runs
+from ....engine.payloads import content_of
 from ....engine.waits import wait_for
 from ....insight.execution import find_run
 from .. import body
@@ -70,7 +71,7 @@ def executed(request: ConductorRequest, name: str, input: dict) -> HttpResponse:
     seconds = seconds_of(given(said.get("waitForSeconds", "")))
     stop = wait_for(run_id, seconds, refs_in(said.get("waitUntilTaskRef", "")))
     run = find_run(run_id)
-    reply = Json(run.output)
+    reply = Json(content_of(run.output_path) if run.output_path else run.output)
     reply.headers["X-Workflow-Id"], reply.headers["X-Workflow-Status"] = run.id, run.status
     reply.headers["X-Signal-Timeout"] = str(stop.timed_out).lower()
     return reply

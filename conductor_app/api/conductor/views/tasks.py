@@ -21,7 +21,8 @@ def say(result: TaskResult, by: str) -> bool:
     if result.report is None:
         renew(result.run_id, result.attempt_id, by)
         return False
-    return not report(result.run_id, result.attempt_id, result.report, by, result.logs) or result.is_final
+    heard = report(result.run_id, result.attempt_id, result.report, by, result.logs, result.output_path)
+    return not heard or result.is_final
 
 
 class TaskUpdates(ConductorView):

@@ -1,0 +1,104 @@
+"""Payloads that clients keep outside their requests (api §1.2): where to, and what is there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import SpooledTemporaryFile
+from urllib.parse import quote, urlencode
+
+from django.core.files.base import File
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.request import UnreadablePostError
+
+from .... import conf, warehouse
+from ....access.links import check, link
+from ....core.errors import Invalid
+from ....engine import payloads
+from .. import body
+from ..replies import Empty, Json
+from ..view import ConductorRequest, ConductorView
+
+KINDS = {
+    "WORKFLOW_INPUT": "workflow/input",
+    "WORKFLOW_OUTPUT": "workflow/output",
+    "TASK_INPUT": "task/input",
+    "TASK_OUTPUT": "task/output",
+}
+OPERATIONS = {"READ": "GET", "WRITE": "PUT"}
+CHUNK = 64 * 1024
+KEPT_IN_MEMORY = 1024 * 1024
+
+
+class PayloadLocation(ConductorView):
+    """GET /api/workflow/externalstoragelocation, and three more: where a payload is to be sent, or fetched from.
+
+    The address is good for a while and carries its own permission; to write, the path in the reply is a new one.
+    """
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        query = request.query
+        path, operation = query.required("path"), chosen("operation", query.required("operation"), OPERATIONS)
+        kind = chosen("payloadType", query.required("payloadType"), KINDS)
+        if not warehouse.is_open():
+            return Json({"path": path})
+        if operation == "WRITE":
+            path = payloads.reserve(KINDS[kind])
+        address = f"/api/payloads/{quote(path)}?{urlencode(link(path, operation))}"
+        return Json({"uri": request.build_absolute_uri(address), "path": path})
+
+
+class PayloadContent(ConductorView):
+    """PUT, GET /api/payloads/{path}: the bytes of a payload, at an address that was handed out for this."""
+
+    needs_login = False
+
+    def put(self, request: ConductorRequest, path: str) -> HttpResponse:
+        permitted(request, path, "WRITE")
+        with received(request) as upload:
+            payloads.fill(path, upload)
+        return Empty()
+
+    def get(self, request: ConductorRequest, path: str) -> HttpResponse:
+        permitted(request, path, "READ")
+        size, chunks = payloads.stream(path)
+        headers = {"Content-Length": str(size), "Cache-Control": "private, max-age=0"}
+        return StreamingHttpResponse(chunks, content_type="application/json", headers=headers)
+
+
+def chosen(name: str, given: str, choices: dict[str, str]) -> str:
+    """One of a few words, in any case; raises Invalid."""
+    if given.upper() not in choices:
+        raise Invalid(f"{name} must be one of {', '.join(choices)}; it is '{given[:100]}'.")
+    return given.upper()
+
+
+def permitted(request: ConductorRequest, path: str, operation: str) -> None:
+    """Raise Forbidden unless the address was handed out for this."""
+    check(path, operation, {name: request.query.text(name) for name in ("expires", "signature")})
+
+
+@contextmanager
+def received(request: HttpRequest) -> Iterator[File]:
+    """The body of a request, read piece by piece, no further than it said and than a payload may be long."""
+    left = size = body.length(request, conf.workflow_payload_max_bytes)
+    if not size:
+        raise Invalid("The upload is empty, or its Content-Length is missing.")
+    # Storages go back and forth in what they are given; a request can be read once.
+    with SpooledTemporaryFile(max_size=KEPT_IN_MEMORY) as kept:
+        while left:
+            piece = _piece(request, min(left, CHUNK))
+            left -= len(piece)
+            kept.write(piece)
+        kept.seek(0)
+        upload = File(kept)
+        upload.size = size
+        yield upload
+
+
+def _piece(request: HttpRequest, most: int) -> bytes:
+    try:
+        piece = request.read(most)
+    except UnreadablePostError:
+        piece = b""
+    if not piece:
+        raise Invalid("The upload broke off before its end.")
+    return piece

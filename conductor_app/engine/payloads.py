@@ -1,0 +1,119 @@
+"""Payloads outside the database: kept and read with no lock held, forgotten when no run uses them any more."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from django.core.files.base import File
+from django.db import transaction
+
+from .. import clock, conf, warehouse
+from ..core.errors import Busy, Conflict, Invalid, NotFound
+from ..models import StoredPayload
+from ..models.fields import loads
+from ..store import payloads as rows
+from ..store.shelf import Shelf
+
+log = logging.getLogger(__name__)
+
+DAY_MS = 86_400_000
+"""How long a payload is kept that no run uses: an upload precedes the start or the report that names it."""
+
+
+def shelf(kept: Mapping[str, str], named: Mapping[tuple[str, str], str]) -> Shelf:
+    """A shelf with this server's limits."""
+    if not warehouse.is_open():
+        return Shelf()
+    return Shelf(conf.task_payload_soft_bytes, conf.workflow_payload_soft_bytes, kept, named)
+
+
+def reserve(kind: str) -> str:
+    """The path of a payload that is still to come, such as `task/output/….json`."""
+    path, now = f"{kind}/{uuid4()}.json", clock.now()
+    # The row is first: nothing is ever kept that nobody knows of.
+    StoredPayload.objects.create(path=path, created_at=now, expires_at=now + DAY_MS)
+    return path
+
+
+def keep(kind: str, text: str) -> str:
+    """Keep a payload; its path."""
+    path = reserve(kind)
+    fill(path, text.encode("utf-8", "surrogatepass"))
+    return path
+
+
+def fill(path: str, content: bytes | File) -> None:
+    """Keep what has come for a path that was reserved; raises NotFound, and Conflict where a run uses it already."""
+    if not StoredPayload.objects.filter(pk=path).exists():
+        raise NotFound(f"There is no payload {path}.")
+    # Until all has come, nobody can use it.
+    if not StoredPayload.objects.filter(pk=path, expires_at__isnull=False).update(size=None):
+        raise Conflict(f"The payload {path} is in use and cannot be replaced.")
+    with _reached(path):
+        # A client that did not hear that its upload had come sends it again.
+        warehouse.drop(path)
+        if not warehouse.put(path, content):
+            raise Conflict(f"The payload {path} is being sent by somebody else.")
+    size = len(content) if isinstance(content, bytes) else content.size
+    StoredPayload.objects.filter(pk=path).update(size=size)
+
+
+def stream(path: str) -> tuple[int, Iterator[bytes]]:
+    """The size of a payload and its content, piece by piece; raises NotFound."""
+    size = _size(path)
+    with _reached(path):
+        return size, warehouse.chunks(path)
+
+
+def content_of(path: str) -> Any:
+    """The payload as a value; raises NotFound, and Busy where the storage cannot be reached."""
+    _size(path)
+    with _reached(path):
+        content = warehouse.fetch(path)
+    return loads(content.decode("utf-8", "surrogatepass"))
+
+
+def given(path: str, most: int) -> dict[str, Any]:
+    """A payload that a client names instead of sending it; raises Invalid."""
+    try:
+        if (size := _size(path)) > most:
+            raise Invalid(f"The payload {path} of {size} bytes is larger than the {most} bytes that it may have.")
+        value = content_of(path)
+    except (NotFound, ValueError) as fault:
+        raise Invalid(f"The payload {path[:300]} cannot be read: {fault}") from None
+    if not isinstance(value, dict):
+        raise Invalid(f"The payload {path} must be a JSON object.")
+    return value
+
+
+@contextmanager
+def _reached(path: str) -> Iterator[None]:
+    try:
+        yield
+    except warehouse.OutOfReach as away:
+        log.warning("payload_out_of_reach", extra={"path": path, "cause": str(away)})
+        raise Busy(f"The payload {path} cannot be reached now.") from away
+
+
+def _size(path: str) -> int:
+    size = StoredPayload.objects.filter(pk=path).values_list("size", flat=True).first() if warehouse.is_open() else None
+    if size is None:
+        raise NotFound(f"There is no payload {path[:300]}.")
+    return size
+
+
+def forget_expired(limit: int) -> int:
+    """Forget the payloads that are nobody's; returns how many. What is interrupted is done by the next pass."""
+    now = clock.now()
+    return sum(_forget(path, now) for path in rows.expired(now, limit)) if warehouse.is_open() else 0
+
+
+def _forget(path: str, now: int) -> bool:
+    if not rows.withdraw(path, now):
+        return False
+    warehouse.drop(path)
+    with transaction.atomic():
+        rows.forget(path)
+    return True

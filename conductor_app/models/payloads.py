@@ -1,0 +1,35 @@
+"""Payloads that are kept outside the database: which there are, and which runs they belong to."""
+
+from django.db import models
+from django.db.models import Q
+
+from .fields import IdField, MomentField
+
+
+class StoredPayload(models.Model):
+    """One payload in the payload storage. `size` is null until it is there; nobody's is forgotten at `expires_at`."""
+
+    path = models.CharField(max_length=255, primary_key=True)
+    size = models.BigIntegerField(null=True)
+    created_at = MomentField()
+    expires_at = MomentField(null=True)
+
+    class Meta:
+        indexes = [models.Index(name="payload_to_forget", fields=["expires_at"], condition=Q(expires_at__isnull=False))]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class PayloadUse(models.Model):
+    """A run shows or reads the payload."""
+
+    payload = models.ForeignKey(StoredPayload, on_delete=models.CASCADE, related_name="uses", db_index=False)
+    run_id = IdField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="one_use_per_payload_and_run", fields=["payload", "run_id"])]
+        indexes = [models.Index(name="payload_of_run", fields=["run_id"])]
+
+    def __str__(self) -> str:
+        return f"{self.payload_id} of {self.run_id}"

@@ -1,0 +1,32 @@
+"""Which payloads are kept elsewhere, and until when."""
+
+from .statements import fetch, run
+
+
+def release(run_id: str, now: int) -> None:
+    """The run is removed: what no other run uses is nobody's from now on."""
+    run(
+        "UPDATE conductor_storedpayload SET expires_at = %s WHERE path IN "
+        "(SELECT payload_id FROM conductor_payloaduse WHERE run_id = %s) AND NOT EXISTS (SELECT 1 FROM "
+        "conductor_payloaduse o WHERE o.payload_id = conductor_storedpayload.path AND o.run_id <> %s)",
+        [now, run_id, run_id],
+    )
+    run("DELETE FROM conductor_payloaduse WHERE run_id = %s", [run_id])
+
+
+def expired(now: int, limit: int) -> list[str]:
+    """The paths that are nobody's, the oldest first."""
+    sql = "SELECT path FROM conductor_storedpayload WHERE expires_at IS NOT NULL AND expires_at <= %s"
+    return [path for (path,) in fetch(f"{sql} ORDER BY expires_at LIMIT %s", [now, limit])]
+
+
+def withdraw(path: str, now: int) -> bool:
+    """Let nobody use the payload any more; False where somebody has begun to."""
+    sql = "UPDATE conductor_storedpayload SET size = NULL WHERE path = %s AND expires_at <= %s"
+    return run(sql, [path, now]) == 1
+
+
+def forget(path: str) -> None:
+    """The payload is gone."""
+    run("DELETE FROM conductor_payloaduse WHERE payload_id = %s", [path])
+    run("DELETE FROM conductor_storedpayload WHERE path = %s", [path])

@@ -1,0 +1,86 @@
+"""Payloads on their way into rows: one that is kept elsewhere leaves its path there, and nothing else."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from ..core.snapshot import Attempt, Run
+from ..models.fields import dumps
+from .rows import Placed, payload
+from .statements import placeholders
+
+
+class TooLarge(Exception):
+    """Payloads are too large for rows: they are to be kept elsewhere, with no lock held, and the change made anew."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self.texts = texts
+        super().__init__(f"{len(texts)} payloads")
+
+
+class Shelf:
+    """The payloads of one change."""
+
+    def __init__(
+        self,
+        task_bytes: int = 0,
+        run_bytes: int = 0,
+        kept: Mapping[str, str] | None = None,
+        named: Mapping[tuple[str, str], str] | None = None,
+    ) -> None:
+        """`task_bytes`, `run_bytes`: the largest payload that stays in a row; 0 is any.
+
+        `kept`: where large ones are that are kept already, by their digest. `named`: where a client says that one is,
+        of any size, by the attempt or run and `input` or `output`.
+        """
+        self.task_bytes, self.run_bytes, self.kept, self.named = task_bytes, run_bytes, kept or {}, named or {}
+        self.too_large: dict[str, str] = {}
+        self.used: set[tuple[str, str]] = set()
+
+    def of_task(self, attempt: Attempt, run_id: str, part: str) -> Placed:
+        """The input or output of an attempt."""
+        return self._placed(getattr(attempt, part), run_id, self.task_bytes, (attempt.id, part))
+
+    def of_run(self, run: Run, part: str) -> Placed:
+        """The input or output of a run."""
+        return self._placed(getattr(run, part), run.id, self.run_bytes, (run.id, part))
+
+    def _placed(self, value: Any, run_id: str, most: int, owner: tuple[str, str]) -> Placed:
+        text = payload(value)
+        if self.named and (path := self.named.get(owner)):
+            return self._elsewhere(text, path, run_id)
+        if not most or len(text) <= most:
+            return Placed(text, len(text), "")
+        name = digest(text)
+        if path := self.kept.get(name):
+            return self._elsewhere(text, path, run_id)
+        self.too_large[name] = text
+        return Placed(text, len(text), "")
+
+    def _elsewhere(self, text: str, path: str, run_id: str) -> Placed:
+        self.used.add((path, run_id))
+        return Placed("{}", len(text), path)
+
+    def statements(self) -> list[tuple[str, list[str], int | None]]:
+        """What notes the uses: SQL, parameters, and how many rows must be changed by it."""
+        if self.too_large:
+            raise TooLarge(list(self.too_large.values()))
+        if not self.used:
+            return []
+        paths = sorted({path for path, _ in self.used})
+        pairs = [value for use in sorted(self.used) for value in use]
+        rows = ", ".join(["(%s, %s)"] * len(self.used))
+        claim = f"UPDATE conductor_storedpayload SET expires_at = NULL WHERE path IN ({placeholders(paths)})"
+        note = f"INSERT INTO conductor_payloaduse (payload_id, run_id) VALUES {rows} ON CONFLICT DO NOTHING"
+        # One that is being forgotten has no size any more.
+        return [(f"{claim} AND size IS NOT NULL", paths, len(paths)), (note, pairs, None)]
+
+
+def digest(text: str) -> str:
+    """What tells payloads apart."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def digest_of(value: Any) -> str:
+    """The same of a value that has not been written yet."""
+    return digest(dumps(value) or "")

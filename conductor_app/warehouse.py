@@ -1,0 +1,66 @@
+"""Where payloads are kept that are too large for rows: Django's storage `payloads`, a folder or S3. Knows no rows."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from django.core.files.base import ContentFile, File
+from django.core.files.storage import Storage, storages
+
+from . import conf
+
+
+class OutOfReach(Exception):
+    """The storage cannot do this now, or the payload is not there."""
+
+
+def is_open() -> bool:
+    """Whether this server keeps payloads outside its database at all."""
+    return bool(conf.payload_storage)
+
+
+def put(path: str, content: bytes | File) -> bool:
+    """Keep the content under this path; False where somebody else was first."""
+    with _told():
+        kept_as = _storage().save(path, ContentFile(content) if isinstance(content, bytes) else content)
+        if kept_as != path:
+            _storage().delete(kept_as)
+        return kept_as == path
+
+
+def fetch(path: str) -> bytes:
+    """The content under this path."""
+    with _told(), _storage().open(path, "rb") as content:
+        return content.read()
+
+
+def chunks(path: str) -> Iterator[bytes]:
+    """The same piece by piece; it is opened at once."""
+    with _told():
+        content = _storage().open(path, "rb")
+
+    def pieces() -> Iterator[bytes]:
+        with content:
+            yield from content.chunks()
+
+    return pieces()
+
+
+def drop(path: str) -> None:
+    """Keep it no longer; nothing happens where it is not there."""
+    with _told():
+        _storage().delete(path)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Whatever a storage raises is one thing to us."""
+    try:
+        yield
+    except Exception as error:
+        raise OutOfReach(f"{type(error).__name__}: {error}") from error
+
+
+@cache
+def _storage() -> Storage:
+    return storages[conf.payload_storage]

@@ -1,0 +1,144 @@
+"""Payloads that are too large for rows are kept elsewhere; whoever needs them does not notice."""
+
+import pytest
+
+from conductor_app import warehouse
+from conductor_app.core.reports import Report
+from conductor_app.engine import payloads, runs, sweeps, tasks
+from conductor_app.models import PayloadUse, StoredPayload
+from tests.builders import definition, fork, inline, policy, step, sub_workflow, wait
+from tests.story import BY, Story
+
+MUCH = "x" * 3000
+DAY = 86_400
+
+
+@pytest.fixture(autouse=True)
+def _small(settings):
+    settings.CONDUCTOR_TASK_PAYLOAD_SOFT_BYTES = 1000
+    settings.CONDUCTOR_WORKFLOW_PAYLOAD_SOFT_BYTES = 2000
+
+
+def stored() -> int:
+    return StoredPayload.objects.count()
+
+
+def test_small_payloads_stay_in_their_rows(clock):
+    story = Story(clock, step("a"), input={"n": 1})
+    story.worker("a").completes(n=2)
+
+    assert (story.row.input, story.task("a").output, stored()) == ({"n": 1}, {"n": 2}, 0)
+
+
+def test_a_large_output_is_read_where_an_expression_names_it(clock):
+    story = Story(clock, step("a"), step("b", inputs={"last": "${a.output.all.last}", "n": "${a.output.n}"}))
+
+    story.worker("a").completes(all={"text": MUCH, "last": "z"}, n=1)
+
+    a = story.task("a")
+    assert (a.output, a.output_size > 3000, a.output_path != "") == ({}, True, True)
+    assert payloads.content_of(a.output_path)["n"] == 1
+    assert story.task("b").input == {"last": "z", "n": 1}
+
+
+def test_a_large_input_comes_to_the_worker_whole(clock):
+    story = Story(clock, step("a"), step("b", inputs={"all": "${a.output}"}))
+    story.worker("a").completes(text=MUCH)
+
+    story.worker("b").polls()
+
+    assert story.task("b").input == {}
+    assert story.worker("b").held.input == {"all": {"text": MUCH}}
+
+
+def test_the_same_payload_is_kept_once(clock):
+    story = Story(clock, step("a"), step("b", name="b"), input={"text": MUCH}, outputParameters={"all": "${b.output}"})
+    before = stored()
+    story.worker("a").completes(text=MUCH * 2)
+    story.worker("b").completes()
+
+    assert (before, stored()) == (1, 2)
+
+
+def test_a_large_input_of_a_run_is_read_where_it_is_needed(clock):
+    steps = [inline("count", "$.text.length", inputs={"text": "${workflow.input.text}"})]
+    story = Story(clock, *steps, input={"text": MUCH}, outputParameters={"n": "${count.output.result}"})
+
+    assert (story.row.input, story.row.input_path != "") == ({}, True)
+    assert (story.status, story.output) == ("COMPLETED", {"n": 3000})
+
+
+def test_a_large_output_of_a_run_is_kept_elsewhere_and_comes_to_its_parent(clock):
+    child = definition(step("c"), name="child")
+    story = Story(clock, sub_workflow("inner"), step("b", inputs={"n": "${inner.output.n}"}), others=[child])
+
+    story.worker("c").completes(text=MUCH, n=7)
+
+    assert story.child("inner").row.output_path
+    assert story.task("b").input == {"n": 7}
+
+
+def test_branches_with_large_outputs_come_to_their_join(clock):
+    story = Story(clock, *fork([step("a")], [step("b")]), outputParameters={"n": "${join.output.a.n}"})
+
+    story.worker("a").completes(text=MUCH, n=1)
+    story.worker("b").completes(text=MUCH, n=2)
+
+    assert (story.status, story.output) == ("COMPLETED", {"n": 1})
+    assert payloads.content_of(story.task("join").output_path)["b"]["n"] == 2
+
+
+def test_what_is_laid_over_a_large_output_is_laid_over_all_of_it(clock):
+    story = Story(clock, wait("approve"))
+    story.reports("approve", "IN_PROGRESS", text=MUCH, n=1)
+
+    tasks.report(story.id, story.task("approve").id, Report("COMPLETED", {"n": 2}, merges=True), BY)
+
+    assert payloads.content_of(story.task("approve").output_path) == {"text": MUCH, "n": 2}
+
+
+def test_a_retried_task_gets_its_large_input_again(clock):
+    again = step("a", inputs={"text": "${workflow.input.text}"}, policy=policy(retries=1))
+    story = Story(clock, again, input={"text": MUCH})
+
+    story.worker("a").fails()
+    story.worker("a").polls()
+
+    assert story.worker("a").held.input == {"text": MUCH}
+
+
+def test_without_a_storage_all_stays_in_rows(clock, settings):
+    settings.CONDUCTOR_PAYLOAD_STORAGE = ""
+    story = Story(clock, step("a"), input={"text": MUCH})
+
+    assert (story.row.input, story.row.input_path, stored()) == ({"text": MUCH}, "", 0)
+
+
+def test_payloads_go_with_the_last_run_that_uses_them(clock):
+    story = Story(clock, step("a"), input={"text": MUCH})
+    path = story.row.input_path
+    second = story.starts("order", input_path=path)
+    payloads_of_both = StoredPayload.objects.get().expires_at, second.row.input_path
+    assert payloads_of_both == (None, path)
+
+    runs.remove(story.id, BY, archive=False)
+    sweeps.prune_finished(100)
+    assert payloads.content_of(path) == {"text": MUCH}
+
+    runs.remove(second.id, BY, archive=False)
+    sweeps.prune_finished(100)
+    assert (stored(), PayloadUse.objects.count()) == (0, 0)
+    with pytest.raises(warehouse.OutOfReach):
+        warehouse.fetch(path)
+
+
+def test_an_upload_that_nobody_used_is_forgotten_after_a_day(clock):
+    payloads.keep("task/output", '{"n":1}')
+
+    clock.advance(seconds=DAY - 1)
+    sweeps.prune_finished(100)
+    assert stored() == 1
+
+    clock.advance(seconds=2)
+    sweeps.prune_finished(100)
+    assert stored() == 0
