@@ -16,6 +16,9 @@ class Defaults:
     token_seconds: int = 86_400
     owner_email_mandatory: bool = False
 
+    # Keys that seal secrets, newest first; what SECRET_KEY has sealed stays readable. Without any, it seals.
+    secrets_keys: tuple[str, ...] = ()
+
     # Attempts. 3600 is what the open-source server gives a task that has no definition.
     lease_seconds: int = 3_600
     # "doubling" is d·2ⁿ as the open-source server waits; "scaled" is d·scaleⁿ⁺¹ as the other source says.

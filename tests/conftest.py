@@ -3,7 +3,9 @@
 import pytest
 
 from conductor_app import clock as product_clock
+from conductor_app.access import kept
 from conductor_app.engine import plans, pollers
+from conductor_app.store import environment
 
 # 1 March 2027, 12:00:00 UTC
 NOON = 1_803_902_400_000
@@ -40,3 +42,5 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process remembers of the database is forgotten between tests, as the database is."""
     monkeypatch.setattr(plans, "_known", plans.Known(-1))
     monkeypatch.setattr(pollers, "_noted", {})
+    monkeypatch.setattr(kept, "_remembered", kept.Remembered())
+    monkeypatch.setattr(environment, "_remembered", environment.Remembered())

@@ -9,6 +9,8 @@ from urllib.parse import quote, quote_plus
 
 from ..core.expressions import resolve_secrets
 from ..core.expressions.walking import with_texts_replaced
+from ..models import Variable
+from .kept import kept
 
 SECRET, VARIABLE = "CONDUCTOR_SECRET_", "CONDUCTOR_ENV_"
 HIDDEN = "***"
@@ -16,9 +18,21 @@ SHORTEST_HIDDEN = 4
 """Characters below which a text is no secret, and would make everything unreadable if it were hidden."""
 
 
-def secret(name: str) -> str | None:
-    """The secret with this name, from the environment of the server."""
-    return os.environ.get(SECRET + name)
+def in_environment(name: str) -> bool:
+    """Whether the server's environment holds the secret: then that is the one."""
+    return SECRET + name in os.environ
+
+
+def names_in_environment() -> list[str]:
+    """The names of the secrets that the server's environment holds."""
+    return sorted(name.removeprefix(SECRET) for name in os.environ if name.startswith(SECRET) and name != SECRET)
+
+
+def secrets(names: Collection[str]) -> dict[str, str]:
+    """The secrets with these names, where there are such: from the server's environment, else from the table."""
+    given = {name: os.environ[SECRET + name] for name in names if in_environment(name)}
+    left = set(names) - given.keys()
+    return given | (kept(left) if left else {})
 
 
 def revealed(value: Any, named: Collection[str]) -> Any:
@@ -27,12 +41,13 @@ def revealed(value: Any, named: Collection[str]) -> Any:
     `named`: the secrets that the step's author names. Others, which only data spells, are not given: whoever can start
     a run, or answer for a worker, could read any secret else.
     """
-    return resolve_secrets(value, lambda name: secret(name) if name in named else None) if named else value
+    return resolve_secrets(value, secrets(named).get) if named else value
 
 
 def hidden(value: Any, named: Collection[str]) -> Any:
     """A copy of the value in which the values of these secrets read `***`, whatever a worker has made of them."""
-    texts = sorted({text for name in named for text in _spellings(name)}, key=len, reverse=True)
+    known = secrets(named).values() if named else ()
+    texts = sorted({text for stored in known for text in _spellings(stored)}, key=len, reverse=True)
     if not texts:
         return value
     pattern = re.compile("|".join(map(re.escape, texts)))
@@ -48,9 +63,8 @@ def _without_begun(text: str, hidden_texts: list[str]) -> str:
     return text
 
 
-def _spellings(name: str) -> Iterator[str]:
+def _spellings(stored: str) -> Iterator[str]:
     """The texts that give a secret away: its value or a part of it, as it is and as addresses and JSON spell it."""
-    stored = secret(name) or ""
     for text in (stored, *_parts(stored)):
         if len(text) >= SHORTEST_HIDDEN:
             yield from {text, quote(text), quote(text, safe=""), quote_plus(text), json.dumps(text)[1:-1]}
@@ -72,5 +86,13 @@ def _parts(stored: str) -> Iterator[str]:
 
 def delivered(names: list[str]) -> dict[str, str]:
     """The secrets and variables that a task definition asks to be delivered beside its tasks (`runtimeMetadata`)."""
-    found = {name: secret(name) or os.environ.get(VARIABLE + name) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
+    asked = [name for name in names if isinstance(name, str)]
+    found = secrets(asked)
+    found |= _variables(set(asked) - found.keys())
+    return {name: found[name] for name in asked if name in found}
+
+
+def _variables(names: Collection[str]) -> dict[str, str]:
+    given = {name: os.environ[VARIABLE + name] for name in names if VARIABLE + name in os.environ}
+    left = set(names) - given.keys()
+    return given | (dict(Variable.objects.filter(name__in=left).values_list("name", "value")) if left else {})

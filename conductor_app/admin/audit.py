@@ -10,7 +10,6 @@ from ..models import AuditEntry
 from .marks import ago
 from .read_only import ReadOnlyAdmin
 from .run_page import address
-from .workflow_schedules import address_of_schedule
 
 
 class ObjectFilter(admin.SimpleListFilter):
@@ -24,6 +23,8 @@ class ObjectFilter(admin.SimpleListFilter):
             ("workflow_definition", "Workflow definitions"),
             ("task_definition", "Task definitions"),
             ("schedule", "Schedules"),
+            ("secret", "Secrets"),
+            ("variable", "Variables"),
         ]
 
     def queryset(self, request: HttpRequest, queryset):
@@ -38,7 +39,7 @@ class AuditAdmin(ReadOnlyAdmin):
     list_filter = (ObjectFilter,)
     ordering = ("-at", "-id")
     search_fields = ("=object_id", "=actor")
-    search_help_text = "A run id, name:version of a definition, the name of a schedule, or an actor, exactly"
+    search_help_text = "A run id, name:version of a definition, a name, or an actor, exactly"
     fields = ("at", "actor", "action", "object_type", "object_id", "reason", "facts")
 
     @admin.display(description="when")
@@ -55,8 +56,8 @@ def address_of(entry: AuditEntry) -> str:
     """Where the object is, or where to look for it."""
     if entry.object_type == "run":
         return address(entry.object_id)
-    if entry.object_type == "schedule":
-        return address_of_schedule(entry.object_id)
+    if entry.object_type in ("schedule", "secret", "variable"):
+        return reverse(f"admin:conductor_{entry.object_type}_changelist", query={"q": entry.object_id})
     page = "taskdefinition" if entry.object_type == "task_definition" else "workflowdefinition"
     name = entry.object_id.rpartition(":")[0] or entry.object_id
     return reverse(f"admin:conductor_{page}_changelist", query={"q": name})

@@ -17,12 +17,15 @@ from ..models import (
     Run,
     Schedule,
     ScheduleExecution,
+    Secret,
     TaskDefinition,
+    Variable,
     WorkflowDefinition,
 )
 from .access import AccessKeyAdmin
 from .attempts import AttemptAdmin
 from .audit import AuditAdmin
+from .named import SecretAdmin, VariableAdmin
 from .overview import overview
 from .pages import Page
 from .queues import QueuesPage
@@ -42,6 +45,8 @@ SCREENS = {
     Schedule: ScheduleAdmin,
     ScheduleExecution: ScheduleExecutionAdmin,
     AuditEntry: AuditAdmin,
+    Secret: SecretAdmin,
+    Variable: VariableAdmin,
     AccessKey: AccessKeyAdmin,
     User: UserAdmin,
     Group: GroupAdmin,
@@ -56,6 +61,8 @@ SIDEBAR: dict[str, dict[Any, str]] = {
         PeriodicTask: "Beats",
         IntervalSchedule: "Intervals",
         CrontabSchedule: "Crontabs",
+        Secret: "Secrets",
+        Variable: "Variables",
         AccessKey: "Access keys",
         User: "Users",
         Group: "Groups",

@@ -3,7 +3,6 @@
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -82,8 +81,3 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
     @admin.display(description="reason")
     def trouble(self, row: ScheduleExecution) -> str:
         return first_line(row.reason, 160)
-
-
-def address_of_schedule(name: str) -> str:
-    """Where to look for a schedule."""
-    return reverse("admin:conductor_schedule_changelist", query={"q": name})

@@ -9,6 +9,7 @@ from .payloads import PayloadUse, StoredPayload
 from .queues import Poller, SweepPass
 from .runs import Attempt, Run, Task
 from .schedules import Schedule, ScheduleExecution, Scheduler
+from .secrets import Secret, Variable
 
 __all__ = [
     "AccessKey",
@@ -24,10 +25,12 @@ __all__ = [
     "Schedule",
     "ScheduleExecution",
     "Scheduler",
+    "Secret",
     "StoredPayload",
     "SweepPass",
     "Task",
     "TaskDefinition",
     "TaskLog",
+    "Variable",
     "WorkflowDefinition",
 ]

@@ -97,6 +97,7 @@ PAYLOAD_STORAGE = environment.text("PAYLOAD_STORAGE", "")
 CONDUCTOR_TASK_PAYLOAD_SOFT_BYTES = environment.number("TASK_PAYLOAD_SOFT_KB", 3072) * 1024
 CONDUCTOR_WORKFLOW_PAYLOAD_SOFT_BYTES = environment.number("WORKFLOW_PAYLOAD_SOFT_KB", 5120) * 1024
 
+CONDUCTOR_SECRETS_KEYS = environment.long_words("SECRETS_KEYS", least=32)
 CONDUCTOR_MOST_WAITING_POLLS = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4) * 3 // 4
 CONDUCTOR_RETENTION_DAYS = environment.number("RETENTION_DAYS", 0, least=0)
 CONDUCTOR_EXPONENTIAL_BACKOFF = environment.choice("EXPONENTIAL_BACKOFF", ("doubling", "scaled"), "doubling")

@@ -59,6 +59,14 @@ def words(given: str) -> list[str]:
     return [word.strip() for word in given.split(",") if word.strip()]
 
 
+def long_words(name: str, *, least: int) -> tuple[str, ...]:
+    """The entries of a comma-separated list, each too long to be guessed. They are never repeated in a refusal."""
+    given = words(text(name, ""))
+    if any(len(word) < least for word in given):
+        raise ImproperlyConfigured(f"{name} is refused: each of its keys must have at least {least} characters.")
+    return tuple(given)
+
+
 def networks(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Addresses with their prefix lengths, such as 10.0.0.0/8."""
     given = words(text(name, ",".join(default)))

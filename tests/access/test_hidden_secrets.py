@@ -42,5 +42,5 @@ def test_other_secrets_are_none_of_its_business():
     assert hidden("somebody else's", NAMED) == "somebody else's"
 
 
-def test_a_secret_that_does_not_exist_hides_nothing():
+def test_a_secret_that_does_not_exist_hides_nothing(db):
     assert hidden("text", ("NOBODY",)) == "text"

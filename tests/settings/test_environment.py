@@ -116,3 +116,18 @@ def test_a_wrong_database_address_is_refused_by_name_and_without_its_password(ur
 
     assert str(refusal.value).startswith("DATABASE_URL is refused")
     assert "secret" not in str(refusal.value)
+
+
+def test_keys_that_could_be_guessed_are_refused_and_not_repeated(monkeypatch):
+    monkeypatch.setenv("SECRETS_KEYS", f"{'k' * 32},hunter2")
+
+    with pytest.raises(ImproperlyConfigured) as refusal:
+        environment.long_words("SECRETS_KEYS", least=32)
+
+    assert str(refusal.value) == "SECRETS_KEYS is refused: each of its keys must have at least 32 characters."
+
+
+def test_keys_keep_their_order(monkeypatch):
+    monkeypatch.setenv("SECRETS_KEYS", f"{'n' * 32}, {'o' * 40}")
+
+    assert environment.long_words("SECRETS_KEYS", least=32) == ("n" * 32, "o" * 40)

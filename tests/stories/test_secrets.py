@@ -1,10 +1,17 @@
 """Secrets reach the worker that the author meant them for, and nobody else."""
 
+from urllib.parse import quote
+
 import pytest
+from django.db import connection
 
 from conductor_app.access.secrets import revealed
-from tests.builders import step
-from tests.story import Story
+from conductor_app.engine import named
+from conductor_app.models import Variable
+from conductor_app.workers.runner import work_off
+from tests.builders import set_variable, step
+from tests.story import BY, Story, committed
+from tests.web import answering, as_json
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +35,61 @@ def test_a_secret_that_only_data_names_stays_text(clock):
     story = Story(clock, step("a", inputs={"x": "${workflow.input.u}"}), input={"u": "${workflow.secrets.DB}"})
 
     assert handed_to(story, "a") == {"x": "${workflow.secrets.DB}"}
+
+
+def test_a_variable_is_read_where_a_definition_names_it(clock):
+    named.put_variable("REGION", "eu", BY)
+    story = Story(clock, step("a", inputs={"x": "${workflow.env.REGION}"}))
+
+    assert story.task("a").input == {"x": "eu"}
+
+
+def test_a_changed_variable_is_noticed_within_seconds(clock):
+    named.put_variable("REGION", "eu", BY)
+    story = Story(clock, step("a", inputs={"x": "${workflow.env.REGION}"}))
+    Variable.objects.update(value="us")
+
+    clock.advance(seconds=2)
+
+    assert story.starts("order").task("a").input == {"x": "us"}
+
+
+SECRET = "correct-horse/battery staple"
+
+
+def everything_in_tables() -> str:
+    """All rows of all tables, as text."""
+    with connection.cursor() as cursor:
+        rows = []
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT * FROM "{table}"')
+            rows += cursor.fetchall()
+    return repr(rows)
+
+
+def test_a_secret_is_in_no_table_and_no_log_after_a_whole_story(clock, settings, caplog):
+    caplog.set_level("DEBUG")
+    settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
+    named.put_secret("API_KEY", SECRET, BY)
+    request = {"method": "GET", "headers": {"X-Key": "${workflow.secrets.API_KEY}"}}
+    with answering() as server:
+        server.answers["/echo"] = as_json({"you sent": SECRET, "or": [quote(SECRET)]})
+        call = {**step("call", inputs={"http_request": {**request, "uri": f"{server.url}/echo"}}), "type": "HTTP"}
+        story = Story(
+            clock,
+            step("a", inputs={"key": "${workflow.secrets.API_KEY}", "text": "key=${workflow.secrets.API_KEY}"}),
+            call,
+            set_variable("copy", kept="${workflow.secrets.API_KEY}"),
+            outputParameters={"said": "${call.output.response.body}"},
+        )
+        assert handed_to(story, "a") == {"key": SECRET, "text": f"key={SECRET}"}
+        story.worker("a").completes()
+        with committed():
+            work_off()
+        assert server.asked[0]["headers"]["X-Key"] == SECRET
+
+    assert story.status == "COMPLETED"
+    assert story.output["said"] == {"you sent": "***", "or": ["***"]}
+    for spelled in (SECRET, quote(SECRET), "correct-horse"):
+        assert spelled not in everything_in_tables()
+        assert spelled not in caplog.text

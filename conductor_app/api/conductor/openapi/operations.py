@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ....core.language.checks.fields import Table
 from ....core.language.checks.tables import TASK_DEFINITION, WORKFLOW_DEFINITION
-from ....core.language.checks.values import ListOf, MapOf, Reader, Whole, mapping, text, texts
+from ....core.language.checks.values import ListOf, MapOf, Reader, Whole, flag, mapping, text, texts
 from ..serializers.detours import SKIP_REQUEST, STATE_UPDATE
 from ..serializers.simulations import TEST_REQUEST
 from ..serializers.tags import TAG
@@ -24,12 +24,15 @@ from .tables import (
     POLL_DATA,
     SCHEDULE,
     SCHEDULE_PAGE,
+    SECRET,
+    SECRET_WITH_TAGS,
     SENT_LOG,
     SIGNAL_RESPONSE,
     STATUS,
     TASK,
     TASK_PAGE,
     TOKEN,
+    VARIABLE,
     WORKFLOW,
 )
 
@@ -222,6 +225,25 @@ OPERATIONS: dict[str, Operation] = {
     "SchedulerResume.get": Operation("Let schedules fire again", mapping),
     "SchedulerResume.post": Operation("Let schedules fire again, as some clients ask", mapping),
     "SchedulerRequeue.get": Operation("Mend schedules that lost their next moment", mapping),
+    "EnvironmentVariables.get": Operation("All variables", Many(VARIABLE)),
+    "EnvironmentVariable.get": Operation("A variable", TEXT),
+    "EnvironmentVariable.put": Operation("Keep a variable", EMPTY, TEXT),
+    "EnvironmentVariable.delete": Operation("Forget a variable", EMPTY),
+    "EnvironmentTags.get": Operation("Tags of a variable", Many(TAG)),
+    "EnvironmentTags.put": Operation("Set the tags of a variable", EMPTY, Many(TAG)),
+    "EnvironmentTags.delete": Operation("Take tags off a variable", EMPTY),
+    "Secrets.get": Operation("Names of secrets", texts),
+    "Secrets.post": Operation("Names of secrets, as some clients ask", texts),
+    "SecretsInDetail.get": Operation("Secrets with their moments", Many(SECRET)),
+    "SecretsWithTags.get": Operation("Secrets with their tags", Many(SECRET_WITH_TAGS)),
+    "SecretCaches.get": Operation("Read secrets anew", mapping),
+    "SecretOne.get": Operation("A secret", TEXT),
+    "SecretOne.put": Operation("Keep a secret", EMPTY, TEXT),
+    "SecretOne.delete": Operation("Forget a secret", EMPTY),
+    "SecretExists.get": Operation("Whether there is a secret", flag),
+    "SecretTags.get": Operation("Tags of a secret", Many(TAG)),
+    "SecretTags.put": Operation("Set the tags of a secret", EMPTY, Many(TAG)),
+    "SecretTags.delete": Operation("Take tags off a secret", EMPTY),
     "Tokens.post": Operation("A token for a key", TOKEN, CREDENTIALS),
     "Version.get": Operation("Version of the server", TEXT),
     "Configuration.get": Operation("Configuration of the server", CONFIGURATION),

@@ -97,6 +97,9 @@ SCHEDULE: Table = tuple(Field("tags", ListOf(Of(TAG))) if field.name == "tags" e
 SCHEDULE_PAGE: Table = (Field("totalHits", Whole(64)), Field("results", ListOf(Of(SCHEDULE))))
 EXECUTION_PAGE: Table = (Field("totalHits", Whole(64)), Field("results", ListOf(Of(EXECUTION))))
 BACKFILL: Table = (Field("slots", Whole()),)
+SECRET: Table = (*fields(text, "name", "partial"), *fields(Whole(64), "created_at", "updated_at"))
+SECRET_WITH_TAGS: Table = (Field("name", text), Field("tags", ListOf(Of(TAG))))
+VARIABLE: Table = fields(text, "name", "value")
 CREDENTIALS: Table = fields(text, "keyId", "keySecret")
 TOKEN: Table = fields(text, "token")
 CONFIGURATION: Table = fields(text, "version", "apiAccess", "ownerEmailMandatory")
@@ -142,6 +145,9 @@ NAMED: dict[str, Table] = {
     "WorkflowScheduleExecution": EXECUTION,
     "SearchResultWorkflowScheduleExecution": EXECUTION_PAGE,
     "Backfill": BACKFILL,
+    "Secret": SECRET,
+    "ExtendedSecret": SECRET_WITH_TAGS,
+    "EnvironmentVariable": VARIABLE,
     "Credentials": CREDENTIALS,
     "Token": TOKEN,
     "Configuration": CONFIGURATION,

@@ -1,0 +1,64 @@
+"""The secrets that are kept in the table, as this process has read them last."""
+
+import logging
+from collections.abc import Iterable
+
+from .. import clock
+from ..models import Secret
+from . import vault
+
+log = logging.getLogger(__name__)
+
+FRESH_MS = 2_000
+"""How long what was read of the table counts as its state: a change is noticed by every process within this time."""
+MOST_REMEMBERED = 1_000
+
+
+class Remembered:
+    """Values by name, with the moment of their reading; a name that is not there is remembered as well."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, tuple[int, str | None]] = {}
+
+    def read(self, names: Iterable[str]) -> dict[str, str]:
+        """The secrets among these names: one query for all that are not fresh."""
+        now, asked = clock.now(), set(names)
+        fresh = {name: self.values[name] for name in asked if self._is_fresh(name, now)}
+        if stale := asked - fresh.keys():
+            rows = dict(Secret.objects.filter(name__in=stale).values_list("name", "sealed"))
+            read = {name: (now, _opened(name, rows.get(name))) for name in stale}
+            self._remember(read)
+            fresh |= read
+        return {name: value for name, (_, value) in fresh.items() if value is not None}
+
+    def _is_fresh(self, name: str, now: int) -> bool:
+        known = self.values.get(name)
+        return known is not None and 0 <= now - known[0] < FRESH_MS
+
+    def _remember(self, read: dict[str, tuple[int, str | None]]) -> None:
+        if len(self.values) > MOST_REMEMBERED:
+            self.values = {}
+        self.values |= read
+
+
+_remembered = Remembered()
+
+
+def kept(names: Iterable[str]) -> dict[str, str]:
+    """The secrets of the table that have these names."""
+    return _remembered.read(names)
+
+
+def forget() -> None:
+    """Read anew what is asked for next."""
+    _remembered.values = {}
+
+
+def _opened(name: str, sealed: str | None) -> str | None:
+    if sealed is None:
+        return None
+    try:
+        return vault.opened(name, sealed)
+    except vault.Unreadable:
+        log.error("secret_unreadable", extra={"secret": name})
+        return None

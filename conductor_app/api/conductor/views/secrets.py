@@ -1,0 +1,97 @@
+"""Secrets: kept, named, forgotten; told to whoever asks for one by its name."""
+
+from django.http import HttpResponse
+
+from ....access.kept import forget
+from ....core.errors import NotFound
+from ....engine import named
+from ....models import Secret
+from .. import body
+from ..replies import Empty, Json, PlainText
+from ..serializers.named import sent_text, wire_secret, wire_secret_with_tags
+from ..serializers.tags import sent_tags, without
+from ..view import ConductorRequest, ConductorView
+
+TAKE_FALSE_FOR_TRUE = ("node", "undici")
+"""How the JavaScript SDK's clients introduce themselves: any answer but null means to them that the secret is there."""
+
+
+class Secrets(ConductorView):
+    """GET, POST /api/secrets: the names of all secrets. Each client knows one of the verbs."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json(named.secret_names())
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        return self.get(request)
+
+
+class SecretsInDetail(ConductorView):
+    """GET /api/secrets/v2: names and moments of all secrets that are kept here."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json([wire_secret(row) for row in kept()])
+
+
+class SecretsWithTags(ConductorView):
+    """GET /api/secrets-v2: names and tags of all secrets that are kept here."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json([wire_secret_with_tags(row) for row in kept()])
+
+
+def kept():
+    """The secrets of the table, by name, without their values."""
+    return Secret.objects.defer("sealed").order_by("name")
+
+
+class SecretOne(ConductorView):
+    """GET, PUT, DELETE /api/secrets/{key}: tell a secret, keep it, forget it."""
+
+    def get(self, request: ConductorRequest, key: str) -> HttpResponse:
+        return PlainText(named.read_secret(key, request.actor.name))
+
+    def put(self, request: ConductorRequest, key: str) -> HttpResponse:
+        named.put_secret(key, sent_text(body.raw(request)), request.actor.name)
+        return Empty()
+
+    def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
+        named.delete_secret(key, request.actor.name)
+        return Empty()
+
+
+class SecretExists(ConductorView):
+    """GET /api/secrets/{key}/exists: whether there is such a secret."""
+
+    def get(self, request: ConductorRequest, key: str) -> HttpResponse:
+        exists = named.secret_exists(key)
+        agent = request.META.get("HTTP_USER_AGENT", "").lower()
+        return Json(None if not exists and agent.startswith(TAKE_FALSE_FOR_TRUE) else exists)
+
+
+class SecretTags(ConductorView):
+    """GET, PUT, DELETE /api/secrets/{key}/tags: shown, replaced, taken off."""
+
+    def get(self, request: ConductorRequest, key: str) -> HttpResponse:
+        row = kept().filter(pk=key).first()
+        if row is None:
+            raise NotFound(f"There is no secret named {key}.")
+        return Json(row.tags)
+
+    def put(self, request: ConductorRequest, key: str) -> HttpResponse:
+        tags = sent_tags(request)
+        named.change_tags(Secret, key, lambda _: tags, request.actor.name)
+        return Empty()
+
+    def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
+        tags = sent_tags(request)
+        named.change_tags(Secret, key, lambda kept: without(kept, tags), request.actor.name)
+        return Empty()
+
+
+class SecretCaches(ConductorView):
+    """GET /api/secrets/clearLocalCache, /api/secrets/clearRedisCache: read secrets anew. There is one cache."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        forget()
+        return Json({"status": "done"})

@@ -1,0 +1,21 @@
+"""`manage.py reseal_secrets`: after a new key was put first into SECRETS_KEYS, before an old one is taken out."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from conductor_app.access.vault import Unreadable
+from conductor_app.engine.named import reseal
+
+
+class Command(BaseCommand):
+    """Seals every secret with the newest key."""
+
+    help = "Seal every secret with the newest key."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            count = reseal("manage.py")
+        except Unreadable as unreadable:
+            raise CommandError(f"No key of this server opens the secret {unreadable}.") from None
+        self.stdout.write(f"{count} secrets were sealed anew.")

@@ -1,0 +1,35 @@
+"""Secrets, kept sealed, and variables that definitions may read: both by name."""
+
+from django.db import models
+
+from .fields import DocumentField, MomentField
+
+
+class Named(models.Model):
+    """What both have: a name, tags, and who wrote it when."""
+
+    name = models.CharField(max_length=255, primary_key=True)
+    tags = DocumentField(default=list)
+    created_at = MomentField(default=0)
+    created_by = models.CharField(max_length=255, default="", blank=True)
+    updated_at = MomentField(default=0)
+    updated_by = models.CharField(max_length=255, default="", blank=True)
+
+    class Meta:
+        abstract = True
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Secret(Named):
+    """A value that only workers are told. `sealed`: encrypted, with the name of its key in front."""
+
+    sealed = models.TextField()
+
+
+class Variable(Named):
+    """A value that any definition may read as `${workflow.env.NAME}`."""
+
+    value = models.TextField(default="", blank=True)

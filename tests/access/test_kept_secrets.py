@@ -1,0 +1,160 @@
+"""Secrets of the table: read when they are named, noticed within seconds, at no cost where none is named."""
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from conductor_app.access import kept, vault
+from conductor_app.access.secrets import delivered, hidden, revealed
+from conductor_app.core.errors import Conflict, Forbidden, Invalid, NotFound
+from conductor_app.engine import named
+from conductor_app.models import AuditEntry, Secret
+from tests.engine.test_statements import Counted
+from tests.story import BY
+
+pytestmark = pytest.mark.django_db
+WHOLE = {"x": "${workflow.secrets.DB}"}
+
+
+@pytest.fixture(autouse=True)
+def _still(clock):
+    """Time passes when a test says so."""
+
+
+def put(name: str, value: str) -> None:
+    named.put_secret(name, value, BY)
+    kept.forget()
+
+
+def test_a_kept_secret_is_put_in_where_the_author_names_it():
+    put("DB", '{"user": "u", "password": "p4ssword"}')
+
+    assert revealed({"x": "${workflow.secrets.DB.password}"}, ["DB"]) == {"x": "p4ssword"}
+    assert revealed(WHOLE, ["OTHER"]) == {"x": None}
+    assert revealed(WHOLE, []) == WHOLE
+
+
+def test_what_names_no_secret_asks_the_table_nothing():
+    with Counted() as counted:
+        revealed(WHOLE, [])
+        hidden(WHOLE, [])
+        delivered([])
+
+    assert counted.count == 0
+
+
+def test_several_secrets_take_one_statement_and_then_none_for_a_while(clock):
+    put("A", "aaaaaa")
+    put("B", "bbbbbb")
+
+    with Counted() as counted:
+        for _ in range(3):
+            revealed(["${workflow.secrets.A}", "${workflow.secrets.B}", "${workflow.secrets.C}"], ["A", "B", "C"])
+    assert counted.count == 1
+    clock.advance(seconds=2)
+    with Counted() as counted:
+        revealed(["${workflow.secrets.A}"], ["A"])
+
+    assert counted.count == 1
+
+
+def test_a_change_by_another_process_is_noticed_within_seconds(clock):
+    put("DB", "before")
+    assert revealed(WHOLE, ["DB"]) == {"x": "before"}
+
+    Secret.objects.update(sealed=vault.seal("DB", "after"))
+    assert revealed(WHOLE, ["DB"]) == {"x": "before"}
+    clock.advance(seconds=2)
+
+    assert revealed(WHOLE, ["DB"]) == {"x": "after"}
+
+
+def test_a_deleted_secret_is_told_no_more(clock):
+    put("DB", "s3cret")
+    assert revealed(WHOLE, ["DB"]) == {"x": "s3cret"}
+
+    named.delete_secret("DB", BY)
+    clock.advance(seconds=2)
+
+    assert revealed(WHOLE, ["DB"]) == {"x": None}
+
+
+def test_the_environments_secret_comes_before_the_kept_one_and_cannot_be_changed(monkeypatch):
+    put("DB", "kept")
+    monkeypatch.setenv("CONDUCTOR_SECRET_DB", "given")
+
+    assert revealed(WHOLE, ["DB"]) == {"x": "given"}
+    with pytest.raises(Conflict):
+        named.put_secret("DB", "other", BY)
+    with pytest.raises(Conflict):
+        named.delete_secret("DB", BY)
+    with pytest.raises(Forbidden):
+        named.read_secret("DB", BY)
+    assert named.secret_names() == ["DB"]
+
+
+def test_a_task_definition_has_secrets_and_variables_delivered():
+    put("TOKEN", "s3cret")
+    named.put_variable("REGION", "eu", BY)
+
+    assert delivered(["TOKEN", "REGION", "NOTHING", 7]) == {"TOKEN": "s3cret", "REGION": "eu"}
+
+
+def test_a_secret_that_no_key_opens_counts_as_missing_and_is_logged_by_name(caplog, settings):
+    put("DB", "s3cret")
+    settings.SECRET_KEY = "another one"
+
+    assert revealed(WHOLE, ["DB"]) == {"x": None}
+    assert "secret_unreadable" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+BAD = {"a bad name": ("a b", "x"), "no name": ("", "x"), "a long name": ("x" * 300, "x"), "no value": ("A", ""),
+       "a long value": ("A", "ä" * 40_000)}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), BAD.values(), ids=BAD)
+def test_what_cannot_be_kept_is_refused(name, value):
+    with pytest.raises(Invalid):
+        named.put_secret(name, value, BY)
+    with pytest.raises(Invalid):
+        named.put_variable(name, value, BY)
+
+
+def test_changes_are_noted_by_name_alone():
+    put("DB", "s3cret")
+    put("DB", "s3cret too")
+    named.read_secret("DB", BY)
+    named.delete_secret("DB", BY)
+    named.delete_secret("DB", BY)
+
+    entries = AuditEntry.objects.order_by("id")
+    assert [(entry.action, entry.object_id, entry.facts) for entry in entries] == [
+        (action, "DB", {}) for action in ("create", "overwrite", "read", "delete")
+    ]
+
+
+def test_what_is_not_there_is_not_found():
+    with pytest.raises(NotFound):
+        named.read_secret("NOTHING", BY)
+    with pytest.raises(NotFound):
+        named.change_tags(Secret, "NOTHING", lambda tags: tags, BY)
+
+
+def test_secrets_are_sealed_anew_with_the_newest_key(settings, capsys):
+    put("A", "aaaaaa")
+    settings.CONDUCTOR_SECRETS_KEYS = ("a key of the operator, long enough",)
+    put("B", "bbbbbb")
+
+    call_command("reseal_secrets")
+
+    assert "1 secrets" in capsys.readouterr().out
+    assert all(vault.is_current(row.sealed) for row in Secret.objects.all())
+    assert vault.opened("A", Secret.objects.get(pk="A").sealed) == "aaaaaa"
+
+
+def test_resealing_names_the_secret_that_no_key_opens(settings):
+    put("A", "aaaaaa")
+    settings.SECRET_KEY = "another one"
+
+    with pytest.raises(CommandError, match="the secret A"):
+        call_command("reseal_secrets")

@@ -1,0 +1,144 @@
+"""Secrets and variables, as clients call them."""
+
+import pytest
+
+from conductor_app.models import Secret
+from tests.api.steps import simple
+from tests.conftest import NOON
+
+VALUE = "s3cret value"
+
+
+@pytest.fixture
+def kept(api, clock):
+    """One secret, kept."""
+    assert api.put("/secrets/DB", VALUE.encode()).status_code == 200
+    return api
+
+
+def test_a_secret_is_kept_told_by_name_and_forgotten(kept):
+    reply = kept.get("/secrets/DB")
+    assert (reply.content.decode(), reply["Content-Type"]) == (VALUE, "text/plain;charset=UTF-8")
+    assert kept.get("/secrets/DB/exists").json() is True
+
+    assert kept.delete("/secrets/DB").content == b""
+    assert kept.delete("/secrets/DB").status_code == 200
+
+    assert kept.get("/secrets/DB").status_code == 404
+    assert kept.get("/secrets/DB/exists").json() is False
+
+
+def test_a_client_that_takes_false_for_true_is_told_null(kept):
+    for agent in ("node", "undici"):
+        reply = kept.client.get("/api/secrets/NOTHING/exists", headers={"User-Agent": agent})
+        assert reply.json() is None
+        assert kept.client.get("/api/secrets/DB/exists", headers={"User-Agent": agent}).json() is True
+
+
+def test_secrets_are_named_and_never_listed_with_their_values(kept, monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_SECRET_API", "from the environment")
+
+    lists = [kept.get("/secrets"), kept.post("/secrets", {}), kept.get("/secrets/v2"), kept.get("/secrets-v2")]
+
+    assert [reply.json() for reply in lists] == [
+        ["API", "DB"],
+        ["API", "DB"],
+        [{"name": "DB", "partial": "***", "created_at": NOON, "updated_at": NOON}],
+        [{"name": "DB", "tags": []}],
+    ]
+
+
+def test_a_value_that_comes_as_json_text_is_unwrapped(kept):
+    kept.put("/secrets/DB", b'"he said \\"hi\\"\\nand left"')
+
+    assert kept.get("/secrets/DB").content.decode() == 'he said "hi"\nand left'
+
+
+@pytest.mark.parametrize("value", ['{"user": "u"}', "123", "true", '"half', "[1]", "ä€"])
+def test_any_other_value_stays_as_it_was_sent(kept, value):
+    kept.put("/secrets/DB", value.encode())
+
+    assert kept.get("/secrets/DB").content.decode() == value
+
+
+BAD = {
+    "a bad name": ("/secrets/a%20b", b"x"),
+    "a name with a dot": ("/secrets/a.b", b"x"),
+    "no value": ("/secrets/A", b""),
+    "an empty text": ("/secrets/A", b'""'),
+    "a long value": ("/secrets/A", b"x" * 65_536),
+    "no text": ("/secrets/A", b"\xff\xfe"),
+}
+
+
+@pytest.mark.parametrize(("path", "value"), BAD.values(), ids=BAD)
+def test_what_cannot_be_kept_is_refused(api, clock, path, value):
+    assert api.put(path, value).status_code == 400
+    assert api.put(path.replace("secrets", "environment"), value).status_code == 400
+    assert api.get("/secrets").json() == []
+
+
+def test_a_secret_of_the_environment_is_read_only_and_told_to_tasks_alone(api, clock, monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_SECRET_API", "from the environment")
+
+    replies = [api.put("/secrets/API", b"x"), api.delete("/secrets/API"), api.get("/secrets/API")]
+
+    assert [reply.status_code for reply in replies] == [409, 409, 403]
+    assert not any(b"from the environment" in reply.content for reply in replies)
+    assert api.get("/secrets/API/exists").json() is True
+
+
+def test_tags_are_replaced_and_taken_off(kept):
+    tags = [{"key": "team", "value": "a"}, {"key": "cost", "value": "b"}]
+    kept.put("/secrets/DB/tags", tags)
+    kept.delete("/secrets/DB/tags", tags[:1])
+
+    assert [tag["key"] for tag in kept.get("/secrets/DB/tags").json()] == ["cost"]
+    assert kept.get("/secrets/NOTHING/tags").status_code == 404
+    assert kept.put("/secrets/NOTHING/tags", tags).status_code == 404
+    assert kept.put("/secrets/DB/tags", "x").status_code == 400
+
+
+def test_caches_are_cleared(kept):
+    for name in ("clearLocalCache", "clearRedisCache"):
+        assert kept.get(f"/secrets/{name}").json() == {"status": "done"}
+
+
+def test_a_worker_is_told_what_the_author_names_and_the_page_of_the_run_is_not(kept):
+    kept.put("/secrets/OTHER", b"not for this step")
+    kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}", "data": "${workflow.input.text}"}))
+    run = kept.start(input={"text": "${workflow.secrets.OTHER}"})
+
+    [task] = kept.poll("pay")
+
+    assert task["inputData"] == {"key": VALUE, "data": None}
+    assert VALUE not in kept.get(f"/workflow/{run}").content.decode()
+    assert VALUE not in kept.get(f"/tasks/{task['taskId']}").content.decode()
+    assert VALUE not in Secret.objects.get(pk="DB").sealed
+
+
+def test_variables_are_kept_shown_and_forgotten(api, clock, monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_ENV_ZONE", "a")
+    assert api.put("/environment/REGION", b"eu").content == b""
+
+    assert {"name": "REGION", "value": "eu"} in api.get("/environment").json()
+    assert {"name": "ZONE", "value": "a"} in api.get("/environment").json()
+    reply = api.get("/environment/REGION")
+    assert (reply.content, reply["Content-Type"]) == (b"eu", "text/plain;charset=UTF-8")
+    assert api.get("/environment/ZONE").content == b"a"
+    api.delete("/environment/REGION")
+
+    assert api.get("/environment/REGION").content == b""
+    assert [api.put("/environment/ZONE", b"x").status_code, api.delete("/environment/ZONE").status_code] == [409, 409]
+
+
+def test_variables_have_tags(api, clock):
+    api.put("/environment/REGION", b"eu")
+    tag = {"key": "team", "value": "a"}
+
+    api.put("/environment/REGION/tags", [tag])
+    assert [each["key"] for each in api.get("/environment/REGION/tags").json()] == ["team"]
+    api.delete("/environment/REGION/tags", [tag])
+
+    assert api.get("/environment/REGION/tags").json() == []
+    assert api.get("/environment/NOTHING/tags").status_code == 404
