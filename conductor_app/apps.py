@@ -18,10 +18,15 @@ class ConductorConfig(AppConfig):
     verbose_name = "Conductor"
 
     def ready(self) -> None:
+        from .access import changes
         from .background import hints
 
         hints.connect()
-        post_migrate.connect(bring_beats_up_to_date, sender=apps.get_app_config("django_celery_beat"))
+        changes.connect()
+        # The last app in the list: by then all tables and all of Django's permissions are there.
+        last = apps.get_app_config("django_celery_beat")
+        post_migrate.connect(bring_beats_up_to_date, sender=last)
+        post_migrate.connect(bring_roles_up_to_date, sender=last)
         register(settings_are_known_and_typed)
         register(open_access_stays_on_loopback)
 
@@ -31,6 +36,13 @@ def bring_beats_up_to_date(**_: Any) -> None:
     from .background.beats import sync_beats
 
     sync_beats()
+
+
+def bring_roles_up_to_date(**_: Any) -> None:
+    """Write the table of roles into Django's groups, with the permissions that its migrations have just made."""
+    from .access.roles import ensure_system_roles
+
+    ensure_system_roles()
 
 
 def settings_are_known_and_typed(**_: Any) -> list[Error]:

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app import clock as product_clock
-from conductor_app.access import kept
+from conductor_app.access import kept, known
 from conductor_app.engine import plans, pollers
 from conductor_app.store import environment
 
@@ -44,3 +44,4 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pollers, "_noted", {})
     monkeypatch.setattr(kept, "_remembered", kept.Remembered())
     monkeypatch.setattr(environment, "_remembered", environment.Remembered())
+    monkeypatch.setattr(known, "_known", known.Known(-1, -known.KEPT_MS))

@@ -1,4 +1,4 @@
-"""Who asks. Every client that is let in may use the whole API."""
+"""Who asks, and what they may do."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,8 @@ from rest_framework.authentication import CSRFCheck
 
 from .. import conf
 from ..core.errors import Forbidden, Unauthenticated
-from . import origins, tokens
+from . import known, origins, tokens
+from .powers import ALL_POWERS, NO_POWERS, Powers
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +16,11 @@ class Actor:
     """Somebody who asks: an application, a person, or anybody on this machine."""
 
     name: str
+    powers: Powers = NO_POWERS
+    user_id: int | None = None
 
 
-ANYBODY = Actor("anonymous")
+ANYBODY = Actor("anonymous", ALL_POWERS)
 
 
 def actor_of(request: HttpRequest) -> Actor:
@@ -26,12 +29,19 @@ def actor_of(request: HttpRequest) -> Actor:
         origins.refuse_foreign_pages(request)
         return ANYBODY
     if token := request.META.get("HTTP_X_AUTHORIZATION"):
-        return Actor(tokens.holder(token))
+        return _with_token(token)
     return _signed_in(request)
 
 
+def _with_token(token: str) -> Actor:
+    holder = known.holder_of(tokens.key_of(token))
+    if holder is None:
+        raise Unauthenticated("The key of this token is no longer valid.", code="INVALID_TOKEN")
+    return Actor(holder.name, known.powers_of(holder.user_id), holder.user_id)
+
+
 def _signed_in(request: HttpRequest) -> Actor:
-    """An administrator in a browser, with the guard against other sites' forms."""
+    """A person in a browser, with the guard against other sites' forms."""
     user = getattr(request, "user", None)
     if user is None or not (user.is_active and user.is_staff):
         raise Unauthenticated("A token is needed in the header X-Authorization.", code="INVALID_TOKEN")
@@ -39,4 +49,4 @@ def _signed_in(request: HttpRequest) -> Actor:
     check.process_request(request)
     if reason := check.process_view(request, None, (), {}):
         raise Forbidden(f"CSRF Failed: {reason}")
-    return Actor(user.get_username())
+    return Actor(user.get_username(), known.powers_of(user.pk), user.pk)

@@ -8,11 +8,8 @@ from django.utils.crypto import salted_hmac
 
 from .. import clock, conf
 from ..core.errors import Unauthenticated
-from . import keys
 
 ALGORITHM = "HS256"
-RECHECK_MS = 30_000
-"""How long a key that was withdrawn may still be used by a process that has just looked."""
 MOST_REMEMBERED = 1_000
 
 
@@ -30,12 +27,12 @@ def issue(key_id: str, application: str) -> str:
 
 
 class Remembered:
-    """What this process knows of tokens that it has checked: (holder, key, expiry, when the key was looked up)."""
+    """The tokens whose signature this process has checked: (key, expiry)."""
 
     def __init__(self) -> None:
-        self.tokens: dict[str, tuple[str, str, int, int]] = {}
+        self.tokens: dict[str, tuple[str, int]] = {}
 
-    def put(self, token: str, known: tuple[str, str, int, int]) -> None:
+    def put(self, token: str, known: tuple[str, int]) -> None:
         if len(self.tokens) >= MOST_REMEMBERED:
             self.tokens.clear()
         self.tokens[token] = known
@@ -44,16 +41,14 @@ class Remembered:
 _remembered = Remembered()
 
 
-def holder(token: str) -> str:
-    """The application that the token was given to; raises Unauthenticated with the word that clients act on."""
-    now = clock.now()
+def key_of(token: str) -> str:
+    """The key that the token was given to; raises Unauthenticated with the word that clients act on."""
     known = _remembered.tokens.get(token)
-    if known is None or not 0 <= now - known[3] < RECHECK_MS:
+    if known is None:
         claims = _claims(token)
-        _refuse_withdrawn(claims)
-        known = (str(claims["name"]), str(claims["sub"]), int(claims["exp"]) * 1000, now)
+        known = (str(claims["sub"]), int(claims["exp"]) * 1000)
         _remembered.put(token, known)
-    if now >= known[2]:
+    if clock.now() >= known[1]:
         raise Unauthenticated("The token has expired.", code="EXPIRED_TOKEN")
     return known[0]
 
@@ -65,8 +60,3 @@ def _claims(token: str) -> dict[str, Any]:
                                                                       "require": ["sub", "name", "exp"]})  # fmt: skip
     except (jwt.InvalidTokenError, ValueError):
         raise Unauthenticated("The token is not valid.", code="INVALID_TOKEN") from None
-
-
-def _refuse_withdrawn(claims: dict[str, Any]) -> None:
-    if not keys.is_active(str(claims["sub"])):
-        raise Unauthenticated("The key of this token is no longer valid.", code="INVALID_TOKEN")

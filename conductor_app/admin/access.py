@@ -23,9 +23,10 @@ class AccessKeyAdmin(ReadOnlyAdmin):
     """Keys with which clients log in."""
 
     list_display = ("application", "id", "is_active", "created", "used")
-    ordering = ("application", "id")
+    ordering = ("application__name", "id")
+    list_select_related = ("application",)
     fields = ("id", "application", "is_active", "created", "used")
-    search_fields = ("id", "application")
+    search_fields = ("id", "application__name")
     search_help_text = "Part of a key id or of an application's name"
 
     def has_add_permission(self, request: HttpRequest) -> bool:

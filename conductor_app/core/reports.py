@@ -40,7 +40,7 @@ def hear(attempt_id: str, report: Report):
     """The command of a report on this attempt; raises AlreadyResolved when it is over."""
 
     def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
-        task = _open_task(run, attempt_id)
+        task = open_task(run, attempt_id)
         facts = {"output": _output(task, report, know), "worker": report.worker or task.attempt.worker}
         facts |= {"reason": report.reason} if report.reason or report.outcome != "IN_PROGRESS" else {}
         if report.outcome in EVENTS:
@@ -62,7 +62,7 @@ def renew(attempt_id: str):
     """The command that extends the lease and does nothing else (execution §4.4)."""
 
     def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
-        task = _open_task(run, attempt_id)
+        task = open_task(run, attempt_id)
         ends_at = now + task.attempt.lease_ms if task.attempt.lease_ms and task.attempt.status != PENDING else None
         attempt = replace(task.attempt, lease_ends_at=ends_at)
         due_at = next_clock(task.step.policy, attempt, now)
@@ -83,7 +83,7 @@ def child_ended(attempt_id: str, child: dict[str, Any]):
     """The command of the message that a child run has ended. `child`: id, name, version, status, reason, output."""
 
     def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
-        task = _open_task(run, attempt_id)
+        task = open_task(run, attempt_id)
         facts: dict[str, Any] = {"output": {**(child["output"] or {}), "subWorkflowId": child["id"]}}
         if child["status"] != "COMPLETED":
             facts["reason"] = (
@@ -95,7 +95,7 @@ def child_ended(attempt_id: str, child: dict[str, Any]):
     return command
 
 
-def _open_task(run: Run, attempt_id: str) -> Task:
+def open_task(run: Run, attempt_id: str) -> Task:
     task = run.task_of_attempt(attempt_id)
     if task is None or not task.attempt.is_open or not run.is_open:
         raise AlreadyResolved(attempt=attempt_id)

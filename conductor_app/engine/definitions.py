@@ -7,11 +7,13 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from .. import clock, conf
+from ..access.rights import TASK_DEF, WORKFLOW_DEF
 from ..core.errors import Complaint, Conflict, NotFound, Refused, ValidationFailed
 from ..core.language import read_definition
 from ..core.language.checks import task_complaints, workflow_complaints
 from ..models import AuditEntry, Catalogue, TaskDefinition, WorkflowDefinition
 from . import plans
+from .access.grants import forget_target
 
 Document = dict[str, Any]
 
@@ -95,6 +97,8 @@ def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if not WorkflowDefinition.objects.filter(name=name, version=version).delete()[0]:
             raise NotFound(f"No such workflow definition: {name} version: {version}")
+        if not WorkflowDefinition.objects.filter(name=name).exists():
+            forget_target(WORKFLOW_DEF, name)
         _note("workflow_definition", f"{name}:{version}", "delete", by, reason, clock.now())
 
 
@@ -150,6 +154,7 @@ def delete_task(name: str, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if not TaskDefinition.objects.filter(name=name).delete()[0]:
             raise NotFound(f"No such task definition: {name}")
+        forget_target(TASK_DEF, name)
         _note("task_definition", name, "delete", by, reason, clock.now())
 
 

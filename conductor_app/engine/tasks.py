@@ -1,16 +1,21 @@
 """Commands on attempts: claim, report, renew."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from time import monotonic
 
 from django.db import connection, transaction
 
 from .. import clock, conf, wakeups
+from ..access.permissions import Thing, task_thing
 from ..core import reports
+from ..core.decide import Command
+from ..core.effects import Effect
 from ..core.errors import AlreadyResolved, Refused
+from ..core.knowledge import Knowledge
 from ..core.reports import Report
+from ..core.snapshot import Run
 from ..models import Attempt, Task, TaskLog
 from ..models.fields import dumps
 from ..store import claims
@@ -89,8 +94,18 @@ def give_connection_back() -> None:
         connection.close()
 
 
+Guard = Callable[[Thing], None]
+"""Raises Forbidden where whoever reports must not report on this task."""
+
+
 def report(
-    run_id: str, attempt_id: str, report: Report, by: str, logs: Sequence[tuple[str, int]] = (), output_path: str = ""
+    run_id: str,
+    attempt_id: str,
+    report: Report,
+    by: str,
+    logs: Sequence[tuple[str, int]] = (),
+    output_path: str = "",
+    guard: Guard | None = None,
 ) -> bool:
     """A worker says what came of its attempt; False where it is over already and nothing changes. Raises NotFound.
 
@@ -101,9 +116,10 @@ def report(
     else:
         report = within_limit(report)
     named = {(attempt_id, "output"): output_path} if output_path else None
+    command = guarded(reports.hear(attempt_id, report), attempt_id, guard)
     write_logs = (lambda now: add_logs(attempt_id, logs, now)) if logs else None
     try:
-        change(run_id, reports.hear(attempt_id, report), by, near=[attempt_id], also=write_logs, named=named)
+        change(run_id, command, by, near=[attempt_id], also=write_logs, named=named)
     except AlreadyResolved:
         return False
     return True
@@ -132,10 +148,24 @@ def open_task(run_id: str, ref: str) -> Task | None:
     return next((task for task in tasks if str(task) == ref), None) or tasks.filter(ref=ref).first()
 
 
-def renew(run_id: str, attempt_id: str, by: str) -> None:
+def guarded(command: Command, attempt_id: str, guard: Guard | None) -> Command:
+    """The command, behind a guard that is shown the task: it is read by then, so that asking costs no statement."""
+    if guard is None:
+        return command
+
+    def asked(run: Run, know: Knowledge, now: int) -> Iterable[Effect]:
+        task = reports.open_task(run, attempt_id)
+        name = task.memo.get("name", task.step.name)
+        guard(task_thing(task.attempt.queue, task.attempt.domain, name, run.id, run.definition.name))
+        return command(run, know, now)
+
+    return asked
+
+
+def renew(run_id: str, attempt_id: str, by: str, guard: Guard | None = None) -> None:
     """Extend the lease; nothing happens where the attempt is over. Raises NotFound."""
     try:
-        change(run_id, reports.renew(attempt_id), by, near=[attempt_id])
+        change(run_id, guarded(reports.renew(attempt_id), attempt_id, guard), by, near=[attempt_id])
     except AlreadyResolved:
         return
 

@@ -1,6 +1,6 @@
 """Tables, and the QuerySets that read them."""
 
-from .access import AccessKey
+from .access import AccessKey, AccessRevision, Application, Grant, GroupFacts, Profile, Tag
 from .audit import AuditEntry
 from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
 from .history import HistoryEntry, TaskLog
@@ -13,14 +13,19 @@ from .secrets import Secret, Variable
 
 __all__ = [
     "AccessKey",
+    "AccessRevision",
+    "Application",
     "Attempt",
     "AuditEntry",
     "Catalogue",
+    "Grant",
+    "GroupFacts",
     "HistoryEntry",
     "Message",
     "PayloadUse",
     "Plan",
     "Poller",
+    "Profile",
     "Run",
     "Schedule",
     "ScheduleExecution",
@@ -28,6 +33,7 @@ __all__ = [
     "Secret",
     "StoredPayload",
     "SweepPass",
+    "Tag",
     "Task",
     "TaskDefinition",
     "TaskLog",

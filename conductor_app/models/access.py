@@ -1,15 +1,39 @@
-"""Applications and the keys that their clients log in with."""
+"""Applications with the keys that their clients log in with, and who may do what.
 
+People, applications' own users, groups and roles are rows of Django's users and groups; here is what Django has no
+column for.
+"""
+
+from django.conf import settings
 from django.db import models
+from django.db.models import Q
 
-from .fields import MomentField
+from .fields import DocumentField, MomentField
+
+
+class Application(models.Model):
+    """A program or a fleet of workers; what it may do is what its own user may do."""
+
+    id = models.CharField("application id", max_length=64, primary_key=True)
+    name = models.CharField(max_length=255)
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="application")
+    created_at = MomentField()
+    created_by = models.CharField(max_length=255, default="", blank=True)
+    updated_at = MomentField(default=0)
+    updated_by = models.CharField(max_length=255, default="", blank=True)
+
+    class Meta:
+        ordering = ["name", "id"]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class AccessKey(models.Model):
     """A key with which an application asks for tokens; the secret is kept hashed."""
 
     id = models.CharField("key id", max_length=64, primary_key=True)
-    application = models.CharField(max_length=255)
+    application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="keys")
     secret_hash = models.CharField(max_length=255)
     is_active = models.BooleanField(default=True)
     created_at = MomentField()
@@ -17,3 +41,103 @@ class AccessKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.application} ({self.id})"
+
+
+class Profile(models.Model):
+    """What clients know of a user beside what Django keeps."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="profile")
+    contact = DocumentField(default=dict)
+
+    def __str__(self) -> str:
+        return str(self.user)
+
+
+class GroupFacts(models.Model):
+    """What clients know of a group beside what Django keeps. A group that has a role's name is that role."""
+
+    group = models.OneToOneField("auth.Group", on_delete=models.CASCADE, related_name="facts")
+    role = models.CharField(max_length=100, unique=True, null=True, blank=True)
+    description = models.TextField(default="", blank=True)
+    roles = models.ManyToManyField("auth.Group", related_name="given_to", blank=True)
+    default_access = DocumentField(default=dict)
+    contact = DocumentField(default=dict)
+
+    def __str__(self) -> str:
+        return str(self.group)
+
+
+class Grant(models.Model):
+    """One access of a user, a group or a role to what has a name, a beginning of a name (`order_*`), or a tag."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="grants"
+    )
+    group = models.ForeignKey("auth.Group", on_delete=models.CASCADE, null=True, blank=True, related_name="grants")
+    target_type = models.CharField(max_length=32)
+    target_id = models.CharField(max_length=512)
+    access = models.CharField(max_length=16)
+    granted_at = MomentField()
+    granted_by = models.CharField(max_length=255, default="", blank=True)
+
+    class Meta:
+        # What may be said of things that have no table of their own.
+        permissions = [
+            ("execute_domain", "Can poll in task domains"),
+            *(
+                (f"{verb}_{thing}", f"Can {verb} {what}")
+                for thing, what in (
+                    ("event_handler", "event handlers"),
+                    ("schema", "schemas"),
+                    ("webhook", "webhooks"),
+                )
+                for verb in ("add", "view", "change", "delete", "execute")
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                name="grant_has_one_subject", condition=Q(user__isnull=False) ^ Q(group__isnull=False)
+            ),
+            models.UniqueConstraint(
+                name="one_grant_per_user_target_and_access",
+                fields=["user", "target_type", "target_id", "access"],
+                condition=Q(user__isnull=False),
+            ),
+            models.UniqueConstraint(
+                name="one_grant_per_group_target_and_access",
+                fields=["group", "target_type", "target_id", "access"],
+                condition=Q(group__isnull=False),
+            ),
+        ]
+        indexes = [models.Index(name="grant_by_target", fields=["target_type", "target_id"])]
+
+    def __str__(self) -> str:
+        return f"{self.user or self.group}: {self.access} {self.target_type} {self.target_id}"
+
+
+class Tag(models.Model):
+    """A word on a thing: on its name, so that all versions of a definition carry it."""
+
+    object_type = models.CharField(max_length=32)
+    # As long as an index takes, all of them together.
+    object_name = models.CharField(max_length=255)
+    key = models.CharField(max_length=128)
+    value = models.CharField(max_length=128)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="one_tag_per_object_key_and_value", fields=["object_type", "object_name", "key", "value"]
+            )
+        ]
+        indexes = [models.Index(name="tag_by_value", fields=["key", "value"])]
+
+    def __str__(self) -> str:
+        return f"{self.key}:{self.value}"
+
+
+class AccessRevision(models.Model):
+    """One row that says when users, keys, roles, grants or tags changed last: processes ask it before they trust."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    revision = models.BigIntegerField(default=0)

@@ -24,6 +24,7 @@ class WorkflowDefinition(models.Model):
 
     class Meta:
         ordering = ["name", "-version"]
+        permissions = [("execute_workflowdefinition", "Can start workflows")]
         constraints = [models.UniqueConstraint(name="one_definition_per_name_and_version", fields=["name", "version"])]
 
     def __str__(self) -> str:
@@ -48,6 +49,7 @@ class TaskDefinition(models.Model):
 
     class Meta:
         ordering = ["name"]
+        permissions = [("execute_taskdefinition", "Can poll and report tasks")]
 
     def __str__(self) -> str:
         return self.name

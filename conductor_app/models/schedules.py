@@ -29,6 +29,7 @@ class Schedule(models.Model):
 
     class Meta:
         ordering = ["name"]
+        permissions = [("execute_schedule", "Can run schedules")]
         constraints = [
             models.CheckConstraint(
                 name="paused_schedule_has_no_next_run", condition=Q(is_paused=False) | Q(next_run_at__isnull=True)

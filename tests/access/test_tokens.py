@@ -5,8 +5,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from conductor_app.access import keys, tokens
-from conductor_app.models import AccessKey, AuditEntry
+from conductor_app.access import keys, known, tokens
+from conductor_app.models import AccessKey, Application, AuditEntry
 
 
 @pytest.fixture(autouse=True)
@@ -106,11 +106,43 @@ def test_credentials_of_another_kind_are_refused():
 def test_a_withdrawn_key_gives_no_token_and_its_tokens_end_soon(key, clock):
     token = ask(*key).json()["token"]
     definitions(token)
-    AccessKey.objects.update(is_active=False)
+    withdrawn = AccessKey.objects.get()
+    withdrawn.is_active = False
+    withdrawn.save()
 
     assert ask(*key).status_code == 401
+    assert definitions(token).json()["error"] == "INVALID_TOKEN"
+
+
+def test_another_process_hears_of_a_withdrawn_key_within_a_second(key, clock):
+    token = ask(*key).json()["token"]
+    definitions(token)
+    remembered = known.current()
+    AccessKey.objects.get().delete()
+    known._known = remembered
+
+    assert definitions(token).status_code == 200
+    clock.advance(seconds=1)
+    assert definitions(token).json()["error"] == "INVALID_TOKEN"
+
+
+def test_what_somebody_changed_by_hand_is_heard_of_in_half_a_minute(key, clock):
+    token = ask(*key).json()["token"]
+    definitions(token)
+    AccessKey.objects.update(is_active=False)
+
     clock.advance(seconds=31)
     assert definitions(token).json()["error"] == "INVALID_TOKEN"
+
+
+def test_an_application_that_is_switched_off_is_let_in_no_more(key, clock):
+    token = ask(*key).json()["token"]
+    user = Application.objects.get().user
+    user.is_active = False
+    user.save()
+
+    assert definitions(token).status_code == 401
+    assert ask(*key).status_code == 401
 
 
 def test_a_secret_is_not_kept_as_it_is(key):

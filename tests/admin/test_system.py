@@ -96,7 +96,7 @@ def test_what_workers_hold_is_a_filter_of_the_attempts(operator, clock):
 def test_a_key_is_made_and_its_secret_shown_once(operator, clock):
     page = operator.post("/admin/conductor/accesskey/add/", {"application": "warehouse"})
 
-    key = AccessKey.objects.get(application="warehouse")
+    key = AccessKey.objects.get(application__name="warehouse")
     secret = page.context["secret"]
     assert key.pk in words(page) and secret in words(page)
     assert "no-store" in page["Cache-Control"]

@@ -13,7 +13,18 @@ WRITES = {
     "save", "create", "update", "delete", "bulk_create", "bulk_update", "get_or_create", "update_or_create",
 }  # fmt: skip
 # What an operator's page keeps for the operator alone belongs to that page.
-OWNED_BY_FACES = {"User", "Group", "Permission", "ApiKey", "AccessKey", "Token", "Application", "SavedView"}
+OWNED_BY_FACES = {
+    "User",
+    "Group",
+    "Permission",
+    "ApiKey",
+    "AccessKey",
+    "Token",
+    "Application",
+    "SavedView",
+    "GroupFacts",
+    "AccessRevision",
+}
 OWNED = {name for name in models.__all__ if name not in OWNED_BY_FACES}
 
 

@@ -1,6 +1,6 @@
 """ConductorView: one address of the dialect, with as little as possible between the request and its handler."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -9,7 +9,9 @@ from rest_framework.views import APIView
 
 from ...access.actors import Actor, actor_of
 from ...core.errors import NotFound
+from ...engine.access.grants import give_to_maker
 from .errors import answer
+from .needs import ADMINISTRATORS, NEEDS, Need
 from .openapi.schema import ConductorSchema
 from .query import Query
 
@@ -19,6 +21,8 @@ class ConductorRequest(HttpRequest):
 
     actor: Actor
     query: Query
+    makes: Sequence[tuple[str, str]]
+    """What the request makes that was not there before: (target type, name)."""
 
 
 class ConductorView(APIView):
@@ -35,15 +39,30 @@ class ConductorView(APIView):
     def dispatch(self, request: ConductorRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         self.request = request
         try:
-            if self.needs_login:
-                request.actor = actor_of(request)
             request.query = Query(request)
             if "\0" in request.path_info:
                 # PostgreSQL keeps no NUL in text, not even to look for it.
                 kwargs = {name: value.replace("\0", "") for name, value in kwargs.items()}
-            return self._handler(request)(request, **kwargs)
+            return self._answer(request, kwargs)
         except Exception as error:
             return self.get_exception_handler()(error, {"request": request, "view": self})
+
+    def _answer(self, request: ConductorRequest, kwargs: dict[str, str]) -> HttpResponse:
+        """Ask who it is and what that one may, then let the handler answer."""
+        if not self.needs_login:
+            return self._handler(request)(request, **kwargs)
+        request.actor = actor_of(request)
+        handler = self._handler(request)
+        self._need(request).ask(request, kwargs)
+        reply = handler(request, **kwargs)
+        if request.actor.user_id is not None and getattr(request, "makes", ()):
+            give_to_maker(request.actor, request.makes)
+        return reply
+
+    def _need(self, request: HttpRequest) -> Need:
+        """What the table says of this operation; HEAD needs what GET needs."""
+        method = str(request.method).lower()
+        return NEEDS.get(f"{type(self).__name__}.{'get' if method == 'head' else method}", ADMINISTRATORS)
 
     def _handler(self, request: HttpRequest) -> Callable[..., HttpResponse]:
         name = str(request.method).lower()

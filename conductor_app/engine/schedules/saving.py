@@ -5,10 +5,12 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from ... import clock
+from ...access.rights import SCHEDULE
 from ...core.errors import Conflict
 from ...core.timetable import timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import WAITING
+from ..access.grants import forget_target
 from .rows import locked, note, set_next
 
 Document = dict[str, Any]
@@ -59,6 +61,7 @@ def delete(name: str, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if Schedule.objects.filter(name=name).delete()[0]:
             ScheduleExecution.objects.filter(schedule_name=name, state=WAITING).delete()
+            forget_target(SCHEDULE, name)
             note(name, "delete", by, clock.now(), reason)
 
 

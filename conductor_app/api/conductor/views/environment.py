@@ -2,6 +2,7 @@
 
 from django.http import HttpResponse
 
+from ....access.rights import READ, VARIABLE
 from ....core.errors import NotFound
 from ....engine import named
 from ....models import Variable
@@ -16,7 +17,12 @@ class EnvironmentVariables(ConductorView):
     """GET /api/environment: all variables with their values."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([{"name": name, "value": value} for name, value in named.variables().items()])
+        shown = ((name, value) for name, value in named.variables().items() if may_read(request, name))
+        return Json([{"name": name, "value": value} for name, value in shown])
+
+
+def may_read(request: ConductorRequest, name: str) -> bool:
+    return request.actor.powers.over(READ, VARIABLE, name)
 
 
 class EnvironmentVariable(ConductorView):

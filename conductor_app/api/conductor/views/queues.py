@@ -5,6 +5,9 @@ from typing import Any
 from django.db.models import Count
 from django.http import HttpResponse
 
+from ....access.actors import Actor
+from ....access.permissions import readable
+from ....access.rights import READ, TASK_DEF
 from ....models import Attempt, Poller
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView
@@ -14,6 +17,15 @@ def sizes() -> dict[str, int]:
     """How many attempts wait in each queue that is not empty."""
     counted = Attempt.objects.pending().values_list("queue").annotate(Count("id")).order_by("queue")
     return dict(counted)
+
+
+def readable_sizes(actor: Actor) -> dict[str, int]:
+    """The same of those queues whose task type the actor may read."""
+    return {queue: size for queue, size in sizes().items() if sees_type(actor, queue.rpartition(":")[2])}
+
+
+def sees_type(actor: Actor, task_type: str) -> bool:
+    return actor.powers.over(READ, TASK_DEF, task_type)
 
 
 class QueueSizes(ConductorView):
@@ -37,14 +49,16 @@ class AllQueues(ConductorView):
     """GET /api/tasks/queue/all: how much waits in each queue."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(sizes())
+        return Json(readable_sizes(request.actor))
 
 
 class AllQueuesInDetail(ConductorView):
     """GET /api/tasks/queue/all/verbose: the same by shard, of which there is one; a poll takes a task off its queue."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json({queue: {"a": {"size": size, "uacked": 0}} for queue, size in sizes().items()})
+        return Json(
+            {queue: {"a": {"size": size, "uacked": 0}} for queue, size in readable_sizes(request.actor).items()}
+        )
 
 
 class PollData(ConductorView):
@@ -58,7 +72,7 @@ class AllPollData(ConductorView):
     """GET /api/tasks/queue/polldata/all: who polls what, and when last."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(_poll_data(Poller.objects.all()))
+        return Json(_poll_data(readable(request.actor, Poller.objects.all(), TASK_DEF, "task_type")))
 
 
 def _poll_data(pollers: Any) -> list[dict[str, Any]]:

@@ -3,6 +3,8 @@
 from django.http import HttpResponse
 
 from .... import clock
+from ....access.permissions import readable
+from ....access.rights import SCHEDULE
 from ....core.errors import Invalid
 from ....engine import schedules
 from ..query import Query
@@ -62,7 +64,7 @@ class ExecutionSearch(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
-        rows = executions(query.text("query"))
+        rows = readable(request.actor, executions(query.text("query")), SCHEDULE, "schedule_name")
         listed = ordered(rows, query.text("sort"), SORTABLE, ("-slot_at",))[page(query)]
         return Json({"totalHits": rows.count(), "results": [wire_execution(row) for row in listed]})
 

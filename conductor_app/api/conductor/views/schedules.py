@@ -1,7 +1,10 @@
 """Schedules: kept, shown, held, forgotten."""
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 
+from ....access.permissions import readable
+from ....access.rights import SCHEDULE
 from ....core.errors import NotFound, Refused
 from ....engine import schedules
 from ....models import Schedule
@@ -26,6 +29,11 @@ def found(name: str) -> Schedule:
     return row
 
 
+def readable_ones(request: ConductorRequest) -> QuerySet[Schedule]:
+    """The schedules that whoever asks may read."""
+    return readable(request.actor, Schedule.objects.all(), SCHEDULE)
+
+
 def page(query: Query) -> slice:
     """Which rows are asked for."""
     start, size = max(query.whole("start", 0), 0), max(query.whole("size", 100), 0)
@@ -36,7 +44,7 @@ class Schedules(ConductorView):
     """GET, POST /api/scheduler/schedules: all schedules, or those of a workflow; a new or changed one."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        workflow, rows = request.query.text("workflowName"), Schedule.objects.order_by("name")
+        workflow, rows = request.query.text("workflowName"), readable_ones(request).order_by("name")
         return Json([wire_schedule(row) for row in (rows.filter(workflow_name=workflow) if workflow else rows)])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
@@ -47,7 +55,7 @@ class ScheduleSearch(ConductorView):
     """GET /api/scheduler/schedules/search: a page of schedules, by workflow, part of the name, and whether paused."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        query, rows = request.query, Schedule.objects.all()
+        query, rows = request.query, readable_ones(request)
         if workflow := query.text("workflowName"):
             rows = rows.filter(workflow_name=workflow)
         if name := query.text("scheduleName"):
@@ -137,7 +145,7 @@ class SchedulesByTag(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         key, colon, value = request.query.text("tag").partition(":")
-        rows = Schedule.objects.exclude(tags=[]).order_by("name")
+        rows = readable_ones(request).exclude(tags=[]).order_by("name")
         return Json([wire_schedule(row) for row in rows if carries(row, key, value if colon else None)])
 
 

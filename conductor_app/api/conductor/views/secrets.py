@@ -3,6 +3,8 @@
 from django.http import HttpResponse
 
 from ....access.kept import forget
+from ....access.permissions import readable
+from ....access.rights import READ, SECRET
 from ....core.errors import NotFound
 from ....engine import named
 from ....models import Secret
@@ -20,7 +22,7 @@ class Secrets(ConductorView):
     """GET, POST /api/secrets: the names of all secrets. Each client knows one of the verbs."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(named.secret_names())
+        return Json([name for name in named.secret_names() if request.actor.powers.over(READ, SECRET, name)])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         return self.get(request)
@@ -30,14 +32,14 @@ class SecretsInDetail(ConductorView):
     """GET /api/secrets/v2: names and moments of all secrets that are kept here."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire_secret(row) for row in kept()])
+        return Json([wire_secret(row) for row in readable(request.actor, kept(), SECRET)])
 
 
 class SecretsWithTags(ConductorView):
     """GET /api/secrets-v2: names and tags of all secrets that are kept here."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire_secret_with_tags(row) for row in kept()])
+        return Json([wire_secret_with_tags(row) for row in readable(request.actor, kept(), SECRET)])
 
 
 def kept():

@@ -24,7 +24,7 @@ class Tokens(ConductorView):
             raise NotFound("This server asks for no tokens.")
         key_id, secret = credentials(body.document(request))
         key = keys.check_key(key_id, secret)
-        return Json({"token": tokens.issue(key.id, key.application)})
+        return Json({"token": tokens.issue(key.id, key.application.name)})
 
 
 def credentials(document: dict) -> tuple[str, str]:

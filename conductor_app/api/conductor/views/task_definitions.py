@@ -2,6 +2,8 @@
 
 from django.http import HttpResponse
 
+from ....access.permissions import readable
+from ....access.rights import TASK_DEF
 from ....core.errors import Complaint, NotFound, ValidationFailed
 from ....core.language.checks import typed_task
 from ....engine import definitions
@@ -17,7 +19,8 @@ class TaskDefinitions(ConductorView):
     """GET, POST, PUT /api/metadata/taskdefs: all definitions, several new or changed ones, one new or changed one."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([task_definition(row) for row in TaskDefinition.objects.order_by("name")])
+        rows = readable(request.actor, TaskDefinition.objects.order_by("name"), TASK_DEF)
+        return Json([task_definition(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         documents = body.documents(request)

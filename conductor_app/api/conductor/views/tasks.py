@@ -2,27 +2,39 @@
 
 from django.http import HttpResponse
 
+from ....access.actors import Actor
+from ....access.permissions import may, require, task_thing
+from ....access.rights import EXECUTE, TASK_DEF
 from ....core.errors import NotFound
 from ....core.reports import Report
-from ....engine.tasks import claim, renew, report, report_on_ref
+from ....engine.tasks import Guard, claim, renew, report, report_on_ref
 from ....insight.execution import find_attempt, find_run, wire_runs, wire_task
 from ....models import Attempt, Run
 from .. import body
+from ..needs import ANSWERS_TASK, WORKS
 from ..replies import Empty, Json, Nothing, PlainText
 from ..serializers.tasks import TaskResult, handed_out, outcome, task_result
 from ..view import ConductorRequest, ConductorView
 
 
-def say(result: TaskResult, by: str) -> bool:
+def say(result: TaskResult, actor: Actor) -> bool:
     """Pass on what the worker says; what comes too late changes nothing, and clients are told the same.
 
     Returns whether the task is over now.
     """
+    guard = guard_of(actor)
     if result.report is None:
-        renew(result.run_id, result.attempt_id, by)
+        renew(result.run_id, result.attempt_id, actor.name, guard)
         return False
-    heard = report(result.run_id, result.attempt_id, result.report, by, result.logs, result.output_path)
-    return not heard or result.is_final
+    is_heard = report(
+        result.run_id, result.attempt_id, result.report, actor.name, result.logs, result.output_path, guard
+    )
+    return not is_heard or result.is_final
+
+
+def guard_of(actor: Actor) -> Guard | None:
+    """What asks whether the actor may report on a task; nothing to ask where it may on all."""
+    return None if actor.powers.over_all((EXECUTE, TASK_DEF)) else lambda thing: require(actor, ANSWERS_TASK, [thing])
 
 
 class TaskUpdates(ConductorView):
@@ -30,7 +42,7 @@ class TaskUpdates(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         result = task_result(body.document(request))
-        say(result, request.actor.name)
+        say(result, request.actor)
         return PlainText(result.attempt_id)
 
 
@@ -41,9 +53,11 @@ class TaskUpdatesWithNext(ConductorView):
         result = task_result(body.document(request))
         # Read before: a loop that keeps its last turns only may forget the task as soon as it has ended.
         queue, domain = Attempt.objects.values_list("queue", "domain").filter(pk=result.attempt_id).first() or ("", "")
-        is_over = say(result, request.actor.name)
-        task_type = queue.removeprefix(f"{domain}:") if domain else queue
-        attempts = claim(task_type, worker=result.worker, domain=domain) if is_over and queue else []
+        is_over = say(result, request.actor)
+        thing = task_thing(queue, domain, "", "", "")
+        # Whoever answered as the workflow's operator is no worker of the queue.
+        is_worker = is_over and queue and may(request.actor, WORKS, thing)
+        attempts = claim(thing[TASK_DEF], worker=result.worker, domain=domain) if is_worker else []
         return Json(handed_out(attempts[0])) if attempts else Nothing()
 
 

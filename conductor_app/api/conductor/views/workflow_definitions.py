@@ -2,8 +2,12 @@
 
 from itertools import groupby
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 
+from ....access.actors import Actor
+from ....access.permissions import readable
+from ....access.rights import WORKFLOW_DEF
 from ....core.errors import Complaint, NotFound, ValidationFailed
 from ....core.language.checks import typed_workflow
 from ....engine import definitions
@@ -20,7 +24,7 @@ class WorkflowDefinitions(ConductorView):
     """GET, POST, PUT /api/metadata/workflow: all definitions, a new one, several new or changed ones."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        wanted, rows = request.query.text("classifier").lower(), in_order()
+        wanted, rows = request.query.text("classifier").lower(), in_order(request.actor)
         return Json([workflow_definition(row) for row in rows if not wanted or classifier(row.document) == wanted])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
@@ -75,7 +79,7 @@ class LatestVersions(ConductorView):
     """GET /api/metadata/workflow/latest-versions: the newest version of each definition."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        newest = {row.name: row for row in in_order()}
+        newest = {row.name: row for row in in_order(request.actor)}
         return Json([workflow_definition(row) for row in newest.values()])
 
 
@@ -83,14 +87,15 @@ class WorkflowNames(ConductorView):
     """GET /api/metadata/workflow/names: the names of all definitions."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(list(WorkflowDefinition.objects.order_by("name").values_list("name", flat=True).distinct()))
+        names = in_order(request.actor).order_by("name").values_list("name", flat=True)
+        return Json(list(names.distinct()))
 
 
 class NamesAndVersions(ConductorView):
     """GET /api/metadata/workflow/names-and-versions: the versions of each definition by its name."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        groups = groupby(in_order().defer("document"), key=lambda row: row.name)
+        groups = groupby(in_order(request.actor).defer("document"), key=lambda row: row.name)
         return Json({name: [summary(row) for row in rows] for name, rows in groups})
 
 
@@ -98,9 +103,9 @@ class Versions(ConductorView):
     """GET /api/metadata/workflow/{name}/versions: the versions of one definition."""
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json([summary(row) for row in in_order().filter(name=name).defer("document")])
+        return Json([summary(row) for row in in_order(request.actor).filter(name=name).defer("document")])
 
 
-def in_order():
-    """All definitions by name, then version."""
-    return WorkflowDefinition.objects.order_by("name", "version")
+def in_order(actor: Actor) -> QuerySet[WorkflowDefinition]:
+    """All definitions that the actor may read, by name, then version."""
+    return readable(actor, WorkflowDefinition.objects.order_by("name", "version"), WORKFLOW_DEF)

@@ -1,0 +1,74 @@
+"""Who may: asked once for a request, and once for a list, which then holds only what may be read."""
+
+from collections.abc import Iterable, Mapping
+
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Left
+from django.db.models.lookups import Exact
+
+from ..core.errors import Forbidden
+from .actors import Actor
+from .powers import NO_NAMES, Names
+from .rights import DOMAIN, READ, TASK_DEF, WORKFLOW, WORKFLOW_DEF, Right
+
+Thing = Mapping[str, str]
+"""One thing that is acted on, by the target types that can name it: a run is a WORKFLOW and of a WORKFLOW_DEF."""
+
+
+def task_thing(queue: str, domain: str, name: str, run_id: str, definition: str) -> Thing:
+    """A task: by the type that workers poll, or by its name where nobody polls it; by its domain and by its run."""
+    task_type = queue.removeprefix(f"{domain}:") if domain else queue
+    thing = {TASK_DEF: task_type or name, WORKFLOW: run_id, WORKFLOW_DEF: definition}
+    return thing | {DOMAIN: domain} if domain else thing
+
+
+def may(actor: Actor, ways: Iterable[Right], thing: Thing) -> bool:
+    """Whether the actor may use the thing in one of these ways."""
+    return any(actor.powers.over(access, target, thing[target]) for access, target in ways if target in thing)
+
+
+def require(actor: Actor, ways: Iterable[Right], things: Iterable[Thing]) -> None:
+    """Raise Forbidden, saying what is missing, unless the actor may use all these things in one of the ways."""
+    ways = tuple(ways)
+    for thing in things:
+        if not may(actor, ways, thing):
+            raise missing(actor, ways, thing)
+
+
+def missing(actor: Actor, ways: Iterable[Right], thing: Thing) -> Forbidden:
+    """The refusal that says which permission is missing on what."""
+    wanted = " or ".join(f"{access} on {target} {_quoted(thing.get(target))}" for access, target in ways)
+    return Forbidden(f"{actor.name} lacks the permission {wanted}.", code="FORBIDDEN")
+
+
+def _quoted(name: str | None) -> str:
+    return f"'{name[:200]}'" if name else "(all)"
+
+
+def readable(actor: Actor, rows: QuerySet, target: str, field: str = "name") -> QuerySet:
+    """The rows that the actor may read, by the name in this field; for whoever may read all, the rows as they are."""
+    if actor.powers.over_all((READ, target)):
+        return rows
+    return rows.filter(_named(actor.powers.names.get((READ, target), NO_NAMES), field))
+
+
+def readable_runs(actor: Actor, rows: QuerySet, prefix: str = "") -> QuerySet:
+    """The runs that the actor may read: of definitions it may read, or allowed one by one.
+
+    `prefix`: the way to the run from rows of another table, such as `run__`.
+    """
+    if actor.powers.over_all((READ, WORKFLOW_DEF), (READ, WORKFLOW)):
+        return rows
+    names = actor.powers.names
+    of_definition = _named(names.get((READ, WORKFLOW_DEF), NO_NAMES), f"{prefix}name")
+    return rows.filter(of_definition | _named(names.get((READ, WORKFLOW), NO_NAMES), f"{prefix}id"))
+
+
+def _named(names: Names, field: str) -> Q:
+    if "" in names.beginnings:
+        return Q()
+    found = Q(**{f"{field}__in": names.exact})
+    for beginning in names.beginnings:
+        # Not `startswith`, for which SQLite takes capital letters and small ones to be the same.
+        found |= Q(Exact(Left(F(field), len(beginning)), beginning))
+    return found

@@ -1,0 +1,52 @@
+"""Powers: all that somebody may do, as a value that answers without a query."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from .rights import Right
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Some names, and what names may begin with."""
+
+    exact: frozenset[str] = frozenset()
+    beginnings: tuple[str, ...] = ()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.exact or name.startswith(self.beginnings)
+
+
+NO_NAMES = Names()
+
+
+@dataclass(frozen=True, slots=True)
+class Powers:
+    """Rights over all things of a type, and over some of them by name."""
+
+    is_admin: bool = False
+    rights: frozenset[Right] = frozenset()
+    names: Mapping[Right, Names] = field(default_factory=dict)
+
+    def over_all(self, *ways: Right) -> bool:
+        """Whether one of these rights is held over everything of its type."""
+        return self.is_admin or not self.rights.isdisjoint(ways)
+
+    def over(self, access: str, target: str, name: str) -> bool:
+        """Whether the thing with this name may be used so."""
+        right = (access, target)
+        return self.is_admin or right in self.rights or name in self.names.get(right, NO_NAMES)
+
+
+ALL_POWERS, NO_POWERS = Powers(is_admin=True), Powers()
+
+
+def names_of(ids: Iterable[str]) -> Names:
+    """What grants name: exactly, or by the beginning before a last `*`."""
+    exact, beginnings = set(), []
+    for id in ids:
+        if id.endswith("*"):
+            beginnings.append(id[:-1])
+        else:
+            exact.add(id)
+    return Names(frozenset(exact), tuple(sorted(beginnings)))

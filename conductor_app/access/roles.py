@@ -1,0 +1,52 @@
+"""Roles as Django groups: those that every server has are kept as the table says, others are their makers'."""
+
+from django.contrib.auth.models import Group, Permission
+from django.db import connection, transaction
+
+from ..core.errors import NotFound
+from ..models import GroupFacts
+from .rights import ADMIN, RIGHTS, SYSTEM_ROLES, Role
+
+APPS_OF_ADMINISTRATORS = ("conductor", "auth", "django_celery_beat")
+
+
+def role_group(role: str) -> Group:
+    """The group that is this role; raises NotFound."""
+    found = Group.objects.filter(facts__role=role).first()
+    if found is None and role in SYSTEM_ROLES:
+        ensure_system_roles()
+        found = Group.objects.filter(facts__role=role).first()
+    if found is None:
+        raise NotFound(f"There is no role {role}.")
+    return found
+
+
+def ensure_system_roles() -> None:
+    """Write the table of roles into Django's groups."""
+    if GroupFacts._meta.db_table not in connection.introspection.table_names():
+        return
+    permissions = {
+        f"{app}.{codename}": id
+        for id, app, codename in Permission.objects.values_list("id", "content_type__app_label", "codename")
+    }
+    with transaction.atomic():
+        for name, role in SYSTEM_ROLES.items():
+            _kept(name, role).permissions.set(_permissions(name, role, permissions))
+
+
+def _kept(name: str, role: Role) -> Group:
+    facts = GroupFacts.objects.filter(role=name).select_related("group").first()
+    if facts is not None:
+        return facts.group
+    # A group that somebody has made under this name keeps its members from a role that nobody gave them.
+    taken = Group.objects.filter(name=role.group).exists()
+    group = Group.objects.create(name=f"{role.group} ({name})" if taken else role.group)
+    GroupFacts.objects.create(group=group, role=name, description=f"The role {name}.")
+    return group
+
+
+def _permissions(name: str, role: Role, known: dict[str, int]) -> list[int]:
+    if name == ADMIN:
+        return [id for permission, id in known.items() if permission.startswith(APPS_OF_ADMINISTRATORS)]
+    wanted = {RIGHTS[right] for right in role.rights} | set(role.pages)
+    return [known[permission] for permission in sorted(wanted) if permission in known]

@@ -1,0 +1,82 @@
+"""Granting and taking back, one access to one target for one subject at a time."""
+
+from collections.abc import Iterable, Sequence
+
+from django.contrib.auth.models import Group
+from django.db import transaction
+
+from ... import clock
+from ...access import changes
+from ...access.actors import Actor
+from ...access.rights import ACCESSES, TARGETS
+from ...models import Grant, GroupFacts, Tag
+from .notes import note
+from .subjects import Subject
+
+
+def grant(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], by: str, to: str) -> None:
+    """Give accesses to a target; what is given already stays. `to`: the subject as the audit names it."""
+    with transaction.atomic():
+        _give([subject], target_type, target_id, accesses, by)
+        note("permission", f"{target_type}:{target_id}", "grant", by, to=to, access=sorted(accesses))
+
+
+def revoke(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], by: str, to: str) -> None:
+    """Take accesses to a target back; what was not given does not matter."""
+    with transaction.atomic():
+        found = _of(subject).filter(target_type=target_type, target_id=target_id, access__in=list(accesses))
+        found.delete()
+        note("permission", f"{target_type}:{target_id}", "revoke", by, to=to, access=sorted(accesses))
+
+
+def give_to_maker(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
+    """What somebody makes is theirs: all accesses for the maker, and what its groups share by default."""
+    with transaction.atomic():
+        shared = _shared(actor.user_id)
+        for target_type, name in made:
+            if not actor.powers.is_admin:
+                accesses = TARGETS[target_type][1]
+                _give([Subject(user_id=actor.user_id)], target_type, name, accesses, actor.name)
+                note("permission", f"{target_type}:{name}", "grant", actor.name, to=actor.name, access=[*accesses])
+            for group, access in shared:
+                if given := [each for each in access.get(target_type) or () if each in ACCESSES]:
+                    _give([Subject(group_id=group.pk)], target_type, name, given, actor.name)
+                    note("permission", f"{target_type}:{name}", "grant", actor.name, to=group.name, access=given)
+
+
+def _shared(user_id: int | None) -> list[tuple[Group, dict]]:
+    """The groups of a user that share what their members make."""
+    facts = GroupFacts.objects.filter(group__user=user_id).select_related("group")
+    return [(each.group, each.default_access) for each in facts if each.default_access]
+
+
+def forget_target(target_type: str, name: str) -> None:
+    """What was granted on a thing that is no more, and its tags, must not be there for another of the same name."""
+    Grant.objects.filter(target_type=target_type, target_id=name).delete()
+    Tag.objects.filter(object_type=target_type, object_name=name).delete()
+
+
+def _give(subjects: Sequence[Subject], target_type: str, target_id: str, accesses: Iterable[str], by: str) -> None:
+    now = clock.now()
+    Grant.objects.bulk_create(
+        [
+            Grant(
+                user_id=subject.user_id,
+                group_id=subject.group_id,
+                target_type=target_type,
+                target_id=target_id,
+                access=access,
+                granted_at=now,
+                granted_by=by[:255],
+            )
+            for subject in subjects
+            for access in accesses
+        ],
+        ignore_conflicts=True,
+    )
+    # Rows that are written in bulk send no word of themselves.
+    changes.note()
+
+
+def _of(subject: Subject):
+    return Grant.objects.filter(user_id=subject.user_id, group_id=subject.group_id)

@@ -1,0 +1,13 @@
+"""The audit of who gave what to whom."""
+
+from typing import Any
+
+from ... import clock
+from ...models import AuditEntry
+
+
+def note(kind: str, id: str, action: str, by: str, **facts: Any) -> None:
+    """One line of the audit, in the transaction of what it tells of."""
+    AuditEntry.objects.create(
+        at=clock.now(), actor=by[:255], action=action, object_type=kind, object_id=id[:320], facts=facts
+    )

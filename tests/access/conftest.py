@@ -1,0 +1,12 @@
+"""A server with logins."""
+
+import pytest
+
+from conductor_app.access import tokens
+
+
+@pytest.fixture
+def with_logins(settings, transactional_db, monkeypatch):
+    """Whoever asks must have a token, or be logged in."""
+    settings.CONDUCTOR_API_ACCESS = "token"
+    monkeypatch.setattr(tokens, "_remembered", tokens.Remembered())

@@ -1,0 +1,43 @@
+"""Applications and people with some powers, and the requests that they send."""
+
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from conductor_app.access import keys, tokens
+from conductor_app.access.roles import role_group
+from conductor_app.engine.access.grants import grant
+from conductor_app.engine.access.subjects import Subject
+from conductor_app.models import Application
+from tests.api.conftest import Api
+
+
+def application(name: str = "shop", *roles: str) -> Application:
+    """An application with these roles."""
+    made = keys.new_application(name)
+    for role in roles:
+        made.user.groups.add(role_group(role))
+    return made
+
+
+def api_of(made: Application) -> Api:
+    """The API as the application's clients reach it."""
+    key_id, _ = keys.new_key(made)
+    api = Api()
+    api.client = Client(headers={"X-Authorization": tokens.issue(key_id, made.name)})
+    return api
+
+
+def allow(made: Application, target_type: str, target_id: str, *accesses: str) -> None:
+    """Grant something to an application."""
+    grant(Subject(user_id=made.user_id), target_type, target_id, accesses, "olga", made.name)
+
+
+def allow_group(group: Group, target_type: str, target_id: str, *accesses: str) -> None:
+    grant(Subject(group_id=group.pk), target_type, target_id, accesses, "olga", group.name)
+
+
+def browser_of(user: User) -> Client:
+    """Somebody who is logged in to the pages."""
+    client = Client()
+    client.force_login(user)
+    return client

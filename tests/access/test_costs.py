@@ -1,0 +1,56 @@
+"""What asking who may costs a worker's requests: nothing."""
+
+import pytest
+
+from conductor_app.access import known
+from conductor_app.models import AccessRevision
+from tests.api.steps import simple
+from tests.engine.test_statements import Counted
+
+from .people import allow, api_of, application
+
+pytestmark = pytest.mark.usefixtures("with_logins")
+
+
+@pytest.fixture
+def worker(clock):
+    """A worker with a grant on its own tasks and no more."""
+    admin = api_of(application("admin", "ADMIN"))
+    admin.define(simple("a"), simple("b"))
+    for _ in range(3):
+        admin.start()
+    shop = application("shop")
+    allow(shop, "TASK_DEF", "a*", "EXECUTE")
+    api = api_of(shop)
+    api.report(api.poll("a")[0])
+    return api
+
+
+def test_a_poll_and_a_report_cost_what_they_cost_an_open_server(worker, clock):
+    with Counted() as polled:
+        [task] = worker.poll("a")
+    with Counted() as reported:
+        assert worker.report(task).status_code == 200
+
+    assert polled.count <= 3, polled.statements
+    assert reported.count <= 8, reported.statements
+
+
+def test_a_second_later_one_statement_asks_whether_anything_has_changed(worker, clock):
+    clock.advance(seconds=1)
+
+    with Counted() as counted:
+        worker.poll("a")
+        worker.poll("a")
+
+    asked = [sql for sql in counted.statements if AccessRevision._meta.db_table in sql]
+    assert len(asked) == 1
+    others = [sql for sql in counted.statements if "access" in sql or "auth_" in sql or "grant" in sql]
+    assert others == asked
+
+
+def test_what_is_known_is_read_again_only_when_something_has_changed(worker, clock):
+    before = known.current()
+    clock.advance(seconds=5)
+
+    assert known.current() is before

@@ -1,0 +1,220 @@
+"""What is granted by name, by the beginning of a name and by tag; and what lists show of it."""
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.urls import reverse
+
+from conductor_app.access import known
+from conductor_app.access.roles import role_group
+from conductor_app.models import GroupFacts, Tag
+from tests.api.steps import simple
+
+from .people import allow, allow_group, api_of, application, browser_of
+
+pytestmark = pytest.mark.usefixtures("with_logins")
+
+
+@pytest.fixture
+def admin(clock):
+    """Three definitions, of which two begin alike but for their capitals."""
+    admin = api_of(application("admin", "ADMIN"))
+    for name in ("order_a", "order_b", "ORDER_c", "bill"):
+        admin.define(simple("pay"), name=name)
+    admin.post("/metadata/taskdefs", [{"name": "pay"}, {"name": "ship"}])
+    return admin
+
+
+def names(api):
+    return [each["name"] for each in api.get("/metadata/workflow").json()]
+
+
+GRANTS = {
+    "by name": ("order_a", ["order_a"]),
+    "by beginning": ("order_*", ["order_a", "order_b"]),
+    "by everything": ("*", ["ORDER_c", "bill", "order_a", "order_b"]),
+    "a star elsewhere is a star": ("*_a", []),
+    "a beginning that nothing has": ("orders*", []),
+    "a wildcard of SQL": ("order%*", []),
+}
+
+
+@pytest.mark.parametrize("case", GRANTS)
+def test_a_grant_shows_what_it_names_in_lists_and_one_by_one(admin, case):
+    target, seen = GRANTS[case]
+    shop = application("shop")
+    allow(shop, "WORKFLOW_DEF", target, "READ")
+    api = api_of(shop)
+
+    assert sorted(names(api)) == seen
+    assert sorted(api.get("/metadata/workflow/names").json()) == seen
+    assert sorted(api.get("/metadata/workflow/names-and-versions").json()) == seen
+    assert sorted(each["name"] for each in api.get("/metadata/workflow/latest-versions").json()) == seen
+    for name in ("order_a", "order_b", "ORDER_c", "bill"):
+        assert (api.get(f"/metadata/workflow/{name}").status_code == 200) is (name in seen)
+
+
+def test_a_tag_gives_access_to_what_carries_it_while_it_does(admin, clock):
+    shop = application("shop")
+    allow(shop, "TAG", "team:shop", "READ", "EXECUTE")
+    api = api_of(shop)
+    assert names(api) == []
+
+    tag = Tag.objects.create(object_type="WORKFLOW_DEF", object_name="bill", key="team", value="shop")
+    Tag.objects.create(object_type="WORKFLOW_DEF", object_name="order_a", key="team", value="other")
+    assert names(api) == ["bill"]
+    assert api.post("/workflow", {"name": "bill"}).status_code == 200
+
+    tag.delete()
+    assert names(api) == []
+    assert api.post("/workflow", {"name": "bill"}).status_code == 403
+
+
+def test_a_group_gives_its_members_what_it_has_and_so_do_its_roles(admin):
+    group = Group.objects.create(name="shop people")
+    facts = GroupFacts.objects.create(group=group)
+    shop = application("shop")
+    shop.user.groups.add(group)
+    api = api_of(shop)
+    allow_group(group, "WORKFLOW_DEF", "bill", "READ")
+    assert names(api) == ["bill"]
+
+    facts.roles.add(role_group("USER_READ_ONLY"))
+    assert len(names(api)) == 4
+
+    facts.roles.clear()
+    shop.user.groups.remove(group)
+    assert names(api) == []
+
+
+def test_runs_are_seen_by_their_definition_or_one_by_one(admin):
+    seen, other = admin.start("bill"), admin.start("order_a")
+    shop = application("shop")
+    allow(shop, "WORKFLOW_DEF", "bill", "READ")
+    api = api_of(shop)
+    assert (api.get(f"/workflow/{seen}").status_code, api.get(f"/workflow/{other}").status_code) == (200, 403)
+
+    allow(shop, "WORKFLOW", other, "READ")
+
+    assert api.get(f"/workflow/{other}").status_code == 200
+    assert api.put(f"/workflow/{other}/pause").status_code == 403
+    assert api.get("/workflow/nothing").status_code == 404
+
+
+class TestWorkers:
+    def test_a_worker_polls_and_reports_what_it_is_granted(self, admin):
+        admin.start("bill")
+        shop = application("shop")
+        allow(shop, "TASK_DEF", "pay", "EXECUTE")
+        api = api_of(shop)
+
+        [task] = api.poll("pay")
+
+        assert api.report(task).status_code == 200
+        assert api.get("/tasks/poll/ship").status_code == 403
+        assert api.get("/tasks/queue/all").json() == {}
+
+    def test_a_domain_is_granted_by_its_own_name(self, admin):
+        admin.start("bill", taskToDomain={"pay": "eu"})
+        shop = application("shop")
+        allow(shop, "DOMAIN", "eu", "EXECUTE")
+        api = api_of(shop)
+
+        assert api.get("/tasks/poll/pay").status_code == 403
+        assert api.get("/tasks/poll/pay", domain="us").status_code == 403
+        [task] = api.poll("pay", domain="eu")
+        assert api.report(task).status_code == 200
+
+    def test_whoever_may_steer_runs_may_answer_for_a_worker_but_gets_no_work(self, admin):
+        admin.start("bill"), admin.start("bill")
+        task, _ = admin.poll("pay", count=2)
+        admin.start("bill")
+        shop = application("shop")
+        allow(shop, "WORKFLOW_DEF", "bill", "EXECUTE")
+        result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"], "status": "COMPLETED"}
+
+        assert api_of(shop).post("/tasks/update-v2", result).status_code == 204
+        assert admin.workflow(task["workflowInstanceId"])["status"] == "COMPLETED"
+
+
+class TestMakers:
+    def test_what_somebody_makes_is_theirs(self, admin):
+        shop, other = api_of(application("shop", "USER")), api_of(application("other", "USER"))
+        shop.post("/metadata/taskdefs", [{"name": "cut"}])
+        shop.define(simple("cut"), name="mine")
+
+        shop.define(simple("cut"), name="mine", description="again")
+        run = shop.start("mine")
+        [task] = shop.poll("cut")
+        assert shop.report(task).status_code == 200
+        assert shop.get(f"/workflow/{run}").json()["status"] == "COMPLETED"
+        assert names(shop) == ["mine"]
+        assert names(other) == []
+        assert other.put("/metadata/workflow", [{"name": "mine", "tasks": [simple("cut")]}]).status_code == 403
+
+    def test_it_is_no_longer_when_it_is_gone(self, admin):
+        shop = api_of(application("shop", "USER"))
+        shop.define(simple("pay"), name="mine")
+        assert shop.delete("/metadata/workflow/mine/1").status_code == 200
+
+        admin.define(simple("pay"), name="mine")
+
+        assert shop.get("/metadata/workflow/mine").status_code == 403
+
+    def test_what_is_there_already_does_not_become_theirs(self, admin):
+        shop = application("shop", "USER")
+        api = api_of(shop)
+
+        documents = [{"name": name, "tasks": [simple("pay")], "schemaVersion": 2} for name in ("new", "bill")]
+
+        assert api.put("/metadata/workflow", documents).status_code == 403
+        assert names(api) == []
+        assert not shop.user.grants.exists()
+
+    def test_a_group_shares_what_its_members_make(self, admin):
+        group = Group.objects.create(name="shop people")
+        GroupFacts.objects.create(group=group, default_access={"WORKFLOW_DEF": ["READ"]})
+        maker, colleague = application("maker", "METADATA_MANAGER"), application("colleague")
+        for each in (maker, colleague):
+            each.user.groups.add(group)
+
+        api_of(maker).define(simple("pay"), name="ours")
+
+        assert names(api_of(colleague)) == ["ours"]
+
+
+class TestPeople:
+    """Somebody who is logged in to the pages may do by the API what the pages' permissions say."""
+
+    def test_a_permission_of_the_pages_is_a_right_of_the_api(self, admin):
+        user = User.objects.create_user("vera", is_staff=True)
+        browser = browser_of(user)
+        assert browser.get("/api/metadata/workflow").json() == []
+
+        user.user_permissions.add(Permission.objects.get(codename="view_workflowdefinition"))
+
+        assert len(browser.get("/api/metadata/workflow").json()) == 4
+        assert browser.post("/api/workflow", {"name": "bill"}, content_type="application/json").status_code == 403
+
+    def test_a_viewer_sees_runs_on_the_pages_and_by_the_api(self, admin):
+        run = admin.start("bill")
+        user = User.objects.create_user("vera", is_staff=True)
+        user.groups.add(Group.objects.get(name="Viewers"))
+        browser = browser_of(user)
+
+        assert browser.get(f"/api/workflow/{run}").status_code == 200
+        assert browser.get(f"/admin/conductor/run/{run}/change/").status_code == 200
+        assert browser.get("/admin/queues/").status_code == 200
+        assert browser.post(reverse("admin:run_act", args=[run, "pause"])).status_code == 403
+        assert browser.get("/admin/conductor/accesskey/").status_code == 403
+
+
+def test_a_login_makes_no_process_read_again(admin, clock):
+    before = known.current()
+    user = User.objects.create_user("olga")
+    assert known.current() is not before
+    before = known.current()
+
+    browser_of(user)
+
+    clock.advance(seconds=2)
+    assert known.current() is before

@@ -1,0 +1,106 @@
+"""Who may do what: roles against actions, one table."""
+
+import pytest
+
+from conductor_app.models import Attempt
+from tests.api.steps import simple
+
+from .people import api_of, application
+
+pytestmark = pytest.mark.usefixtures("with_logins")
+
+DEFINITION = {"name": "other", "tasks": [simple("a")], "schemaVersion": 2}
+ACTIONS = {
+    "see a definition": lambda api, run, task: api.get("/metadata/workflow/order"),
+    "write a new definition": lambda api, run, task: api.post("/metadata/workflow", DEFINITION),
+    "overwrite a definition": lambda api, run, task: api.put("/metadata/workflow", [{**DEFINITION, "name": "order"}]),
+    "remove a definition": lambda api, run, task: api.delete("/metadata/workflow/order/1"),
+    "write a new task": lambda api, run, task: api.post("/metadata/taskdefs", [{"name": "new"}]),
+    "overwrite a task": lambda api, run, task: api.put("/metadata/taskdefs", {"name": "a", "retryCount": 1}),
+    "start": lambda api, run, task: api.post("/workflow", {"name": "order"}),
+    "start by name": lambda api, run, task: api.post("/workflow/order", {}),
+    "start its own": lambda api, run, task: api.post("/workflow", {"name": "order", "workflowDef": DEFINITION}),
+    "see a run": lambda api, run, task: api.get(f"/workflow/{run}"),
+    "see a run's status": lambda api, run, task: api.get(f"/workflow/{run}/status"),
+    "list runs": lambda api, run, task: api.get("/workflow/running/order"),
+    "pause a run": lambda api, run, task: api.put(f"/workflow/{run}/pause"),
+    "stop a run": lambda api, run, task: api.delete(f"/workflow/{run}"),
+    "remove a run": lambda api, run, task: api.delete(f"/workflow/{run}/remove?archiveWorkflow=false"),
+    "poll": lambda api, run, task: api.get("/tasks/poll/batch/a", timeout=0),
+    "poll in a domain": lambda api, run, task: api.get("/tasks/poll/batch/a", timeout=0, domain="eu"),
+    "report": lambda api, run, task: api.post(
+        "/tasks", {"workflowInstanceId": run, "taskId": task, "status": "COMPLETED"}
+    ),
+    "see a task": lambda api, run, task: api.get(f"/tasks/{task}"),
+    "log": lambda api, run, task: api.post(f"/tasks/{task}/log", b"line"),
+    "see a queue": lambda api, run, task: api.get("/tasks/queue/size", taskType="a"),
+}
+EVERYTHING = set(ACTIONS)
+SEES = {"see a definition", "see a run", "see a run's status", "list runs", "see a task", "see a queue"}
+MAY = {
+    "ADMIN": EVERYTHING,
+    "USER": {"write a new definition", "write a new task"},
+    "USER_READ_ONLY": SEES,
+    "WORKER": {"poll", "poll in a domain", "report", "see a task", "log", "see a queue"},
+    "METADATA_MANAGER": SEES
+    | {
+        "write a new definition",
+        "overwrite a definition",
+        "remove a definition",
+        "write a new task",
+        "overwrite a task",
+    },
+    "WORKFLOW_MANAGER": SEES | {"start", "start by name", "pause a run", "stop a run", "remove a run", "report", "log"},
+    None: set(),
+}
+
+
+@pytest.fixture
+def situation(clock):
+    """A definition, one run of it, and its task, held by a worker."""
+    admin = api_of(application("admin", "ADMIN"))
+    admin.post("/metadata/taskdefs", [{"name": "a"}])
+    admin.define(simple("a"))
+    run = admin.start()
+    return run, admin.poll("a")[0]["taskId"]
+
+
+@pytest.mark.parametrize("role", MAY, ids=str)
+def test_a_role_may_do_what_the_table_says(situation, role):
+    verdicts = {}
+    for action in ACTIONS:
+        api = api_of(application("somebody", *filter(None, [role])))
+        # Each action meets the same situation: what it changes is of no matter to whether the next is allowed.
+        verdicts[action] = ACTIONS[action](api, *situation).status_code
+
+    assert {action for action, status in verdicts.items() if status != 403} == MAY[role] | _public(verdicts, role)
+    assert not {status for status in verdicts.values() if status >= 500}
+
+
+def _public(verdicts, role):
+    """What comes after the thing itself is gone is answered with 404, whoever asks."""
+    return {action for action, status in verdicts.items() if status == 404}
+
+
+def test_a_refusal_says_what_is_missing_on_what(situation):
+    reply = api_of(application("shop", "WORKER")).post("/workflow", {"name": "order"})
+
+    assert (reply.status_code, reply["Content-Type"], reply.json()["status"]) == (403, "application/json", 403)
+    assert reply.json()["error"] == "FORBIDDEN"
+    assert reply.json()["message"] == "shop lacks the permission EXECUTE on WORKFLOW_DEF 'order'."
+
+
+def test_an_operator_may_not_start_what_an_author_has_not_written(situation):
+    reply = api_of(application("ops", "WORKFLOW_MANAGER")).post("/workflow", {"name": "x", "workflowDef": DEFINITION})
+
+    assert "CREATE on WORKFLOW_DEF 'x' or UPDATE on WORKFLOW_DEF 'x'" in reply.json()["message"]
+
+
+def test_nothing_has_come_of_a_report_that_is_refused(situation):
+    run, task = situation
+
+    api = api_of(application("shop"))
+    reply = api.post("/tasks/update-v2", {"workflowInstanceId": run, "taskId": task, "status": "COMPLETED"})
+
+    assert reply.status_code == 403
+    assert Attempt.objects.get(pk=task).status == "LEASED"
