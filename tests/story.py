@@ -111,6 +111,12 @@ class View:
         with committed():
             detours.skip(self.id, ref, BY, input=input, output=output)
 
+    def upgrade(self, *steps: Document | list[Document], version: int = 2, **asked: Any) -> None:
+        """Its definition gets another version with these steps, to which the run moves."""
+        register(definition(*steps, name=self.row.name, version=version))
+        with committed():
+            detours.upgrade(self.id, self.row.name, version, BY, **asked)
+
     def jump(self, ref: str, **input: Any) -> None:
         with committed():
             detours.jump(self.id, ref, BY, input=input)

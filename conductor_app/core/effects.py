@@ -1,10 +1,10 @@
 """What a decision may ask for. Each effect knows how it changes the snapshot; saved, it is a line of history."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .definition import Definition, Key
+from .definition import Definition, Key, Step
 from .snapshot import NEVER, UNKNOWN, Attempt, Run, Task
 from .states import ATTEMPT, FAILED, FAILED_FOR_GOOD, RUN, TASK
 from .values import replace
@@ -184,6 +184,40 @@ class ForgetTasks(Effect):
 
     def line(self) -> dict[str, Any]:
         return {"effect": "ForgetTasks", "loop": str(self.loop), "iteration": self.iteration}
+
+
+@dataclass(frozen=True, slots=True)
+class FollowPlan(Effect):
+    """From now on the run follows another plan: its tasks stand for these steps of that one.
+
+    A task without a step there leads nowhere any more, and no join or loop asks for it.
+    """
+
+    definition: Definition
+    steps: Mapping[Key, Step]
+
+    def change(self, draft: Draft) -> None:
+        draft.changes["definition"] = self.definition
+        for key, step in self.steps.items():
+            task = draft.tasks[key]
+            bound = self._bound(task, step)
+            draft.tasks[key] = bound
+            if (bound.joined_by, bound.memo, step.permissive) != (task.joined_by, task.memo, task.step.permissive):
+                draft.touched.add(key)
+
+    def _bound(self, task: Task, step: Step) -> Task:
+        if task.key.ref not in self.definition.steps:
+            return replace(task, step=step, joined_by="", memo={**task.memo, LEFT: True})
+        expected = {"expected": len(set(step.joins))} if "expected" in task.memo and step.joins else {}
+        joined_by = step.joined_by[0] if step.joined_by else ""
+        return replace(task, step=step, joined_by=joined_by, memo={**task.memo, **expected})
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "FollowPlan", "definition": self.definition.name, "version": self.definition.version}
+
+
+LEFT = "is_left"
+"""In the memo of a task: control was taken away from it, so it does not go on to what follows."""
 
 
 @dataclass(frozen=True, slots=True)

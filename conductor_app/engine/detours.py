@@ -3,12 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.db import transaction
+
+from .. import clock
 from ..core import commands
 from ..core.decide import Command, nothing
+from ..core.definition import Definition
 from ..core.errors import AlreadyResolved, Conflict, NotFound
 from ..core.reports import Report
 from ..insight.execution import find_run
 from ..models import AuditEntry
+from ..store import runs as store
+from . import plans
 from .change import change
 from .deciding import Undecidable
 from .tasks import open_task, within_limit
@@ -83,3 +89,32 @@ def _act(run_id: str, command: Command, by: str, reason: str, action: str, near:
         change(run_id, command, by, reason, near=near, action=action)
     except Undecidable as fault:
         raise Conflict(f"The engine cannot decide how workflow {run_id} would go on after that: {fault}") from fault
+
+
+def upgrade(
+    run_id: str,
+    name: str,
+    version: int | None,
+    by: str,
+    reason: str = "",
+    *,
+    outputs: Payload | None = None,
+    input: Payload | None = None,
+) -> None:
+    """Move a running run to another version of its definition. Raises NotFound, Invalid; Conflict with the reasons."""
+    definition = _definition(name, version)
+    reason = reason or f"Move to version {definition.version}."
+    _act(run_id, commands.upgrade(definition, outputs, input), by, reason, "upgrade")
+
+
+def plan_upgrade(run_id: str, name: str, version: int | None) -> commands.Upgrade:
+    """What moving the run would come to; nothing happens. Raises NotFound, Invalid."""
+    return commands.plan_upgrade(store.load(run_id), _definition(name, version))
+
+
+def _definition(name: str, version: int | None) -> Definition:
+    with transaction.atomic():
+        found = plans.find(name, version, clock.now())
+    if found is None:
+        raise NotFound(f"No such workflow found by name: {name}, version: {version or 'latest'}")
+    return found

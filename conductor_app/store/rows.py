@@ -107,6 +107,13 @@ RUN_UPDATED = (
     "failed_refs",
     "failed_names",
 )
+RUN_SELDOM_UPDATED = {
+    "plan_id": lambda run: run.definition.hash,
+    "version": lambda run: run.definition.version,
+    "created_at": lambda run: run.created_at,
+    "correlation_id": lambda run: clean(run.correlation_id)[:512],
+}
+"""Columns of a run that are written only where they have changed, as a restart or a rerun does."""
 NO_TEXT = 500
 """Characters of a reason that are kept (api §3.6)."""
 
@@ -189,6 +196,12 @@ def inserted_task(task: Task, run: Run) -> list[Any]:
 def updated_task(task: Task) -> list[Any]:
     """The values of TASK_UPDATED."""
     return [task.status, task.attempt.id, task.iteration, dumps(dict(task.memo))]
+
+
+def place_of_task(task: Task) -> list[Any]:
+    """What the plan says of the step: joined_by, loop_ref, is_permissive. Another plan may say otherwise."""
+    loop_ref = task.step.loops[-1] if task.step.loops else ""
+    return [task.joined_by, loop_ref, task.step.permissive and not task.step.optional]
 
 
 def inserted_attempt(attempt: Attempt, task: Task, run: Run, input: "Placed", output: "Placed") -> list[Any]:

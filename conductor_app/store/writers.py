@@ -110,6 +110,11 @@ def _write_tasks(writes: Writes, before: Run, after: Run) -> None:
     ]
     if changed:
         writes.update(TaskRow, rows.TASK_UPDATED, changed)
+    if after.definition is not before.definition:
+        for task, seen in touched:
+            if seen is not None and rows.place_of_task(task) != rows.place_of_task(seen):
+                sql = "UPDATE conductor_task SET joined_by = %s, loop_ref = %s, is_permissive = %s WHERE id = %s"
+                writes.run(sql, [*rows.place_of_task(task), task.id])
 
 
 def _forget(writes: Writes, before: Run, effects: list[Effect]) -> None:
@@ -132,9 +137,14 @@ def _or_in(refs: list[str]) -> str:
 def _write_run(writes: Writes, before: Run, after: Run, now: int) -> None:
     columns, values = list(rows.RUN_UPDATED), rows.updated_run(after)
     values[columns.index("updated_at")] = now
-    if _has_new(after, before, "output"):
-        columns += ["output", "output_size", "output_path"]
-        values += writes.shelf.of_run(after, "output")
+    for column, value_of in rows.RUN_SELDOM_UPDATED.items():
+        if value_of(after) != value_of(before):
+            columns.append(column)
+            values.append(value_of(after))
+    for part in ("input", "output"):
+        if _has_new(after, before, part):
+            columns += [part, f"{part}_size", f"{part}_path"]
+            values += writes.shelf.of_run(after, part)
     if _has_new(after, before, "variables"):
         text = rows.payload(after.variables)
         columns += ["variables", "variables_size"]

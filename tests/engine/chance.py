@@ -6,12 +6,13 @@ from random import Random
 from conductor_app.core.commands import nothing
 from conductor_app.core.errors import Conflict, NotFound, Refused
 from conductor_app.core.reports import Report, hear
-from conductor_app.engine import tasks
+from conductor_app.engine import definitions, detours, tasks
 from conductor_app.models import Attempt
 from conductor_app.store import due
 from conductor_app.store.definitions import plan
 from tests.builders import definition, step
 from tests.engine.views import complaints, decided, differences, picture
+from tests.next_versions import neighbour
 from tests.random_definitions import TYPES, random_definition
 from tests.story import BY, Story, committed
 
@@ -26,6 +27,7 @@ class Chance:
     def __init__(self, clock, seed: int, detours: float = 0) -> None:
         """`detours`: how often an operator who acts leads the run off its way."""
         self.random, self.detours, self.taken = Random(seed), detours, 0
+        self.newest = 1
         document = random_definition(self.random, children=True, failureWorkflow="cleanup")
         child = definition(step("x", "pay"), step("y", "mail"), name="child")
         cleanup = definition(step("sweep"), name="cleanup")
@@ -135,10 +137,17 @@ class Chance:
 
     def detour(self) -> None:
         """The operator leads the run off its way, where that can be done."""
-        steps = sorted(plan(self.story.row.plan_id).steps)
-        act = self.random.choice((self.story.skip, self.story.jump))
+        known = plan(self.story.row.plan_id)
         with suppress(Refused):
-            act(self.random.choice(steps))
+            if self.random.random() < 0.3:
+                document = neighbour(self.random, dict(known.document) | {"version": self.newest})
+                self.newest = document["version"]
+                definitions.save_workflow(document, BY, overwrite=True)
+                with committed():
+                    detours.upgrade(self.story.id, known.name, self.newest, BY)
+            else:
+                act = self.random.choice((self.story.skip, self.story.jump))
+                act(self.random.choice(sorted(known.steps)))
             self.taken += 1
 
     def ready(self):

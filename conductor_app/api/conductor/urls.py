@@ -72,6 +72,7 @@ urlpatterns = [
     path("workflow/<str:workflow>/jump/<str:ref>", detours.Jump.as_view()),
     path("workflow/<str:workflow>/variables", detours.Variables.as_view()),
     path("workflow/<str:workflow>/state", detours.State.as_view()),
+    path("workflow/<str:workflow>/upgrade", detours.Upgrade.as_view()),
     path("tasks/queue/sizes", queues.QueueSizes.as_view()),
     path("tasks/queue/size", queues.QueueSize.as_view()),
     path("tasks/queue/all", queues.AllQueues.as_view()),

@@ -7,12 +7,15 @@ from .jump import jump
 from .retry import retry
 from .skip import skip
 from .state import set_variables, update_state
+from .upgrade import Upgrade, plan_upgrade, upgrade
 
 __all__ = [
     "Abandon",
+    "Upgrade",
     "jump",
     "nothing",
     "pause",
+    "plan_upgrade",
     "release",
     "reset_callbacks",
     "resume",
@@ -21,4 +24,5 @@ __all__ = [
     "skip",
     "terminate",
     "update_state",
+    "upgrade",
 ]

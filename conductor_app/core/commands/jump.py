@@ -5,12 +5,11 @@ from itertools import pairwise
 from typing import Any
 
 from ..definition import Key, Step
-from ..effects import Effect, MoveAttempt, ResolveTask, Send, UpdateTask, evolve
+from ..effects import LEFT, Effect, MoveAttempt, ResolveTask, Send, UpdateTask, evolve
 from ..errors import Conflict, Invalid, NotFound, StepRefused
 from ..given import GIVEN, with_given
 from ..knowledge import Knowledge
 from ..nesting import Level, inside, path_to
-from ..rules.advance import LEFT
 from ..snapshot import Run, Task
 from ..states import SKIPPED
 from ..steps import kind_of

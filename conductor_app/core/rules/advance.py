@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..definition import Key
-from ..effects import CreateTask, Effect
+from ..effects import LEFT, CreateTask, Effect
 from ..errors import StepRefused
 from ..knowledge import Knowledge, gather
 from ..questions import Look
@@ -13,9 +13,6 @@ from ..states import FAILED_FOR_GOOD, SKIPPED
 from ..steps import kind_of
 from ..steps.kind import finished_at_once
 from ..values import replace
-
-LEFT = "is_left"
-"""In the memo of a skipped task: control was taken away from it, so it does not go on to what follows."""
 
 
 def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
@@ -36,7 +33,7 @@ def _led_to(run: Run) -> Iterator[tuple[Key, Task | None]]:
     if not run.has_begun and run.definition.first:
         yield from _landing(run, Key(run.definition.first), None)
     for source in sorted(run.sources, key=lambda task: task.seq):
-        if source.status == SKIPPED:
+        if source.status == SKIPPED or source.memo.get(LEFT):
             continue
         for key in kind_of(source.step.type).leads_to(source):
             yield from _landing(run, key, source)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ....core.language.checks.fields import Table
 from ....core.language.checks.tables import TASK_DEFINITION, WORKFLOW_DEFINITION
 from ....core.language.checks.values import ListOf, MapOf, Reader, Whole, flag, mapping, text, texts
-from ..serializers.detours import SKIP_REQUEST, STATE_UPDATE
+from ..serializers.detours import SKIP_REQUEST, STATE_UPDATE, UPGRADE
 from ..serializers.simulations import TEST_REQUEST
 from ..serializers.tags import TAG
 from ..serializers.tasks import TASK_RESULT
@@ -146,6 +146,7 @@ OPERATIONS: dict[str, Operation] = {
         "Skip a task that has not begun", EMPTY, SKIP_REQUEST, {"skipTaskRequest": str, "taskReferenceName": str}
     ),
     "Jump.post": Operation("Go on at a task further on", EMPTY, mapping, {"taskReferenceName": str}),
+    "Upgrade.post": Operation("Move a running workflow to another version", EMPTY, UPGRADE),
     "Variables.post": Operation("Update the variables of a workflow", WORKFLOW, mapping),
     "State.post": Operation(
         "Update variables and a task of a workflow",

@@ -13,7 +13,7 @@ from ....core.language.checks.tables import (
     WORKFLOW_TASK,
 )
 from ....core.language.checks.values import Choice, ListOf, MapOf, Whole, flag, mapping, text, texts
-from ..serializers.detours import CORRELATION, SKIP_REQUEST, STATE_UPDATE
+from ..serializers.detours import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
 from ..serializers.schedules import CRON_ENTRY, EXECUTION, SHOWN
 from ..serializers.simulations import TEST_REQUEST
 from ..serializers.tags import TAG
@@ -136,6 +136,7 @@ NAMED: dict[str, Table] = {
     "BulkResponse": BULK,
     "BulkResponseWorkflow": BULK_WORKFLOWS,
     "SkipTaskRequest": SKIP_REQUEST,
+    "UpgradeWorkflowRequest": UPGRADE,
     "WorkflowStateUpdate": STATE_UPDATE,
     "CorrelationIdsSearchRequest": CORRELATION,
     "Tag": TAG,

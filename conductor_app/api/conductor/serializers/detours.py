@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from ....core.errors import Invalid, ValidationFailed
 from ....core.language.checks.fields import Field, Of, Table
-from ....core.language.checks.values import Place, mapping, text, texts
+from ....core.language.checks.values import Place, Whole, mapping, short_text, text, texts
 from ....core.reports import Report
 from .. import body
 from ..query import Query
@@ -24,6 +24,12 @@ STATE_UPDATE: Table = (
     Field("variables", mapping, dict),
 )
 CORRELATION: Table = (Field("correlationIds", texts, list), Field("workflowNames", texts, list))
+UPGRADE: Table = (
+    Field("name", short_text, ""),
+    Field("version", Whole()),
+    Field("taskOutput", mapping, dict),
+    Field("workflowInput", mapping, dict),
+)
 NAMED_PART = re.compile(r"(taskInput|taskOutput)\[([^\[\]]+)\]")
 UNFILLED = "{taskReferenceName}"
 """What two clients send instead of a reference, which they put into the query (api §2.1)."""
@@ -106,6 +112,12 @@ def _check_state(read: dict[str, Any], place: Place) -> None:
         place.at("taskResult").at("status").miss("Task status cannot be null or empty")
     if not (read["taskReferenceName"] or result["taskId"]):
         place.at("taskReferenceName").miss("Task reference name cannot be null or empty")
+
+
+def check_upgrade(read: dict[str, Any], place: Place) -> None:
+    """An upgrade names a workflow; without a version it is to the newest."""
+    if not read["name"].strip():
+        place.at("name").miss("Workflow name cannot be null or empty")
 
 
 def ids_of(sent: Any, path: str, most: int) -> list[str]:

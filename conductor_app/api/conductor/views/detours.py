@@ -7,7 +7,8 @@ from ....engine.waits import Standstill, wait_for
 from ....insight.execution import wire_run
 from .. import body
 from ..replies import Empty, Json, Nothing
-from ..serializers.detours import reference, skip_request, state_update
+from ..serializers.detours import UPGRADE, check_upgrade, reference, skip_request, state_update
+from ..serializers.requests import read_request
 from ..serializers.waits import given, signal_response
 from ..view import ConductorRequest, ConductorView
 from .executions import wish_of
@@ -59,6 +60,26 @@ class State(ConductorView):
         asks_to_wait = given(request.query.text("waitUntilTaskRef")) or given(request.query.text("waitForSeconds"))
         stop = wait_for(workflow, wish.seconds, wish.refs) if asks_to_wait else Standstill(workflow)
         return Json(signal_response(workflow, stop, wish))
+
+
+class Upgrade(ConductorView):
+    """POST /api/workflow/{workflowId}/upgrade: let a running workflow follow another version of its definition.
+
+    Tasks of references that are in both are kept; steps before where it stands become SKIPPED, with the outputs that
+    are sent; open tasks that the other version does not have are canceled. What cannot be moved is refused, with why.
+    """
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        asked = read_request(body.document(request), UPGRADE, "upgradeRunningWorkflow.upgradeRequest", check_upgrade)
+        detours.upgrade(
+            workflow,
+            asked["name"],
+            asked.get("version") or None,
+            request.actor.name,
+            outputs=asked["taskOutput"],
+            input=asked["workflowInput"],
+        )
+        return Empty()
 
 
 class ResetCallbacks(ConductorView):

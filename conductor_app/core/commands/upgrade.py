@@ -1,0 +1,247 @@
+"""Move a run that is under way to another version of its definition."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..definition import Definition, Key, Step
+from ..effects import LEFT, Effect, FollowPlan, UpdateRun, UpdateTask, evolve
+from ..errors import Conflict, Invalid
+from ..given import GIVEN, with_given
+from ..knowledge import Knowledge
+from ..nesting import Level, inside, path_to
+from ..rules.advance import entered
+from ..snapshot import Run, Task
+from ..states import SKIPPED
+from ..steps import kind_of
+from ..values import replace
+from .jump import anchor_of, given_up
+from .places import JOINS, goes_with, refuse_unless_running
+from .skip import skipped
+
+SWITCHES = ("SWITCH", "DECISION")
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """What a move to another version comes to: for a page to show, and for the command to do.
+
+    `kept`: tasks whose steps are in both. `completed`: steps before where the run stands that it has no tasks for; they
+    become SKIPPED, with the outputs that are given. `canceled`: open tasks whose steps are gone. `problems`: why not.
+    """
+
+    definition: Definition
+    kept: tuple[Key, ...] = ()
+    completed: tuple[Key, ...] = ()
+    canceled: tuple[Key, ...] = ()
+    problems: tuple[str, ...] = field(default=())
+
+
+def upgrade(definition: Definition, outputs: Mapping[str, Any] | None = None, input: Mapping[str, Any] | None = None):
+    """The command that lets a run follow this definition from where it stands. Raises Conflict with every problem."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterable[Effect]:
+        refuse_unless_running(run)
+        plan = plan_upgrade(run, definition)
+        if plan.problems:
+            raise Conflict(f"Workflow {run.id} cannot move to version {definition.version}: {' '.join(plan.problems)}")
+        return _effects(run, know, now, plan, outputs or {}, input)
+
+    return command
+
+
+def plan_upgrade(run: Run, definition: Definition) -> Upgrade:
+    """What moving the run to this definition comes to."""
+    if definition.name != run.definition.name:
+        raise Invalid(f"Workflow {run.id} is a {run.definition.name}: it can move to another version of that only.")
+    tasks = sorted((task for task in run.tasks.values() if not task.root), key=lambda task: task.seq)
+    gone = {task.key for task in tasks if definition.step(task.key.ref) is None}
+    kept = [task for task in tasks if task.key not in gone]
+    forked = [task for task in run.open_tasks if task.root and _is_adrift(run, task, definition)]
+    levels = {task.key: path_to(definition.document.get("tasks") or (), task.key.ref) for task in kept}
+    return Upgrade(
+        definition,
+        tuple(task.key for task in kept),
+        tuple(_passed(run, definition, kept, levels)),
+        tuple(task.key for task in [*tasks, *forked] if task.is_open and (task.key in gone or task.root)),
+        tuple(_problems(run, definition, kept, levels)),
+    )
+
+
+def _is_adrift(run: Run, task: Task, definition: Definition) -> bool:
+    """Whether a task of a dynamic branch has lost the join that waits for it."""
+    return definition.step(anchor_of(run, task)) is None
+
+
+Levels = Mapping[Key, tuple[Level, ...]]
+
+
+def _passed(run: Run, definition: Definition, kept: list[Task], levels: Levels) -> list[Key]:
+    """The steps that come before what the run has reached, and that it has no tasks for."""
+    found: dict[Key, None] = {}
+    after = Run(run.id, definition, run.status, run.created_at)
+    for task in kept:
+        if task.status == SKIPPED:
+            continue
+        for level in levels[task.key]:
+            turn = task.key.turn[: len(definition.steps[level.ref].loops)]
+            for ref in level.before:
+                step = definition.steps[ref]
+                if Key(ref, turn) in run.tasks:
+                    continue
+                others = [each for each in goes_with(after, step, None) if each.ref != task.key.ref]
+                found |= {Key(each.ref, turn): None for each in (step, *others) if Key(each.ref, turn) not in run.tasks}
+    return list(found)
+
+
+def _problems(run: Run, definition: Definition, kept: list[Task], levels: Levels) -> Iterator[str]:
+    open_tasks = [task for task in kept if task.is_open]
+    for task in kept:
+        step = definition.steps[task.key.ref]
+        if step.loops != task.step.loops:
+            yield f"{task.key.ref} stands in other loops there."
+        elif step.type != task.step.type and (task.is_open or _holds_steps(step) or _holds_steps(task.step)):
+            yield f"{task.key.ref} is {task.step.type} here and {step.type} there."
+        elif step.type == "FORK_JOIN_DYNAMIC" and step.follower != task.step.follower:
+            yield f"What {task.key.ref} has forked is joined by {task.step.follower} here, by {step.follower} there."
+    for task in open_tasks:
+        yield from _misplaced(run, definition, task, open_tasks, levels[task.key])
+
+
+def _holds_steps(step: Step) -> bool:
+    return bool(step.heads or step.cases or step.default_case or step.type == "FORK_JOIN_DYNAMIC")
+
+
+def _misplaced(
+    run: Run, definition: Definition, task: Task, open_tasks: list[Task], path: tuple[Level, ...]
+) -> Iterator[str]:
+    for level in path[:-1]:
+        around = run.tasks.get(Key(level.ref, task.key.turn[: len(definition.steps[level.ref].loops)]))
+        if around is None or around.status == SKIPPED:
+            yield f"{task.key.ref} lies in {level.ref} there, which this run has not entered."
+    for number, level in enumerate(path):
+        turn = task.key.turn[: len(definition.steps[level.ref].loops)]
+        is_join = number == len(path) - 1 and task.step.type in JOINS
+        for ref in level.before[:-1] if is_join else level.before:
+            within = {ref, *inside(definition.steps[ref].document)}
+            if early := next((t for t in open_tasks if t.key.ref in within and t.key.turn[: len(turn)] == turn), None):
+                yield f"{early.key.ref} and {task.key.ref} are both open, and follow one another there."
+        for ref in level.after:
+            late = run.tasks.get(Key(ref, turn))
+            if late is not None and not late.is_open and (late.status != SKIPPED or late.memo.get(LEFT)):
+                yield f"{ref} is over, and follows {task.key.ref} there, which is open."
+
+
+def _effects(
+    run: Run, know: Knowledge, now: int, plan: Upgrade, outputs: Mapping[str, Any], input: Mapping[str, Any] | None
+) -> list[Effect]:
+    reason = f"Version {plan.definition.version} has no such step."
+    effects: list[Effect] = []
+    for key in reversed(plan.canceled):
+        effects += given_up(run.tasks[key], now, reason)
+    facts: dict[str, Any] = {"last_retried_at": now}
+    facts |= {"input": {**know.input(), **input}} if input else {}
+    effects += [FollowPlan(plan.definition, _steps(run, plan.definition)), UpdateRun(facts)]
+    after = evolve(run, effects)
+    made = [
+        skipped(plan.definition.steps[key.ref], key, after, now, output=_output(outputs, key), memo={LEFT: True})
+        for key in plan.completed
+    ]
+    after = evolve(after, made)
+    rest = [*_reheaded(run, after), *_halted(run, after, plan)]
+    after = evolve(after, rest)
+    return [*effects, *made, *rest, *_begun_anew(run, after, know, now)]
+
+
+def _steps(run: Run, definition: Definition) -> dict[Key, Step]:
+    """What each task stands for in the other version; one whose step is gone stands for nothing that follows."""
+    found: dict[Key, Step] = {}
+    for key, task in run.tasks.items():
+        if not task.root:
+            step = definition.step(key.ref)
+            gone = replace(task.step, follower=None, loops=(), joined_by=(), permissive=False)
+            found[key] = gone if step is None else with_given(step, task.memo.get(GIVEN))
+    return found
+
+
+def _output(outputs: Mapping[str, Any], key: Key) -> dict[str, Any]:
+    given = outputs.get(str(key), outputs.get(key.ref))
+    return given if isinstance(given, dict) else {} if given is None else {"result": given}
+
+
+def _reheaded(before: Run, after: Run) -> Iterator[Effect]:
+    """A switch that has chosen goes on with what its case begins with now."""
+    for task in after.tasks.values():
+        old = before.tasks.get(task.key)
+        if task.step.type not in SWITCHES or old is None or task.root or not task.memo.get("head"):
+            continue
+        head = task.memo["head"]
+        case = next((name for name, first in old.step.cases.items() if first == head), None)
+        fresh = task.step.default_case if case is None else task.step.cases.get(case, task.step.default_case)
+        if fresh != head:
+            yield UpdateTask(task.key, {"memo": {**task.memo, "head": fresh}})
+
+
+def _halted(before: Run, after: Run, plan: Upgrade) -> Iterator[Effect]:
+    """Tasks that have handed control on do not hand it on again, to a step that the other version has after them."""
+    freed = _freed(after, _predecessors(before, plan))
+    for task in after.tasks.values():
+        if task.is_open or task.status == SKIPPED or task.memo.get(LEFT) or task.root or task.key in freed:
+            continue
+        leads = [key for key in kind_of(task.step.type).leads_to(task) if key not in after.tasks]
+        if leads and not _is_waited_for(before, after, task):
+            yield UpdateTask(task.key, {"memo": {**task.memo, LEFT: True}})
+
+
+def _is_waited_for(before: Run, after: Run, task: Task) -> bool:
+    """Whether the task is a fork whose join still waits, or the end of a branch of such a fork."""
+    if task.step.type in ("FORK_JOIN", "FORK_JOIN_DYNAMIC"):
+        return _is_open(after, task.step.follower, task.key.turn)
+    if any(kind_of(task.step.type).leads_to(before.tasks[task.key])):
+        return False
+    steps = after.definition.steps
+    path = path_to(after.definition.document.get("tasks") or (), task.key.ref)
+    around = [steps[level.ref] for level in path[:-1] if steps[level.ref].loops == task.step.loops]
+    forks = [step for step in around if step.type == "FORK_JOIN"]
+    return bool(forks) and _is_open(after, forks[-1].follower, task.key.turn)
+
+
+def _is_open(run: Run, ref: str | None, turn: tuple[int, ...]) -> bool:
+    task = run.tasks.get(Key(ref or "", turn))
+    return task is not None and task.is_open
+
+
+def _freed(run: Run, found: set[Key]) -> set[Key]:
+    """These tasks, and those that are over and that control comes by on its way from them."""
+    freed, left = set(found), set(found)
+    while left:
+        task = run.tasks[left.pop()]
+        targets = {key for key in kind_of(task.step.type).leads_to(task) if key in run.tasks} - freed
+        over = {key for key in targets if not run.tasks[key].is_open and run.tasks[key].status != SKIPPED}
+        freed |= over
+        left |= over
+    return freed
+
+
+def _predecessors(run: Run, plan: Upgrade) -> set[Key]:
+    """The kept tasks that control goes back to where an open task is canceled: from there it goes on anew."""
+    leads = {task.key: set(kind_of(task.step.type).leads_to(task)) for task in run.tasks.values()}
+    found, left = set(), set(plan.canceled)
+    seen = set(left)
+    while left:
+        key = left.pop()
+        for source in [each for each, targets in leads.items() if key in targets and each not in seen]:
+            seen.add(source)
+            if source in plan.kept and run.tasks[source].status != SKIPPED:
+                found.add(source)
+            else:
+                left.add(source)
+    return found
+
+
+def _begun_anew(before: Run, after: Run, know: Knowledge, now: int) -> list[Effect]:
+    """The first step, where nothing that the run has reached is in the other version."""
+    first = after.definition.first
+    if not first or Key(first) in after.tasks or any(after.definition.step(key.ref) for key in before.tasks):
+        return []
+    return entered(Key(first), None, Knowledge(after, know.answers), now)

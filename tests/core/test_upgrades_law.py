@@ -1,0 +1,54 @@
+"""Over random definitions and their random neighbours: after an upgrade the law holds, and every run ends."""
+
+from random import Random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conductor_app.core import commands
+from conductor_app.core.errors import Refused
+from conductor_app.core.language import read_definition
+from tests.core.life import Life
+from tests.core.test_detours_law import detour
+from tests.core.test_law import finish, one_step
+from tests.next_versions import neighbour
+from tests.random_definitions import random_definition
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(seed=st.integers(0, 10**9))
+def test_a_run_that_moves_to_another_version_ends_and_nothing_is_decided_twice(seed):
+    live(seed)
+
+
+def test_runs_move_to_other_versions():
+    assert sum(live(seed) for seed in range(100)) > 40
+
+
+def live(seed: int) -> int:
+    """A run that is moved now and then; how often it was."""
+    random, moved = Random(seed), 0
+    document = random_definition(random)
+    life = Life(read_definition(document))
+    stale: list[str] = []
+    for _ in range(random.randint(1, 25)):
+        if not life.run.is_open:
+            break
+        chance = random.random()
+        if chance < 0.15:
+            document = neighbour(random, document)
+            try:
+                life.do(commands.upgrade(read_definition(document), {"new2_0": {"n": 1}}))
+                moved += 1
+            except Refused:
+                document |= {"version": document["version"] + 1}
+        elif chance < 0.2:
+            detour(life, random)
+        else:
+            one_step(life, random, stale)
+
+    finish(life)
+
+    assert not life.run.open_tasks
+    assert all(not task.attempt.is_open for task in life.run.tasks.values())
+    return moved

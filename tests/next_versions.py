@@ -1,0 +1,52 @@
+"""The next version of a definition, by chance: some steps are new, some are gone, some have changed their places."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from random import Random
+
+from tests.builders import Document, fork, noop, step
+
+PAIRED = ("JOIN", "EXCLUSIVE_JOIN", "FORK_JOIN", "FORK_JOIN_DYNAMIC")
+
+
+def sequences(tasks: list[Document]) -> Iterator[list[Document]]:
+    yield tasks
+    for task in tasks:
+        inner = [*(task.get("decisionCases") or {}).values(), *(task.get("forkTasks") or [])]
+        for each in (*inner, task.get("defaultCase") or [], task.get("loopOver") or []):
+            if each:
+                yield from sequences(each)
+
+
+def is_joined(document: Document, task: Document) -> bool:
+    """Whether a join names this step: without it the join would wait for nobody."""
+    ref = task["taskReferenceName"]
+    return any(ref in (each.get("joinOn") or ()) for tasks in sequences(document["tasks"]) for each in tasks)
+
+
+def neighbour(random: Random, document: Document) -> Document:
+    """The next version: some steps are new, some are gone, some have changed their places."""
+    document = deepcopy(document) | {"version": document["version"] + 1}
+    for number in range(random.randint(1, 4)):
+        tasks = random.choice(list(sequences(document["tasks"])))
+        place = random.randrange(len(tasks))
+        ref = f"new{document['version']}_{number}"
+        chance = random.random()
+        if chance < 0.4:
+            fresh = (
+                [step(ref, "pay")]
+                if random.random() < 0.6
+                else fork([step(ref, "pay")], [noop(ref + "n")], join=ref + "j")
+            )
+            at = place + 1 if tasks[place]["type"] not in PAIRED else len(tasks)
+            tasks[at:at] = fresh if at == len(tasks) or tasks[at]["type"] not in PAIRED[:2] else []
+        elif (
+            chance < 0.75
+            and len(tasks) > 1
+            and tasks[place]["type"] not in PAIRED
+            and not is_joined(document, tasks[place])
+        ):
+            del tasks[place]
+        elif len(tasks) > 1 and not any(task["type"] in PAIRED for task in tasks):
+            random.shuffle(tasks)
+    return document

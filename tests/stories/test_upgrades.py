@@ -1,0 +1,243 @@
+"""A run that is under way moves to another version of its definition (execution §7.2)."""
+
+import pytest
+
+from conductor_app.core.errors import Conflict, Invalid, NotFound
+from conductor_app.engine import detours
+from conductor_app.models import AuditEntry
+from tests.builders import definition, dynamic_fork, fork, human, loop, step, sub_workflow, switch
+from tests.story import BY, Story
+
+
+def finish(story: Story, *task_types: str) -> str:
+    for task_type in task_types:
+        story.worker(task_type).completes()
+    return story.status
+
+
+def test_tasks_that_are_in_both_versions_are_kept(clock):
+    story = Story(clock, step("a"), step("b"))
+    story.worker("a").completes()
+    story.worker("b").polls()
+
+    story.upgrade(step("a"), step("b"), step("c", inputs={"n": "${workflow.input.n}"}), input={"n": 7})
+
+    assert story.statuses == {"a": "COMPLETED", "b": "IN_PROGRESS"}
+    assert (story.row.version, story.row.input) == (2, {"n": 7})
+    story.worker("b").completes()
+    assert story.task("c").input == {"n": 7}
+    assert finish(story, "c") == "COMPLETED"
+
+
+def test_steps_that_the_run_is_past_are_skipped_with_the_outputs_that_are_given(clock):
+    story = Story(clock, step("a"), step("b"))
+    story.worker("a").completes()
+
+    forked = fork([step("y")], [step("z")])
+    again = step("c", inputs={"seen": "${x.output.n}"})
+    story.upgrade(step("w"), step("a"), step("x"), *forked, step("b"), again, outputs={"x": {"n": 1}})
+
+    assert story.statuses == {
+        "a": "COMPLETED", "b": "SCHEDULED", "w": "SKIPPED", "x": "SKIPPED", "fork_join": "SKIPPED", "join": "SKIPPED",
+    }  # fmt: skip
+    story.worker("b").completes()
+    assert story.task("c").input == {"seen": 1}
+    assert finish(story, "c") == "COMPLETED"
+
+
+def test_an_open_task_whose_step_is_gone_is_canceled_and_control_goes_on_from_before_it(clock):
+    story = Story(clock, step("a"), step("b"), step("d"))
+    story.worker("a").completes()
+    story.worker("b").polls()
+
+    story.upgrade(step("a"), step("c"), step("d"))
+
+    assert story.worker("b").completes() is False
+    assert story.queue("c") == ["c, attempt 1"]
+    assert finish(story, "c", "d") == "COMPLETED"
+
+
+def test_a_run_of_whose_steps_none_is_left_begins_anew(clock):
+    story = Story(clock, step("a"), step("b"))
+
+    story.upgrade(step("x"), step("y"))
+
+    assert story.queue("x") == ["x, attempt 1"]
+    assert finish(story, "x", "y") == "COMPLETED"
+
+
+def test_a_run_that_has_done_all_that_is_left_ends(clock):
+    story = Story(clock, step("a"), step("b"))
+    story.worker("a").completes()
+
+    story.upgrade(step("a"))
+
+    assert story.status == "COMPLETED"
+
+
+def test_the_child_of_a_step_that_is_gone_is_stopped(clock):
+    story = Story(clock, sub_workflow("s", "child"), step("d"), others=[definition(step("inner"), name="child")])
+    child = story.child("s")
+
+    story.upgrade(step("d"))
+
+    assert (child.status, story.queue("d")) == ("TERMINATED", ["d, attempt 1"])
+
+
+def test_order_may_change_where_the_run_has_not_come_to(clock):
+    story = Story(clock, step("a"), step("b"), step("c"))
+
+    story.upgrade(step("a"), step("c"), step("b"))
+
+    assert finish(story, "a", "c", "b") == "COMPLETED"
+
+
+def test_what_was_done_is_not_done_again_where_it_comes_later_now(clock):
+    story = Story(clock, step("a"), step("b"), step("c"))
+    story.worker("a").completes()
+    story.worker("b").completes()
+
+    story.upgrade(step("b"), step("a"), step("x"))
+
+    assert story.queue("x") == ["x, attempt 1"]
+    assert finish(story, "x") == "COMPLETED"
+    assert story.attempts("a") == ["COMPLETED"]
+
+
+def test_a_branch_is_added_to_a_fork_that_is_waited_for(clock):
+    story = Story(clock, *fork([step("a")], [step("b")]), step("d"))
+    story.worker("a").completes()
+
+    story.upgrade(*fork([step("a")], [step("b")], [step("c")]), step("d"))
+
+    assert story.statuses["c"] == "SCHEDULED"
+    assert finish(story, "b") == "RUNNING"
+    assert story.queue("d") == []
+    assert finish(story, "c", "d") == "COMPLETED"
+
+
+def test_a_branch_grows_longer(clock):
+    story = Story(clock, *fork([step("a")], [step("b")]), step("d"))
+    story.worker("a").completes()
+
+    story.upgrade(*fork([step("a"), step("x")], [step("b")]), step("d"))
+
+    assert story.queue("x") == ["x, attempt 1"]
+    assert finish(story, "b", "x", "d") == "COMPLETED"
+
+
+def test_a_branch_is_taken_out_of_a_fork(clock):
+    story = Story(clock, *fork([step("a")], [step("b")]), step("d"))
+
+    story.upgrade(*fork([step("a")]), step("d"))
+
+    assert finish(story, "a", "d") == "COMPLETED"
+
+
+def test_a_fork_is_taken_out_around_what_is_open(clock):
+    story = Story(clock, *fork([step("a"), step("b")]), step("d"))
+
+    story.upgrade(step("a"), step("b"), step("d"))
+
+    assert finish(story, "a", "b", "d") == "COMPLETED"
+
+
+def test_a_loop_goes_on_in_its_turn_with_its_new_body(clock):
+    story = Story(clock, loop("l", step("a"), step("b"), times=3))
+    finish(story, "a", "b", "a")
+
+    story.upgrade(loop("l", step("a"), step("x"), step("b"), times=3))
+
+    assert (story.statuses["x__1"], story.statuses["x__2"]) == ("SKIPPED", "SKIPPED")
+    assert finish(story, "b", "a", "x", "b") == "COMPLETED"
+
+
+def test_a_switch_keeps_its_choice(clock):
+    story = Story(clock, switch("way", {"x": [step("a")], "y": [step("b")]}), step("d"), input={"way": "x"})
+
+    story.upgrade(switch("way", {"x": [step("c")], "y": [step("b")]}), step("d"))
+
+    assert finish(story, "c", "d") == "COMPLETED"
+
+
+def test_dynamic_branches_go_on(clock):
+    story = Story(clock, *dynamic_fork(), step("d"), input={"tasks": [step("x"), step("y")], "inputs": {}})
+
+    story.upgrade(*dynamic_fork(), step("e"))
+
+    assert finish(story, "x", "y", "e") == "COMPLETED"
+
+
+def test_dynamic_branches_whose_fork_is_gone_are_canceled(clock):
+    story = Story(clock, *dynamic_fork(), step("d"), input={"tasks": [step("x"), step("y")], "inputs": {}})
+
+    story.upgrade(step("d"))
+
+    assert story.worker("x").polls() == []
+    assert finish(story, "d") == "COMPLETED"
+
+
+REFUSED = {
+    "it would be in a loop": ([step("a"), step("b")], [loop("l", step("a"), times=2)], "loops"),
+    "it would lie in what was not entered": ([step("a")], fork([step("a")], [step("b")]), "not entered"),
+    "it is something else": ([human("a")], [step("a")], "HUMAN here and SIMPLE there"),
+    "what is over would follow": ([step("a"), step("b")], [step("b"), step("a")], "is over, and follows b"),
+    "both are open": (fork([step("a")], [step("b")]), [step("a"), step("b")], "both open"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_cannot_be_moved_is_refused_with_the_reason(clock, why):
+    before, after, said = REFUSED[why]
+    story = Story(clock, *before)
+    if why == "what is over would follow":
+        story.worker("a").completes()
+    seen = story.statuses
+
+    with pytest.raises(Conflict, match=said):
+        story.upgrade(*after)
+
+    assert (story.statuses, story.row.version) == (seen, 1)
+
+
+def test_a_run_moves_to_versions_of_its_own_definition_only(clock):
+    story = Story(clock, step("a"), others=[definition(step("a"), name="other")])
+
+    with pytest.raises(Invalid, match="another version"):
+        detours.upgrade(story.id, "other", 1, BY)
+    with pytest.raises(NotFound):
+        detours.upgrade(story.id, "order", 9, BY)
+    with pytest.raises(NotFound):
+        detours.upgrade("nobody", "order", 1, BY)
+
+
+@pytest.mark.parametrize("act", ["pause", "terminate"])
+def test_only_a_running_run_moves(clock, act):
+    story = Story(clock, step("a"))
+    getattr(story, act)()
+
+    with pytest.raises(Conflict, match="RUNNING"):
+        story.upgrade(step("a"), step("b"))
+
+
+def test_what_would_happen_can_be_seen_before(clock):
+    story = Story(clock, step("a"), step("b"))
+    story.worker("a").completes()
+    story.upgrade(step("a"), step("b"), version=3)
+    Story(clock, step("x"), step("a"), step("c"), version=2)
+
+    plan = detours.plan_upgrade(story.id, "order", 2)
+
+    assert [[str(key) for key in keys] for keys in (plan.kept, plan.completed, plan.canceled)] == [["a"], ["x"], ["b"]]
+    assert plan.problems == ()
+    assert story.statuses == {"a": "COMPLETED", "b": "SCHEDULED"}
+
+
+def test_time_begins_anew_with_the_limits_of_the_other_version(clock):
+    story = Story(clock, step("a"))
+    story.later(100)
+
+    story.upgrade(step("a"), step("b"))
+
+    assert story.row.last_retried_at == clock.now()
+    assert AuditEntry.objects.get(object_id=story.id, action="upgrade").reason == "Move to version 2."
