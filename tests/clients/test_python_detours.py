@@ -185,3 +185,23 @@ def test_a_key_starts_one_workflow(shop: Shop):
         start(IdempotencyStrategy.FAIL)
     assert refused.value.status == 409
     assert shop.workflows.start_workflow(StartWorkflowRequest(name="order", idempotency_key="other")) != first
+
+
+def test_a_running_workflow_moves_to_another_version(shop: Shop, resource):
+    shop.define("cut", "sew")
+    run_id = shop.start()
+    shop.report(shop.take("cut"))
+    newer = shop.written("cut", "iron", "sew", "pack")
+    newer.version = 2
+    newer.register(overwrite=True)
+
+    asked = {"name": "order", "version": 2, "taskOutput": {"iron_ref": {"hot": True}}, "workflowInput": {"size": 9}}
+    resource.upgrade_running_workflow_to_version(asked, run_id)
+    shop.report(shop.take("sew"))
+
+    run = shop.show(run_id)
+    assert (run.workflow_version, run.input) == (2, {"size": 9})
+    assert {task.task_def_name: task.status for task in run.tasks} == {
+        "cut": "COMPLETED", "sew": "COMPLETED", "iron": "SKIPPED", "pack": "SCHEDULED",
+    }  # fmt: skip
+    assert shop.take("pack").input_data["size"] == 9
