@@ -192,6 +192,7 @@ NEEDS: dict[str, Need] = {
     "Retry.post": steers_run,
     "Skip.put": steers_run,
     "Jump.post": steers_run,
+    "Upgrade.post": steers_run,
     "Variables.post": steers_run,
     "State.post": steers_run,
     "ResetCallbacks.post": steers_run,
