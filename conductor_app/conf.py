@@ -32,6 +32,8 @@ class Defaults:
 
     # Days that a finished run is kept; 0 keeps it for ever.
     retention_days: int = 0
+    # Days that an event which came in is kept, with its handlers' verdicts and actions; 0 keeps it for ever.
+    event_retention_days: int = 7
 
     # The bell.
     sweep_batch: int = 500

@@ -135,6 +135,11 @@ def jq(ref: str, program: str, **fields: Any) -> Document:
     return _step("JSON_JQ_TRANSFORM", ref, inputs={"queryExpression": program, **fields.pop("inputs", {})}, **fields)
 
 
+def event(ref: str, sink: str, **fields: Any) -> Document:
+    """Something told to a sink."""
+    return _step("EVENT", ref, sink=sink, **fields)
+
+
 def set_variable(ref: str, **variables: Any) -> Document:
     """Variables of the run."""
     return _step("SET_VARIABLE", ref, inputs=variables)

@@ -43,9 +43,10 @@ def work() -> None:
 @app.task(name="conductor_app.background.jobs.prune")
 def prune() -> None:
     """Remove what is older than its retention."""
-    from conductor_app.engine.sweeps import noted_pass, prune_finished
+    from conductor_app.engine.sweeps import noted_pass, prune_events, prune_finished
 
     noted_pass("prune_finished", prune_finished)
+    noted_pass("prune_events", prune_events)
 
 
 @worker_shutting_down.connect

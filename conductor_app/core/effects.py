@@ -302,6 +302,18 @@ class Send(Effect):
         return {"effect": "Send", "to": self.to, "subject": self.subject}
 
 
+@dataclass(frozen=True, slots=True)
+class Publish(Effect):
+    """An event is told: kept with the run's own change, and delivered after it at least once."""
+
+    sink: str
+    id: str
+    payload: dict[str, Any] = field(default_factory=dict)
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "Publish", "sink": self.sink, "message": self.id}
+
+
 def evolve(run: Run, effects: Iterable[Effect]) -> Run:
     """The snapshot after the effects."""
     draft = Draft(run)

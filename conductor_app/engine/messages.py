@@ -13,7 +13,7 @@ from ..insight.execution import run_document
 from ..models import Attempt, Message, Run
 from ..models.fields import dumps
 from ..store.due import messages as due_messages
-from . import payloads
+from . import event_actions, events, payloads
 from .change import change
 from .limits import admit, release_next
 
@@ -124,6 +124,8 @@ HEARERS: dict[str, Callable[[Message], None]] = {
     "child_ended": _child_ended,
     "terminate": _terminate,
     "release": _release,
+    "event": events.hear,
+    "act": event_actions.act,
 }
 
 

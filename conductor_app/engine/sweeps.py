@@ -9,7 +9,7 @@ from ..core.decide import nothing
 from ..core.errors import NotFound
 from ..models import Poller, ScheduleExecution, SweepPass
 from ..store import due
-from . import schedules
+from . import events, schedules
 from .change import change
 from .messages import deliver_due
 from .payloads import forget_expired
@@ -85,6 +85,11 @@ def fire_schedules(limit: int) -> int:
 def start_waiting_slots(limit: int) -> int:
     """Start the runs of slots that had to wait: for an earlier run of their schedule, or for their turn."""
     return each(due.waiting_slots(clock.now(), limit), schedules.start_waiting)
+
+
+def prune_events(limit: int) -> int:
+    """Forget the events that came in longer ago than they are kept."""
+    return events.prune(limit)
 
 
 SWEEPS: dict[str, Callable[[int], int]] = {

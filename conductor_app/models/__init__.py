@@ -3,6 +3,7 @@
 from .access import AccessKey, AccessRevision, Application, Grant, GroupFacts, Profile, Tag
 from .audit import AuditEntry
 from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
+from .events import EventAction, EventDelivery, EventHandler, EventVerdict
 from .history import HistoryEntry, TaskLog
 from .outbox import Message
 from .payloads import PayloadUse, StoredPayload
@@ -18,6 +19,10 @@ __all__ = [
     "Attempt",
     "AuditEntry",
     "Catalogue",
+    "EventAction",
+    "EventDelivery",
+    "EventHandler",
+    "EventVerdict",
     "Grant",
     "GroupFacts",
     "HistoryEntry",

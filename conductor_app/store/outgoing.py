@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.beginnings import begun
-from ..core.effects import Effect, Send, StartRun
+from ..core.effects import Effect, Publish, Send, StartRun
 from ..core.snapshot import Run
 from ..models import Message
 from ..models import Run as RunRow
@@ -68,13 +68,16 @@ def start_runs(writes: Writes, effects: Iterable[Effect], run: Run, now: int) ->
 
 def send(effects: Iterable[Effect], run: Run, now: int) -> tuple[int, ...]:
     """Write the messages that are sent, the first words to started runs among them; their ids."""
-    messages = [_message(effect, run, now) for effect in effects if isinstance(effect, StartRun | Send)]
+    messages = [_message(effect, run, now) for effect in effects if isinstance(effect, StartRun | Send | Publish)]
     if not messages:
         return ()
     return tuple(message.pk for message in Message.objects.bulk_create(messages, batch_size=500))
 
 
-def _message(effect: StartRun | Send, run: Run, now: int) -> Message:
+def _message(effect: StartRun | Send | Publish, run: Run, now: int) -> Message:
+    if isinstance(effect, Publish):
+        facts = {"event": effect.sink, "id": effect.id, "payload": effect.payload}
+        return Message(subject="event", facts=facts, sent_at=now, due_at=now)
     if isinstance(effect, Send):
         return Message(to=effect.to, subject=effect.subject, facts=effect.facts, sent_at=now, due_at=now)
     facts: dict[str, Any] = {"about": run.id} if effect.is_about_failure else {}

@@ -1,10 +1,10 @@
 """Serves the built-in workers: claim, perform, report, like any worker, minus the network."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from socket import gethostname
 
-from ..access.secrets import hidden, revealed
+from ..access.secrets import hidden
 from ..core.reports import Report
 from ..engine import tasks
 from ..models import Attempt
@@ -31,7 +31,7 @@ def work_off(is_stopping: Callable[[], bool] = lambda: False) -> int:
 def work(attempt: Attempt) -> bool:
     """Do one task and report it; False where it was over already."""
     named = attempt.task.memo.get("secrets", ())
-    outcome = _performed(attempt, named)
+    outcome = _performed(attempt)
     report = Report(
         SPELLED.get(outcome.status, outcome.status),
         hidden(outcome.output, named),
@@ -43,9 +43,10 @@ def work(attempt: Attempt) -> bool:
     return tasks.report(attempt.run_id, attempt.id, report, NAME)
 
 
-def _performed(attempt: Attempt, named: Collection[str]) -> Outcome:
+def _performed(attempt: Attempt) -> Outcome:
     try:
-        return WORKERS[attempt.task.type].perform_again(revealed(attempt.input, named), attempt.poll_count)
+        worker = WORKERS[attempt.task.type]
+        return worker.perform_again(worker.given(attempt), attempt.poll_count)
     except Exception as error:
         # A fault of ours must not leave the task to wait for its lease: it fails, and its policy decides.
         log.exception("built_in_worker_failed", extra={"attempt_id": attempt.id})

@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..access.secrets import revealed
+from ..models import Attempt
+
 Status = Literal["COMPLETED", "FAILED", "FAILED_WITH_TERMINAL_ERROR", "IN_PROGRESS"]
 
 
@@ -20,6 +23,10 @@ class Worker:
     """Does the tasks of one type. It sees the input alone, never the database."""
 
     type: str
+
+    def given(self, attempt: Attempt) -> dict[str, Any]:
+        """What it is told of an attempt: the input, with the secrets put in that the step's author names."""
+        return revealed(attempt.input, attempt.task.memo.get("secrets", ()))
 
     def perform(self, inputs: dict[str, Any]) -> Outcome:
         """Do the work and say how it went; a bad input is an outcome, not an exception."""

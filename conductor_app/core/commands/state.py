@@ -12,19 +12,30 @@ from ..snapshot import Run
 from ..steps.set_variable import MOST_BYTES
 
 
-def set_variables(given: Mapping[str, Any]):
-    """The command that lays these variables over the run's own, by name; what waits looks again."""
+def set_variables(given: Mapping[str, Any], appends: bool = False):
+    """The command that lays these variables over the run's own, by name; what waits looks again.
+
+    `appends`: values are added to those variables that are lists.
+    """
 
     def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         if not run.is_open:
             raise NotAllowedInState(f"Workflow {run.id} is {run.status}: its variables change no more.")
-        variables = {**know.variables(), **given}
+        known = know.variables()
+        fresh = {name: _appended(known.get(name), value) if appends else value for name, value in given.items()}
+        variables = {**known, **fresh}
         size = len(json.dumps(variables, default=str))
         if size > MOST_BYTES:
             raise Invalid(f"The workflow's variables would take {size} bytes; {MOST_BYTES} are allowed.")
         yield SetVariables(variables)
 
     return command
+
+
+def _appended(known: Any, value: Any) -> Any:
+    if not isinstance(known, list):
+        return value
+    return [*known, *(value if isinstance(value, list) else [value])]
 
 
 def update_state(variables: Mapping[str, Any], attempt_id: str, report: Report | None):

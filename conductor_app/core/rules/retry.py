@@ -47,7 +47,9 @@ def next_attempt(task: Task, know: Knowledge, now: int, delay: int, jitter: int 
     last, kind = task.attempt, kind_of(task.step.type)
     id = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, task.key, last.number + 1)
     fresh = know.resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": id})
-    inputs = {**know.attempt_payload(task, "input"), **fresh} if kind.is_queued else UNKNOWN
+    # Some kinds do a part of their work themselves: without a queue before, there is none for the next attempt.
+    is_queued = bool(kind.is_queued and last.queue)
+    inputs = {**know.attempt_payload(task, "input"), **fresh} if is_queued else UNKNOWN
     attempt = new_attempt(
         task.step,
         task.key,
@@ -66,7 +68,7 @@ def next_attempt(task: Task, know: Knowledge, now: int, delay: int, jitter: int 
         output={},
         id=id,
     )
-    if kind.is_queued:
+    if is_queued:
         return attempt
     # The engine itself begins it, when its delay is over: that moment is a clock like others.
     return replace(attempt, input={}, due_at=min(attempt.due_at, attempt.visible_at))

@@ -3,6 +3,7 @@
 from .decision import Decision
 from .do_while import DoWhile
 from .dynamic import Dynamic
+from .event import Event
 from .exclusive_join import ExclusiveJoin
 from .fork_join import ForkJoin
 from .fork_join_dynamic import ForkJoinDynamic
@@ -35,6 +36,7 @@ KINDS: dict[str, Kind] = {
         Join(),
         ExclusiveJoin(),
         DoWhile(),
+        Event(),
         SubWorkflow(),
         StartWorkflow(),
         Terminate(),

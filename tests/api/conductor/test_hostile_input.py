@@ -21,6 +21,9 @@ ADDRESSES = [
     ("POST", "/metadata/workflow/validate"),
     ("POST", "/metadata/taskdefs"),
     ("PUT", "/metadata/taskdefs"),
+    ("POST", "/event"),
+    ("PUT", "/event"),
+    ("POST", "/event/handleIncomingEvent"),
     ("POST", "/token"),
 ]
 BODIES = {

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ....core.language.checks.event_handler import EVENT_HANDLER
 from ....core.language.checks.fields import Table
 from ....core.language.checks.tables import TASK_DEFINITION, WORKFLOW_DEFINITION
 from ....core.language.checks.values import ListOf, MapOf, Reader, Whole, flag, mapping, text, texts
@@ -245,6 +246,13 @@ OPERATIONS: dict[str, Operation] = {
     "SecretTags.get": Operation("Tags of a secret", Many(TAG)),
     "SecretTags.put": Operation("Set the tags of a secret", EMPTY, Many(TAG)),
     "SecretTags.delete": Operation("Take tags off a secret", EMPTY),
+    "EventHandlers.get": Operation("All event handlers", Many(EVENT_HANDLER)),
+    "EventHandlers.post": Operation("Add an event handler", EMPTY, EVENT_HANDLER),
+    "EventHandlers.put": Operation("Change an event handler", EMPTY, EVENT_HANDLER),
+    "EventHandlerOne.get": Operation("The handlers of an event", Many(EVENT_HANDLER), query={"activeOnly": bool}),
+    "EventHandlerOne.delete": Operation("Forget an event handler", EMPTY),
+    "EventHandlerNamed.get": Operation("An event handler", EVENT_HANDLER),
+    "IncomingEvent.post": Operation("Tell the server an event", EMPTY, mapping),
     "Tokens.post": Operation("A token for a key", TOKEN, CREDENTIALS),
     "Version.get": Operation("Version of the server", TEXT),
     "Configuration.get": Operation("Configuration of the server", CONFIGURATION),

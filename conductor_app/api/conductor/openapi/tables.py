@@ -1,5 +1,6 @@
 """The fields of what is only ever sent, and the names under which all tables are shown."""
 
+from ....core.language.checks.event_handler import ACTION, EVENT_HANDLER, REPORT, START, TERMINATE, VARIABLES
 from ....core.language.checks.fields import Field, Of, Table
 from ....core.language.checks.tables import (
     AUDIT,
@@ -120,6 +121,12 @@ NAMED: dict[str, Table] = {
     "RateLimitConfig": RATE_LIMIT,
     "CacheConfig": CACHE,
     "SchemaDef": SCHEMA,
+    "EventHandler": EVENT_HANDLER,
+    "Action": ACTION,
+    "StartWorkflowAction": START,
+    "TaskDetails": REPORT,
+    "TerminateWorkflowAction": TERMINATE,
+    "UpdateWorkflowVariablesAction": VARIABLES,
     "WorkflowDefSummary": DEFINITION_SUMMARY,
     "StartWorkflowRequest": START_REQUEST,
     "WorkflowTestRequest": TEST_REQUEST,

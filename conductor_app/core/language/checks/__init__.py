@@ -3,6 +3,7 @@
 The same tables of fields that the complaints are read from also say how a document looks with its defaults filled in.
 """
 
+from .event_handler import read_handler
 from .reading import normalised_task, normalised_workflow, typed_task, typed_workflow
 from .task_definition import task_complaints
 from .workflow import workflow_complaints
@@ -10,6 +11,7 @@ from .workflow import workflow_complaints
 __all__ = [
     "normalised_task",
     "normalised_workflow",
+    "read_handler",
     "task_complaints",
     "typed_task",
     "typed_workflow",

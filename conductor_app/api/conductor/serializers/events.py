@@ -1,0 +1,35 @@
+"""EventHandler in and out (api §3.12)."""
+
+from typing import Any
+
+from ....core.errors import Complaint, Invalid, ValidationFailed
+from ....core.language.checks import read_handler
+from ....models import EventHandler
+
+Document = dict[str, Any]
+
+
+def new_handlers(given: Any) -> list[Document]:
+    """One handler, or the list of them that the JavaScript client sends; raises Invalid and ValidationFailed."""
+    documents = given if isinstance(given, list) else [given]
+    if not documents or not all(isinstance(each, dict) for each in documents):
+        raise Invalid("The request body must be an event handler, or a list of them.")
+    path = "addEventHandler.eventHandler"
+    return [_read(each, f"{path}[{n}]" if isinstance(given, list) else path) for n, each in enumerate(documents)]
+
+
+def changed_handler(document: Document) -> Document:
+    """A handler; raises ValidationFailed."""
+    return _read(document, "updateEventHandler.eventHandler")
+
+
+def _read(document: Document, path: str) -> Document:
+    read, complaints = read_handler(document)
+    if complaints:
+        raise ValidationFailed([Complaint(f"{path}.{each.path}", each.message, each.value) for each in complaints])
+    return read
+
+
+def event_handler(row: EventHandler) -> Document:
+    """An EventHandler."""
+    return {**read_handler(row.document)[0], "name": row.name, "event": row.event, "active": row.is_active}

@@ -1,0 +1,66 @@
+"""Event handlers: kept, shown, forgotten; and events that clients bring themselves."""
+
+import uuid
+
+from django.http import HttpResponse
+
+from ....core.errors import Invalid, NotFound
+from ....engine import event_handlers, events
+from ....models import EventHandler
+from .. import body
+from ..replies import Empty, Json
+from ..serializers.events import changed_handler, event_handler, new_handlers
+from ..view import ConductorRequest, ConductorView
+
+
+class EventHandlers(ConductorView):
+    """GET, POST, PUT /api/event: all handlers, new ones, a changed one."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json([event_handler(row) for row in EventHandler.objects.order_by("name")])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        event_handlers.add(new_handlers(body.read(request)), request.actor.name)
+        return Empty()
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        event_handlers.replace(changed_handler(body.document(request)), request.actor.name)
+        return Empty()
+
+
+class EventHandlerOne(ConductorView):
+    """GET, DELETE /api/event/{event}: the handlers of an event, which may hold slashes; or forget one, by its name."""
+
+    def get(self, request: ConductorRequest, event: str) -> HttpResponse:
+        rows = EventHandler.objects.filter(event=event)
+        if request.query.flag("activeOnly", True):
+            rows = rows.filter(is_active=True)
+        return Json([event_handler(row) for row in rows.order_by("name")])
+
+    def delete(self, request: ConductorRequest, event: str) -> HttpResponse:
+        event_handlers.remove(event, request.actor.name)
+        return Empty()
+
+
+class EventHandlerNamed(ConductorView):
+    """GET /api/event/handler/{name}: one handler."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        row = EventHandler.objects.filter(name=name).first()
+        if row is None:
+            raise NotFound(f"EventHandler with name {name} not found!")
+        return Json(event_handler(row))
+
+
+class IncomingEvent(ConductorView):
+    """POST /api/event/handleIncomingEvent: an event. Its field `event` says which; one `id` is heard only once."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        payload = body.document(request)
+        event, id = payload.get("event"), payload.get("id") or str(uuid.uuid4())
+        if not isinstance(event, str) or not event or not isinstance(id, str):
+            raise Invalid(
+                "The field 'event' must name the event, such as conductor:orders:paid; 'id' may name it once."
+            )
+        events.receive(event, id, payload, "api")
+        return Empty()

@@ -1,0 +1,109 @@
+"""Events: how a sink names one, what a payload holds, and what a condition saw of it."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from .expressions import MISSING, resolve
+from .snapshot import Run
+
+INTERNAL = "conductor"
+"""The provider of events that stay in this server."""
+NAMED = re.compile(r"\$(?:\.[A-Za-z_$][\w$]*(?![\w$]|\s*\()|\[\d+\]|\['[^']*'\]|\[\"[^\"]*\"\])+")
+STEP = re.compile(r"\.([A-Za-z_$][\w$]*)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
+MOST_SEEN = 50
+LONGEST_SEEN = 500
+
+
+def event_of(sink: str, workflow: str, ref: str) -> str:
+    """The event that a sink stands for in a run (execution §8.15): those of this server bear the workflow's name."""
+    if sink == INTERNAL:
+        return f"{INTERNAL}:{workflow}:{ref}"
+    if is_internal(sink):
+        return f"{INTERNAL}:{workflow}:{sink.partition(':')[2]}"
+    return sink
+
+
+def is_internal(sink: str) -> bool:
+    """Whether the sink is this server itself."""
+    return sink.partition(":")[0] == INTERNAL
+
+
+def facts_of(run: Run) -> dict[str, Any]:
+    """What every event says of the run that it comes from."""
+    return {
+        "workflowInstanceId": run.id,
+        "workflowType": run.definition.name,
+        "workflowVersion": run.definition.version,
+        "correlationId": run.correlation_id or None,
+        "taskToDomain": dict(run.domains),
+    }
+
+
+def expanded(value: Any) -> Any:
+    """The value with each text in it that is JSON read; what is inside such a text stays as it is."""
+    if isinstance(value, str):
+        return _read(value)
+    if isinstance(value, dict):
+        return {name: expanded(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [expanded(inner) for inner in value]
+    return value
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def is_true(value: Any) -> bool:
+    """Whether what a condition came to lets the event pass: true, or a number above zero."""
+    return value is True or (isinstance(value, int | float) and value > 0)
+
+
+def seen(condition: str, payload: Any) -> dict[str, Any]:
+    """The places of the payload that a condition names, with what stands there; long values are cut."""
+    named = dict.fromkeys(match[0] for match in NAMED.finditer(condition))
+    return {place: _short(_at(place, payload)) for place in list(named)[:MOST_SEEN]}
+
+
+def _at(place: str, value: Any) -> Any:
+    for name, index, single, double in STEP.findall(place):
+        if index and isinstance(value, list):
+            value = value[int(index)] if int(index) < len(value) else None
+        elif isinstance(value, dict):
+            value = value.get(name or single or double or index)
+        else:
+            return None
+    return value
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        text = json.dumps(value, default=str)
+        return value if len(text) <= LONGEST_SEEN else f"{text[:LONGEST_SEEN]}…"
+    return f"{value[:LONGEST_SEEN]}…" if isinstance(value, str) and len(value) > LONGEST_SEEN else value
+
+
+def resolved(template: Any, payload: Any) -> Any:
+    """The template with each `${field.path}` replaced by what the payload holds there; nothing is null."""
+    return resolve(template, _scope(payload))
+
+
+def _scope(payload: Any) -> Callable[[str, str], Any]:
+    fields = payload if isinstance(payload, dict) else {}
+
+    def find(root: str, key: str) -> Any:
+        value = fields.get(root)
+        if not key:
+            return value
+        return value.get(key, MISSING) if isinstance(value, dict) else MISSING
+
+    return find

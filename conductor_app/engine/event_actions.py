@@ -1,0 +1,193 @@
+"""What handlers do about events: each action is a message, and its effect is one transaction with the hearing of it."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.db import transaction
+
+from .. import clock
+from ..core import commands, reports
+from ..core.errors import Busy, Invalid, NotFound, Refused
+from ..core.events import expanded, resolved
+from ..core.reports import Report
+from ..models import Attempt, EventAction, Message, Task
+from ..models.events import COMPLETED, FAILED, IN_PROGRESS
+from ..store.rows import clean
+from . import runs, tasks
+from .change import change
+
+log = logging.getLogger(__name__)
+
+MOST_TRIES = 20
+"""How often an action is tried that fails for no reason of its own: some twenty minutes, with the outbox's pauses."""
+
+Params = dict[str, Any]
+
+
+class HeardElsewhere(Exception):
+    """Another process has done this action meanwhile."""
+
+
+class Order:
+    """One action to be done: its row, the message that asks for it, and how both are closed with its effect."""
+
+    def __init__(self, message: Message, row: EventAction) -> None:
+        self.message, self.row = message, row
+        self.by = f"event handler {row.handler}"
+        self.reason = f"Event {row.delivery.event}, message {row.delivery.message_id}."
+
+    def done(self, run_id: str, output: dict[str, Any] | None = None) -> Callable[[int], None]:
+        """What is written in the transaction of the effect: so it happens once, whatever breaks in between."""
+
+        def close(now: int) -> None:
+            if not Message.objects.filter(pk=self.message.pk).delete()[0]:
+                raise HeardElsewhere
+            facts = {"run_id": run_id[:64], "output": output or {}, "error": ""}
+            self._rows().update(status=COMPLETED, ended_at=now, **facts)
+
+        return close
+
+    def failed(self, why: str) -> None:
+        """Keep why it could not be done."""
+        with transaction.atomic():
+            if Message.objects.filter(pk=self.message.pk).delete()[0]:
+                self._rows().update(status=FAILED, ended_at=clock.now(), error=clean(why)[:2000])
+
+    def _rows(self):
+        return EventAction.objects.filter(pk=self.row.pk, status=IN_PROGRESS)
+
+
+def act(message: Message) -> None:
+    """Do one action. What is refused has failed; what breaks is tried again, with the outbox's pauses."""
+    row = EventAction.objects.select_related("delivery").filter(pk=message.facts["action"]).first()
+    if row is None or row.status != IN_PROGRESS:
+        Message.objects.filter(pk=message.pk).delete()
+        return
+    order = Order(message, row)
+    try:
+        _do(order)
+    except HeardElsewhere:
+        return
+    except Exception as error:
+        if isinstance(error, Refused) and not isinstance(error, Busy):
+            order.failed(error.message)
+        elif message.tries + 1 >= MOST_TRIES:
+            log.exception("event_action_given_up", extra={"action_id": row.pk})
+            order.failed(f"Given up after {MOST_TRIES} tries: {type(error).__name__}.")
+        else:
+            raise
+
+
+def _do(order: Order) -> None:
+    written = order.row.document
+    action = ACTIONS.get(order.row.action)
+    if action is None:
+        raise Invalid(f"The action '{order.row.action}' is not known: use one of {', '.join(ACTIONS)}.")
+    given = written.get(order.row.action)
+    if not isinstance(given, dict):
+        raise Invalid(f"The action has no '{order.row.action}' that says what is to be done.")
+    payload = order.row.delivery.payload
+    action(order, resolved(given, expanded(payload) if written.get("expandInlineJSON") is True else payload))
+
+
+def _start(order: Order, params: Params) -> None:
+    name = params.get("name")
+    if not isinstance(name, str) or not name:
+        raise Invalid(f"start_workflow names no workflow; its name is {name!r}.")
+    delivery = order.row.delivery
+    about = {"conductor.event.messageId": delivery.message_id, "conductor.event.name": delivery.event}
+    request = runs.StartRequest(
+        name=name,
+        version=_version(params.get("version")),
+        input={**_object(params, "input"), **about},
+        correlation_id=_text(params.get("correlationId")),
+        domains={str(each): _text(domain) for each, domain in _object(params, "taskToDomain").items()},
+        event=delivery.event,
+    )
+    runs.start(request, order.by, also=lambda id: order.done(id, {"workflowId": id})(clock.now()))
+
+
+def _version(given: Any) -> int | None:
+    try:
+        return None if given in (None, "") else int(given)
+    except (TypeError, ValueError, OverflowError):
+        raise Invalid(f"The version of a workflow must be a whole number; it is {given!r}.") from None
+
+
+def _complete(order: Order, params: Params) -> None:
+    _report(order, params, "COMPLETED")
+
+
+def _fail(order: Order, params: Params) -> None:
+    _report(order, params, "FAILED")
+
+
+def _report(order: Order, params: Params, outcome: str) -> None:
+    attempt = _attempt(params)
+    found = {name: params.get(name) for name in ("workflowId", "taskId", "taskRefName")}
+    reason = _text(params.get("reasonForIncompletion")) or ("" if outcome == "COMPLETED" else order.reason)
+    said = tasks.within_limit(Report(outcome, {**found, **_object(params, "output")}, reason))
+    change(
+        attempt.run_id,
+        reports.hear(attempt.id, said),
+        order.by,
+        order.reason,
+        near=[attempt.id],
+        also=order.done(attempt.run_id, {"taskId": attempt.id}),
+    )
+
+
+def _attempt(params: Params) -> Attempt:
+    """The attempt by its id, or the newest of a reference in a run: in a loop that of the last turn."""
+    id, run_id, ref = (_text(params.get(name)) for name in ("taskId", "workflowId", "taskRefName"))
+    if id:
+        found = Attempt.objects.light().filter(pk=id).first()
+    else:
+        base, *turn = ref.split("__")
+        rows = Task.objects.filter(run_id=run_id, ref=base).order_by("-seq")
+        task = (rows.filter(turn=".".join(turn)) if turn else rows).first()
+        found = Attempt.objects.light().filter(pk=task.attempt_id).first() if task else None
+    if found is None:
+        raise NotFound(f"No task found with taskId: {id}, workflowId: {run_id}, taskRefName: {ref}.")
+    return found
+
+
+def _terminate(order: Order, params: Params) -> None:
+    run_id, reason = _run_id(params), _text(params.get("terminationReason")) or order.reason
+    _change(order, run_id, commands.terminate(reason), reason, "terminate")
+
+
+def _set_variables(order: Order, params: Params) -> None:
+    values, appends = _object(params, "variables"), params.get("appendArray") is True
+    _change(order, _run_id(params), commands.set_variables(values, appends), order.reason, "update_variables")
+
+
+def _change(order: Order, run_id: str, command: Any, reason: str, action: str) -> None:
+    change(run_id, command, order.by, reason, action=action, also=order.done(run_id, {"workflowId": run_id}))
+
+
+def _run_id(params: Params) -> str:
+    if run_id := _text(params.get("workflowId")):
+        return run_id
+    raise Invalid("The action names no workflow: its workflowId is empty.")
+
+
+def _object(params: Params, name: str) -> dict[str, Any]:
+    value = params.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise Invalid(f"{name} must be an object; it is {str(value)[:100]!r}.")
+    return dict(value or {})
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value).replace("\0", "")
+
+
+ACTIONS: dict[str, Callable[[Order, Params], None]] = {
+    "start_workflow": _start,
+    "complete_task": _complete,
+    "fail_task": _fail,
+    "terminate_workflow": _terminate,
+    "update_workflow_variables": _set_variables,
+}

@@ -1,0 +1,153 @@
+"""Events that come in: each handler's verdict is written down with what it saw, and so is what is to be done."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from .. import clock, conf
+from ..core import events
+from ..core.expressions import Script, evaluator
+from ..core.questions import Script as ScriptQuestion
+from ..core.questions import ScriptAnswer
+from ..models import EventAction, EventDelivery, EventHandler, EventVerdict, Message
+from ..models.events import FAILED, LONGEST_NAME, MATCHED, NOT_MATCHED
+from ..models.fields import dumps
+from ..store.rows import clean
+from .answers import run_script
+
+DAY_MS = 86_400_000
+PRUNED_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a handler makes of a payload."""
+
+    handler: EventHandler
+    answer: ScriptAnswer
+    seen: dict[str, Any]
+
+    @property
+    def outcome(self) -> str:
+        if self.answer.error:
+            return FAILED
+        return MATCHED if events.is_true(self.answer.value) else NOT_MATCHED
+
+
+def receive(event: str, message_id: str, payload: Any, source: str, *, message: int | None = None) -> bool:
+    """Hear an event; False where it was heard before. Raises Busy where a condition could not be asked.
+
+    `message`: the outbox's own, deleted in the transaction that writes down what came of the event.
+    """
+    from .messages import deliver_soon
+
+    event, message_id = clean(event)[:LONGEST_NAME], _fitting(clean(message_id))
+    known = EventDelivery.objects.filter(event=event, message_id=message_id)
+    # Scripts are asked with no lock held, and not at all for what was heard before.
+    verdicts = [] if known.exists() else [judge(handler, payload) for handler in _listening(event)]
+    with transaction.atomic():
+        if message is not None and not Message.objects.filter(pk=message).delete()[0]:
+            return False
+        now = clock.now()
+        facts = {"source": source, "received_at": now, "payload": payload, "payload_size": len(dumps(payload) or "")}
+        delivery, is_new = EventDelivery.objects.get_or_create(event=event, message_id=message_id, defaults=facts)
+        if not is_new:
+            known.update(duplicates=F("duplicates") + 1)
+            return False
+        orders = _written_down(delivery, verdicts, now)
+        transaction.on_commit(partial(deliver_soon, tuple(order.pk for order in orders)))
+    return True
+
+
+def _fitting(message_id: str) -> str:
+    """The id, or its digest where it is longer than its column."""
+    return message_id if len(message_id) <= LONGEST_NAME else hashlib.sha256(message_id.encode()).hexdigest()
+
+
+def _listening(event: str) -> Sequence[EventHandler]:
+    return EventHandler.objects.filter(event=event, is_active=True).order_by("name")
+
+
+def judge(handler: EventHandler, payload: Any) -> Verdict:
+    """Ask a handler's condition; without one, every event passes (execution §10.6)."""
+    condition = str(handler.document.get("condition") or "")
+    if not condition.strip():
+        return Verdict(handler, ScriptAnswer(value=True), {})
+    readable = events.expanded(payload)
+    answer = _value_of(condition, str(handler.document.get("evaluatorType") or "javascript"), readable)
+    return Verdict(handler, answer, events.seen(condition, readable))
+
+
+def _value_of(condition: str, language: str, payload: Any) -> ScriptAnswer:
+    found = evaluator(language) or Script("javascript")
+    if isinstance(found, Script):
+        return run_script(ScriptQuestion(found.language, condition, dumps(payload) or "null"))
+    return ScriptAnswer(value=found.evaluate(condition, payload if isinstance(payload, dict) else {}))
+
+
+def _written_down(delivery: EventDelivery, verdicts: Sequence[Verdict], now: int) -> list[Message]:
+    """Keep the verdicts and the actions that follow from them; the messages that ask for each action."""
+    EventVerdict.objects.bulk_create(
+        EventVerdict(
+            delivery=delivery,
+            handler=verdict.handler.name,
+            at=now,
+            outcome=verdict.outcome,
+            condition=str(verdict.handler.document.get("condition") or ""),
+            seen=verdict.seen,
+            value=verdict.answer.value,
+            error=clean(verdict.answer.error)[:2000],
+        )
+        for verdict in verdicts
+    )
+    actions = EventAction.objects.bulk_create(
+        EventAction(
+            delivery=delivery,
+            handler=verdict.handler.name,
+            position=position,
+            action=str(action.get("action") or "")[:64],
+            document=action,
+            created_at=now,
+        )
+        for verdict in verdicts
+        if verdict.outcome == MATCHED
+        for position, action in enumerate(verdict.handler.document.get("actions") or ())
+    )
+    orders = [Message(subject="act", facts={"action": each.pk}, sent_at=now, due_at=now) for each in actions]
+    return Message.objects.bulk_create(orders)
+
+
+def hear(message: Message) -> None:
+    """An event of this server's own, told by a run."""
+    facts = message.facts
+    receive(facts["event"], facts["id"], facts["payload"], events.INTERNAL, message=message.pk)
+
+
+def tell(event: str, message_id: str, payload: Any) -> None:
+    """Tell this server an event, to be heard as soon as the transaction around has committed."""
+    from .messages import deliver_soon
+
+    now = clock.now()
+    facts = {"event": event, "id": message_id, "payload": payload}
+    with transaction.atomic():
+        message = Message.objects.create(subject="event", facts=facts, sent_at=now, due_at=now)
+        transaction.on_commit(partial(deliver_soon, (message.pk,)))
+
+
+def prune(limit: int) -> int:
+    """Forget the events that came in longer ago than they are kept; returns how many."""
+    if conf.event_retention_days <= 0:
+        return 0
+    old = EventDelivery.objects.filter(received_at__lt=clock.now() - conf.event_retention_days * DAY_MS)
+    pruned = 0
+    while ids := list(old.order_by("received_at").values_list("pk", flat=True)[:PRUNED_AT_ONCE]):
+        EventDelivery.objects.filter(pk__in=ids).delete()
+        pruned += len(ids)
+        if pruned >= limit * PRUNED_AT_ONCE:
+            break
+    return pruned

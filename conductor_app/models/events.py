@@ -1,0 +1,101 @@
+"""Event handlers, and what became of each event: who heard it, what was compared, what was done."""
+
+from django.db import models
+
+from .fields import DocumentField, IdField, MomentField
+
+IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
+"""The life of one action of a handler."""
+MATCHED, NOT_MATCHED = "MATCHED", "NOT_MATCHED"
+"""What a handler's condition came to; FAILED where it came to nothing."""
+LONGEST_NAME = 255
+
+
+class EventHandler(models.Model):
+    """What is to be done when an event comes, as its author wrote it; what is asked of each event is columns too."""
+
+    name = models.CharField(max_length=LONGEST_NAME, unique=True)
+    event = models.CharField(max_length=LONGEST_NAME)
+    is_active = models.BooleanField(default=False)
+    document = DocumentField(default=dict)
+    created_at = MomentField(default=0)
+    created_by = models.CharField(max_length=255, default="", blank=True)
+    updated_at = MomentField(default=0)
+    updated_by = models.CharField(max_length=255, default="", blank=True)
+    revision = models.IntegerField(default=1)
+
+    class Meta:
+        ordering = ["name"]
+        indexes = [models.Index(name="handler_of_event", fields=["event", "is_active"])]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class EventDelivery(models.Model):
+    """One event that came in. The same message again is counted, not heard."""
+
+    event = models.CharField(max_length=LONGEST_NAME)
+    message_id = models.CharField(max_length=LONGEST_NAME)
+    source = models.CharField(max_length=64, default="", blank=True)
+    received_at = MomentField()
+    payload = DocumentField(null=True)
+    payload_size = models.IntegerField(default=0)
+    duplicates = models.IntegerField(default=0)
+
+    class Meta:
+        verbose_name_plural = "event deliveries"
+        constraints = [models.UniqueConstraint(name="one_delivery_per_message", fields=["event", "message_id"])]
+        indexes = [
+            models.Index(name="delivery_by_time", fields=["-received_at", "-id"]),
+            models.Index(name="delivery_of_event", fields=["event", "-received_at"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} ({self.message_id})"
+
+
+class EventVerdict(models.Model):
+    """What one handler made of an event: its condition as it was then, the values it named, and what it came to."""
+
+    delivery = models.ForeignKey(EventDelivery, on_delete=models.CASCADE, related_name="verdicts")
+    handler = models.CharField(max_length=LONGEST_NAME)
+    at = MomentField()
+    outcome = models.CharField(max_length=16)
+    condition = models.TextField(default="", blank=True)
+    seen = DocumentField(default=dict)
+    value = DocumentField(null=True)
+    error = models.TextField(default="", blank=True)
+
+    class Meta:
+        indexes = [models.Index(name="verdict_of_handler", fields=["handler", "-at"])]
+
+    def __str__(self) -> str:
+        return f"{self.handler}: {self.outcome}"
+
+
+class EventAction(models.Model):
+    """One action of a handler for one event; `document` is the action as it was when the event came."""
+
+    delivery = models.ForeignKey(EventDelivery, on_delete=models.CASCADE, related_name="actions", db_index=False)
+    handler = models.CharField(max_length=LONGEST_NAME)
+    position = models.IntegerField()
+    action = models.CharField(max_length=64)
+    document = DocumentField(default=dict)
+    status = models.CharField(max_length=16, default=IN_PROGRESS)
+    created_at = MomentField()
+    ended_at = MomentField(null=True)
+    run_id = IdField(default="", blank=True)
+    output = DocumentField(default=dict)
+    error = models.TextField(default="", blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="one_action_per_delivery_handler_and_position", fields=["delivery", "handler", "position"]
+            )
+        ]
+        indexes = [models.Index(name="action_of_handler", fields=["handler", "-created_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.handler}: {self.action}, {self.status}"

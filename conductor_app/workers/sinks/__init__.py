@@ -1,0 +1,21 @@
+"""Where events go, and where they come from: one table of providers."""
+
+from typing import Any
+
+from .internal import Internal
+from .provider import Provider, SinkFailed
+
+PROVIDERS: dict[str, Provider] = {provider.name: provider for provider in (Internal(),)}
+
+__all__ = ["PROVIDERS", "Provider", "SinkFailed", "publish"]
+
+
+def publish(sink: str, message_id: str, payload: dict[str, Any]) -> None:
+    """Tell a sink, `provider:queue`; raises SinkFailed with a sentence for whoever reads the task."""
+    name, _, queue = sink.partition(":")
+    provider = PROVIDERS.get(name)
+    if provider is None:
+        raise SinkFailed(f"The sink '{sink[:200]}' has no provider that is known: {', '.join(PROVIDERS)}.")
+    if not queue:
+        raise SinkFailed(f"The sink '{sink[:200]}' names no queue: it must be like {name}:orders.")
+    provider.publish(queue, message_id, payload)

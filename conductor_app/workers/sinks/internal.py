@@ -1,0 +1,16 @@
+"""This server itself: an event is a message in its own database."""
+
+from typing import Any
+
+from ...core.events import INTERNAL
+from ...engine import events
+from .provider import Provider
+
+
+class Internal(Provider):
+    """Tells an event to the handlers of this server."""
+
+    name = INTERNAL
+
+    def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
+        events.tell(f"{INTERNAL}:{queue}", message_id, payload)

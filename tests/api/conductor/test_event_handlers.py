@@ -1,0 +1,104 @@
+"""Event handlers over the wire (api §1.6, §3.12)."""
+
+import pytest
+
+from conductor_app.models import EventAction, EventDelivery
+from tests.api.steps import simple
+
+START = {"action": "start_workflow", "start_workflow": {"name": "order", "input": {"n": "${n}"}}}
+HANDLER = {"name": "h", "event": "kafka:a/b", "actions": [START], "active": True}
+
+
+def test_a_handler_comes_back_as_given_with_its_defaults(api):
+    reply = api.post("/event", {**HANDLER, "colour": "red", "condition": "$.n > 1"})
+
+    assert (reply.status_code, reply.content, reply.has_header("Content-Type")) == (200, b"", False)
+    [shown] = api.get("/event").json()
+    assert shown == {
+        "name": "h",
+        "event": "kafka:a/b",
+        "condition": "$.n > 1",
+        "colour": "red",
+        "active": True,
+        "actions": [{**START, "expandInlineJSON": False}],
+    }
+    assert api.get("/event/handler/h").json() == shown
+
+
+def test_handlers_are_found_by_their_event_whatever_it_holds(api):
+    api.post("/event", HANDLER)
+    api.post("/event", {**HANDLER, "name": "asleep", "active": False})
+
+    def names(path, **query):
+        return [each["name"] for each in api.get(path, **query).json()]
+
+    assert names("/event/kafka:a%2Fb") == names("/event/kafka:a/b") == ["h"]
+    assert names("/event/kafka%3Aa%2Fb", activeOnly="false") == ["asleep", "h"]
+    assert names("/event/unknown:thing") == []
+
+
+def test_a_list_of_handlers_is_kept_whole_or_not_at_all(api):
+    # The JavaScript client sends a list even for a single one.
+    assert api.post("/event", [HANDLER]).status_code == 200
+
+    assert api.post("/event", [{**HANDLER, "name": "other"}, HANDLER]).status_code == 409
+    assert [each["name"] for each in api.get("/event").json()] == ["h"]
+
+
+def test_names_are_unique_and_unknown_ones_are_not_found(api):
+    api.post("/event", HANDLER)
+
+    taken = api.post("/event", HANDLER)
+    assert (taken.status_code, taken.json()["message"]) == (409, "EventHandler with name h already exists!")
+    assert api.put("/event", {**HANDLER, "name": "other"}).status_code == 404
+    assert api.delete("/event/other").status_code == 404
+    assert api.get("/event/handler/other").status_code == 404
+
+
+def test_a_handler_is_changed_and_forgotten(api):
+    api.post("/event", HANDLER)
+
+    assert api.put("/event", {**HANDLER, "event": "conductor:order:paid"}).status_code == 200
+    assert api.get("/event/handler/h").json()["event"] == "conductor:order:paid"
+    assert api.delete("/event/h").status_code == 200
+    assert api.get("/event").json() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "message"),
+    [
+        ({"name": None}, "name", "Missing event handler name"),
+        ({"event": ""}, "event", "Missing event location"),
+        ({"actions": []}, "actions", "No actions specified. Please specify at-least one action"),
+        ({"actions": [{"action": "dance"}]}, "actions[0].action", None),
+        ({"actions": [{"action": "fail_task"}]}, "actions[0].fail_task", None),
+        ({"actions": [None]}, "actions[0]", None),
+        ({"active": "perhaps"}, "active", None),
+    ],
+)
+@pytest.mark.parametrize(("method", "where"), [("POST", "addEventHandler"), ("PUT", "updateEventHandler")])
+def test_a_faulty_handler_is_refused_with_its_place(api, change, path, message, method, where):
+    reply = api.send(method, "/event", {**HANDLER, **change})
+
+    errors = reply.json()["validationErrors"]
+    assert reply.status_code == 400
+    assert f"{where}.eventHandler.{path}" in [error["path"] for error in errors]
+    assert message is None or message in [error["message"] for error in errors]
+
+
+def test_an_event_that_a_client_brings_is_heard_once(api):
+    api.define(simple("a"))
+    api.post("/event", {**HANDLER, "event": "shop:paid", "condition": "$.n == 2"})
+
+    for _ in range(2):
+        assert api.post("/event/handleIncomingEvent", {"event": "shop:paid", "id": "1", "n": 2}).status_code == 200
+
+    action = EventAction.objects.get()
+    assert api.workflow(action.run_id)["input"]["n"] == 2
+    assert api.workflow(action.run_id)["event"] == "shop:paid"
+    assert EventDelivery.objects.get().duplicates == 1
+
+
+@pytest.mark.parametrize("body", [{}, {"event": 1}, {"event": "a", "id": 3}, [], "x"])
+def test_an_event_that_says_not_what_it_is_is_refused(api, body):
+    assert api.post("/event/handleIncomingEvent", body).status_code == 400

@@ -1,0 +1,83 @@
+"""EVENT: something is told to a sink (execution §8.15)."""
+
+import pytest
+
+from conductor_app.core.effects import Publish
+from tests.builders import event, plan, policy, step
+from tests.core.life import Life
+
+
+def told(life: Life) -> list[Publish]:
+    return [effect for effect in life.effects if isinstance(effect, Publish)]
+
+
+@pytest.mark.parametrize(
+    ("sink", "name"),
+    [
+        ("conductor", "conductor:order:tell"),
+        ("conductor:paid", "conductor:order:paid"),
+        ("conductor:${workflow.input.what}", "conductor:order:shipped"),
+    ],
+)
+def test_an_event_of_this_server_is_told_in_the_decision_itself(sink, name):
+    life = Life(
+        plan(event("tell", sink, inputs={"n": "${workflow.input.n}"}), step("after")), {"n": 1, "what": "shipped"}
+    )
+
+    [effect] = told(life)
+    task = life.task("tell").attempt
+    assert (effect.sink, effect.id) == (name, task.id)
+    assert effect.payload == {
+        "n": 1,
+        "sink": sink.replace("${workflow.input.what}", "shipped"),
+        "asyncComplete": False,
+        "workflowInstanceId": "run",
+        "workflowType": "order",
+        "workflowVersion": 1,
+        "correlationId": None,
+        "taskToDomain": {},
+        "event_produced": name,
+    }
+    assert task.output == effect.payload
+    assert life.statuses == {"tell": "COMPLETED", "after": "SCHEDULED"}
+
+
+def test_an_event_that_somebody_else_completes_is_told_once():
+    life = Life(plan(event("tell", "conductor:paid", asyncComplete=True), step("after")))
+    assert life.statuses == {"tell": "IN_PROGRESS"}
+
+    life.later(3600)
+    life.completes("tell", heard=True)
+
+    assert len(told(life)) == 1
+    assert life.task("tell").attempt.output == {"heard": True}
+    assert life.statuses == {"tell": "COMPLETED", "after": "SCHEDULED"}
+
+
+def test_an_event_that_is_refused_by_who_completes_it_is_told_again_after_the_delay():
+    limits = policy(retries=1, delay_seconds=5)
+    life = Life(plan(event("tell", "conductor:paid", asyncComplete=True, policy=limits)))
+
+    life.fails("tell").later(4)
+    assert len(told(life)) == 1
+
+    life.later(1)
+    first, second = told(life)
+    assert second.id == life.task("tell").attempt.id != first.id
+    assert life.statuses == {"tell": "IN_PROGRESS"}
+
+
+@pytest.mark.parametrize("sink", ["kafka:orders", "amqp_queue:orders", "nonsense", ""])
+def test_other_sinks_are_a_built_in_workers_business(sink):
+    life = Life(plan(event("tell", "${workflow.input.sink}", inputs={"n": 1})), {"sink": sink})
+
+    assert told(life) == []
+    assert life.task("tell").attempt.queue == "EVENT"
+    assert life.task("tell").attempt.input == {"n": 1, "sink": sink, "asyncComplete": False}
+
+
+def test_a_run_that_its_limit_holds_tells_nothing():
+    life = Life(plan(event("tell", "conductor:paid")), is_held=True)
+
+    assert told(life) == []
+    assert life.statuses == {"tell": "SCHEDULED"}

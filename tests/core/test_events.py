@@ -1,0 +1,63 @@
+"""What a handler's condition sees, and how its actions read the payload (execution §10.6)."""
+
+import pytest
+
+from conductor_app.core.events import expanded, is_true, resolved, seen
+
+PAYLOAD = {"status": "paid", "order": {"lines": [{"sku": "a"}], "total": 3}, "odd name": 1}
+
+
+def test_texts_that_are_json_are_read_and_others_stay():
+    given = {"a": '{"b": [1]}', "c": ["[2]", "x", "{broken"], "d": 1, "e": "NaN", "f": "true"}
+
+    assert expanded(given) == {"a": {"b": [1]}, "c": [[2], "x", "{broken"], "d": 1, "e": "NaN", "f": True}
+
+
+@pytest.mark.parametrize(
+    ("condition", "places"),
+    [
+        ("$.status == 'paid' && $.order.total > 2", {"$.status": "paid", "$.order.total": 3}),
+        ("$.order.lines[0].sku === 'a'", {"$.order.lines[0].sku": "a"}),
+        ("$['odd name'] == 1", {"$['odd name']": 1}),
+        ("$.missing.thing == null", {"$.missing.thing": None}),
+        ("$.order.lines[7] == null", {"$.order.lines[7]": None}),
+        ("$.status.toUpperCase() == 'PAID'", {"$.status": "paid"}),
+        ("true", {}),
+    ],
+)
+def test_a_condition_is_shown_with_the_values_that_it_names(condition, places):
+    assert seen(condition, PAYLOAD) == places
+
+
+def test_long_values_are_cut():
+    [value] = seen("$.a", {"a": "x" * 10_000}).values()
+
+    assert len(value) == 501
+
+
+@pytest.mark.parametrize(
+    ("value", "passes"), [(True, True), (1, True), (0, False), (False, False), (None, False), ("true", False)]
+)
+def test_what_lets_an_event_pass(value, passes):
+    assert is_true(value) is passes
+
+
+@pytest.mark.parametrize(
+    ("template", "value"),
+    [
+        ("${status}", "paid"),
+        ("${order}", PAYLOAD["order"]),
+        ("${order.total}", 3),
+        ("${order.lines[0].sku}", "a"),
+        ("${missing}", None),
+        ("${missing.thing}", None),
+        ("order is ${status}", "order is paid"),
+        ({"deep": ["${order.total}"]}, {"deep": [3]}),
+    ],
+)
+def test_actions_read_the_payload(template, value):
+    assert resolved(template, PAYLOAD) == value
+
+
+def test_a_payload_that_is_no_object_has_no_fields():
+    assert resolved("${status}", [1]) is None

@@ -1,0 +1,109 @@
+"""Events where something breaks: nothing is lost, and nothing is done twice."""
+
+import pytest
+from django.db import OperationalError
+
+from conductor_app.core.errors import Busy
+from conductor_app.engine import event_actions, event_handlers, events, messages, sweeps
+from conductor_app.models import EventAction, EventDelivery, Message, Run
+from tests.builders import definition, step
+from tests.story import committed, register
+
+pytestmark = pytest.mark.django_db
+
+ACTION = {"action": "start_workflow", "start_workflow": {"name": "other"}}
+
+
+@pytest.fixture
+def handler():
+    register(definition(step("x"), name="other"))
+    event_handlers.add([{"name": "h", "event": "a:b", "active": True, "condition": "true", "actions": [ACTION]}], "me")
+
+
+def heard_without_what_follows() -> Message:
+    """The event is written down; the process dies before it acts."""
+    events.receive("a:b", "m", {}, "a test")
+    return Message.objects.get(subject="act")
+
+
+def test_what_a_dead_process_has_left_is_done_by_the_sweep(clock, handler):
+    heard_without_what_follows()
+
+    with committed():
+        sweeps.deliver_messages(10)
+
+    assert EventAction.objects.get().status == "COMPLETED"
+    assert Run.objects.filter(name="other").count() == 1
+
+
+def test_two_processes_that_do_the_same_action_do_it_once(clock, handler):
+    order = heard_without_what_follows()
+
+    with committed():
+        event_actions.act(order)
+        # The other one has read the same message and the same row before.
+        row = EventAction.objects.select_related("delivery").get()
+        with pytest.raises(event_actions.HeardElsewhere):
+            event_actions._do(event_actions.Order(order, row))
+
+    assert Run.objects.filter(name="other").count() == 1
+
+
+def test_an_event_in_the_outbox_is_written_down_once_though_two_deliver_it(clock, handler):
+    now = clock.now()
+    facts = {"event": "a:b", "id": "m", "payload": {}}
+    message = Message.objects.create(subject="event", facts=facts, sent_at=now, due_at=now)
+
+    with committed():
+        events.hear(message)
+        events.hear(message)
+
+    delivery = EventDelivery.objects.get()
+    assert (delivery.duplicates, EventAction.objects.count()) == (0, 1)
+
+
+@pytest.mark.parametrize("trouble", [Busy(), OperationalError("the database went away")])
+def test_what_breaks_for_a_moment_is_tried_again(clock, handler, monkeypatch, trouble):
+    order = heard_without_what_follows()
+
+    def breaks(*_, **__):
+        raise trouble
+
+    with monkeypatch.context() as broken, committed():
+        broken.setattr(event_actions.runs, "start", breaks)
+        assert messages.deliver(order.pk) is False
+
+    assert EventAction.objects.get().status == "IN_PROGRESS"
+    clock.advance(seconds=1)
+    with committed():
+        sweeps.deliver_messages(10)
+    assert EventAction.objects.get().status == "COMPLETED"
+
+
+def test_what_never_works_is_given_up_with_a_reason(clock, handler, monkeypatch):
+    order = heard_without_what_follows()
+    monkeypatch.setattr(event_actions.runs, "start", lambda *_, **__: 1 / 0)
+
+    for _ in range(event_actions.MOST_TRIES):
+        with committed():
+            messages.deliver(order.pk)
+
+    action = EventAction.objects.get()
+    assert (action.status, action.error) == ("FAILED", "Given up after 20 tries: ZeroDivisionError.")
+    assert not Message.objects.exists()
+
+
+def test_a_message_id_of_any_length_is_told_apart(clock, handler):
+    with committed():
+        assert events.receive("a:b", "x" * 1000, {}, "a test")
+        assert events.receive("a:b", "x" * 1001, {}, "a test")
+        assert not events.receive("a:b", "x" * 1001, {}, "a test")
+
+
+@pytest.mark.parametrize("payload", [None, "text", 7, [1, {"a": "\0"}], {"a": "\ud800"}, {"n": 10**30}])
+def test_any_payload_is_heard_and_kept(clock, handler, payload):
+    with committed():
+        assert events.receive("a:b", "m\0", payload, "a test")
+
+    assert EventDelivery.objects.get().payload == payload
+    assert EventAction.objects.get().status == "COMPLETED"

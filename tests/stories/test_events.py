@@ -1,0 +1,261 @@
+"""Events from a run to its handlers, and what the handlers do (execution §8.15, §10.6)."""
+
+from typing import Any
+
+import pytest
+
+from conductor_app.engine import event_handlers, events
+from conductor_app.models import EventAction, EventDelivery, EventVerdict, Message, Run
+from tests.builders import definition, event, human, loop, step
+from tests.story import Story, View, committed
+
+PAID = "conductor:order:paid"
+
+
+def handle(*actions: dict[str, Any], name: str = "h", event: str = PAID, **fields: Any) -> None:
+    event_handlers.add([{"name": name, "event": event, "active": True, "actions": list(actions), **fields}], "a test")
+
+
+def start(name: str = "other", **fields: Any) -> dict[str, Any]:
+    return {"action": "start_workflow", "start_workflow": {"name": name, **fields}}
+
+
+def report(action: str, **fields: Any) -> dict[str, Any]:
+    return {"action": action, action: fields}
+
+
+def tell(payload: Any, id: str = "m1", event: str = PAID) -> bool:
+    with committed():
+        return events.receive(event, id, payload, "a test")
+
+
+def telling(clock, **fields: Any) -> Story:
+    inputs = {"total": 3, "note": '{"colour": "red"}', **fields.pop("inputs", {})}
+    return Story(
+        clock, event("paid", "conductor", inputs=inputs), others=[definition(step("x"), name="other")], **fields
+    )
+
+
+def started() -> list[Run]:
+    return list(Run.objects.filter(name="other"))
+
+
+def results() -> list[tuple[str, str]]:
+    return [(action.status, action.error) for action in EventAction.objects.order_by("id")]
+
+
+def test_an_event_starts_a_workflow_with_what_it_carries(clock):
+    handle(start(input={"sum": "${total}", "from": "${workflowInstanceId}"}, correlationId="c-${total}"))
+
+    story = telling(clock)
+
+    [run] = started()
+    assert story.status == "COMPLETED"
+    assert run.input == {
+        "sum": 3,
+        "from": story.id,
+        "conductor.event.messageId": story.task("paid").id,
+        "conductor.event.name": PAID,
+    }
+    assert (run.correlation_id, run.event) == ("c-3", PAID)
+    [action] = EventAction.objects.all()
+    assert (action.status, action.run_id, action.output) == ("COMPLETED", run.id, {"workflowId": run.id})
+    assert not Message.objects.exists()
+
+
+def test_the_workflow_is_started_in_the_version_and_domains_that_the_payload_names(clock):
+    handle(start(version="${version}", taskToDomain={"x": "${where}"}))
+
+    telling(clock, inputs={"version": 1, "where": "west"})
+
+    [run] = started()
+    assert (run.version, run.domains) == (1, {"x": "west"})
+
+
+def test_texts_that_hold_json_are_read_for_an_action_that_asks_for_it(clock):
+    handle({**start(input={"colour": "${note.colour}"}), "expandInlineJSON": True}, start(input={"note": "${note}"}))
+
+    telling(clock)
+
+    first, second = started()
+    assert (first.input["colour"], second.input["note"]) == ("red", '{"colour": "red"}')
+
+
+def test_a_condition_decides_and_what_it_saw_is_kept(clock):
+    handle(start(), name="large", condition="$.total > 100 && $.note.colour == 'red'")
+    handle(start(), name="small", condition="$.total < 100")
+
+    telling(clock)
+
+    large, small = EventVerdict.objects.order_by("handler")
+    assert (large.outcome, large.seen, large.value) == (
+        "NOT_MATCHED",
+        {"$.total": 3, "$.note.colour": "red"},
+        False,
+    )
+    assert (small.outcome, small.seen, small.value) == ("MATCHED", {"$.total": 3}, True)
+    assert len(started()) == 1
+
+
+@pytest.mark.parametrize(
+    ("condition", "language", "outcome"),
+    [
+        ("total", "value-param", "MATCHED"),
+        ("$.total == 3", "javascript", "MATCHED"),
+        ("$.total == 3", "a language from elsewhere", "MATCHED"),
+        ("$.total - 3", None, "NOT_MATCHED"),
+    ],
+)
+def test_a_condition_may_be_written_in_several_languages(clock, condition, language, outcome):
+    handle(start(), condition=condition, evaluatorType=language)
+
+    telling(clock)
+
+    assert EventVerdict.objects.get().outcome == outcome
+
+
+def test_a_condition_that_breaks_is_recorded_and_does_not_come_again(clock):
+    handle(start(), condition="$.missing.thing.more")
+
+    telling(clock)
+
+    verdict = EventVerdict.objects.get()
+    assert (verdict.outcome, verdict.seen) == ("FAILED", {"$.missing.thing.more": None})
+    assert "TypeError" in verdict.error
+    assert not Message.objects.exists()
+
+
+def test_a_handler_that_is_not_active_hears_nothing_and_the_event_is_kept(clock):
+    handle(start(), active=False)
+
+    telling(clock)
+
+    assert EventDelivery.objects.get().payload["total"] == 3
+    assert not EventVerdict.objects.exists()
+
+
+def test_an_event_completes_a_task_of_another_run(clock):
+    handle(report("complete_task", workflowId="${run}", taskRefName="ask", output={"answer": "${total}"}))
+    waiting = Story(clock, human("ask"), name="waiting")
+
+    telling(clock, inputs={"run": waiting.id})
+
+    assert waiting.status == "COMPLETED"
+    expected = {"answer": 3, "workflowId": waiting.id, "taskRefName": "ask", "taskId": None}
+    assert waiting.task("ask").output == expected
+    assert EventAction.objects.get().run_id == waiting.id
+
+
+def test_an_event_fails_a_task_by_its_id_and_says_why(clock):
+    handle(report("fail_task", taskId="${task}", reasonForIncompletion="not ${total}"))
+    waiting = Story(clock, human("ask"), name="waiting")
+
+    telling(clock, inputs={"task": waiting.task("ask").id})
+
+    assert (waiting.status, waiting.task("ask").reason) == ("FAILED", "not 3")
+
+
+def test_a_reference_in_a_loop_is_that_of_the_last_turn(clock):
+    handle(report("complete_task", workflowId="${run}", taskRefName="ask"))
+    waiting = Story(clock, loop("l", human("ask"), times=2), name="waiting")
+
+    for number in range(2):
+        tell({"run": waiting.id}, id=f"m{number}")
+
+    assert waiting.statuses == {"l": "COMPLETED", "ask__1": "COMPLETED", "ask__2": "COMPLETED"}
+
+
+def test_an_event_terminates_a_workflow(clock):
+    handle(report("terminate_workflow", workflowId="${run}", terminationReason="paid ${total}"))
+    other = Story(clock, step("x"), name="waiting")
+
+    telling(clock, inputs={"run": other.id})
+
+    assert (other.status, other.reason) == ("TERMINATED", "paid 3")
+
+
+def test_an_event_changes_variables(clock):
+    variables = {"seen": "${total}", "all": "${total}"}
+    handle(report("update_workflow_variables", workflowId="${run}", variables=variables, appendArray=True))
+    other = Story(clock, step("x"), name="waiting", variables={"all": [1], "seen": 0, "kept": True})
+
+    telling(clock, inputs={"run": other.id})
+
+    assert other.row.variables == {"all": [1, 3], "seen": 3, "kept": True}
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        (start(), "No such workflow found by name: nothing"),
+        (start(name=""), "names no workflow"),
+        (start(version="newest"), "must be a whole number"),
+        (report("complete_task", taskId="nothing"), "No task found"),
+        (report("complete_task"), "No task found"),
+        (report("terminate_workflow", workflowId="nothing"), "No such workflow found"),
+        (report("terminate_workflow"), "names no workflow"),
+        (report("update_workflow_variables", workflowId="${workflowInstanceId}", variables={"a": 1}), "is COMPLETED"),
+        ({"action": "start_agent", "start_agent": {}}, "is not known"),
+        ({"action": "start_workflow"}, "says what is to be done"),
+        ({"action": "start_workflow", "start_workflow": {"name": "other", "input": "x"}}, "must be an object"),
+    ],
+)
+def test_an_action_that_cannot_be_done_fails_with_its_reason(clock, action, why):
+    if "start_workflow" in action and why.endswith("nothing"):
+        action = start("nothing")
+    handle(action)
+
+    telling(clock)
+
+    [(status, error)] = results()
+    assert status == "FAILED"
+    assert why in error
+    assert not Message.objects.exists()
+
+
+def test_actions_that_fail_keep_no_other_from_being_done(clock):
+    handle(report("complete_task", taskId="nothing"), start())
+
+    telling(clock)
+
+    assert [status for status, _ in results()] == ["FAILED", "COMPLETED"]
+    assert len(started()) == 1
+
+
+def test_the_same_message_is_heard_once(clock):
+    story = telling(clock)
+    handle(start(), name="late")
+
+    assert tell({}, id="m1") is True
+    assert tell({}, id="m1") is False
+    assert tell({}, id="m1", event="conductor:order:other") is True
+
+    assert len(started()) == 1
+    assert EventDelivery.objects.get(message_id="m1", event=PAID).duplicates == 1
+    assert story.status == "COMPLETED"
+
+
+def test_an_event_that_is_completed_by_its_own_handler_goes_on(clock):
+    handle(report("complete_task", workflowId="${workflowInstanceId}", taskRefName="tell", output={"by": "a handler"}))
+
+    story = Story(clock, event("tell", "conductor:paid", asyncComplete=True), step("after"))
+
+    assert story.is_waiting_for("after")
+    assert story.task("tell").output["by"] == "a handler"
+    assert EventDelivery.objects.count() == 1
+
+
+def test_what_is_older_than_it_is_kept_is_forgotten(clock, settings):
+    settings.CONDUCTOR_EVENT_RETENTION_DAYS = 2
+    handle(start(), condition="$.total == 3")
+    telling(clock)
+
+    clock.advance(seconds=2 * 86_400)
+    assert events.prune(10) == 0
+    clock.advance(seconds=1)
+    assert events.prune(10) == 1
+
+    assert not EventDelivery.objects.exists()
+    assert not EventVerdict.objects.exists()
+    assert not EventAction.objects.exists()
+    assert View(started()[0].id).status == "RUNNING"

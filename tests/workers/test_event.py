@@ -1,0 +1,52 @@
+"""EVENT tasks that a built-in worker does."""
+
+import pytest
+
+from conductor_app.models import EventDelivery
+from conductor_app.workers.runner import work_off
+from tests.builders import event, policy, step
+from tests.story import Story, committed
+
+pytestmark = pytest.mark.django_db
+
+
+def works() -> None:
+    with committed():
+        work_off()
+
+
+@pytest.mark.parametrize("sink", ["nonsense:orders", "nonsense", ""])
+def test_a_sink_that_nobody_knows_fails_the_task_with_a_reason(clock, sink):
+    story = Story(clock, event("tell", "${workflow.input.sink}"), input={"sink": sink})
+
+    works()
+
+    assert (story.status, story.statuses) == ("FAILED", {"tell": "FAILED"})
+    assert f"The sink '{sink}' has no provider" in story.task("tell").reason
+
+
+def test_a_failure_is_tried_again_as_the_policy_says(clock):
+    limits = policy("tell", retries=1)
+    story = Story(clock, event("tell", "nonsense:x", policy=limits))
+
+    works()
+
+    assert story.attempts("tell") == ["FAILED", "FAILED"]
+
+
+def test_an_event_of_a_run_that_its_limit_held_is_told_when_it_goes_on(clock):
+    limit = {"rateLimitKey": "k", "concurrentExecLimit": 1}
+    first = Story(clock, event("tell", "conductor:paid", inputs={"n": 1}), step("a"), rateLimitConfig=limit)
+    held = first.starts("order")
+    works()
+    assert EventDelivery.objects.count() == 1
+
+    first.worker("a").completes()
+    first.later(1)
+    works()
+
+    told = EventDelivery.objects.order_by("id")[1]
+    assert held.is_waiting_for("a")
+    assert (told.event, told.message_id) == ("conductor:order:paid", held.task("tell").id)
+    assert told.payload == held.task("tell").output
+    assert told.payload["event_produced"] == "conductor:order:paid"
