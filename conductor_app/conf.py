@@ -35,6 +35,11 @@ class Defaults:
     # Days that an event which came in is kept, with its handlers' verdicts and actions; 0 keeps it for ever.
     event_retention_days: int = 7
 
+    # Where a run's status is posted if its definition wants that and names no sink; and where steps' states go:
+    # "conductor" is this server's own handlers, else a sink such as kafka:changes.
+    workflow_status_listener_url: str = ""
+    state_change_sink: str = "conductor"
+
     # The bell.
     sweep_batch: int = 500
     sweep_tick_seconds: float = 0.5

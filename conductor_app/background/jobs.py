@@ -15,6 +15,7 @@ THREADS_KEPT_FOR_SWEEPS = 3
 
 _sweeping = BoundedSemaphore(1)
 _working = BoundedSemaphore(max(1, settings.CELERY_WORKER_CONCURRENCY - THREADS_KEPT_FOR_SWEEPS))
+_publishing = BoundedSemaphore(1)
 _stopping = Event()
 
 
@@ -32,12 +33,19 @@ def sweep() -> None:
 
 @app.task(name="conductor_app.background.jobs.work")
 def work() -> None:
-    """Serve the queues of the built-in workers until they are empty; some threads stay free for sweeps."""
+    """Serve the queues of the built-in workers until they are empty, and tell other systems what waits for them.
+
+    Some threads stay free for sweeps, and a system that is slow to hear holds no more than one.
+    """
+    from conductor_app.workers.publishing import publish_off
     from conductor_app.workers.runner import work_off
 
     with _entered(_working) as is_mine:
         if is_mine:
             work_off(_stopping.is_set)
+    with _entered(_publishing) as is_mine:
+        if is_mine:
+            publish_off(_stopping.is_set)
 
 
 @app.task(name="conductor_app.background.jobs.prune")

@@ -11,6 +11,7 @@ from .questions import Asked, Question, Script
 from .rules import RULES, RULES_WHILE_PAUSED
 from .snapshot import Run
 from .states import PAUSED
+from .tidings import tidings
 from .values import replace
 
 BUDGET = 5_000
@@ -41,21 +42,33 @@ def command_then_decide(
     `in_slices`: where only scripts have to be answered, what was decided so far is handed out beside the questions,
     to be saved and gone on from: a loop that needs no worker would else be decided from its start in each turn.
     """
-    effects: list[Effect] = []
     try:
-        before = _decided(run, answers, now, effects) if _has_run_out(run, now) else run
-        asked_for = list(command(before, Knowledge(before, answers), now))
+        return _heard(run, command, answers, now, in_slices)
     except Asked as asked:
         return Decision((), run, asked.questions)
+
+
+def _heard(run: Run, command: Command, answers: Mapping[Question, Any], now: int, in_slices: bool) -> Decision:
+    effects: list[Effect] = []
+    before = _decided(run, answers, now, effects) if _has_run_out(run, now) else run
+    asked_for = list(command(before, Knowledge(before, answers), now))
     effects += asked_for
     after = evolve(before, asked_for)
     try:
         after = _decided(after, answers, now, effects)
     except Asked as asked:
-        if in_slices and _is_a_slice(effects, asked):
-            return Decision(tuple(effects), replace(evolve(run, effects), wake_at=now), asked.questions)
-        return Decision((), run, asked.questions)
-    return Decision(tuple(effects), _with_wake_up(after, now, len(effects)))
+        if not (in_slices and _is_a_slice(effects, asked)):
+            raise
+        after = replace(evolve(run, effects), wake_at=now)
+        return Decision(_told(run, effects, after, answers, now), after, asked.questions)
+    return Decision(_told(run, effects, after, answers, now), _with_wake_up(after, now, len(effects)))
+
+
+def _told(run: Run, effects: list[Effect], after: Run, answers: Mapping[Question, Any], now: int) -> tuple[Effect, ...]:
+    """The effects, and the messages that go out because of them."""
+    if not run.definition.is_told_of:
+        return tuple(effects)
+    return (*effects, *tidings(run, effects, Knowledge(after, answers), now))
 
 
 def _is_a_slice(effects: list[Effect], asked: Asked) -> bool:

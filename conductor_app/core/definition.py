@@ -86,6 +86,7 @@ class Definition:
     times_out: bool = False
     output_parameters: Mapping[str, Any] = field(default_factory=dict)
     has_permissive: bool = False
+    is_told_of: bool = False  # somebody is told of what becomes of its runs or of their tasks
 
     def step(self, ref: str) -> Step | None:
         """The step with this reference."""

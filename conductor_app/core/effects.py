@@ -309,6 +309,7 @@ class Publish(Effect):
     sink: str
     id: str
     payload: dict[str, Any] = field(default_factory=dict)
+    about: str = ""  # what it tells of, where the server's settings say where that goes
 
     def line(self) -> dict[str, Any]:
         return {"effect": "Publish", "sink": self.sink, "message": self.id}

@@ -65,6 +65,10 @@ class Knowledge:
         """The run's input."""
         return self._run_payload("input")
 
+    def output(self) -> dict[str, Any]:
+        """The run's output."""
+        return self._run_payload("output")
+
     def variables(self) -> dict[str, Any]:
         """The run's variables."""
         return self._run_payload("variables")

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from .. import clock, conf
+from .. import clock
 from ..core import events
 from ..core.expressions import Script, evaluator
 from ..core.questions import Script as ScriptQuestion
@@ -20,7 +20,6 @@ from ..models.fields import dumps
 from ..store.rows import clean
 from .answers import run_script
 
-DAY_MS = 86_400_000
 PRUNED_AT_ONCE = 500
 
 
@@ -139,15 +138,13 @@ def tell(event: str, message_id: str, payload: Any) -> None:
         transaction.on_commit(partial(deliver_soon, (message.pk,)))
 
 
-def prune(limit: int) -> int:
-    """Forget the events that came in longer ago than they are kept; returns how many."""
-    if conf.event_retention_days <= 0:
-        return 0
-    old = EventDelivery.objects.filter(received_at__lt=clock.now() - conf.event_retention_days * DAY_MS)
-    pruned = 0
-    while ids := list(old.order_by("received_at").values_list("pk", flat=True)[:PRUNED_AT_ONCE]):
+def prune(before: int, batches: int) -> int:
+    """Forget the events that came in before a moment; returns how many."""
+    old, pruned = EventDelivery.objects.filter(received_at__lt=before).order_by("received_at"), 0
+    for _ in range(batches):
+        ids = list(old.values_list("pk", flat=True)[:PRUNED_AT_ONCE])
+        if not ids:
+            break
         EventDelivery.objects.filter(pk__in=ids).delete()
         pruned += len(ids)
-        if pruned >= limit * PRUNED_AT_ONCE:
-            break
     return pruned

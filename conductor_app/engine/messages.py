@@ -9,6 +9,7 @@ from .. import clock
 from ..core import commands, reports
 from ..core.errors import AlreadyResolved, Conflict, NotFound, Refused
 from ..core.states import RUN
+from ..core.tidings import started
 from ..insight.execution import run_document
 from ..models import Attempt, Message, Run
 from ..models.fields import dumps
@@ -113,6 +114,12 @@ def _terminate(message: Message) -> None:
     change(message.to, commands.terminate(reason), "engine", reason, message=message.pk)
 
 
+def _started(message: Message) -> None:
+    """Who wants to know that a worker has begun is told."""
+    attempt = message.facts["attempt"]
+    change(message.to, started(attempt), "engine", near=[attempt], message=message.pk)
+
+
 def _release(message: Message) -> None:
     """The earliest run that its limit holds goes on."""
     release_next(message.facts["name"], message.facts["key"])
@@ -124,6 +131,7 @@ HEARERS: dict[str, Callable[[Message], None]] = {
     "child_ended": _child_ended,
     "terminate": _terminate,
     "release": _release,
+    "started": _started,
     "event": events.hear,
     "act": event_actions.act,
 }

@@ -9,7 +9,7 @@ from ..core.decide import nothing
 from ..core.errors import NotFound
 from ..models import Poller, ScheduleExecution, SweepPass
 from ..store import due
-from . import events, schedules
+from . import events, outbox, schedules
 from .change import change
 from .messages import deliver_due
 from .payloads import forget_expired
@@ -88,8 +88,11 @@ def start_waiting_slots(limit: int) -> int:
 
 
 def prune_events(limit: int) -> int:
-    """Forget the events that came in longer ago than they are kept."""
-    return events.prune(limit)
+    """Forget the events that came in, and the messages that no sink would hear, longer ago than they are kept."""
+    if conf.event_retention_days <= 0:
+        return 0
+    before = clock.now() - conf.event_retention_days * DAY_MS
+    return events.prune(before, limit) + outbox.prune(before)
 
 
 SWEEPS: dict[str, Callable[[int], int]] = {

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 
 from django.db import connection, transaction
@@ -59,11 +60,10 @@ def take(queue: str, worker: str, count: int) -> list[Attempt]:
     found = claims.candidates(queue, now, count)
     if not found:
         return []
-    if any(candidate.is_limited for candidate in found):
-        with transaction.atomic():
-            ids = claims.take_limited(queue, worker, now, count)
-    else:
+    if all(candidate.is_plain for candidate in found):
         ids = claims.take_unlimited(queue, worker, now, count, sorted({candidate.name for candidate in found}))
+    else:
+        ids = _take_with_care(queue, worker, count, now)
     return list(_with_inputs(handed_out(ids))) if ids else []
 
 
@@ -78,6 +78,18 @@ def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
                 log.exception("input_not_read", extra={"attempt_id": attempt.id, "path": attempt.input_path})
                 continue
         yield attempt
+
+
+def _take_with_care(queue: str, worker: str, count: int, now: int) -> list[str]:
+    """Hand out what has limits, or what is told of, in a transaction of its own."""
+    # Delivering a message is a change of a run, and events report on tasks.
+    from .messages import deliver_soon
+
+    with transaction.atomic():
+        ids, telling = claims.take_limited(queue, worker, now, count)
+        if telling:
+            transaction.on_commit(partial(deliver_soon, claims.note_starts(telling, now)))
+    return ids
 
 
 def _until_next(queue: str) -> float:

@@ -204,6 +204,7 @@ class Attempt(models.Model):
     concurrent_limit = models.IntegerField(default=0)
     rate_count = models.IntegerField(default=0)
     rate_seconds = models.IntegerField(default=1)
+    tells_start = models.BooleanField(default=False)
     poll_count = models.IntegerField(default=0)
     worker = models.CharField(max_length=255, default="", blank=True)
     reason = models.TextField(default="", blank=True)

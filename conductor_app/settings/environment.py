@@ -6,6 +6,7 @@ import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -91,6 +92,19 @@ def connections(name: str) -> dict[str, str]:
     for key, address in given.items():
         if not isinstance(address, str) or not address.startswith(SQL_SCHEMES):
             raise ImproperlyConfigured(f"{shape}; {key!r} does not begin with {' or '.join(SQL_SCHEMES)}.")
+    return given
+
+
+def web_address(name: str) -> str:
+    """An http address, or nothing. It is never repeated in a refusal, because it may hold a password."""
+    given = text(name, "")
+    try:
+        parts = urlsplit(given)
+        is_web = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_web = False
+    if given and not is_web:
+        raise ImproperlyConfigured(f"{name} is refused: it must be an address such as https://hooks.example.org/status")
     return given
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from ..models import Message
 from ..models.gates import Facts, room
 from .statements import fetch, for_update, placeholders, run, serialize
 
@@ -16,17 +17,23 @@ class Candidate(NamedTuple):
     concurrent_limit: int
     rate_count: int
     rate_seconds: int
+    tells_start: bool
 
     @property
     def is_limited(self) -> bool:
         return self.concurrent_limit > 0 or (self.rate_count > 0 and self.rate_seconds > 0)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its claim is one statement: no limit to keep, nobody to tell."""
+        return not (self.is_limited or self.tells_start)
 
 
 WAITING = "a.queue = %s AND a.status = 'PENDING' AND a.queue <> '' AND a.visible_at <= %s"
 ORDER = "ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s"
 CANDIDATES = (
     "SELECT a.id, a.name, COALESCE(d.concurrent_limit, a.concurrent_limit), COALESCE(d.rate_count, a.rate_count), "
-    "COALESCE(d.rate_seconds, a.rate_seconds) FROM conductor_attempt a "
+    "COALESCE(d.rate_seconds, a.rate_seconds), a.tells_start FROM conductor_attempt a "
     "LEFT JOIN conductor_taskdefinition d ON d.name = a.name WHERE "
 )
 CLAIM = (
@@ -44,17 +51,22 @@ def candidates(queue: str, now: int, count: int) -> list[Candidate]:
 
 
 def take_unlimited(queue: str, worker: str, now: int, count: int, names: Sequence[str]) -> list[str]:
-    """Claim attempts of these names, which have no limits; the ids, in one statement."""
+    """Claim attempts of these names, which have no limits and tell nobody; the ids, in one statement."""
     chosen = (
-        f"SELECT a.id FROM conductor_attempt a WHERE {WAITING} AND a.name IN ({placeholders(names)}) {ORDER}"
+        f"SELECT a.id FROM conductor_attempt a WHERE {WAITING} AND a.name IN ({placeholders(names)}) "
+        f"AND NOT a.tells_start {ORDER}"
         f"{for_update('a', skip_locked=True)}"
     )
     return _claim(chosen, [queue, now, *names, count], worker, now)
 
 
-def take_limited(queue: str, worker: str, now: int, count: int) -> list[str]:
-    """Claim in a transaction: names with limits are taken one transaction after another, so that no limit is passed."""
+def take_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[str], list[str]]:
+    """Claim in a transaction: names with limits are taken one transaction after another, so that no limit is passed.
+
+    Returns the ids, and those among them whose start is told.
+    """
     taken: list[str] = []
+    telling: list[str] = []
     full: list[str] = []
     while len(taken) < count:
         found = _locked(queue, now, count - len(taken), [*full])
@@ -67,9 +79,23 @@ def take_limited(queue: str, worker: str, now: int, count: int) -> list[str]:
             taken += _claim(
                 f"SELECT a.id FROM conductor_attempt a WHERE a.id IN ({placeholders(chosen)})", chosen, worker, now
             )
+            telling += [candidate.id for candidate in found if candidate.tells_start and candidate.id in taken]
         if not filled:
             break
-    return taken
+    return taken, telling
+
+
+def note_starts(ids: Sequence[str], now: int) -> tuple[int, ...]:
+    """Write, beside their first claim, a message to the run of each attempt whose start is told; the messages' ids."""
+    rows = fetch(
+        f"SELECT id, run_id FROM conductor_attempt WHERE id IN ({placeholders(ids)}) AND tells_start "
+        "AND poll_count = 1 ORDER BY id",
+        ids,
+    )
+    notes = [
+        Message(to=run_id, subject="started", facts={"attempt": id}, sent_at=now, due_at=now) for id, run_id in rows
+    ]
+    return tuple(note.pk for note in Message.objects.bulk_create(notes))
 
 
 def _note_rates(found: list[Candidate], chosen: list[str]) -> None:

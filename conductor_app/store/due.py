@@ -2,10 +2,13 @@
 
 from itertools import groupby
 
-from .statements import fetch, placeholders, run
+from .statements import fetch, for_update, placeholders, run
 
 OPEN = "status IN ('LEASED', 'PENDING')"
 OPEN_RUN = "status IN ('PAUSED', 'RUNNING')"
+
+NOT_REMOTE = "NOT (subject = 'publish')"
+"""Spelled as the index is: SQLite takes a partial index only for the condition that it was made with."""
 
 
 def attempts(now: int, limit: int) -> list[tuple[str, list[str]]]:
@@ -30,7 +33,8 @@ def messages(now: int, limit: int) -> list[int]:
     return [
         id
         for (id,) in fetch(
-            "SELECT id FROM conductor_message WHERE due_at <= %s ORDER BY due_at, id LIMIT %s", [now, limit]
+            f"SELECT id FROM conductor_message WHERE due_at <= %s AND {NOT_REMOTE} ORDER BY due_at, id LIMIT %s",
+            [now, limit],
         )
     ]
 
@@ -70,7 +74,7 @@ EARLIEST = {
     "start_waiting_slots": f"SELECT MIN(e.executed_at) FROM conductor_scheduleexecution e WHERE {STARTABLE}",
     "expire_leases": f"SELECT MIN(due_at) FROM conductor_attempt WHERE {OPEN}",
     "wake_runs": f"SELECT MIN(wake_at) FROM conductor_run WHERE {OPEN_RUN}",
-    "deliver_messages": "SELECT MIN(due_at) FROM conductor_message",
+    "deliver_messages": f"SELECT MIN(due_at) FROM conductor_message WHERE {NOT_REMOTE}",
 }
 """The earliest moment at which each sweep has something to do."""
 
@@ -109,3 +113,17 @@ def postpone(attempt_ids: list[str], moment: int, now: int) -> None:
     """Look at these attempts at another moment, unless their clocks were moved meanwhile."""
     where = f"id IN ({placeholders(attempt_ids)}) AND due_at <= %s"
     run(f"UPDATE conductor_attempt SET due_at = %s WHERE {where}", [moment, *attempt_ids, now])
+
+
+def take_to_publish(now: int, held_until: int, count: int) -> list[int]:
+    """Take messages to other systems that are due, those that others are taking skipped; their ids."""
+    chosen = (
+        "SELECT m.id FROM conductor_message m WHERE m.subject = 'publish' AND m.due_at <= %s "
+        f"ORDER BY m.due_at, m.id LIMIT %s{for_update('m', skip_locked=True)}"
+    )
+    taken = fetch(
+        f"WITH chosen AS MATERIALIZED ({chosen}) UPDATE conductor_message SET due_at = %s "
+        "WHERE id IN (SELECT id FROM chosen) RETURNING id",
+        [now, count, held_until],
+    )
+    return sorted(id for (id,) in taken)

@@ -3,12 +3,16 @@
 from collections.abc import Iterable
 from typing import Any
 
+from .. import conf
 from ..core.beginnings import begun
 from ..core.effects import Effect, Publish, Send, StartRun
+from ..core.events import INTERNAL, is_internal
 from ..core.snapshot import Run
+from ..core.tidings import STATE, STATUS
 from ..models import Message
 from ..models import Run as RunRow
 from ..models.fields import dumps
+from ..models.outbox import LISTENER, PUBLISH
 from . import rows
 from .writes import Writes
 
@@ -66,20 +70,32 @@ def start_runs(writes: Writes, effects: Iterable[Effect], run: Run, now: int) ->
         writes.insert(RunRow, RUN_INSERTED, runs)
 
 
-def send(effects: Iterable[Effect], run: Run, now: int) -> tuple[int, ...]:
-    """Write the messages that are sent, the first words to started runs among them; their ids."""
-    messages = [_message(effect, run, now) for effect in effects if isinstance(effect, StartRun | Send | Publish)]
-    if not messages:
-        return ()
-    return tuple(message.pk for message in Message.objects.bulk_create(messages, batch_size=500))
+def send(effects: Iterable[Effect], run: Run, now: int) -> list[Message]:
+    """Write the messages that are sent, the first words to started runs among them."""
+    told = [effect for effect in effects if isinstance(effect, StartRun | Send | Publish)]
+    messages = [message for effect in told if (message := _message(effect, run, now)) is not None]
+    return Message.objects.bulk_create(messages, batch_size=500) if messages else []
 
 
-def _message(effect: StartRun | Send | Publish, run: Run, now: int) -> Message:
+def _message(effect: StartRun | Send | Publish, run: Run, now: int) -> Message | None:
     if isinstance(effect, Publish):
-        facts = {"event": effect.sink, "id": effect.id, "payload": effect.payload}
-        return Message(subject="event", facts=facts, sent_at=now, due_at=now)
+        return told_to_sink(effect, now)
     if isinstance(effect, Send):
         return Message(to=effect.to, subject=effect.subject, facts=effect.facts, sent_at=now, due_at=now)
     facts: dict[str, Any] = {"about": run.id} if effect.is_about_failure else {}
     facts |= {"is_limited": True} if effect.definition.document.get("rateLimitConfig") else {}
     return Message(to=effect.id, subject="begin", facts=facts, sent_at=now, due_at=now)
+
+
+def told_to_sink(effect: Publish, now: int) -> Message | None:
+    """The message of something told; None where the definition leaves its sink open and the settings name none."""
+    sink = effect.sink
+    if effect.about == STATUS and not sink and not (sink := LISTENER if conf.workflow_status_listener_url else ""):
+        return None
+    if effect.about == STATE and conf.state_change_sink != INTERNAL:
+        sink = conf.state_change_sink
+    if is_internal(sink):
+        facts = {"event": sink, "id": effect.id, "payload": effect.payload}
+        return Message(subject="event", facts=facts, sent_at=now, due_at=now)
+    facts = {"sink": sink, "id": effect.id, "payload": effect.payload}
+    return Message(to=sink[:64], subject=PUBLISH, facts=facts, sent_at=now, due_at=now)

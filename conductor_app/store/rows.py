@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from ..core.definition import Key, Step
 from ..core.given import GIVEN, with_given
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
+from ..core.tidings import states_told
 from ..models.fields import dumps, loads
 
 ATTEMPT_COLUMNS = (
@@ -44,6 +45,7 @@ ATTEMPT_INSERTED = (
     "concurrent_limit",
     "rate_count",
     "rate_seconds",
+    "tells_start",
     "input",
     "output",
     "input_size",
@@ -220,6 +222,7 @@ def inserted_attempt(attempt: Attempt, task: Task, run: Run, input: "Placed", ou
         policy.concurrent_limit,
         policy.rate_count,
         policy.rate_seconds,
+        "onStart" in states_told(task.step),
         input.text,
         output.text,
         input.size,

@@ -13,10 +13,13 @@ from ..models import Attempt as AttemptRow
 from ..models import HistoryEntry
 from ..models import Task as TaskRow
 from ..models.fields import dumps
+from ..models.outbox import PUBLISH
 from . import rows
 from .outgoing import send, start_runs
 from .statements import placeholders
 from .writes import Stale, Writes
+
+EVENT_QUEUE = "EVENT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,10 @@ def save(writes: Writes, before: Run, effects: Iterable[Effect], after: Run, now
         # Somebody else has written the row that this decision, made on stale sight, would have written.
         raise Stale from twice
     messages = send(effects, after, now)
-    return Told(_queues(before, attempts, after), messages)
+    # What other systems are told is the built-in workers' business, as their queues are.
+    others = frozenset({EVENT_QUEUE} if any(each.subject == PUBLISH for each in messages) else ())
+    soon = tuple(each.pk for each in messages if each.subject != PUBLISH)
+    return Told(_queues(before, attempts, after) | others, soon)
 
 
 def _attempts_touched(before: Run, effects: list[Effect]) -> dict[str, tuple[Attempt, Task]]:

@@ -10,6 +10,7 @@ from django.test.testcases import QuietWSGIRequestHandler
 
 from conductor_app import clock
 from conductor_app.engine.sweeps import sweep_until
+from conductor_app.workers.publishing import publish_off
 from conductor_app.workers.runner import work_off
 from conductor_app.wsgi import application
 
@@ -64,5 +65,6 @@ def ring_the_bell(stopping: Event) -> None:
     while not stopping.is_set():
         sweep_until(clock.now() + TICK_MS)
         work_off(stopping.is_set)
+        publish_off(stopping.is_set)
         stopping.wait(TICK_MS / 1000)
     connections.close_all()

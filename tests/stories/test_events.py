@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from conductor_app.engine import event_handlers, events
+from conductor_app.engine import event_handlers, events, sweeps
 from conductor_app.models import EventAction, EventDelivery, EventVerdict, Message, Run
 from tests.builders import definition, event, human, loop, step
 from tests.story import Story, View, committed
@@ -251,9 +251,9 @@ def test_what_is_older_than_it_is_kept_is_forgotten(clock, settings):
     telling(clock)
 
     clock.advance(seconds=2 * 86_400)
-    assert events.prune(10) == 0
+    assert sweeps.prune_events(10) == 0
     clock.advance(seconds=1)
-    assert events.prune(10) == 1
+    assert sweeps.prune_events(10) == 1
 
     assert not EventDelivery.objects.exists()
     assert not EventVerdict.objects.exists()

@@ -24,4 +24,6 @@ def read_definition(document: Mapping[str, Any], *, hash: str = "", is_scaled: b
         output_parameters=document.get("outputParameters") or {},
         # What a dynamic fork makes may be permissive too; only its input says so.
         has_permissive=any(step.permissive or step.type == "FORK_JOIN_DYNAMIC" for step in steps.values()),
+        is_told_of=bool(document.get("workflowStatusListenerEnabled"))
+        or any(step.document.get("onStateChange") or step.type == "FORK_JOIN_DYNAMIC" for step in steps.values()),
     )

@@ -1,0 +1,158 @@
+"""What others are told of a decision: the run's status, and its steps' states (execution §10.4, §10.5).
+
+Only definitions that ask for it come here. What is told is decided with what it is about, and saved with it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .definition import Key, Step
+from .effects import CreateTask, Draft, Effect, MoveAttempt, MoveRun, OpenAttempt, Publish
+from .events import event_of, facts_of, is_internal
+from .ids import derived_id
+from .knowledge import Knowledge, spelled_status
+from .snapshot import Run, Task
+from .states import COMPLETED, PENDING, RUN
+
+STATE, STATUS = "state", "status"
+"""What a message is about, where its sink leaves open where it goes."""
+STATUS_EVENTS = {"pause": "PAUSED", "resume": "RESUMED", "reopen": "RETRIED", "complete": "COMPLETED"}
+"""How listeners know the events of a run's life; every other end is TERMINATED."""
+STATES = {
+    "claim": "onStart",
+    "complete": "onSuccess",
+    "fail": "onFailed",
+    "fail_for_good": "onFailed",
+    "expire": "onFailed",
+    "cancel": "onCancelled",
+}
+"""How definitions spell the events of an attempt's life."""
+
+
+def tidings(before: Run, effects: Iterable[Effect], know: Knowledge, now: int) -> list[Effect]:
+    """The messages that follow from the effects; what their payloads name is asked for."""
+    told: list[Effect] = []
+    if not _is_listened_to(before) and not _is_any_step_told(know.run):
+        return told
+    draft = Draft(before)
+    if before.revision == 0 and _is_listened_to(before):
+        told.append(_status(before, before.status, "STARTED", know, now, len(told)))
+    for effect in effects:
+        effect.change(draft)
+        if isinstance(effect, MoveRun) and _is_listened_to(before):
+            status = draft.get("status")
+            for event in _status_events(effect.event, status):
+                told.append(_status(know.run, status, event, know, now, len(told)))
+        for key, state in _states(effect):
+            told += _changes(draft.tasks[key], state, know, now, len(told))
+    return told
+
+
+def started(attempt_id: str):
+    """The command that tells of a worker's claim: claims are made without a decision."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        if task := run.task_of_attempt(attempt_id):
+            yield from _changes(task, "onStart", know, now, 0)
+
+    return command
+
+
+def states_told(step: Step) -> frozenset[str]:
+    """The states of a step that are told."""
+    written = step.document.get("onStateChange") or {}
+    return frozenset(name.strip() for names in written for name in names.split(","))
+
+
+def _is_listened_to(run: Run) -> bool:
+    return bool(run.definition.document.get("workflowStatusListenerEnabled"))
+
+
+def _is_any_step_told(after: Run) -> bool:
+    touched = (after.tasks[key] for key in after.touched if key in after.tasks)
+    return any(task.step.document.get("onStateChange") for task in touched)
+
+
+def _status_events(event: str, status: str) -> tuple[str, ...]:
+    if status in RUN.final:
+        return STATUS_EVENTS.get(event, "TERMINATED"), "FINALIZED"
+    return (STATUS_EVENTS[event],) if event in STATUS_EVENTS else ()
+
+
+def _status(run: Run, status: str, event: str, know: Knowledge, now: int, number: int) -> Publish:
+    given = know.resolve(run.definition.document.get("workflowStatusListenerSink") or "")
+    sink = str(given or "")
+    if is_internal(sink):
+        sink = event_of(sink, run.definition.name, STATUS)
+    return Publish(sink, _id(run, now, STATUS, number), _summary(run, status, event, know, now), about=STATUS)
+
+
+def _summary(run: Run, status: str, event: str, know: Knowledge, now: int) -> dict[str, Any]:
+    """A run as its listeners see it."""
+    is_over = status in RUN.final
+    return {
+        "event": event,
+        "workflowId": run.id,
+        "workflowType": run.definition.name,
+        "version": run.definition.version,
+        "status": status,
+        "correlationId": run.correlation_id or None,
+        "parentWorkflowId": run.parent_id or None,
+        "priority": run.priority,
+        "startTime": run.created_at,
+        "updateTime": now,
+        "endTime": now if is_over else 0,
+        "executionTime": now - run.created_at if is_over else 0,
+        "reasonForIncompletion": run.reason or None,
+        "failedReferenceTaskNames": sorted(run.failed_refs),
+        "input": know.input(),
+        "output": dict(know.output() or {}) if is_over else {},
+    }
+
+
+def _states(effect: Effect) -> Iterator[tuple[Key, str]]:
+    """The states that an attempt comes to by an effect."""
+    if isinstance(effect, OpenAttempt):
+        yield effect.key, "onScheduled"
+    elif isinstance(effect, MoveAttempt) and effect.event in STATES:
+        yield effect.key, STATES[effect.event]
+    elif isinstance(effect, CreateTask):
+        key, attempt = effect.task.key, effect.task.attempt
+        yield key, "onScheduled"
+        if attempt.status != PENDING:
+            yield key, "onStart"
+        if not attempt.is_open:
+            yield key, "onSuccess" if attempt.status == COMPLETED else "onFailed"
+
+
+def _changes(task: Task, state: str, know: Knowledge, now: int, number: int) -> list[Effect]:
+    written = task.step.document.get("onStateChange")
+    if not written or state not in states_told(task.step):
+        return []
+    changes = [change for names, several in written.items() if state in _words(names) for change in several]
+    return [_change(task, state, change, know, now, number + place) for place, change in enumerate(changes)]
+
+
+def _words(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",")]
+
+
+def _change(task: Task, state: str, change: Mapping[str, Any], know: Knowledge, now: int, number: int) -> Publish:
+    run, type = know.run, str(change.get("type") or "state")
+    payload = {
+        **know.resolve(dict(change.get("payload") or {})),
+        **facts_of(run),
+        "type": type,
+        "stateChange": state,
+        "taskId": task.attempt.id,
+        "referenceTaskName": str(task.key),
+        "taskType": task.step.type,
+        "taskStatus": spelled_status(task.attempt.status, task.status),
+        "retryCount": task.attempt.number,
+    }
+    sink = event_of(type if ":" in type else f"conductor:{type}", run.definition.name, task.key.ref)
+    return Publish(sink, _id(run, now, task.attempt.id, state, number), payload, about="" if ":" in type else STATE)
+
+
+def _id(run: Run, now: int, *parts: object) -> str:
+    return derived_id(now, run.id, run.revision, "told", *parts)

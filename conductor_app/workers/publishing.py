@@ -1,0 +1,72 @@
+"""Tells other systems what waits for them in the outbox: at least once, one failure of a sink at a time."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from .. import clock, conf
+from ..engine import outbox
+from ..models import Message
+from ..models.outbox import LISTENER
+from . import WORKERS
+from .sinks import SinkFailed, publish
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 20
+SECONDS_OF_LISTENERS = 5
+
+
+def publish_off(is_stopping: Callable[[], bool] = lambda: False) -> int:
+    """Tell everything that is due; returns how much was heard."""
+    heard = 0
+    while not is_stopping() and (messages := outbox.take(AT_ONCE)):
+        heard += _told(messages, is_stopping)
+    return heard
+
+
+def _told(messages: Sequence[Message], is_stopping: Callable[[], bool]) -> int:
+    heard, deaf = 0, dict[str, int]()
+    for place, message in enumerate(messages):
+        if is_stopping():
+            outbox.hand_back(messages[place:], clock.now())
+            break
+        if message.to in deaf:
+            # A sink that has just failed costs its timeout once a round, not once a message.
+            outbox.hand_back([message], deaf[message.to])
+            continue
+        try:
+            _tell(message)
+            outbox.heard(message)
+            heard += 1
+        except Exception as error:
+            why = str(error) if isinstance(error, SinkFailed) else type(error).__name__
+            log.warning("message_not_published", extra={"message_id": message.pk, "why": why})
+            deaf[message.to] = outbox.not_heard(message, why)
+    return heard
+
+
+def _tell(message: Message) -> None:
+    facts = message.facts
+    if facts["sink"] != LISTENER:
+        publish(facts["sink"], facts["id"], facts["payload"])
+        return
+    if not conf.workflow_status_listener_url:
+        raise SinkFailed("WORKFLOW_STATUS_LISTENER_URL is not set any more.")
+    _post(conf.workflow_status_listener_url, facts)
+
+
+def _post(url: str, facts: dict) -> None:
+    """As an HTTP task would do it: past the same guard, within the same limits."""
+    wait = SECONDS_OF_LISTENERS * 1000
+    outcome = WORKERS["HTTP"].perform(
+        {
+            "uri": url,
+            "method": "POST",
+            "headers": {"X-Conductor-Message-Id": facts["id"]},
+            "body": facts["payload"],
+            "connectionTimeOut": wait,
+            "readTimeOut": wait,
+        }
+    )
+    if outcome.status != "COMPLETED":
+        raise SinkFailed(outcome.reason)

@@ -1,0 +1,213 @@
+"""Who wants to know is told: of a run's status, and of its steps' states (execution §10.4, §10.5)."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from conductor_app.core.definition import Definition
+from conductor_app.models import EventDelivery, Message
+from conductor_app.store import due
+from tests.builders import definition, dynamic_fork, human, noop, policy, step, sub_workflow
+from tests.story import Story
+
+LISTENED = {"workflowStatusListenerEnabled": True, "workflowStatusListenerSink": "conductor:status"}
+
+
+def told() -> list[dict[str, Any]]:
+    return [delivery.payload for delivery in EventDelivery.objects.order_by("id")]
+
+
+def events() -> list[str]:
+    return [payload["event"] for payload in told()]
+
+
+def states() -> list[tuple[str, str]]:
+    return [(payload["referenceTaskName"], payload["stateChange"]) for payload in told()]
+
+
+def watched(*names: str, type: str = "change", **payload: Any) -> dict[str, Any]:
+    return {",".join(names): [{"type": type, "payload": payload}]}
+
+
+ALL = ("onScheduled", "onStart", "onSuccess", "onFailed", "onCancelled")
+
+
+def test_a_run_is_told_of_from_its_start_to_its_end(clock):
+    story = Story(clock, step("a"), input={"n": 1}, outputParameters={"sum": "${a.output.sum}"}, **LISTENED)
+    assert events() == ["STARTED"]
+
+    story.pause()
+    story.resume()
+    story.worker("a").completes(sum=3)
+
+    assert events() == ["STARTED", "PAUSED", "RESUMED", "COMPLETED", "FINALIZED"]
+    first, *_, last = told()
+    assert (first["workflowId"], first["status"], first["input"], first["output"]) == (
+        story.id,
+        "RUNNING",
+        {"n": 1},
+        {},
+    )
+    assert (last["status"], last["output"], last["endTime"]) == ("COMPLETED", {"sum": 3}, clock.now())
+    assert {delivery.event for delivery in EventDelivery.objects.all()} == {"conductor:order:status"}
+
+
+def test_every_bad_end_is_told_as_terminated_and_a_retry_as_retried(clock):
+    story = Story(clock, step("a"), **LISTENED)
+
+    story.worker("a").fails("no luck")
+    story.retry()
+    story.terminate("enough")
+
+    assert events() == ["STARTED", "TERMINATED", "FINALIZED", "RETRIED", "TERMINATED", "FINALIZED"]
+    assert [payload["status"] for payload in told()] == ["RUNNING", "FAILED", "FAILED", "RUNNING", *["TERMINATED"] * 2]
+    assert "no luck" in told()[1]["reasonForIncompletion"]
+
+
+def test_a_run_that_is_over_at_once_is_told_of_in_one_go(clock):
+    Story(clock, noop("a"), **LISTENED)
+
+    assert events() == ["STARTED", "COMPLETED", "FINALIZED"]
+
+
+def test_a_child_is_told_of_when_it_begins(clock):
+    child = definition(step("x"), name="child", **LISTENED)
+
+    Story(clock, sub_workflow("s"), others=[child])
+
+    assert [(payload["event"], payload["workflowType"]) for payload in told()] == [("STARTED", "child")]
+
+
+def test_a_sink_may_be_put_together_from_the_input(clock):
+    sink = {**LISTENED, "workflowStatusListenerSink": "conductor:${workflow.input.where}"}
+    Story(clock, step("a"), input={"where": "here"}, **sink)
+
+    assert EventDelivery.objects.get().event == "conductor:order:here"
+
+
+def test_who_has_no_listener_and_no_sink_is_told_nothing(clock):
+    Story(clock, noop("a"), workflowStatusListenerEnabled=True)
+    Story(clock, noop("a"), name="other", workflowStatusListenerSink="conductor:status")
+
+    assert not Message.objects.exists()
+    assert not EventDelivery.objects.exists()
+
+
+def test_a_step_is_told_of_in_every_state_it_asks_for(clock):
+    story = Story(
+        clock, step("a", onStateChange=watched(*ALL, n="${workflow.input.n}", got="${a.output.x}")), input={"n": 1}
+    )
+    assert states() == [("a", "onScheduled")]
+
+    story.worker("a").polls()
+    assert states() == [("a", "onScheduled"), ("a", "onStart")]
+    story.worker("a").completes(x=7)
+
+    assert states() == [("a", "onScheduled"), ("a", "onStart"), ("a", "onSuccess")]
+    last = told()[-1]
+    assert (last["n"], last["got"], last["taskStatus"], last["type"]) == (1, 7, "COMPLETED", "change")
+    assert last["taskId"] == story.task("a").id
+    assert last["workflowInstanceId"] == story.id
+    assert {delivery.event for delivery in EventDelivery.objects.all()} == {"conductor:order:change"}
+
+
+def test_states_that_nobody_asks_for_are_not_told(clock):
+    story = Story(clock, step("a", onStateChange=watched("onFailed")), step("b"))
+
+    story.worker("a").completes()
+    story.worker("b").fails()
+
+    assert told() == []
+
+
+def test_each_attempt_is_told_of(clock):
+    limits = policy(retries=1)
+    story = Story(clock, step("a", policy=limits, onStateChange=watched("onScheduled", "onFailed", " onStart")))
+
+    story.worker("a").fails()
+    story.worker("a").fails()
+
+    one = ["onScheduled", "onStart", "onFailed"]
+    assert [state for _, state in states()] == [*one, *one]
+    assert [payload["retryCount"] for payload in told()] == [0, 0, 0, 1, 1, 1]
+
+
+def test_an_attempt_that_is_handed_back_starts_once(clock):
+    story = Story(clock, step("a", onStateChange=watched("onStart")))
+
+    story.worker("a").in_progress()
+    story.worker("a").polls()
+
+    assert states() == [("a", "onStart")]
+
+
+def test_what_is_canceled_and_what_the_engine_does_itself_is_told_of(clock):
+    story = Story(clock, noop("n", onStateChange=watched(*ALL)), human("h", onStateChange=watched(*ALL)))
+
+    story.terminate("enough")
+
+    expected = [("n", "onScheduled"), ("n", "onStart"), ("n", "onSuccess"), ("h", "onScheduled"), ("h", "onStart")]
+    assert states() == [*expected, ("h", "onCancelled")]
+
+
+def test_a_branch_made_on_the_way_is_told_of(clock):
+    tasks = [step("x", onStateChange=watched("onScheduled", "onStart", "onSuccess"))]
+    story = Story(clock, *dynamic_fork(), input={"tasks": tasks, "inputs": {"x": {}}})
+
+    story.worker("x").completes()
+
+    assert states() == [("x", "onScheduled"), ("x", "onStart"), ("x", "onSuccess")]
+
+
+def test_a_limited_task_is_told_of_too(clock):
+    limits = policy(concurrent_limit=1)
+    story = Story(clock, step("a", policy=limits, onStateChange=watched("onStart")))
+
+    story.worker("a").polls()
+
+    assert states() == [("a", "onStart")]
+
+
+@pytest.mark.parametrize("sink", ["kafka:changes", "amqp_queue:changes"])
+def test_other_systems_are_told_by_way_of_the_outbox(clock, sink):
+    sinks = {**LISTENED, "workflowStatusListenerSink": sink}
+    Story(clock, step("a", onStateChange=watched("onScheduled", type="redis:here")), **sinks)
+
+    found = Message.objects.filter(subject="publish").order_by("id")
+    assert [(message.to, message.facts["sink"]) for message in found] == [(sink, sink), ("redis:here", "redis:here")]
+    assert due.messages(clock.now(), 10) == []
+
+
+def test_the_servers_settings_may_send_states_elsewhere(clock, settings):
+    settings.CONDUCTOR_STATE_CHANGE_SINK = "kafka:changes"
+
+    Story(clock, step("a", onStateChange=watched("onScheduled")))
+
+    [message] = Message.objects.all()
+    assert message.facts["sink"] == "kafka:changes"
+    assert message.facts["payload"]["type"] == "change"
+
+
+def test_a_definition_that_asks_for_nothing_is_not_looked_through():
+    from tests.builders import plan
+
+    read: Definition = plan(step("a"), noop("b"))
+
+    assert not read.is_told_of
+    assert plan(step("a", onStateChange=watched("onStart"))).is_told_of
+    assert plan(step("a"), workflowStatusListenerEnabled=True).is_told_of
+
+
+@pytest.mark.skipif("connection.vendor != 'sqlite'", reason="EXPLAIN QUERY PLAN is SQLite's")
+def test_each_part_of_the_outbox_is_found_by_its_own_index(db):
+    def way(sql: str) -> str:
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
+            return cursor.fetchall()[0][-1]
+
+    assert "message_due" in way(due.EARLIEST["deliver_messages"])
+    chosen = (
+        "SELECT m.id FROM conductor_message m WHERE m.subject = 'publish' AND m.due_at <= 1 ORDER BY m.due_at, m.id"
+    )
+    assert "message_to_publish" in way(chosen)

@@ -1,0 +1,138 @@
+"""What waits in the outbox for other systems: posted past the guard, tried again, never lost."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from conductor_app.engine import outbox, sweeps
+from conductor_app.models import Message
+from conductor_app.workers.publishing import publish_off
+from tests.builders import noop, step
+from tests.story import Story
+
+pytestmark = pytest.mark.django_db
+
+
+class Listening(BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.server.heard.append((self.headers, json.loads(self.rfile.read(int(self.headers["content-length"])))))
+        self.send_response(self.server.status)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def listener(settings):
+    """A listener that the server's settings name."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Listening)
+    server.daemon_threads, server.heard, server.status = True, [], 200
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    settings.CONDUCTOR_WORKFLOW_STATUS_LISTENER_URL = (
+        f"http://me:secret@127.0.0.1:{server.server_port}/status?key=secret"
+    )
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_status_of_a_run_is_posted_to_the_listener(clock, listener):
+    story = Story(clock, noop("a"), workflowStatusListenerEnabled=True)
+
+    assert publish_off() == 3
+
+    assert [body["event"] for _, body in listener.heard] == ["STARTED", "COMPLETED", "FINALIZED"]
+    headers, body = listener.heard[0]
+    assert body["workflowId"] == story.id
+    assert headers["X-Conductor-Message-Id"]
+    assert headers["content-type"].startswith("application/json")
+    assert not Message.objects.exists()
+
+
+def test_a_listener_that_fails_is_tried_again_later_and_nothing_is_lost(clock, listener):
+    listener.status = 500
+    Story(clock, noop("a"), workflowStatusListenerEnabled=True)
+
+    assert publish_off() == 0
+    # One failure a round is enough to know.
+    assert len(listener.heard) == 1
+    assert publish_off() == 0
+    assert len(listener.heard) == 1
+
+    listener.status = 200
+    clock.advance(seconds=1)
+    assert publish_off() == 3
+    assert [body["event"] for _, body in listener.heard[1:]] == ["STARTED", "COMPLETED", "FINALIZED"]
+
+
+def test_why_it_failed_is_kept_without_the_addresss_secrets(clock, listener):
+    listener.status = 500
+    Story(clock, step("a"), workflowStatusListenerEnabled=True)
+
+    publish_off()
+
+    message = Message.objects.get()
+    assert "500" in message.error or "HTTP" in message.error
+    assert "secret" not in message.error
+    assert message.tries == 1
+
+
+def test_a_listener_in_a_network_that_is_not_allowed_hears_nothing(clock, listener, settings):
+    settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ()
+    Story(clock, step("a"), workflowStatusListenerEnabled=True)
+
+    assert publish_off() == 0
+
+    assert listener.heard == []
+    assert "127.0.0.1" in Message.objects.get().error
+
+
+def test_one_sink_that_fails_keeps_no_other_from_being_told(clock, listener):
+    Story(clock, step("a"), workflowStatusListenerEnabled=True, workflowStatusListenerSink="nonsense:queue")
+    Story(clock, step("a"), name="other", workflowStatusListenerEnabled=True)
+
+    assert publish_off() == 1
+
+    assert "has no provider" in Message.objects.get().error
+
+
+def test_what_its_taker_never_told_of_is_taken_by_another(clock, listener):
+    Story(clock, step("a"), workflowStatusListenerEnabled=True)
+
+    assert len(outbox.take(10)) == 1
+    assert outbox.take(10) == []
+    clock.advance(seconds=120)
+
+    assert publish_off() == 1
+
+
+def test_what_no_sink_would_hear_is_kept_for_people_and_then_forgotten(clock, listener, settings, monkeypatch):
+    settings.CONDUCTOR_EVENT_RETENTION_DAYS = 7
+    monkeypatch.setattr(outbox, "MOST_TRIES", 2)
+    listener.status = 500
+    Story(clock, step("a"), workflowStatusListenerEnabled=True)
+
+    for _ in range(4):
+        publish_off()
+        clock.advance(seconds=600)
+
+    assert len(listener.heard) == 2
+    assert Message.objects.get().tries == 2
+    sweeps.prune_events(10)
+    assert Message.objects.exists()
+    clock.advance(seconds=8 * 86_400)
+    sweeps.prune_events(10)
+    assert not Message.objects.exists()
+
+
+def test_who_is_told_to_stop_hands_back_what_it_has_taken(clock, listener):
+    Story(clock, noop("a"), workflowStatusListenerEnabled=True)
+    answers = iter([False, False, True, True])
+
+    assert publish_off(lambda: next(answers)) == 1
+
+    assert publish_off() == 2
