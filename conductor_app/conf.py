@@ -35,6 +35,10 @@ class Defaults:
     # Days that an event which came in is kept, with its handlers' verdicts and actions; 0 keeps it for ever.
     event_retention_days: int = 7
 
+    # Webhooks that come in: how large one may be, and how old its signature.
+    webhook_max_bytes: int = MIB
+    webhook_window_seconds: int = 300
+
     # Where a run's status is posted if its definition wants that and names no sink; and where steps' states go:
     # "conductor" is this server's own handlers, else a sink such as kafka:changes.
     workflow_status_listener_url: str = ""

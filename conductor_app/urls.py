@@ -5,11 +5,13 @@ from django.views.generic import RedirectView
 
 from .admin.site import site
 from .api.conductor.view import UnknownAddress
+from .api.conductor.views.webhooks import IncomingWebhook
 from .api.health import health
 
 urlpatterns = [
     path("api/", include("conductor_app.api.conductor.urls")),
     re_path(r"^api$", UnknownAddress.as_view()),
+    path("webhook/<str:id>", IncomingWebhook.as_view()),
     path("health", health),
     path("admin/", site.urls),
     path("", RedirectView.as_view(url="/admin/")),

@@ -96,11 +96,12 @@ def _start(order: Order, params: Params) -> None:
     if not isinstance(name, str) or not name:
         raise Invalid(f"start_workflow names no workflow; its name is {name!r}.")
     delivery = order.row.delivery
+    given = {**delivery.payload} if order.row.document.get("takesPayload") else _object(params, "input")
     about = {"conductor.event.messageId": delivery.message_id, "conductor.event.name": delivery.event}
     request = runs.StartRequest(
         name=name,
         version=_version(params.get("version")),
-        input={**_object(params, "input"), **about},
+        input={**given, **about},
         correlation_id=_text(params.get("correlationId")),
         domains={str(each): _text(domain) for each, domain in _object(params, "taskToDomain").items()},
         event=delivery.event,

@@ -38,17 +38,26 @@ class Verdict:
         return MATCHED if events.is_true(self.answer.value) else NOT_MATCHED
 
 
-def receive(event: str, message_id: str, payload: Any, source: str, *, message: int | None = None) -> bool:
+def receive(
+    event: str,
+    message_id: str,
+    payload: Any,
+    source: str,
+    *,
+    message: int | None = None,
+    also: Sequence[EventHandler] = (),
+) -> bool:
     """Hear an event; False where it was heard before. Raises Busy where a condition could not be asked.
 
-    `message`: the outbox's own, deleted in the transaction that writes down what came of the event.
+    `message`: the outbox's own, deleted in the transaction that writes down what came of the event. `also`: handlers
+    that are asked beside those that are kept.
     """
     from .messages import deliver_soon
 
     event, message_id = clean(event)[:LONGEST_NAME], _fitting(clean(message_id))
     known = EventDelivery.objects.filter(event=event, message_id=message_id)
     # Scripts are asked with no lock held, and not at all for what was heard before.
-    verdicts = [] if known.exists() else [judge(handler, payload) for handler in _listening(event)]
+    verdicts = [] if known.exists() else [judge(handler, payload) for handler in (*_listening(event), *also)]
     with transaction.atomic():
         if message is not None and not Message.objects.filter(pk=message).delete()[0]:
             return False

@@ -3,7 +3,7 @@
 from .access import AccessKey, AccessRevision, Application, Grant, GroupFacts, Profile, Tag
 from .audit import AuditEntry
 from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
-from .events import EventAction, EventDelivery, EventHandler, EventVerdict
+from .events import EventAction, EventDelivery, EventHandler, EventVerdict, Webhook
 from .history import HistoryEntry, TaskLog
 from .outbox import Message
 from .payloads import PayloadUse, StoredPayload
@@ -43,5 +43,6 @@ __all__ = [
     "TaskDefinition",
     "TaskLog",
     "Variable",
+    "Webhook",
     "WorkflowDefinition",
 ]

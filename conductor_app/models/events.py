@@ -99,3 +99,22 @@ class EventAction(models.Model):
 
     def __str__(self) -> str:
         return f"{self.handler}: {self.action}, {self.status}"
+
+
+class Webhook(models.Model):
+    """An address under which another system tells events; its secret is kept sealed."""
+
+    id = IdField(primary_key=True)
+    name = models.CharField(max_length=200, unique=True)
+    document = DocumentField(default=dict)
+    sealed = models.TextField(default="", blank=True)
+    created_at = MomentField()
+    created_by = models.CharField(max_length=255, default="", blank=True)
+    updated_at = MomentField(default=0)
+    updated_by = models.CharField(max_length=255, default="", blank=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name

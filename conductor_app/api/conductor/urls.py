@@ -27,6 +27,7 @@ from .views import (
     task_definitions,
     task_logs,
     tasks,
+    webhooks,
     workflow_definitions,
     workflows,
 )
@@ -128,6 +129,9 @@ urlpatterns = [
     path("event/handleIncomingEvent", events.IncomingEvent.as_view()),
     path("event/handler/<str:name>", events.EventHandlerNamed.as_view()),
     path("event/<path:event>", events.EventHandlerOne.as_view()),
+    path("metadata/webhook", webhooks.Webhooks.as_view()),
+    path("metadata/webhook/<str:id>", webhooks.WebhookOne.as_view()),
+    path("webhook/<str:id>", webhooks.IncomingWebhook.as_view()),
     path("token", server.Tokens.as_view()),
     path("health", health),
     path("version", server.Version.as_view()),

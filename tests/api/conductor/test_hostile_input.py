@@ -24,6 +24,9 @@ ADDRESSES = [
     ("POST", "/event"),
     ("PUT", "/event"),
     ("POST", "/event/handleIncomingEvent"),
+    ("POST", "/metadata/webhook"),
+    ("PUT", "/metadata/webhook/x"),
+    ("POST", "/webhook/x"),
     ("POST", "/token"),
 ]
 BODIES = {

@@ -7,6 +7,7 @@ from ....core.language.checks.event_handler import EVENT_HANDLER
 from ....core.language.checks.fields import Table
 from ....core.language.checks.tables import TASK_DEFINITION, WORKFLOW_DEFINITION
 from ....core.language.checks.values import ListOf, MapOf, Reader, Whole, flag, mapping, text, texts
+from ....core.language.checks.webhook import WEBHOOK
 from ..serializers.detours import SKIP_REQUEST, STATE_UPDATE, UPGRADE
 from ..serializers.simulations import TEST_REQUEST
 from ..serializers.tags import TAG
@@ -253,6 +254,12 @@ OPERATIONS: dict[str, Operation] = {
     "EventHandlerOne.delete": Operation("Forget an event handler", EMPTY),
     "EventHandlerNamed.get": Operation("An event handler", EVENT_HANDLER),
     "IncomingEvent.post": Operation("Tell the server an event", EMPTY, mapping),
+    "Webhooks.get": Operation("All webhooks", Many(WEBHOOK)),
+    "Webhooks.post": Operation("Add a webhook", WEBHOOK, WEBHOOK),
+    "WebhookOne.get": Operation("A webhook", WEBHOOK),
+    "WebhookOne.put": Operation("Change a webhook", WEBHOOK, WEBHOOK),
+    "WebhookOne.delete": Operation("Forget a webhook", EMPTY),
+    "IncomingWebhook.post": Operation("Tell an event by webhook", EMPTY, mapping),
     "Tokens.post": Operation("A token for a key", TOKEN, CREDENTIALS),
     "Version.get": Operation("Version of the server", TEXT),
     "Configuration.get": Operation("Configuration of the server", CONFIGURATION),

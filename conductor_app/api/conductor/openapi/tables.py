@@ -14,6 +14,7 @@ from ....core.language.checks.tables import (
     WORKFLOW_TASK,
 )
 from ....core.language.checks.values import Choice, ListOf, MapOf, Whole, flag, mapping, text, texts
+from ....core.language.checks.webhook import WEBHOOK
 from ..serializers.detours import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
 from ..serializers.schedules import CRON_ENTRY, EXECUTION, SHOWN
 from ..serializers.simulations import TEST_REQUEST
@@ -121,6 +122,7 @@ NAMED: dict[str, Table] = {
     "RateLimitConfig": RATE_LIMIT,
     "CacheConfig": CACHE,
     "SchemaDef": SCHEMA,
+    "WebhookConfig": WEBHOOK,
     "EventHandler": EVENT_HANDLER,
     "Action": ACTION,
     "StartWorkflowAction": START,

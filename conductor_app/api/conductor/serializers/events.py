@@ -4,7 +4,7 @@ from typing import Any
 
 from ....core.errors import Complaint, Invalid, ValidationFailed
 from ....core.language.checks import read_handler
-from ....models import EventHandler
+from ....models import EventHandler, Webhook
 
 Document = dict[str, Any]
 
@@ -33,3 +33,9 @@ def _read(document: Document, path: str) -> Document:
 def event_handler(row: EventHandler) -> Document:
     """An EventHandler."""
     return {**read_handler(row.document)[0], "name": row.name, "event": row.event, "active": row.is_active}
+
+
+def webhook(row: Webhook) -> Document:
+    """A WebhookConfig; of its secrets it says only that there are some."""
+    audit = {"createdBy": row.created_by, "createTime": row.created_at, "updateTime": row.updated_at}
+    return {**row.document, "id": row.id, "name": row.name, "url": f"/api/webhook/{row.id}", **audit}

@@ -1,0 +1,53 @@
+"""Webhooks: their definitions, and what comes in under their addresses."""
+
+from django.http import HttpResponse
+
+from .... import conf
+from ....engine import webhooks
+from ....models import Webhook
+from .. import body
+from ..body import BodyTooLarge
+from ..replies import Empty, Json
+from ..serializers.events import webhook
+from ..serializers.requests import complaints_at
+from ..view import ConductorRequest, ConductorView
+
+
+class Webhooks(ConductorView):
+    """GET, POST /api/metadata/webhook: all webhooks, a new one."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json([webhook(row) for row in Webhook.objects.order_by("name")])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        with complaints_at("createWebhook.webhookConfig"):
+            return Json(webhook(webhooks.add(body.document(request), request.actor.name)))
+
+
+class WebhookOne(ConductorView):
+    """GET, PUT, DELETE /api/metadata/webhook/{id}: one webhook."""
+
+    def get(self, request: ConductorRequest, id: str) -> HttpResponse:
+        return Json(webhook(webhooks.find(id)))
+
+    def put(self, request: ConductorRequest, id: str) -> HttpResponse:
+        with complaints_at("updateWebhook.webhookConfig"):
+            return Json(webhook(webhooks.replace(id, body.document(request), request.actor.name)))
+
+    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+        webhooks.remove(id, request.actor.name)
+        return Empty()
+
+
+class IncomingWebhook(ConductorView):
+    """POST /api/webhook/{id}, POST /webhook/{id}: another system tells an event, signed as its definition wants."""
+
+    needs_login = False
+
+    def post(self, request: ConductorRequest, id: str) -> HttpResponse:
+        content = body.raw(request)
+        if len(content) > conf.webhook_max_bytes:
+            raise BodyTooLarge(f"The body of a webhook may have at most {conf.webhook_max_bytes} bytes.")
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        webhooks.receive(id, headers, content)
+        return Empty()

@@ -1,0 +1,243 @@
+"""Webhooks: their definitions, and what other systems send to them (api §2.1)."""
+
+import base64
+import hashlib
+import hmac
+import json
+from typing import Any
+
+import pytest
+
+from conductor_app.models import EventDelivery, Run, Webhook
+from tests.api.steps import simple
+
+SECRET = "a secret"
+BODY = json.dumps({"order": 7}).encode()
+GITHUB = {"verifier": "HMAC_BASED", "headerKey": "X-Hub-Signature-256", "secretValue": SECRET}
+TIMED = {**GITHUB, "timestampHeaderKey": "X-Moment"}
+
+
+def signed(content: bytes, secret: str = SECRET) -> str:
+    return hmac.new(secret.encode(), content, hashlib.sha256).hexdigest()
+
+
+@pytest.fixture
+def webhook(api):
+    """Adds a webhook; its id."""
+
+    def add(**fields: Any) -> str:
+        reply = api.post("/metadata/webhook", {"name": "shop", **fields})
+        assert reply.status_code == 200, reply.content
+        return reply.json()["id"]
+
+    return add
+
+
+def heard() -> list[tuple[str, Any]]:
+    return list(EventDelivery.objects.order_by("id").values_list("event", "payload"))
+
+
+def test_a_webhook_is_kept_shown_changed_and_forgotten(api, webhook):
+    id = webhook(**GITHUB, sourcePlatform="GitHub")
+
+    shown = api.get(f"/metadata/webhook/{id}").json()
+    assert (shown["name"], shown["verifier"], shown["url"]) == ("shop", "HMAC_BASED", f"/api/webhook/{id}")
+    assert [each["id"] for each in api.get("/metadata/webhook").json()] == [id]
+
+    changed = {**GITHUB, "name": "store", "headerKey": "X-Signature", "secretValue": None}
+    assert api.put(f"/metadata/webhook/{id}", changed).json()["headerKey"] == "X-Signature"
+    # The secret that was not given again is still the one.
+    assert api.post(f"/webhook/{id}", BODY, **{"X-Signature": signed(BODY)}).status_code == 200
+
+    assert api.delete(f"/metadata/webhook/{id}").status_code == 200
+    assert api.get(f"/metadata/webhook/{id}").status_code == 404
+    assert api.delete(f"/metadata/webhook/{id}").status_code == 404
+    assert api.put(f"/metadata/webhook/{id}", changed).status_code == 404
+    assert api.post(f"/webhook/{id}", BODY).status_code == 404
+
+
+def test_secrets_are_never_shown_and_never_lie_open(api, webhook):
+    id = webhook(verifier="HEADER_BASED", headers={"X-Key": SECRET}, secretValue=SECRET)
+
+    row = Webhook.objects.get(pk=id)
+    assert SECRET not in api.get(f"/metadata/webhook/{id}").content.decode()
+    assert api.get(f"/metadata/webhook/{id}").json()["headers"] == {"X-Key": ""}
+    assert SECRET not in f"{row.document}{row.sealed}"
+
+
+def test_names_are_unique(api, webhook):
+    webhook(**GITHUB)
+
+    assert api.post("/metadata/webhook", {"name": "shop", **GITHUB}).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({**GITHUB, "name": " "}, "name"),
+        ({**GITHUB, "name": "x" * 201}, "name"),
+        ({"name": "a"}, "verifier"),
+        ({"name": "a", "verifier": "TRUST"}, "verifier"),
+        ({**GITHUB, "name": "a", "secretValue": ""}, "secretValue"),
+        ({**GITHUB, "name": "a", "headerKey": ""}, "headerKey"),
+        ({"name": "a", "verifier": "HEADER_BASED"}, "headers"),
+    ],
+)
+def test_a_faulty_webhook_is_refused_with_its_place(api, fields, path):
+    reply = api.post("/metadata/webhook", fields)
+
+    assert reply.status_code == 400
+    assert f"createWebhook.webhookConfig.{path}" in [each["path"] for each in reply.json()["validationErrors"]]
+
+
+def basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+RIGHT = [
+    (GITHUB, {"X-Hub-Signature-256": f"sha256={signed(BODY)}"}),
+    (GITHUB, {"X-Hub-Signature-256": signed(BODY).upper()}),
+    (GITHUB, {"x-hub-signature-256": base64.b64encode(bytes.fromhex(signed(BODY))).decode()}),
+    ({"verifier": "HEADER_BASED", "headers": {"X-Key": "k", "X-Other": "o"}}, {"x-key": "k", "x-other": "o"}),
+    ({"verifier": "BASIC", "secretKey": "me", "secretValue": SECRET}, {"Authorization": basic("me", SECRET)}),
+]
+WRONG = [
+    (GITHUB, {}),
+    (GITHUB, {"X-Hub-Signature-256": signed(BODY, "another secret")}),
+    (GITHUB, {"X-Hub-Signature-256": signed(b"another body")}),
+    (GITHUB, {"X-Hub-Signature-256": "ünlesbar"}),
+    ({"verifier": "HEADER_BASED", "headers": {"X-Key": "k", "X-Other": "o"}}, {"x-key": "k"}),
+    ({"verifier": "HEADER_BASED", "headers": {"X-Key": "k"}}, {"x-key": "K"}),
+    ({"verifier": "BASIC", "secretKey": "me", "secretValue": SECRET}, {"Authorization": basic("me", "x")}),
+    ({"verifier": "BASIC", "secretKey": "me", "secretValue": SECRET}, {}),
+    ({"verifier": "SLACK_BASED", "secretValue": SECRET}, {"X-Slack-Signature": f"v0={signed(BODY)}"}),
+    ({"verifier": "STRIPE", "secretValue": SECRET}, {"Stripe-Signature": "t=,v1="}),
+]
+
+
+@pytest.mark.parametrize(("fields", "headers"), RIGHT)
+def test_what_is_signed_as_it_should_be_is_heard_as_an_event(api, webhook, fields, headers):
+    id = webhook(**fields)
+
+    reply = api.post(f"/webhook/{id}", BODY, **headers)
+
+    assert (reply.status_code, reply.content) == (200, b"")
+    assert heard() == [("webhook:shop", {"order": 7})]
+
+
+@pytest.mark.parametrize(("fields", "headers"), WRONG)
+def test_what_is_not_is_refused_without_a_word_more_than_needed(api, webhook, fields, headers):
+    id = webhook(**fields)
+
+    reply = api.post(f"/webhook/{id}", BODY, **headers)
+
+    assert reply.status_code == 401
+    assert reply.json()["message"] == "The webhook is not signed as it should be, or too old."
+    assert heard() == []
+
+
+def slack(moment: str) -> dict[str, str]:
+    return {
+        "X-Slack-Request-Timestamp": moment,
+        "X-Slack-Signature": f"v0={signed(b'v0:%s:%s' % (moment.encode(), BODY))}",
+    }
+
+
+def stripe(moment: str) -> dict[str, str]:
+    right = signed(b"%s.%s" % (moment.encode(), BODY))
+    return {"Stripe-Signature": f"t={moment},v1={signed(BODY)},v1={right}"}
+
+
+def timed(moment: str) -> dict[str, str]:
+    return {"X-Moment": moment, "X-Hub-Signature-256": signed(b"%s.%s" % (moment.encode(), BODY))}
+
+
+DATED = {
+    "slack": ({"verifier": "SLACK_BASED", "secretValue": SECRET}, slack),
+    "stripe": ({"verifier": "STRIPE", "secretValue": SECRET}, stripe),
+    "our own": (TIMED, timed),
+}
+
+
+@pytest.mark.parametrize("way", DATED)
+def test_a_dated_webhook_is_heard_once_and_only_while_it_is_young(api, webhook, clock, way):
+    fields, sign = DATED[way]
+    id = webhook(**fields)
+    moment = str(clock.now() // 1000)
+
+    for _ in range(2):
+        assert api.post(f"/webhook/{id}", BODY, **sign(moment)).status_code == 200
+    clock.advance(seconds=299)
+    assert api.post(f"/webhook/{id}", BODY, **sign(moment)).status_code == 200
+    clock.advance(seconds=2)
+    assert api.post(f"/webhook/{id}", BODY, **sign(moment)).status_code == 401
+
+    assert len(heard()) == 1
+    assert EventDelivery.objects.get().duplicates == 2
+
+
+@pytest.mark.parametrize("moment", ["", "soon", "-5", "9" * 30, "1e9"])
+def test_a_moment_that_is_none_is_refused(api, webhook, moment):
+    id = webhook(**TIMED)
+
+    assert api.post(f"/webhook/{id}", BODY, **timed(moment)).status_code == 401
+
+
+def test_what_its_sender_has_numbered_is_heard_once(api, webhook):
+    id = webhook(**GITHUB)
+    headers = {"X-Hub-Signature-256": signed(BODY)}
+
+    for number in ("1", "1", "2"):
+        api.post(f"/webhook/{id}", BODY, **headers, **{"X-GitHub-Delivery": number})
+    for _ in range(2):
+        api.post(f"/webhook/{id}", BODY, **headers)
+
+    assert len(heard()) == 4
+
+
+@pytest.mark.parametrize(
+    ("body", "payload"),
+    [
+        (b"", {}),
+        (b"[1]", {"body": [1]}),
+        (b"a=1&b=2", {"body": "a=1&b=2"}),
+        (b"\xff", {"body": "\ufffd"}),
+        (b"7", {"body": 7}),
+    ],
+)
+def test_any_body_is_an_event(api, webhook, body, payload):
+    id = webhook(verifier="HEADER_BASED", headers={"X-Key": "k"})
+
+    assert api.post(f"/webhook/{id}", body, **{"X-Key": "k"}).status_code == 200
+
+    assert heard() == [("webhook:shop", payload)]
+
+
+def test_a_webhook_that_is_too_large_is_refused(api, webhook, settings):
+    settings.CONDUCTOR_WEBHOOK_MAX_BYTES = 10
+    id = webhook(verifier="HEADER_BASED", headers={"X-Key": "k"})
+
+    assert api.post(f"/webhook/{id}", b"x" * 11, **{"X-Key": "k"}).status_code == 413
+
+
+def test_a_webhook_starts_the_workflows_that_it_names_and_those_of_handlers(api, webhook):
+    api.define(simple("a"))
+    api.define(simple("a"), name="other")
+    start = {"action": "start_workflow", "start_workflow": {"name": "other", "input": {"n": "${order}"}}}
+    api.post("/event", {"name": "h", "event": "webhook:shop", "active": True, "actions": [start]})
+    id = webhook(verifier="HEADER_BASED", headers={"X-Key": "k"}, workflowsToStart={"order": 1})
+
+    api.post(f"/webhook/{id}", BODY, **{"X-Key": "k"})
+
+    inputs = dict(Run.objects.values_list("name", "input"))
+    assert (inputs["order"]["order"], inputs["other"]["n"]) == (7, 7)
+
+
+def test_a_webhook_asks_for_no_login_and_is_reached_at_the_front_door_too(api, webhook, settings):
+    id = webhook(verifier="HEADER_BASED", headers={"X-Key": "k"})
+    settings.CONDUCTOR_API_ACCESS = "token"
+
+    reply = api.client.post(f"/webhook/{id}", BODY, "application/json", headers={"X-Key": "k"})
+
+    assert reply.status_code == 200
+    assert api.get(f"/metadata/webhook/{id}").status_code == 401
