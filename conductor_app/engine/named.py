@@ -8,14 +8,18 @@ from django.db import transaction
 
 from .. import clock
 from ..access import kept, secrets, vault
+from ..access.rights import SECRET, VARIABLE
 from ..core.errors import Conflict, Forbidden, Invalid, NotFound
 from ..models import AuditEntry, Secret, Variable
 from ..store import environment
 from ..store.rows import clean
+from .access.grants import forget_target
+from .tags import mirror
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
 MOST_BYTES = 65_535
 Tags = list[dict[str, Any]]
+TARGETS = {Secret: SECRET, Variable: VARIABLE}
 
 
 def put_secret(name: str, value: str, by: str, reason: str = "") -> None:
@@ -70,6 +74,7 @@ def delete_variable(name: str, by: str, reason: str = "") -> None:
 def _delete(model: type[Secret | Variable], name: str, by: str, reason: str) -> None:
     with transaction.atomic():
         if model.objects.filter(pk=name).delete()[0]:
+            forget_target(TARGETS[model], name)
             _note(model, name, "delete", by, reason)
     transaction.on_commit(_forget)
 
@@ -82,6 +87,7 @@ def change_tags(model: type[Secret | Variable], name: str, change: Callable[[Tag
             raise NotFound(f"There is no {model._meta.verbose_name} named {name}.")
         row.tags = change(row.tags)
         row.save(update_fields=["tags"])
+        mirror(TARGETS[model], name, row.tags)
         _note(model, name, "tag", by)
 
 

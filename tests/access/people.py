@@ -29,11 +29,11 @@ def api_of(made: Application) -> Api:
 
 def allow(made: Application, target_type: str, target_id: str, *accesses: str) -> None:
     """Grant something to an application."""
-    grant(Subject(user_id=made.user_id), target_type, target_id, accesses, "olga", made.name)
+    grant(Subject(user_id=made.user_id), target_type, target_id, accesses, made.name, "olga")
 
 
 def allow_group(group: Group, target_type: str, target_id: str, *accesses: str) -> None:
-    grant(Subject(group_id=group.pk), target_type, target_id, accesses, "olga", group.name)
+    grant(Subject(group_id=group.pk), target_type, target_id, accesses, group.name, "olga")
 
 
 def browser_of(user: User) -> Client:

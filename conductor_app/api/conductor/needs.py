@@ -10,6 +10,7 @@ from typing import Any
 from ...access.actors import Actor
 from ...access.permissions import Thing, require
 from ...access.rights import (
+    APPLICATION,
     CREATE,
     DELETE,
     DOMAIN,
@@ -19,6 +20,7 @@ from ...access.rights import (
     SECRET,
     TASK_DEF,
     UPDATE,
+    USER,
     VARIABLE,
     WORKFLOW,
     WORKFLOW_DEF,
@@ -146,6 +148,11 @@ sees_run, steers_run = Needs(SEES_RUN, things.run("workflow")), Needs(STEERS_RUN
 steers_runs, removes_runs = Needs(STEERS_RUN, things.listed_runs), on(DELETE, WORKFLOW, things.listed_runs)
 sees_runs_of = on(READ, WORKFLOW_DEF, things.named(WORKFLOW_DEF, "workflow"))
 sees_workflow = on(READ, WORKFLOW_DEF, things.named(WORKFLOW_DEF, "name"))
+changes_workflow = on(UPDATE, WORKFLOW_DEF, things.named(WORKFLOW_DEF, "name"))
+changes_task = on(UPDATE, TASK_DEF, things.named(TASK_DEF, "name"))
+sees_application = on(READ, APPLICATION, things.named(APPLICATION, "id"))
+changes_application = on(UPDATE, APPLICATION, things.named(APPLICATION, "id"))
+sees_people = on(READ, USER, things.nothing)
 starts_named = on(EXECUTE, WORKFLOW_DEF, things.named(WORKFLOW_DEF, "name"))
 signals = Needs(STEERS_RUN, things.run("workflow_id"))
 sees_queue = on(READ, TASK_DEF, things.asked(TASK_DEF, "taskType"))
@@ -230,6 +237,61 @@ NEEDS: dict[str, Need] = {
     "TaskDefinitions.put": Defines(TASK_DEF, things.written(TASK_DEF)),
     "TaskDefinitionOne.get": on(READ, TASK_DEF, things.named(TASK_DEF, "name")),
     "TaskDefinitionOne.delete": on(DELETE, TASK_DEF, things.named(TASK_DEF, "name")),
+    "WorkflowTags.get": sees_workflow,
+    "WorkflowTags.post": changes_workflow,
+    "WorkflowTags.put": changes_workflow,
+    "WorkflowTags.delete": changes_workflow,
+    "WorkflowRateLimit.get": sees_workflow,
+    "WorkflowRateLimit.put": changes_workflow,
+    "WorkflowRateLimit.delete": changes_workflow,
+    "TaskTags.get": on(READ, TASK_DEF, things.named(TASK_DEF, "name")),
+    "TaskTags.post": changes_task,
+    "TaskTags.put": changes_task,
+    "TaskTags.delete": changes_task,
+    "AllTags.get": ANYBODY,
+    "TokenUser.get": ANYBODY,
+    "Applications.get": ANYBODY,
+    "Applications.post": on(CREATE, APPLICATION, things.nothing),
+    "ApplicationOne.get": sees_application,
+    "ApplicationOne.put": changes_application,
+    "ApplicationOne.delete": on(DELETE, APPLICATION, things.named(APPLICATION, "id")),
+    "ApplicationOfKey.get": on(READ, APPLICATION, things.of_key),
+    "AccessKeys.get": sees_application,
+    "AccessKeys.post": changes_application,
+    "AccessKeyOne.delete": changes_application,
+    "AccessKeyStatus.post": changes_application,
+    "ApplicationRole.post": ADMINISTRATORS,
+    "ApplicationRole.delete": ADMINISTRATORS,
+    "ApplicationTags.get": sees_application,
+    "ApplicationTags.put": changes_application,
+    "ApplicationTags.delete": changes_application,
+    "Users.get": sees_people,
+    "UserOne.get": sees_people,
+    "UserOne.put": ADMINISTRATORS,
+    "UserOne.delete": ADMINISTRATORS,
+    "UserPermissions.get": sees_people,
+    "PermissionCheck.get": sees_people,
+    "Groups.get": sees_people,
+    "GroupOne.get": sees_people,
+    "GroupOne.put": ADMINISTRATORS,
+    "GroupOne.delete": ADMINISTRATORS,
+    "GroupPermissions.get": sees_people,
+    "GroupUsers.get": sees_people,
+    "GroupUsers.post": ADMINISTRATORS,
+    "GroupUsers.delete": ADMINISTRATORS,
+    "GroupUser.post": ADMINISTRATORS,
+    "GroupUser.delete": ADMINISTRATORS,
+    "Authorizations.post": ADMINISTRATORS,
+    "Authorizations.delete": ADMINISTRATORS,
+    "TargetPermissions.get": sees_people,
+    "Roles.get": ANYBODY,
+    "Roles.post": ADMINISTRATORS,
+    "SystemRoles.get": ANYBODY,
+    "CustomRoles.get": ANYBODY,
+    "AvailablePermissions.get": ANYBODY,
+    "RoleOne.get": ANYBODY,
+    "RoleOne.put": ADMINISTRATORS,
+    "RoleOne.delete": ADMINISTRATORS,
     "Schedules.get": ANYBODY,
     "Schedules.post": KeepsSchedule(),
     "ScheduleSearch.get": ANYBODY,

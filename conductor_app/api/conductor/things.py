@@ -5,9 +5,9 @@ from itertools import islice
 from typing import Any
 
 from ...access.permissions import Thing, task_thing
-from ...access.rights import DOMAIN, SCHEDULE, SECRET, TASK_DEF, VARIABLE, WORKFLOW, WORKFLOW_DEF
+from ...access.rights import APPLICATION, DOMAIN, SCHEDULE, SECRET, TASK_DEF, VARIABLE, WORKFLOW, WORKFLOW_DEF
 from ...core.errors import Invalid
-from ...models import Attempt, Run, Schedule, Secret, TaskDefinition, Variable, WorkflowDefinition
+from ...models import AccessKey, Attempt, Run, Schedule, Secret, TaskDefinition, Variable, WorkflowDefinition
 from . import body
 
 Finder = Callable[[Any, dict[str, str]], Iterable[Thing]]
@@ -30,6 +30,17 @@ def named(target: str, part: str) -> Finder:
 def asked(target: str, parameter: str) -> Finder:
     """What a parameter of the query names, once or several times."""
     return lambda request, parts: [{target: name} for name in request.query.texts(parameter)]
+
+
+def nothing(request: Any, parts: dict[str, str]) -> list[Thing]:
+    """No thing that has a name: only a right over all of them will do."""
+    return [{}]
+
+
+def of_key(request: Any, parts: dict[str, str]) -> list[Thing]:
+    """The application that a key belongs to; where there is no such key, nobody knows."""
+    ids = AccessKey.objects.filter(pk=parts["key_id"]).values_list("application_id", flat=True)
+    return [{APPLICATION: id} for id in ids] or [{}]
 
 
 def queue(request: Any, parts: dict[str, str]) -> Thing:

@@ -14,14 +14,14 @@ from .notes import note
 from .subjects import Subject
 
 
-def grant(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], by: str, to: str) -> None:
+def grant(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], to: str, by: str) -> None:
     """Give accesses to a target; what is given already stays. `to`: the subject as the audit names it."""
     with transaction.atomic():
         _give([subject], target_type, target_id, accesses, by)
         note("permission", f"{target_type}:{target_id}", "grant", by, to=to, access=sorted(accesses))
 
 
-def revoke(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], by: str, to: str) -> None:
+def revoke(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], to: str, by: str) -> None:
     """Take accesses to a target back; what was not given does not matter."""
     with transaction.atomic():
         found = _of(subject).filter(target_type=target_type, target_id=target_id, access__in=list(accesses))

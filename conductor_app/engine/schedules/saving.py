@@ -11,6 +11,7 @@ from ...core.timetable import timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import WAITING
 from ..access.grants import forget_target
+from ..tags import mirror
 from .rows import locked, note, set_next
 
 Document = dict[str, Any]
@@ -31,6 +32,8 @@ def save(document: Document, by: str) -> Schedule:
         row.updated_at, row.updated_by = now, str(document.get("updatedBy") or by)[:255]
         _fill(row, document, now)
         _write(row)
+        if document.get("tags"):
+            mirror(SCHEDULE, row.name, row.tags)
         note(row.name, "overwrite" if found else "create", by, now)
     return row
 
@@ -71,4 +74,5 @@ def set_tags(name: str, tags: list[Document], by: str) -> None:
         row = locked(name)
         row.tags = tags
         row.save(update_fields=["tags"])
+        mirror(SCHEDULE, name, tags)
         note(name, "tag", by, clock.now())

@@ -104,6 +104,43 @@ SECRET_WITH_TAGS: Table = (Field("name", text), Field("tags", ListOf(Of(TAG))))
 VARIABLE: Table = fields(text, "name", "value")
 CREDENTIALS: Table = fields(text, "keyId", "keySecret")
 TOKEN: Table = fields(text, "token")
+PERMISSION: Table = fields(text, "name")
+ROLE: Table = (Field("name", text), Field("permissions", ListOf(Of(PERMISSION))))
+GROUP: Table = (
+    *fields(text, "id", "description"),
+    Field("roles", ListOf(Of(ROLE))),
+    Field("defaultAccess", MapOf(texts)),
+    Field("contactInformation", MapOf(text)),
+)
+USER: Table = (
+    *fields(text, "id", "name", "uuid", "encryptedIdDisplayValue"),
+    Field("roles", ListOf(Of(ROLE))),
+    Field("groups", ListOf(Of(GROUP))),
+    *fields(flag, "applicationUser", "encryptedId"),
+    Field("contactInformation", MapOf(text)),
+)
+APPLICATION: Table = (
+    *fields(text, "id", "name", "createdBy", "updatedBy"),
+    *fields(Whole(64), "createTime", "updateTime"),
+)
+NEW_APPLICATION: Table = fields(text, "name")
+NEW_USER: Table = (
+    Field("name", text),
+    *fields(texts, "roles", "groups"),
+    Field("contactInformation", MapOf(text)),
+)
+NEW_GROUP: Table = (Field("description", text), Field("roles", texts), Field("defaultAccess", MapOf(texts)))
+NEW_ROLE: Table = (Field("name", text), Field("permissions", texts))
+ACCESS_KEY: Table = (*fields(text, "id", "status"), Field("createdAt", Whole(64)))
+CREATED_KEY: Table = fields(text, "id", "secret")
+REFERENCE: Table = fields(text, "type", "id")
+AUTHORIZATION: Table = (
+    Field("subject", Of(REFERENCE)),
+    Field("target", Of(REFERENCE)),
+    Field("access", texts),
+)
+GRANT: Table = (Field("target", Of(REFERENCE)), Field("access", texts))
+GRANTED: Table = (Field("grantedAccess", ListOf(Of(GRANT))),)
 CONFIGURATION: Table = fields(text, "version", "apiAccess", "ownerEmailMandatory")
 COMPLAINT: Table = fields(text, "path", "message", "invalidValue")
 ERROR: Table = (
@@ -119,6 +156,21 @@ NAMED: dict[str, Table] = {
     "WorkflowTask": WORKFLOW_TASK,
     "SubWorkflowParams": SUB_WORKFLOW,
     "StateChangeEvent": STATE_CHANGE,
+    "Permission": PERMISSION,
+    "Role": ROLE,
+    "Group": GROUP,
+    "ConductorUser": USER,
+    "ConductorApplication": APPLICATION,
+    "CreateOrUpdateApplicationRequest": NEW_APPLICATION,
+    "UpsertUserRequest": NEW_USER,
+    "UpsertGroupRequest": NEW_GROUP,
+    "CreateOrUpdateRoleRequest": NEW_ROLE,
+    "AccessKey": ACCESS_KEY,
+    "CreatedAccessKey": CREATED_KEY,
+    "Reference": REFERENCE,
+    "AuthorizationRequest": AUTHORIZATION,
+    "GrantedAccess": GRANT,
+    "GrantedAccessResponse": GRANTED,
     "RateLimitConfig": RATE_LIMIT,
     "CacheConfig": CACHE,
     "SchemaDef": SCHEMA,

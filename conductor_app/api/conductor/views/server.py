@@ -1,4 +1,4 @@
-"""The server itself: tokens, version, configuration."""
+"""The server itself: version, configuration."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -6,33 +6,8 @@ from importlib.metadata import PackageNotFoundError, version
 from django.http import HttpResponse
 
 from .... import conf
-from ....access import keys, tokens
-from ....core.errors import Invalid, NotFound
-from .. import body
 from ..replies import Json, PlainText
 from ..view import ConductorRequest, ConductorView
-
-
-class Tokens(ConductorView):
-    """POST /api/token: a token for an application's key and secret."""
-
-    needs_login = False
-
-    def post(self, request: ConductorRequest) -> HttpResponse:
-        if conf.api_access == "open":
-            # Clients take this as a server without logins and go on without a token.
-            raise NotFound("This server asks for no tokens.")
-        key_id, secret = credentials(body.document(request))
-        key = keys.check_key(key_id, secret)
-        return Json({"token": tokens.issue(key.id, key.application.name)})
-
-
-def credentials(document: dict) -> tuple[str, str]:
-    """The key and secret that were sent; raises Invalid."""
-    key_id, secret = document.get("keyId"), document.get("keySecret")
-    if not isinstance(key_id, str) or not isinstance(secret, str):
-        raise Invalid("keyId and keySecret are needed, both as text.")
-    return key_id.replace("\0", ""), secret
 
 
 class Version(ConductorView):

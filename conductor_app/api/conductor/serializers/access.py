@@ -1,0 +1,190 @@
+"""Applications, users, groups, roles and permissions as clients know them, and what they say of them."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
+
+from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
+
+from ....access.keys import PREFIX
+from ....access.rights import ACCESSES, BY_PERMISSION, GRANTABLE, target_type
+from ....core.errors import Invalid
+from ....models import AccessKey, Application, Grant, GroupFacts, Profile
+
+Document = dict[str, Any]
+
+
+def application(row: Application) -> Document:
+    """ConductorApplication."""
+    document = {"id": row.id, "name": row.name, "createdBy": row.created_by, "createTime": row.created_at}
+    return document | ({"updateTime": row.updated_at, "updatedBy": row.updated_by} if row.updated_at else {})
+
+
+def access_key(row: AccessKey) -> Document:
+    """AccessKey, without its secret."""
+    return {"id": row.id, "status": "ACTIVE" if row.is_active else "INACTIVE", "createdAt": row.created_at}
+
+
+def with_groups(users: QuerySet[User]) -> QuerySet[User]:
+    """Users with all that is shown of them, in a few statements."""
+    return users.select_related("profile").prefetch_related(
+        "groups__facts__roles__facts",
+        "groups__facts__roles__permissions__content_type",
+        "groups__permissions__content_type",
+    )
+
+
+def user(row: User) -> Document:
+    """ConductorUser."""
+    all_groups = sorted(row.groups.all(), key=lambda each: each.name)
+    roles = [role(each) for each in all_groups if _facts(each).role]
+    profile = getattr(row, "profile", None) or Profile()
+    return {
+        "id": row.username,
+        "name": row.get_full_name() or row.username,
+        "roles": roles + ([{"name": "ADMIN", "permissions": []}] if row.is_superuser and not roles else []),
+        "groups": [group(each) for each in all_groups if not _facts(each).role],
+        "uuid": str(uuid5(NAMESPACE_OID, f"conductor user {row.pk}")),
+        "applicationUser": row.username.startswith(PREFIX),
+        "encryptedId": False,
+        "encryptedIdDisplayValue": row.username,
+        "contactInformation": profile.contact,
+    }
+
+
+def group(row: Group) -> Document:
+    """Group."""
+    facts = _facts(row)
+    return {
+        "id": row.name,
+        "description": facts.description,
+        "roles": [role(each) for each in facts.roles.all()] if facts.pk else [],
+        "defaultAccess": facts.default_access,
+        "contactInformation": facts.contact,
+    }
+
+
+def _facts(row: Group) -> GroupFacts:
+    """What is known of a group; nothing of one that was made on Django's own pages."""
+    return getattr(row, "facts", None) or GroupFacts(group=row)
+
+
+def role(row: Group) -> Document:
+    """Role, for a group that is one."""
+    held = (f"{each.content_type.app_label}.{each.codename}" for each in row.permissions.all())
+    rights = sorted(BY_PERMISSION[name] for name in held if name in BY_PERMISSION)
+    names = [permission_name(right) for right in rights]
+    return {"name": row.facts.role, "permissions": [{"name": name} for name in names]}
+
+
+def permission_name(right: tuple[str, str]) -> str:
+    """A right as the permission of a role is called."""
+    return "_".join(right)
+
+
+def granted_access(rows: Iterable[tuple[str, str, str]]) -> Document:
+    """GrantedAccessResponse, from (target type, target id, access)."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for kind, id, access in rows:
+        found[kind, id].add(access)
+    return {
+        "grantedAccess": [
+            {"target": {"type": kind, "id": id}, "access": in_order(accesses)}
+            for (kind, id), accesses in sorted(found.items())
+        ]
+    }
+
+
+def in_order(accesses: Iterable[str]) -> list[str]:
+    return sorted(accesses, key=ACCESSES.index)
+
+
+def subjects_by_access(grants: Iterable[Grant]) -> dict[str, list[Document]]:
+    """Who may do what to a target."""
+    found: dict[str, list[Document]] = defaultdict(list)
+    for each in grants:
+        found[each.access].append(_subject(each))
+    return {access: found[access] for access in in_order(found)}
+
+
+def _subject(row: Grant) -> Document:
+    if row.user is not None:
+        return {"type": "USER", "id": row.user.username}
+    facts = _facts(row.group)
+    return {"type": "ROLE", "id": facts.role} if facts.role else {"type": "GROUP", "id": row.group.name}
+
+
+def text(document: Document, name: str, *, most: int = 255, default: str | None = None) -> str:
+    """A text of the document; raises Invalid where it is none, empty or too long."""
+    value = document.get(name, default)
+    if value is None and default is not None:
+        value = default
+    if not isinstance(value, str) or (not value.strip() and default is None):
+        raise Invalid(f"'{name}' must be a text.")
+    if len(value) > most:
+        raise Invalid(f"'{name}' may have up to {most} characters.")
+    return value.replace("\0", "")
+
+
+def texts(document: Document, name: str) -> list[str] | None:
+    """A list of texts, or None where the document says nothing of it; one text stands for a list of it."""
+    value = document.get(name)
+    if value is None:
+        return None
+    return text_list([value] if isinstance(value, str) else value, name)
+
+
+def text_list(value: Any, name: str) -> list[str]:
+    """A list of texts; raises Invalid."""
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise Invalid(f"'{name}' must be a list of texts.")
+    return list(dict.fromkeys(each.replace("\0", "") for each in value))
+
+
+def text_map(document: Document, name: str) -> dict[str, str]:
+    """A map of texts; raises Invalid."""
+    value = document.get(name) or {}
+    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+        raise Invalid(f"'{name}' must be a map of texts.")
+    return value
+
+
+def accesses(value: Any, name: str) -> list[str]:
+    """Accesses by their names; raises Invalid."""
+    found = text_list(value, name)
+    if unknown := set(found) - set(ACCESSES):
+        raise Invalid(f"'{name}' must be of {', '.join(ACCESSES)}; it has {', '.join(sorted(unknown))[:100]}.")
+    return in_order(found)
+
+
+def default_access(document: Document) -> dict[str, list[str]]:
+    """What the members of a group share of what they make."""
+    value = document.get("defaultAccess") or {}
+    if not isinstance(value, dict):
+        raise Invalid("'defaultAccess' must be a map from target types to accesses.")
+    return {_target_type(kind): accesses(given, "defaultAccess") for kind, given in value.items()}
+
+
+def target(document: Document) -> tuple[str, str]:
+    """The type and the id of a target; raises Invalid."""
+    kind, id = _target_type(text(document, "type")), text(document, "id", most=512)
+    if kind == "TAG" and ":" not in id:
+        raise Invalid("A tag is written as key:value.")
+    return kind, id
+
+
+def _target_type(given: str) -> str:
+    kind = target_type(given)
+    if kind not in GRANTABLE:
+        raise Invalid(f"There is no target type '{given[:100]}'; there are {', '.join(sorted(GRANTABLE))}.")
+    return kind
+
+
+def part(document: Document, name: str) -> Document:
+    """An object within the document; raises Invalid."""
+    value = document.get(name)
+    if not isinstance(value, dict):
+        raise Invalid(f"'{name}' must be an object.")
+    return value

@@ -1,0 +1,90 @@
+"""Applications, their keys and their roles."""
+
+from django.http import HttpResponse
+
+from ....access.permissions import readable
+from ....access.rights import APPLICATION
+from ....core.errors import NotFound
+from ....engine.access import applications
+from ....models import AccessKey, Application
+from .. import body
+from ..replies import Empty, Json
+from ..serializers.access import access_key, application, text
+from ..view import ConductorRequest, ConductorView
+
+
+class Applications(ConductorView):
+    """GET, POST /api/applications: all applications, a new one."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        rows = readable(request.actor, Application.objects.order_by("name", "id"), APPLICATION, "id")
+        return Json([application(row) for row in rows])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        made = applications.create_application(text(body.document(request), "name"), request.actor.name)
+        request.makes = [(APPLICATION, made.id)]
+        return Json(application(made))
+
+
+class ApplicationOne(ConductorView):
+    """GET, PUT, DELETE /api/applications/{id}: one application."""
+
+    def get(self, request: ConductorRequest, id: str) -> HttpResponse:
+        return Json(application(applications.find_application(id)))
+
+    def put(self, request: ConductorRequest, id: str) -> HttpResponse:
+        name = text(body.document(request), "name")
+        return Json(application(applications.rename_application(id, name, request.actor.name)))
+
+    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+        applications.delete_application(id, request.actor.name)
+        return Empty()
+
+
+class ApplicationOfKey(ConductorView):
+    """GET /api/applications/key/{accessKeyId}: the application that a key belongs to."""
+
+    def get(self, request: ConductorRequest, key_id: str) -> HttpResponse:
+        key = AccessKey.objects.select_related("application").filter(pk=key_id).first()
+        if key is None:
+            raise NotFound(f"There is no key {key_id}.")
+        return Json(application(key.application))
+
+
+class AccessKeys(ConductorView):
+    """GET, POST /api/applications/{id}/accessKeys: the keys of an application, a new one with its secret."""
+
+    def get(self, request: ConductorRequest, id: str) -> HttpResponse:
+        keys = applications.find_application(id).keys.order_by("created_at", "id")
+        return Json([access_key(key) for key in keys])
+
+    def post(self, request: ConductorRequest, id: str) -> HttpResponse:
+        key_id, secret = applications.create_key(id, request.actor.name)
+        return Json({"id": key_id, "secret": secret})
+
+
+class AccessKeyOne(ConductorView):
+    """DELETE /api/applications/{applicationId}/accessKeys/{keyId}: delete a key."""
+
+    def delete(self, request: ConductorRequest, id: str, key_id: str) -> HttpResponse:
+        applications.delete_key(id, key_id, request.actor.name)
+        return Empty()
+
+
+class AccessKeyStatus(ConductorView):
+    """POST /api/applications/{applicationId}/accessKeys/{keyId}/status: withdraw a key, or let it be used again."""
+
+    def post(self, request: ConductorRequest, id: str, key_id: str) -> HttpResponse:
+        return Json(access_key(applications.toggle_key(id, key_id, request.actor.name)))
+
+
+class ApplicationRole(ConductorView):
+    """POST, DELETE /api/applications/{applicationId}/roles/{role}: give a role, take it."""
+
+    def post(self, request: ConductorRequest, id: str, role: str) -> HttpResponse:
+        applications.add_role(id, role, request.actor.name)
+        return Empty()
+
+    def delete(self, request: ConductorRequest, id: str, role: str) -> HttpResponse:
+        applications.remove_role(id, role, request.actor.name)
+        return Empty()

@@ -1,0 +1,102 @@
+"""Permissions and roles: granted, shown, taken back."""
+
+from django.contrib.auth.models import Group
+from django.http import HttpResponse
+
+from ....access.rights import BY_NAME, SYSTEM_ROLES
+from ....access.roles import role_group
+from ....engine.access import grants, roles
+from ....engine.access.subjects import subject_of
+from ....models import Grant
+from .. import body
+from ..replies import Empty, Json
+from ..serializers import access as wire
+from ..view import ConductorRequest, ConductorView
+
+
+class Authorizations(ConductorView):
+    """POST, DELETE /api/auth/authorization: grant accesses to a target, take them back."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        grants.grant(*asked(body.document(request)), by=request.actor.name)
+        return Empty()
+
+    def delete(self, request: ConductorRequest) -> HttpResponse:
+        grants.revoke(*asked(body.document(request)), by=request.actor.name)
+        return Empty()
+
+
+def asked(document: dict) -> tuple:
+    """Whose, on what, and which accesses; and whose, as the audit names it."""
+    subject, target = wire.part(document, "subject"), wire.part(document, "target")
+    kind, id = wire.text(subject, "type", default="USER"), wire.text(subject, "id")
+    accesses = wire.accesses(document.get("access"), "access")
+    return subject_of(kind, id), *wire.target(target), accesses, f"{kind} {id}"
+
+
+class TargetPermissions(ConductorView):
+    """GET /api/auth/authorization/{type}/{id}: who was granted what on exactly this target."""
+
+    def get(self, request: ConductorRequest, kind: str, id: str) -> HttpResponse:
+        target_type, target_id = wire.target({"type": kind, "id": id})
+        rows = Grant.objects.filter(target_type=target_type, target_id=target_id)
+        return Json(wire.subjects_by_access(rows.select_related("user", "group__facts").order_by("id")))
+
+
+def all_roles():
+    """The groups that are roles, with what is shown of them."""
+    found = Group.objects.exclude(facts__role=None).order_by("facts__role")
+    return found.select_related("facts").prefetch_related("permissions__content_type")
+
+
+class Roles(ConductorView):
+    """GET, POST /api/roles: all roles, a new one."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json([wire.role(row) for row in all_roles()])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        document = body.document(request)
+        name = wire.text(document, "name")
+        roles.create_role(name, wire.texts(document, "permissions") or [], request.actor.name)
+        return Json(wire.role(role_group(name)))
+
+
+class SystemRoles(ConductorView):
+    """GET /api/roles/system: the roles that every server has, by name."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        rows = all_roles().filter(facts__role__in=SYSTEM_ROLES)
+        return Json({row.facts.role: wire.role(row) for row in rows})
+
+
+class CustomRoles(ConductorView):
+    """GET /api/roles/custom: the roles that were made here."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json([wire.role(row) for row in all_roles().exclude(facts__role__in=SYSTEM_ROLES)])
+
+
+class AvailablePermissions(ConductorView):
+    """GET /api/roles/permissions: what a role can be made of, by name."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json({
+            name: {"name": name, "access": access, "target": target} for name, (access, target) in BY_NAME.items()
+        })  # fmt: skip
+
+
+class RoleOne(ConductorView):
+    """GET, PUT, DELETE /api/roles/{name}: one role."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(wire.role(role_group(name)))
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        permissions = wire.texts(body.document(request), "permissions") or []
+        roles.update_role(name, permissions, request.actor.name)
+        return Json(wire.role(role_group(name)))
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        roles.delete_role(name, request.actor.name)
+        return Empty()

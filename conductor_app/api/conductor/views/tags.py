@@ -1,0 +1,86 @@
+"""Tags of definitions and applications, and limits of workflows, which clients know as tags too."""
+
+from django.http import HttpResponse
+
+from ....access.rights import APPLICATION, TASK_DEF, WORKFLOW_DEF
+from ....core.errors import NotFound
+from ....core.language.checks.tables import RATE_LIMIT
+from ....engine import tags
+from ....engine.access.applications import find_application
+from .. import body
+from ..replies import Empty, Json
+from ..serializers.requests import complaints_at, read_request
+from ..serializers.tags import sent_tags
+from ..view import ConductorRequest, ConductorView
+
+
+class AllTags(ConductorView):
+    """GET /api/metadata/tags: every tag that something carries."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json(tags.all_tags())
+
+
+class WorkflowTags(ConductorView):
+    """GET, POST, PUT, DELETE /api/metadata/workflow/{name}/tags: shown, one more, all anew, one less."""
+
+    target = WORKFLOW_DEF
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(tags.tags_of(self.target, name))
+
+    def post(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags.add_tags(self.target, name, sent_tags(request), request.actor.name)
+        return Empty()
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags.set_tags(self.target, name, sent_tags(request), request.actor.name)
+        return Empty()
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags.remove_tags(self.target, name, sent_tags(request), request.actor.name)
+        return Empty()
+
+
+class TaskTags(WorkflowTags):
+    """GET, POST, PUT, DELETE /api/metadata/task/{taskName}/tags: the same for task definitions."""
+
+    target = TASK_DEF
+
+    get, post, put, delete = WorkflowTags.get, WorkflowTags.post, WorkflowTags.put, WorkflowTags.delete
+
+
+class ApplicationTags(ConductorView):
+    """GET, PUT, DELETE /api/applications/{id}/tags: shown, some more, some less."""
+
+    def get(self, request: ConductorRequest, id: str) -> HttpResponse:
+        return Json(tags.metadata_tags(APPLICATION, find_application(id).id))
+
+    def put(self, request: ConductorRequest, id: str) -> HttpResponse:
+        tags.add_tags(APPLICATION, find_application(id).id, sent_tags(request), request.actor.name)
+        return Empty()
+
+    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+        tags.remove_tags(APPLICATION, find_application(id).id, sent_tags(request), request.actor.name)
+        return Empty()
+
+
+class WorkflowRateLimit(ConductorView):
+    """GET, PUT, DELETE /api/metadata/workflow/{name}/rate-limit: how many runs of a workflow go on at a time."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        if (config := tags.rate_limit(name)) is None:
+            raise NotFound(f"The workflow {name} has no rate limit.")
+        return Json(config)
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        config = read_request(body.document(request), RATE_LIMIT, "rateLimitConfig", lambda read, place: None)
+        with complaints_at("rateLimitConfig"):
+            tags.set_rate_limit(
+                name, {**config, "rateLimitKey": config.get("rateLimitKey") or name}, request.actor.name
+            )
+        return Empty()
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags.set_rate_limit(name, None, request.actor.name)
+        return Empty()

@@ -1,0 +1,70 @@
+"""Users, and what they may do."""
+
+from django.contrib.auth.models import User
+from django.http import HttpResponse
+
+from ....access.keys import PREFIX
+from ....access.known import groups_of, read_powers
+from ....access.rights import ACCESSES
+from ....engine.access import users
+from ....engine.access.subjects import find_user
+from ....models import Grant
+from .. import body
+from ..replies import Empty, Json
+from ..serializers import access as wire
+from ..view import ConductorRequest, ConductorView
+
+
+class Users(ConductorView):
+    """GET /api/users: all people, and applications' users where they are asked for."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        rows = User.objects.order_by("username")
+        if not request.query.flag("apps", False):
+            rows = rows.exclude(username__startswith=PREFIX)
+        return Json([wire.user(row) for row in wire.with_groups(rows)])
+
+
+class UserOne(ConductorView):
+    """GET, PUT, DELETE /api/users/{id}: one user; PUT makes one who is not there."""
+
+    def get(self, request: ConductorRequest, id: str) -> HttpResponse:
+        return Json(shown(find_user(id)))
+
+    def put(self, request: ConductorRequest, id: str) -> HttpResponse:
+        document = body.document(request)
+        said = users.UserFacts(
+            name=wire.text(document, "name", most=150),
+            roles=wire.texts(document, "roles"),
+            groups=wire.texts(document, "groups"),
+            contact=wire.text_map(document, "contactInformation"),
+        )
+        return Json(shown(users.upsert_user(id, said, request.actor.name)))
+
+    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+        users.delete_user(id, request.actor.name)
+        return Empty()
+
+
+class UserPermissions(ConductorView):
+    """GET /api/users/{userId}/permissions: what was granted to a user, directly or by a group."""
+
+    def get(self, request: ConductorRequest, id: str) -> HttpResponse:
+        user = find_user(id)
+        grants = Grant.objects.filter(user=user) | Grant.objects.filter(group__in=dict(groups_of(user.pk)))
+        return Json(wire.granted_access(grants.values_list("target_type", "target_id", "access")))
+
+
+class PermissionCheck(ConductorView):
+    """GET /api/users/{userId}/checkPermissions: what a user may do to one thing, by whatever way."""
+
+    def get(self, request: ConductorRequest, id: str) -> HttpResponse:
+        asked = {name: request.query.required(name) for name in ("type", "id")}
+        kind, name = wire.target(asked)
+        powers = read_powers(find_user(id).pk)
+        return Json({access: powers.over(access, kind, name) for access in ACCESSES})
+
+
+def shown(user: User) -> dict:
+    """A user as it is in its tables now."""
+    return wire.user(wire.with_groups(User.objects.filter(pk=user.pk)).get())

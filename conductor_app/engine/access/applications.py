@@ -1,0 +1,96 @@
+"""Commands on applications, their roles and their keys."""
+
+from django.db import transaction
+
+from ... import clock
+from ...access import keys
+from ...access.roles import role_group
+from ...core.errors import NotFound
+from ...models import AccessKey, Application
+from .grants import forget_target
+from .notes import note
+
+KIND = "application"
+
+
+def find_application(id: str) -> Application:
+    """The application with this id; raises NotFound."""
+    found = Application.objects.select_related("user").filter(pk=id).first()
+    if found is None:
+        raise NotFound(f"There is no application {id}.")
+    return found
+
+
+def create_application(name: str, by: str) -> Application:
+    """A new application, which may do nothing until it is given a role or a permission."""
+    with transaction.atomic():
+        made = keys.new_application(name, by)
+        note(KIND, made.id, "create", by, name=name)
+    return made
+
+
+def rename_application(id: str, name: str, by: str) -> Application:
+    """Give an application another name. Raises NotFound."""
+    with transaction.atomic():
+        found = find_application(id)
+        found.name, found.updated_at, found.updated_by = name, clock.now(), by
+        found.user.first_name = name[:150]
+        found.user.save()
+        found.save()
+        note(KIND, id, "rename", by, name=name)
+    return found
+
+
+def delete_application(id: str, by: str) -> None:
+    """Delete an application with its keys and all that was granted to it. Raises NotFound."""
+    with transaction.atomic():
+        found = find_application(id)
+        found.user.delete()
+        forget_target("APPLICATION", id)
+        note(KIND, id, "delete", by, name=found.name)
+
+
+def add_role(id: str, role: str, by: str) -> None:
+    """Give an application a role. Raises NotFound."""
+    with transaction.atomic():
+        find_application(id).user.groups.add(role_group(role))
+        note(KIND, id, "add role", by, role=role)
+
+
+def remove_role(id: str, role: str, by: str) -> None:
+    """Take a role from an application. Raises NotFound."""
+    with transaction.atomic():
+        find_application(id).user.groups.remove(role_group(role))
+        note(KIND, id, "remove role", by, role=role)
+
+
+def create_key(id: str, by: str) -> tuple[str, str]:
+    """A new key of an application: its id, and its secret, which cannot be shown again. Raises NotFound."""
+    with transaction.atomic():
+        key_id, secret = keys.new_key(find_application(id))
+        note(KIND, id, "create key", by, key=key_id)
+    return key_id, secret
+
+
+def toggle_key(id: str, key_id: str, by: str) -> AccessKey:
+    """Withdraw a key, or let it be used again. Raises NotFound."""
+    with transaction.atomic():
+        key = _key(id, key_id)
+        key.is_active = not key.is_active
+        key.save()
+        note(KIND, id, "activate key" if key.is_active else "withdraw key", by, key=key_id)
+    return key
+
+
+def delete_key(id: str, key_id: str, by: str) -> None:
+    """Delete a key; its tokens are no longer valid. Raises NotFound."""
+    with transaction.atomic():
+        _key(id, key_id).delete()
+        note(KIND, id, "delete key", by, key=key_id)
+
+
+def _key(id: str, key_id: str) -> AccessKey:
+    found = AccessKey.objects.select_for_update().filter(pk=key_id, application_id=id).first()
+    if found is None:
+        raise NotFound(f"The application {id} has no key {key_id}.")
+    return found

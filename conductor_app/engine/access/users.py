@@ -1,0 +1,85 @@
+"""Commands on users: people and programs whom clients know by an id, and Django by a name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group, User
+from django.db import IntegrityError, transaction
+
+from ...access.keys import PREFIX
+from ...access.roles import role_group
+from ...core.errors import Conflict, Invalid, NotFound
+from ...models import Profile
+from .notes import note
+from .subjects import find_group
+
+KIND = "user"
+LONGEST_ID = 150
+
+
+@dataclass(frozen=True, slots=True)
+class UserFacts:
+    """What a client says of a user. None: it says nothing of it, and what there is stays."""
+
+    name: str
+    roles: Sequence[str] | None = None
+    groups: Sequence[str] | None = None
+    contact: dict[str, str] = field(default_factory=dict)
+
+
+def upsert_user(id: str, facts: UserFacts, by: str) -> User:
+    """A user who is new or as it is told now. Nobody can log in with it until it is given a password on the pages."""
+    if not id or len(id) > LONGEST_ID or id.startswith(PREFIX):
+        raise Invalid(f"The id of a user has up to {LONGEST_ID} characters and does not begin with '{PREFIX}'.")
+    with transaction.atomic():
+        user = get_user_model().objects.select_for_update().filter(username=id).first()
+        is_new = user is None
+        user = user or _new_user(id)
+        first, _, last = facts.name.partition(" ")
+        user.first_name, user.last_name = first, last
+        user.save()
+        _join(user, facts)
+        Profile.objects.update_or_create(user=user, defaults={"contact": facts.contact})
+        said = {"name": facts.name, "roles": facts.roles, "groups": facts.groups}
+        note(KIND, id, "create" if is_new else "change", by, **{key: value for key, value in said.items() if value})
+    return user
+
+
+def _new_user(id: str) -> User:
+    user = get_user_model()(username=id, email=id if "@" in id else "")
+    user.set_unusable_password()
+    try:
+        with transaction.atomic():
+            user.save()
+    except IntegrityError:
+        raise Conflict(f"Somebody else is creating the user {id}.") from None
+    return user
+
+
+def _join(user: User, facts: UserFacts) -> None:
+    """Make the user's roles and groups those that are named."""
+    if facts.roles is not None:
+        _replace(user, Group.objects.exclude(facts__role=None), [role_group(role) for role in facts.roles])
+    if facts.groups is not None:
+        _replace(user, Group.objects.filter(facts__role=None), [find_group(group) for group in facts.groups])
+
+
+def _replace(user: User, among, wanted: list[Group]) -> None:
+    leaves = among.filter(user=user).exclude(pk__in=[group.pk for group in wanted])
+    user.groups.remove(*leaves)
+    user.groups.add(*wanted)
+
+
+def delete_user(id: str, by: str) -> None:
+    """Delete a user and what was granted to it. Raises NotFound, and Conflict for whom only the pages may delete."""
+    with transaction.atomic():
+        found = get_user_model().objects.filter(username=id).first()
+        if found is None:
+            raise NotFound(f"There is no user {id}.")
+        if found.is_superuser:
+            raise Conflict(f"{id} is a superuser; the operators' pages are where to delete one.")
+        if id.startswith(PREFIX):
+            raise Conflict(f"{id} is the user of an application and goes with it.")
+        found.delete()
+        note(KIND, id, "delete", by)
