@@ -20,8 +20,10 @@ class ConductorConfig(AppConfig):
     def ready(self) -> None:
         from .access import changes
         from .background import hints
+        from .telemetry import spans
 
         hints.connect()
+        spans.begin(conf.traces_endpoint)
         changes.connect()
         # The last app in the list: by then all tables and all of Django's permissions are there.
         last = apps.get_app_config("django_celery_beat")

@@ -19,6 +19,10 @@ class Defaults:
     # Keys that seal secrets, newest first; what SECRET_KEY has sealed stays readable. Without any, it seals.
     secrets_keys: tuple[str, ...] = ()
 
+    # What a monitoring system may send as its bearer token to read the metrics; traces go to this collector.
+    metrics_tokens: tuple[str, ...] = ()
+    traces_endpoint: str = ""
+
     # Attempts. 3600 is what the open-source server gives a task that has no definition.
     lease_seconds: int = 3_600
     # "doubling" is d·2ⁿ as the open-source server waits; "scaled" is d·scaleⁿ⁺¹ as the other source says.

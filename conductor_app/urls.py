@@ -1,4 +1,4 @@
-"""The front door: the API under /api, the operators' pages under /admin, and whether the server is well."""
+"""The front door: the API under /api, the operators' pages under /admin, and how the server is."""
 
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
@@ -7,12 +7,15 @@ from .admin.site import site
 from .api.conductor.view import UnknownAddress
 from .api.conductor.views.webhooks import IncomingWebhook
 from .api.health import health
+from .api.metrics import metrics
 
 urlpatterns = [
     path("api/", include("conductor_app.api.conductor.urls")),
     re_path(r"^api$", UnknownAddress.as_view()),
     path("webhook/<str:id>", IncomingWebhook.as_view()),
     path("health", health),
+    path("metrics", metrics),
+    path("actuator/prometheus", metrics),
     path("admin/", site.urls),
     path("", RedirectView.as_view(url="/admin/")),
 ]

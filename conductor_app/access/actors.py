@@ -29,11 +29,12 @@ def actor_of(request: HttpRequest) -> Actor:
         origins.refuse_foreign_pages(request)
         return ANYBODY
     if token := request.META.get("HTTP_X_AUTHORIZATION"):
-        return _with_token(token)
+        return with_token(token)
     return _signed_in(request)
 
 
-def _with_token(token: str) -> Actor:
+def with_token(token: str) -> Actor:
+    """The application that the token was given to; raises Unauthenticated."""
     holder = known.holder_of(tokens.key_of(token))
     if holder is None:
         raise Unauthenticated("The key of this token is no longer valid.", code="INVALID_TOKEN")

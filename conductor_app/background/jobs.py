@@ -5,11 +5,12 @@ from contextlib import contextmanager
 from threading import BoundedSemaphore, Event
 from typing import Any
 
-from celery.signals import worker_shutting_down
+from celery.signals import task_postrun, task_prerun, worker_ready, worker_shutting_down
 from django.conf import settings
 
 from conductor_app import clock, conf
 from conductor_app.celery import app
+from conductor_app.telemetry import about, pools
 
 THREADS_KEPT_FOR_SWEEPS = 3
 
@@ -55,6 +56,24 @@ def prune() -> None:
 
     noted_pass("prune_finished", prune_finished)
     noted_pass("prune_events", prune_events)
+
+
+@task_prerun.connect
+def name_lines(task_id: str, task: Any, **_: Any) -> None:
+    """Let the lines of a job say which job it is."""
+    about.begin(job=task.name.rpartition(".")[2], job_id=task_id)
+
+
+@task_postrun.connect
+def forget_name(**_: Any) -> None:
+    """The thread goes on to other jobs."""
+    about.begin()
+
+
+@worker_ready.connect
+def watch_pool(**_: Any) -> None:
+    """Note how this process uses its pool of connections."""
+    pools.keep_looking()
 
 
 @worker_shutting_down.connect

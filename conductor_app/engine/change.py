@@ -14,6 +14,7 @@ from ..models import AuditEntry, Message
 from ..store import runs as store
 from ..store.shelf import TooLarge
 from ..store.writes import Stale
+from ..telemetry.about import doing
 from .answers import Answers
 from .deciding import Undecidable, decided, write, written
 
@@ -43,7 +44,11 @@ def change(
     in the same transaction. `action`: names an operator's act, for the audit. `also`: what else is written with it.
     `named`: payloads that a client keeps elsewhere, by their attempt and part.
     """
-    answers = Answers(named)
+    with doing(action or "change", run_id=run_id, attempt_id=near[0] if near else ""):
+        return _change(run_id, command, by, reason, near, message, action, also, Answers(named))
+
+
+def _change(run_id, command, by, reason, near, message, action, also, answers: Answers) -> tuple[Effect, ...]:
     tries, saved = 0, ()
     for turn in range(ROUNDS):
         try:

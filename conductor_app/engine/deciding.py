@@ -14,6 +14,7 @@ from ..core.snapshot import Run
 from ..store import writers
 from ..store.writes import Writes
 from .answers import Answers, Missing
+from .counting import counted
 from .payloads import shelf
 
 log = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ def write(before: Run, decision: Decision, now: int, by: str, reason: str, write
     from .messages import deliver_soon
 
     told = writers.save(writes, before, decision.effects, decision.after, now, by, reason)
+    transaction.on_commit(partial(counted, before, decision))
     # Nobody is told of a run that nobody waits for; the mark was read with the run.
     news = [wakeups.news_of(before.watched_as)] if before.watched_until > now else []
     if told.queues or news:

@@ -14,6 +14,7 @@ from ..insight.execution import run_document
 from ..models import Attempt, Message, Run
 from ..models.fields import dumps
 from ..store.due import messages as due_messages
+from ..telemetry.about import doing
 from . import event_actions, events, payloads
 from .change import change
 from .limits import admit, release_next
@@ -48,11 +49,16 @@ def deliver(id: int) -> bool:
     message = Message.objects.filter(pk=id).first()
     if message is None:
         return False
+    with doing(message.subject, run_id=message.to, message_id=message.pk):
+        return _delivered(message)
+
+
+def _delivered(message: Message) -> bool:
     try:
         HEARERS[message.subject](message)
     except (AlreadyResolved, NotFound, Conflict):
         # Nobody is left who could hear it: the run has ended or is gone.
-        Message.objects.filter(pk=id).delete()
+        Message.objects.filter(pk=message.pk).delete()
     except Exception as error:
         _try_again(message, error)
         return False

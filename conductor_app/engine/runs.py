@@ -24,6 +24,7 @@ from ..store import outgoing
 from ..store.payloads import release as release_payloads
 from ..store.shelf import TooLarge
 from ..store.writes import Stale
+from ..telemetry.about import doing
 from . import limits, payloads, plans
 from .answers import Answers
 from .change import ROUNDS, ROUNDS_IN_ONE, change, wake
@@ -70,6 +71,11 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
     # What a template was laid under is no longer what was uploaded.
     is_as_given = request.input_path and run.input == request.input
     answers = Answers({(run.id, "input"): request.input_path} if is_as_given else None)
+    with doing("start", run_id=run.id):
+        return _start(run, request, definition, by, also, answers)
+
+
+def _start(run: Run, request: StartRequest, definition: Definition, by: str, also, answers: Answers) -> str:
     for turn in range(ROUNDS):
         try:
             decision = _begin(run, request, by, also, answers, in_slices=turn >= ROUNDS_IN_ONE)

@@ -9,6 +9,7 @@ from ..core.decide import nothing
 from ..core.errors import NotFound
 from ..models import Poller, ScheduleExecution, SweepPass
 from ..store import due
+from ..telemetry.about import doing, learn
 from . import events, outbox, schedules
 from .change import change
 from .messages import deliver_due
@@ -30,16 +31,22 @@ def each(found: Iterable, handle: Callable) -> int:
     """Handle one after another; one that fails is logged and stepped over. Returns how many were handled."""
     handled = 0
     for item in found:
-        try:
-            handle(item)
-            handled += 1
-        except NotFound:
-            continue
-        except Exception:
-            if conf.raises_in_sweeps:
-                raise
-            log.exception("sweep_item_failed", extra={"item": str(item)[:200]})
+        with doing("sweep_item", item=str(item)):
+            handled += _is_handled(item, handle)
     return handled
+
+
+def _is_handled(item: object, handle: Callable) -> bool:
+    try:
+        handle(item)
+    except NotFound:
+        return False
+    except Exception:
+        if conf.raises_in_sweeps:
+            raise
+        log.exception("sweep_item_failed")
+        return False
+    return True
 
 
 def expire_leases(limit: int) -> int:
@@ -126,6 +133,7 @@ def noted_pass(name: str, sweep: Callable[[int], int]) -> int:
     began, error, handled = clock.now(), "", 0
     lag = _lag(name, began)
     try:
+        learn(sweep=name)
         handled = sweep(conf.sweep_batch)
     except Exception as caught:
         log.exception("sweep_failed", extra={"sweep": name})

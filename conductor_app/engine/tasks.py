@@ -22,6 +22,7 @@ from ..models.fields import dumps
 from ..store import claims
 from ..store.handouts import handed_out
 from ..store.rows import clean
+from ..telemetry import measures
 from . import payloads
 from .change import change
 from .pollers import note_poll
@@ -51,9 +52,11 @@ def claim(task_type: str, *, worker: str = "", domain: str = "", count: int = 1,
             nap = min(left, LONGEST_NAP, _until_next(queue) if wait_ms > 200 else LONGEST_NAP)
             # A waiting poll holds no connection (ARCHITECTURE §13).
             give_connection_back()
-            ear.wait(nap)
+            with measures.waiting():
+                ear.wait(nap)
 
 
+@measures.CLAIMS.of
 def take(queue: str, worker: str, count: int) -> list[Attempt]:
     """Hand out what the queue has now."""
     now = clock.now()
@@ -110,6 +113,7 @@ Guard = Callable[[Thing], None]
 """Raises Forbidden where whoever reports must not report on this task."""
 
 
+@measures.REPORTS.of
 def report(
     run_id: str,
     attempt_id: str,

@@ -28,6 +28,7 @@ INSTALLED_APPS = [
     "django_celery_beat",
 ]
 MIDDLEWARE = [
+    "conductor_app.telemetry.requests.Requests",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "conductor_app.access.pages.Sessions",
@@ -98,6 +99,10 @@ CONDUCTOR_TASK_PAYLOAD_SOFT_BYTES = environment.number("TASK_PAYLOAD_SOFT_KB", 3
 CONDUCTOR_WORKFLOW_PAYLOAD_SOFT_BYTES = environment.number("WORKFLOW_PAYLOAD_SOFT_KB", 5120) * 1024
 
 CONDUCTOR_SECRETS_KEYS = environment.long_words("SECRETS_KEYS", least=32)
+CONDUCTOR_METRICS_TOKENS = environment.long_words("METRICS_TOKEN", least=16)
+CONDUCTOR_TRACES_ENDPOINT = environment.text(
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", environment.text("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+)
 CONDUCTOR_MOST_WAITING_POLLS = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4) * 3 // 4
 CONDUCTOR_RETENTION_DAYS = environment.number("RETENTION_DAYS", 0, least=0)
 CONDUCTOR_EVENT_RETENTION_DAYS = environment.number("EVENT_RETENTION_DAYS", 7, least=0)

@@ -8,6 +8,8 @@ from threading import Thread
 from types import FrameType
 from typing import Any
 
+from conductor_app.telemetry import folder
+
 from . import environment
 
 host = environment.text("HOST", "127.0.0.1")
@@ -25,9 +27,22 @@ loglevel = "warning"
 control_socket_disable = True
 
 
+def on_starting(server: Any) -> None:
+    """Before the web processes start: what each of them counts is added up by whichever is asked."""
+    folder.prepare()
+
+
+def on_exit(server: Any) -> None:
+    """When all of them have ended."""
+    folder.clear_up()
+
+
 def post_worker_init(worker: Any) -> None:
     """Let the polls of a worker process that is told to stop answer at once, instead of being cut off."""
+    from conductor_app.telemetry import pools
     from conductor_app.wakeups.ears import EARS
+
+    pools.keep_looking()
 
     stop = signal.getsignal(signal.SIGTERM)
 

@@ -7,10 +7,12 @@ from typing import Any
 import orjson
 import structlog
 
+from conductor_app.telemetry.about import merged
+
 QUIET = ("django.request", "django.server", "celery", "celery.beat", "kombu", "urllib3", "gunicorn", "redis", "psycopg")
 
 SHARED = [
-    structlog.contextvars.merge_contextvars,
+    merged,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.add_log_level,
     structlog.stdlib.ExtraAdder(),

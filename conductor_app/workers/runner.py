@@ -8,6 +8,7 @@ from ..access.secrets import hidden
 from ..core.reports import Report
 from ..engine import tasks
 from ..models import Attempt
+from ..telemetry.about import doing
 from . import WORKERS
 from .worker import Outcome
 
@@ -30,6 +31,11 @@ def work_off(is_stopping: Callable[[], bool] = lambda: False) -> int:
 
 def work(attempt: Attempt) -> bool:
     """Do one task and report it; False where it was over already."""
+    with doing(attempt.task.type, run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id):
+        return _worked(attempt)
+
+
+def _worked(attempt: Attempt) -> bool:
     named = attempt.task.memo.get("secrets", ())
     outcome = _performed(attempt)
     report = Report(

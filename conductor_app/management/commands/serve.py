@@ -12,6 +12,7 @@ from conductor_app.management.children import Child
 from conductor_app.management.doorstep import Doorstep, listening_socket
 from conductor_app.management.first_run import prepare
 from conductor_app.management.household import Household
+from conductor_app.telemetry import folder
 
 PYTHON = (sys.executable, "-W", "ignore", "-m")
 GUNICORN = (*PYTHON, "gunicorn", "-c", "python:conductor_app.settings.gunicorn")
@@ -27,8 +28,12 @@ class Command(BaseCommand):
         with listening_socket(settings.HOST, settings.PORT) as listener:
             administrator = prepare()
             connections.close_all()
+            folder.prepare()
             doorstep = Doorstep(settings.HOST, settings.PORT, administrator, self._say)
-            Household(children(listener), self.stderr.write).run(each_look=doorstep.greet)
+            try:
+                Household(children(listener), self.stderr.write).run(each_look=doorstep.greet)
+            finally:
+                folder.clear_up()
         self._say("Stopped.")
 
     def _say(self, words: str) -> None:

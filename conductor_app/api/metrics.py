@@ -1,0 +1,85 @@
+"""What Prometheus reads, at the two addresses where it is looked for."""
+
+from collections.abc import Iterator
+
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from .. import clock
+from ..access.scrapers import refuse_strangers
+from ..core.errors import Forbidden, Unauthenticated
+from ..insight.load import Load, load
+from ..telemetry import pools
+from ..telemetry.measures import MOST_NAMES, OTHERS, exposition
+
+
+def metrics(request: HttpRequest) -> HttpResponse:
+    """GET /metrics, GET /actuator/prometheus: counts of all processes of this machine, and what the database says."""
+    try:
+        refuse_strangers(request)
+    except Unauthenticated as refusal:
+        return _refused(refusal, 401, {"WWW-Authenticate": "Bearer"})
+    except Forbidden as refusal:
+        return _refused(refusal, 403)
+    pools.look()
+    text, content_type = exposition(request.headers.get("Accept", ""), Stored(_load(), clock.now()))
+    return HttpResponse(text, content_type=content_type, headers={"Cache-Control": "no-store"})
+
+
+def _refused(refusal: Forbidden | Unauthenticated, status: int, headers: dict[str, str] | None = None) -> HttpResponse:
+    return HttpResponse(f"{refusal.message}\n", status=status, content_type="text/plain", headers=headers)
+
+
+def _load() -> Load | None:
+    """What the rows say; None while the database does not answer: its silence is worth knowing as well."""
+    try:
+        return load(MOST_NAMES, OTHERS)
+    except DatabaseError:
+        return None
+
+
+class Stored(Collector):
+    """What is read from rows, in the words of Prometheus."""
+
+    def __init__(self, load: Load | None, now: int) -> None:
+        self.load, self.now = load, now
+
+    def collect(self) -> Iterator[Metric]:
+        up = GaugeMetricFamily("conductor_database_up", "Whether the database answers.")
+        up.add_metric([], int(self.load is not None))
+        yield up
+        if self.load is not None:
+            yield from self._queues(self.load)
+            yield from self._outbox(self.load)
+            yield from self._sweeps(self.load)
+
+    def describe(self) -> Iterator[Metric]:
+        return iter(())
+
+    def _queues(self, load: Load) -> Iterator[Metric]:
+        depth = GaugeMetricFamily("conductor_queue_depth", "Attempts that wait in a queue.", labels=["queue"])
+        age = GaugeMetricFamily("conductor_queue_oldest_seconds", "How long the first of them waits.", labels=["queue"])
+        for queue, waiting in load.queues.items():
+            depth.add_metric([queue], waiting.count)
+            age.add_metric([queue], waiting.age_seconds(self.now))
+        yield from (depth, age)
+
+    def _outbox(self, load: Load) -> Iterator[Metric]:
+        waiting = load.outbox
+        yield GaugeMetricFamily("conductor_outbox_messages", "Messages between runs on their way.", waiting.count)
+        oldest = waiting.age_seconds(self.now)
+        yield GaugeMetricFamily("conductor_outbox_oldest_seconds", "Age of the oldest of them.", oldest)
+
+    def _sweeps(self, load: Load) -> Iterator[Metric]:
+        lag = GaugeMetricFamily("conductor_sweep_lag_seconds", "How late the last pass found it.", labels=["sweep"])
+        ago = GaugeMetricFamily("conductor_sweep_last_pass_seconds", "Seconds since the last pass.", labels=["sweep"])
+        failed = GaugeMetricFamily("conductor_sweep_failed", "Whether the last pass went wrong.", labels=["sweep"])
+        handled = CounterMetricFamily("conductor_sweep_handled", "What the passes have handled.", labels=["sweep"])
+        for sweep in load.sweeps:
+            lag.add_metric([sweep.name], sweep.lag_ms / 1000)
+            ago.add_metric([sweep.name], max(self.now - sweep.began_at, 0) / 1000)
+            failed.add_metric([sweep.name], int(bool(sweep.error) and (sweep.failed_at or 0) >= sweep.began_at))
+            handled.add_metric([sweep.name], sweep.handled_in_all)
+        yield from (lag, ago, failed, handled)

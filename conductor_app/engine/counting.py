@@ -1,0 +1,29 @@
+"""What a decision adds to the counts that monitoring systems read, once it is committed."""
+
+from ..core.decide import Decision
+from ..core.effects import CreateTask, MoveAttempt
+from ..core.reports import EVENTS
+from ..core.snapshot import Run
+from ..core.states import ATTEMPT, RUN
+from ..telemetry.measures import ATTEMPTS_ENDED, RUNS_ENDED, RUNS_STARTED
+
+OUTCOMES = {event: outcome for outcome, event in EVENTS.items()}
+
+
+def counted(before: Run, decision: Decision) -> None:
+    """Count the run that has begun or ended by it, and the attempts that have ended."""
+    if before.revision == 0:
+        RUNS_STARTED.count(before.definition.name)
+    if before.status in RUN.open and decision.after.status in RUN.final:
+        RUNS_ENDED.count(before.definition.name, decision.after.status)
+    for effect in decision.effects:
+        if isinstance(effect, MoveAttempt) and effect.event in OUTCOMES:
+            ATTEMPTS_ENDED.count(_type_of(effect, before, decision.after), OUTCOMES[effect.event])
+        elif isinstance(effect, CreateTask) and (status := effect.task.attempt.status) in ATTEMPT.final:
+            ATTEMPTS_ENDED.count(effect.task.step.type, status)
+
+
+def _type_of(effect: MoveAttempt, before: Run, after: Run) -> str:
+    # A turn that is no longer kept is forgotten in the decision that ends it.
+    task = after.tasks.get(effect.key) or before.tasks.get(effect.key)
+    return task.step.type if task else ""

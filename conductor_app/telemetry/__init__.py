@@ -1,0 +1,1 @@
+"""What the server tells those who watch it: counts and times, what a log line is about, traces."""

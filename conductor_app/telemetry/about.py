@@ -1,0 +1,50 @@
+"""What is being done: lines that are logged meanwhile say so, and a span where traces are collected."""
+
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from . import spans
+
+LONGEST = 200
+"""Ids are shorter; what a client has made up is cut."""
+OF_ONE_RUN = ("run_id", "task_id", "attempt_id")
+
+_known: ContextVar[dict[str, str | int]] = ContextVar("about", default={})  # noqa: B039, it is replaced, never changed
+
+
+@contextmanager
+def doing(what: str, **facts: str | int) -> Iterator[None]:
+    """Let lines say what they are about while the block runs, and make a span of it."""
+    found = _told(facts)
+    before = _known.get()
+    if found.get("run_id", before.get("run_id")) != before.get("run_id"):
+        before = {name: fact for name, fact in before.items() if name not in OF_ONE_RUN}
+    token = _known.set({**before, **found})
+    try:
+        with spans.span(what, found):
+            yield
+    finally:
+        _known.reset(token)
+
+
+def begin(**facts: str | int) -> None:
+    """A thread turns to something else: lines say these facts, and nothing of what it did before."""
+    _known.set(_told(facts))
+
+
+def learn(**facts: str | int) -> None:
+    """More is known of what is being done."""
+    _known.set({**_known.get(), **_told(facts)})
+
+
+def merged(logger: Any, method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A log line with what it is about; what it says itself goes first."""
+    for name, fact in _known.get().items():
+        line.setdefault(name, fact)
+    return line
+
+
+def _told(facts: dict[str, str | int]) -> dict[str, str | int]:
+    return {name: fact[:LONGEST] if isinstance(fact, str) else fact for name, fact in facts.items() if fact}

@@ -1,0 +1,72 @@
+"""The first middleware: gives each request an id that its log lines carry and its answer repeats, and a span."""
+
+import logging
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+
+from . import about, spans
+
+log = logging.getLogger(__name__)
+
+SANE = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+IDS = {"workflow_id": "run_id", "workflow": "run_id", "task_id": "attempt_id"}
+"""What addresses call the ids that lines and spans carry."""
+
+
+class Requests:
+    """Around everything else."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        began, id = perf_counter(), id_of(request)
+        about.begin(request_id=id)
+        try:
+            with spans.span(str(request.method), {"request_id": id}, _caller(request.META)) as span:
+                response = self.get_response(request)
+                if span is not None:
+                    _tell(span, request, response)
+            response.headers["X-Request-Id"] = id
+            if log.isEnabledFor(logging.DEBUG):
+                facts = {"method": request.method, "path": request.path, "status": response.status_code}
+                log.debug("answered", extra=facts | {"took_ms": round((perf_counter() - began) * 1000, 1)})
+            return response
+        finally:
+            about.begin()
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        """The address is known now, and with it what it is about."""
+        about.learn(**{name: kwargs[word] for word, name in IDS.items() if word in kwargs})
+
+
+def id_of(request: HttpRequest) -> str:
+    """The id that the client, or a proxy before us, has given; a new one where that could be anything."""
+    given = request.META.get("HTTP_X_REQUEST_ID", "")
+    return given if SANE.fullmatch(given) else secrets.token_hex(16)
+
+
+def _caller(meta: Mapping[str, Any]) -> dict[str, str]:
+    given = {name: meta.get(f"HTTP_{name.upper()}") for name in ("traceparent", "tracestate")}
+    return {name: value for name, value in given.items() if value}
+
+
+def _tell(span: Any, request: HttpRequest, response: HttpResponse) -> None:
+    """What is known of a request only when it has been answered."""
+    found = request.resolver_match
+    if found is not None:
+        span.update_name(f"{request.method} /{found.route}")
+        for word, name in IDS.items():
+            if word in found.kwargs:
+                span.set_attribute(f"conductor.{name}", found.kwargs[word][: about.LONGEST])
+    span.set_attribute("http.request.method", str(request.method))
+    span.set_attribute("http.response.status_code", response.status_code)
+    if response.status_code >= 500:
+        from opentelemetry.trace import Status, StatusCode
+
+        span.set_status(Status(StatusCode.ERROR))

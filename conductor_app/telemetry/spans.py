@@ -1,0 +1,65 @@
+"""Spans for OpenTelemetry, where an endpoint is set; elsewhere nothing is imported and nothing costs."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+from ..core.errors import Refused
+
+_tracer: Any = None
+_nothing = nullcontext()
+
+
+def begin(endpoint: str) -> None:
+    """Send spans to the collector at this endpoint, if there is one; its variables are read by the library itself."""
+    if not endpoint:
+        return
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as missing:
+        raise ImproperlyConfigured(
+            "OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is missing: pip install 'conductor-app[traces]'"
+        ) from missing
+    collect(BatchSpanProcessor(OTLPSpanExporter()))
+
+
+def collect(processor: Any) -> None:
+    """Hand every span to this processor; None ends it."""
+    global _tracer
+    if processor is None:
+        _tracer = None
+        return
+    from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+
+    provider = TracerProvider(resource=Resource({SERVICE_NAME: "conductor-app"}).merge(OTELResourceDetector().detect()))
+    provider.add_span_processor(processor)
+    _tracer = provider.get_tracer("conductor_app")
+
+
+def span(what: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None = None) -> AbstractContextManager[Any]:
+    """A span around a block. `caller`: headers that may name the span of whoever asks."""
+    return _nothing if _tracer is None else _span(what, facts, caller)
+
+
+@contextmanager
+def _span(what: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None) -> Iterator[Any]:
+    from opentelemetry.trace import SpanKind, Status, StatusCode
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    context = TraceContextTextMapPropagator().extract(caller) if caller else None
+    kind = SpanKind.INTERNAL if caller is None else SpanKind.SERVER
+    attributes = {f"conductor.{name}": fact for name, fact in facts.items()}
+    # An exception's words may repeat what somebody has sent: its name is all that leaves the house.
+    with _tracer.start_as_current_span(
+        what, context, kind, attributes, record_exception=False, set_status_on_exception=False
+    ) as current:
+        try:
+            yield current
+        except Exception as error:
+            if not isinstance(error, Refused):
+                current.set_status(Status(StatusCode.ERROR, type(error).__name__))
+            raise

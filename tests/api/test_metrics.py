@@ -1,0 +1,187 @@
+"""What a monitoring system reads."""
+
+import pytest
+from django.db import OperationalError, connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from prometheus_client.parser import text_string_to_metric_families
+
+from conductor_app.access import keys, tokens
+from conductor_app.engine import sweeps
+from conductor_app.insight.load import load, waiting_by_queue
+from conductor_app.models import Message
+from conductor_app.telemetry import measures
+from tests.access.people import application
+from tests.builders import definition, fork, step, sub_workflow
+from tests.story import Story, forget_all_that_was_seen
+
+pytestmark = pytest.mark.django_db
+
+
+def scraped(**headers):
+    """Every sample, by name and labels."""
+    reply = Client(headers=headers).get("/metrics")
+    assert reply.status_code == 200, reply.content
+    return samples_of(reply.content)
+
+
+def samples_of(text):
+    families = text_string_to_metric_families(text.decode())
+    return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/actuator/prometheus"])
+def test_both_addresses_speak_prometheus(path):
+    reply = Client().get(path)
+
+    assert (reply.status_code, reply["Content-Type"].partition(";")[0]) == (200, "text/plain")
+    assert samples_of(reply.content)["conductor_database_up",] == 1
+
+
+def test_a_queue_shows_how_much_waits_and_since_when(clock):
+    Story(clock, *fork([step("a")], [step("b")]))
+    clock.advance(seconds=7)
+
+    found = scraped()
+
+    assert found["conductor_queue_depth", "a"] == 1
+    assert found["conductor_queue_oldest_seconds", "a"] == 7
+
+
+def test_further_queues_are_counted_as_one(clock):
+    Story(clock, *fork([step("a")], [step("b")], [step("c")]))
+
+    queues = load(most_queues=1, others="(others)").queues
+
+    assert {name: waiting.count for name, waiting in queues.items()} == {"a": 1, "(others)": 2}
+
+
+def test_queues_are_counted_in_the_index_from_which_work_is_handed_out(clock):
+    Story(clock, step("a"))
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+
+    assert "attempt_to_claim" in waiting_by_queue().explain()
+
+
+def test_a_scrape_takes_three_statements(clock):
+    Story(clock, step("a"))
+
+    with CaptureQueriesContext(connection) as asked:
+        scraped()
+
+    assert len(asked) == 3
+
+
+def test_what_runs_and_attempts_come_to_is_counted(clock):
+    before = scraped()
+    story = Story(clock, step("pay"), name="counted")
+    story.worker("pay").fails()
+    other = story.starts("counted")
+    other.terminate()
+
+    after = scraped()
+
+    def more(*sample):
+        return after.get(sample, 0) - before.get(sample, 0)
+
+    assert more("conductor_runs_started_total", "counted") == 2
+    assert more("conductor_runs_ended_total", "counted", "FAILED") == 1
+    assert more("conductor_runs_ended_total", "counted", "TERMINATED") == 1
+    assert more("conductor_attempts_ended_total", "FAILED", "SIMPLE") == 1
+    assert more("conductor_attempts_ended_total", "CANCELED", "SIMPLE") == 1
+    assert more("conductor_claim_seconds_count", "yes") == 1
+    assert more("conductor_report_seconds_count", "yes") == 1
+
+
+def test_a_child_that_is_started_by_a_run_is_counted(clock):
+    before = scraped().get(("conductor_runs_started_total", "child"), 0)
+    Story(clock, sub_workflow("s", "child"), others=[definition(step("x"), name="child")])
+
+    assert scraped()["conductor_runs_started_total", "child"] - before == 1
+
+
+def test_names_beyond_the_most_are_counted_together(monkeypatch):
+    monkeypatch.setattr(measures, "MOST_NAMES", 2)
+    counted = measures.Counted("test_names", "For this test.", "name", "status")
+    for name in ("a", "b", "c", "d", "a"):
+        counted.count(name, "ENDED")
+
+    found = samples_of(measures.exposition("")[0])
+
+    assert {name: found["test_names_total", name, "ENDED"] for name in ("a", "b", "(others)")} == {
+        "a": 2, "b": 1, "(others)": 2,
+    }  # fmt: skip
+
+
+def test_messages_on_their_way_and_the_sweeps_are_seen(clock):
+    forget_all_that_was_seen()
+    sweeps.sweep_once()
+    Message.objects.create(subject="release", sent_at=clock.now(), due_at=clock.now() + 60_000, facts={})
+    clock.advance(seconds=3)
+
+    found = scraped()
+
+    assert (found["conductor_outbox_messages",], found["conductor_outbox_oldest_seconds",]) == (1, 3)
+    assert found["conductor_sweep_failed", "wake_runs"] == 0
+    assert found["conductor_sweep_lag_seconds", "wake_runs"] == 0
+    assert found["conductor_sweep_last_pass_seconds", "wake_runs"] == 3
+
+
+def test_the_counts_are_there_while_the_database_is_not(clock):
+    def nothing_answers(*_):
+        raise OperationalError("gone")
+
+    with connection.execute_wrapper(nothing_answers):
+        found = scraped()
+
+    assert found["conductor_database_up",] == 0
+    assert "conductor_claim_seconds_count" in {name for name, *_ in found}
+
+
+class TestWithLogins:
+    """A server that others can reach."""
+
+    TOKEN = "m" * 20
+
+    @pytest.fixture(autouse=True)
+    def with_logins(self, settings, monkeypatch):
+        settings.CONDUCTOR_API_ACCESS = "token"
+        monkeypatch.setattr(tokens, "_remembered", tokens.Remembered())
+
+    def ask(self, **headers):
+        return Client(headers=headers).get("/metrics")
+
+    def test_strangers_are_refused(self):
+        reply = self.ask()
+
+        assert (reply.status_code, reply["WWW-Authenticate"]) == (401, "Bearer")
+        assert b"conductor_" not in reply.content
+
+    @pytest.mark.parametrize("given", ["Bearer wrong", "Bearer ", "Bearer", "Basic eDp5", "Bearer \xe9"])
+    def test_a_wrong_token_is_refused(self, settings, given):
+        settings.CONDUCTOR_METRICS_TOKENS = (self.TOKEN,)
+
+        assert self.ask(Authorization=given).status_code == 401
+
+    def test_no_token_is_not_an_empty_token(self, settings):
+        settings.CONDUCTOR_METRICS_TOKENS = ()
+
+        assert self.ask(Authorization="Bearer ").status_code == 401
+
+    def test_a_token_of_its_own_lets_a_monitoring_system_in(self, settings):
+        settings.CONDUCTOR_METRICS_TOKENS = ("another token", self.TOKEN)
+
+        assert self.ask(Authorization=f"Bearer {self.TOKEN}").status_code == 200
+
+    @pytest.mark.parametrize(("role", "status"), [("USER_READ_ONLY", 200), ("WORKER", 403)])
+    @pytest.mark.parametrize("header", ["X-Authorization", "Authorization"])
+    def test_a_token_of_the_api_is_good_where_its_holder_may_see_all_runs(self, role, status, header):
+        made = application("watcher", role)
+        key_id, _ = keys.new_key(made)
+        token = tokens.issue(key_id, made.name)
+
+        reply = self.ask(**{header: f"Bearer {token}" if header == "Authorization" else token})
+
+        assert reply.status_code == status

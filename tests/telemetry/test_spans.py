@@ -1,0 +1,110 @@
+"""Traces, where somebody collects them."""
+
+import subprocess
+import sys
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from conductor_app.engine import sweeps, tasks
+from conductor_app.telemetry import spans
+from conductor_app.workers import runner
+from tests.builders import policy, step
+from tests.management.server import ROOT
+from tests.story import Story, committed
+
+pytestmark = pytest.mark.django_db
+CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.fixture
+def seen():
+    """The spans that have ended, by name."""
+    exporter = InMemorySpanExporter()
+    spans.collect(SimpleSpanProcessor(exporter))
+    yield lambda: {span.name: span for span in exporter.get_finished_spans()}
+    spans.collect(None)
+
+
+def test_a_request_and_its_command_are_spans_of_the_callers_trace(client, clock, seen):
+    story = Story(clock, step("pay"))
+    story.worker("pay").polls()
+    body = {"workflowInstanceId": story.id, "taskId": story.task("pay").id, "status": "COMPLETED"}
+
+    client.post("/api/tasks", body, "application/json", headers={"traceparent": CALLER})
+
+    request, command = seen()["POST /api/tasks"], [span for span in seen().values() if span.name == "change"][-1]
+    assert format(request.context.trace_id, "032x") == "0af7651916cd43dd8448eb211c80319c"
+    assert command.parent.span_id == request.context.span_id
+    assert command.attributes["conductor.run_id"] == story.id
+    assert request.attributes["http.response.status_code"] == 200
+
+
+def test_a_start_and_an_address_carry_the_runs_id(client, clock, seen):
+    story = Story(clock, step("pay"))
+
+    client.get(f"/api/workflow/{story.id}")
+
+    assert seen()["start"].attributes["conductor.run_id"] == story.id
+    assert seen()["GET /api/workflow/<str:workflow>"].attributes["conductor.run_id"] == story.id
+
+
+@pytest.mark.parametrize("hostile", ["", "x", "00-0-0-0", "00-" + "z" * 32 + "-" + "z" * 16 + "-01"])
+def test_a_caller_that_cannot_be_read_is_no_caller(client, seen, hostile):
+    assert client.get("/health", headers={"traceparent": hostile}).status_code == 200
+    assert seen()["GET /health"].parent is None
+
+
+def test_what_a_sweep_handles_is_a_span(clock, seen):
+    story = Story(clock, step("pay", policy=policy(lease_seconds=1)))
+    story.worker("pay").polls()
+    story.later(5)
+
+    assert story.id in seen()["sweep_item"].attributes["conductor.item"]
+
+
+def test_a_pass_with_nothing_to_do_is_no_span(seen, clock):
+    sweeps.sweep_once()
+
+    assert seen() == {}
+
+
+def test_the_work_of_a_built_in_worker_is_a_span(clock, seen):
+    http = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParameters": {"uri": "nowhere"}}
+    story = Story(clock, http)
+    with committed():
+        [attempt] = tasks.claim("HTTP", wait_ms=0)
+        runner.work(attempt)
+
+    found = seen()["HTTP"].attributes
+    assert (found["conductor.run_id"], found["conductor.attempt_id"]) == (story.id, attempt.id)
+
+
+def test_a_fault_marks_its_span_without_repeating_its_words(seen):
+    with pytest.raises(ZeroDivisionError), spans.span("work", {}):
+        raise ZeroDivisionError("the card is 4111")
+
+    found = seen()["work"]
+    assert (found.status.description, found.events) == ("ZeroDivisionError", ())
+
+
+def test_without_an_endpoint_nothing_of_the_library_is_loaded():
+    program = (
+        "import os, sys, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'conductor_app.settings.testing';"
+        "django.setup(); from conductor_app.telemetry import spans;"
+        "assert spans.span('a', {}) is spans.span('b', {});"
+        "assert not any(name.startswith('opentelemetry') for name in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_endpoint_without_the_library_is_refused_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+
+    with pytest.raises(ImproperlyConfigured, match=r"OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is missing"):
+        spans.begin("http://127.0.0.1:4318")
