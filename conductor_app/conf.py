@@ -1,6 +1,5 @@
 """Typed names and defaults of our own settings: `conf.lease_seconds` reads `CONDUCTOR_LEASE_SECONDS`."""
 
-import os
 from typing import Any
 
 from django.conf import settings
@@ -90,16 +89,6 @@ def __getattr__(name: str) -> Any:
     if name not in Defaults.__annotations__:
         raise AttributeError(f"conductor_app.conf has no setting {name!r}")
     return getattr(settings, django_name(name), getattr(Defaults, name))
-
-
-def environment() -> dict[str, str]:
-    """What expressions may read of our environment: CONDUCTOR_ENV_<NAME>, and two names that clients expect."""
-    given = {
-        name.removeprefix("CONDUCTOR_ENV_"): value
-        for name, value in os.environ.items()
-        if name.startswith("CONDUCTOR_ENV_")
-    }
-    return given | {name: os.environ[name] for name in ("NETFLIX_ENV", "NETFLIX_STACK") if name in os.environ}
 
 
 def django_name(name: str) -> str:

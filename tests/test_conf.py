@@ -45,10 +45,3 @@ def test_open_access_is_refused_where_others_can_reach_the_server(settings):
     (error,) = open_access_stays_on_loopback()
 
     assert "CONDUCTOR_API_ACCESS is open, but HOST=0.0.0.0" in error.msg
-
-
-def test_expressions_see_only_the_environment_that_is_meant_for_them(monkeypatch):
-    monkeypatch.setenv("CONDUCTOR_ENV_REGION", "eu")
-    monkeypatch.setenv("NETFLIX_STACK", "blue")
-
-    assert conf.environment() == {"REGION": "eu", "NETFLIX_STACK": "blue"}
