@@ -1,0 +1,14 @@
+"""What definitions may read of the environment of the server."""
+
+from conductor_app.store.environment import of_process
+
+
+def test_expressions_see_only_the_environment_that_is_meant_for_them(monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_ENV_REGION", "eu")
+    monkeypatch.setenv("NETFLIX_STACK", "blue")
+    monkeypatch.setenv("CONDUCTOR_SECRET_PASSWORD", "hidden")
+
+    seen = of_process()
+
+    assert (seen["REGION"], seen["NETFLIX_STACK"]) == ("eu", "blue")
+    assert "PATH" not in seen and "hidden" not in seen.values()
