@@ -25,6 +25,11 @@ class ObjectFilter(admin.SimpleListFilter):
             ("schedule", "Schedules"),
             ("secret", "Secrets"),
             ("variable", "Variables"),
+            ("application", "Applications"),
+            ("permission", "Permissions"),
+            ("user", "Users"),
+            ("group", "Groups"),
+            ("role", "Roles"),
         ]
 
     def queryset(self, request: HttpRequest, queryset):
@@ -52,12 +57,25 @@ class AuditAdmin(ReadOnlyAdmin):
         return format_html('{} <a href="{}">{}</a>', kind, address_of(entry), entry.object_id)
 
 
+ACCESS = {
+    "application": "conductor_application",
+    "permission": "conductor_grant",
+    "user": "auth_user",
+    "group": "auth_group",
+    "role": "auth_group",
+}
+"""The pages on which what is said of access is looked for."""
+
+
 def address_of(entry: AuditEntry) -> str:
     """Where the object is, or where to look for it."""
     if entry.object_type == "run":
         return address(entry.object_id)
     if entry.object_type in ("schedule", "secret", "variable"):
         return reverse(f"admin:conductor_{entry.object_type}_changelist", query={"q": entry.object_id})
+    if entry.object_type in ACCESS:
+        wanted = entry.object_id.partition(":")[2] if entry.object_type == "permission" else entry.object_id
+        return reverse(f"admin:{ACCESS[entry.object_type]}_changelist", query={"q": wanted})
     page = "taskdefinition" if entry.object_type == "task_definition" else "workflowdefinition"
     name = entry.object_id.rpartition(":")[0] or entry.object_id
     return reverse(f"admin:conductor_{page}_changelist", query={"q": name})

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
@@ -12,8 +11,10 @@ from django_celery_beat.models import CrontabSchedule, IntervalSchedule, Periodi
 
 from ..models import (
     AccessKey,
+    Application,
     Attempt,
     AuditEntry,
+    Grant,
     Run,
     Schedule,
     ScheduleExecution,
@@ -23,11 +24,13 @@ from ..models import (
     WorkflowDefinition,
 )
 from .access import AccessKeyAdmin
+from .applications import ApplicationAdmin, GrantAdmin
 from .attempts import AttemptAdmin
 from .audit import AuditAdmin
 from .named import SecretAdmin, VariableAdmin
 from .overview import overview
 from .pages import Page
+from .people import Groups, People
 from .queues import QueuesPage
 from .runs import RunAdmin
 from .schedules import SCHEDULES
@@ -47,9 +50,11 @@ SCREENS = {
     AuditEntry: AuditAdmin,
     Secret: SecretAdmin,
     Variable: VariableAdmin,
+    Application: ApplicationAdmin,
     AccessKey: AccessKeyAdmin,
-    User: UserAdmin,
-    Group: GroupAdmin,
+    Grant: GrantAdmin,
+    User: People,
+    Group: Groups,
     **SCHEDULES,
 }
 SIDEBAR: dict[str, dict[Any, str]] = {
@@ -63,9 +68,11 @@ SIDEBAR: dict[str, dict[Any, str]] = {
         CrontabSchedule: "Crontabs",
         Secret: "Secrets",
         Variable: "Variables",
+        Application: "Applications",
         AccessKey: "Access keys",
+        Grant: "Permissions",
         User: "Users",
-        Group: "Groups",
+        Group: "Groups and roles",
     },
 }
 

@@ -21,11 +21,13 @@ def find_application(id: str) -> Application:
     return found
 
 
-def create_application(name: str, by: str) -> Application:
-    """A new application, which may do nothing until it is given a role or a permission."""
+def create_application(name: str, by: str, *roles: str) -> Application:
+    """A new application; without a role it may do nothing until it is given something. Raises NotFound."""
     with transaction.atomic():
         made = keys.new_application(name, by)
         note(KIND, made.id, "create", by, name=name)
+        for role in roles:
+            add_role(made.id, role, by)
     return made
 
 
