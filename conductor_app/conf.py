@@ -38,6 +38,12 @@ class Defaults:
     # Days that an event which came in is kept, with its handlers' verdicts and actions; 0 keeps it for ever.
     event_retention_days: int = 7
 
+    # Other systems that events go to and come from; an empty one is not there.
+    event_queues_amqp_url: str = ""
+    event_queues_redis_url: str = ""
+    event_queues_kafka_servers: str = ""
+    event_queues_nats_url: str = ""
+
     # Webhooks that come in: how large one may be, and how old its signature.
     webhook_max_bytes: int = MIB
     webhook_window_seconds: int = 300

@@ -106,7 +106,11 @@ CONDUCTOR_TRACES_ENDPOINT = environment.text(
 CONDUCTOR_MOST_WAITING_POLLS = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4) * 3 // 4
 CONDUCTOR_RETENTION_DAYS = environment.number("RETENTION_DAYS", 0, least=0)
 CONDUCTOR_EVENT_RETENTION_DAYS = environment.number("EVENT_RETENTION_DAYS", 7, least=0)
-CONDUCTOR_WORKFLOW_STATUS_LISTENER_URL = environment.web_address("WORKFLOW_STATUS_LISTENER_URL")
+CONDUCTOR_EVENT_QUEUES_AMQP_URL = environment.address("EVENT_QUEUES_AMQP_URL", "amqp", "amqps")
+CONDUCTOR_EVENT_QUEUES_REDIS_URL = environment.address("EVENT_QUEUES_REDIS_URL", "redis", "rediss")
+CONDUCTOR_EVENT_QUEUES_NATS_URL = environment.address("EVENT_QUEUES_NATS_URL", "nats", "tls")
+CONDUCTOR_EVENT_QUEUES_KAFKA_SERVERS = environment.servers("EVENT_QUEUES_KAFKA_SERVERS")
+CONDUCTOR_WORKFLOW_STATUS_LISTENER_URL = environment.address("WORKFLOW_STATUS_LISTENER_URL", "https", "http")
 CONDUCTOR_STATE_CHANGE_SINK = environment.text("STATE_CHANGE_SINK", "conductor")
 CONDUCTOR_EXPONENTIAL_BACKOFF = environment.choice("EXPONENTIAL_BACKOFF", ("doubling", "scaled"), "doubling")
 CONDUCTOR_SQL_TASK_CONNECTIONS = environment.connections("SQL_TASK_CONNECTIONS")

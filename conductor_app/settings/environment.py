@@ -95,17 +95,27 @@ def connections(name: str) -> dict[str, str]:
     return given
 
 
-def web_address(name: str) -> str:
-    """An http address, or nothing. It is never repeated in a refusal, because it may hold a password."""
+def address(name: str, *schemes: str) -> str:
+    """An address with one of these schemes, or nothing. A refusal never repeats it, because it may hold a password."""
     given = text(name, "")
     try:
         parts = urlsplit(given)
-        is_web = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_right = parts.scheme in schemes and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
-        is_web = False
-    if given and not is_web:
-        raise ImproperlyConfigured(f"{name} is refused: it must be an address such as https://hooks.example.org/status")
+        is_right = False
+    if given and not is_right:
+        raise ImproperlyConfigured(f"{name} is refused: it must be an address such as {schemes[0]}://host.example.org")
     return given
+
+
+def servers(name: str) -> str:
+    """Hosts with their ports, such as one:9092,two:9092, or nothing."""
+    given = words(text(name, ""))
+    for server in given:
+        host, _, port = server.rpartition(":")
+        if not host or "/" in host or "@" in host or not (port.isascii() and port.isdigit()):
+            raise ImproperlyConfigured(f"{name} is refused: it must be hosts with ports, such as one:9092,two:9092")
+    return ",".join(given)
 
 
 def is_loopback(host: str) -> bool:

@@ -4,5 +4,6 @@ from conductor_app.workers.event import Event
 from conductor_app.workers.http import Http
 from conductor_app.workers.http_poll import HttpPoll
 from conductor_app.workers.jdbc import Jdbc
+from conductor_app.workers.kafka_publish import KafkaPublish
 
-WORKERS = {worker.type: worker for worker in (Http(), HttpPoll(), Jdbc(), Event())}
+WORKERS = {worker.type: worker for worker in (Http(), HttpPoll(), Jdbc(), Event(), KafkaPublish())}

@@ -131,3 +131,30 @@ def test_keys_keep_their_order(monkeypatch):
     monkeypatch.setenv("SECRETS_KEYS", f"{'n' * 32}, {'o' * 40}")
 
     assert environment.long_words("SECRETS_KEYS", least=32) == ("n" * 32, "o" * 40)
+
+
+@pytest.mark.parametrize("given", ["host", "http://host", "amqp://", "amqp://me:secret@host:port", "amqp://[secret"])
+def test_an_address_that_is_none_is_refused_without_being_repeated(monkeypatch, given):
+    monkeypatch.setenv("EVENT_QUEUES_AMQP_URL", given)
+
+    with pytest.raises(ImproperlyConfigured, match=r"EVENT_QUEUES_AMQP_URL is refused: .* amqp://host") as refusal:
+        environment.address("EVENT_QUEUES_AMQP_URL", "amqp", "amqps")
+
+    assert "secret" not in str(refusal.value)
+
+
+def test_an_address_and_servers_may_be_left_out(monkeypatch):
+    monkeypatch.setenv("A", "amqps://me:secret@host:5671//")
+    monkeypatch.setenv("B", "one:9092, two:9092")
+
+    assert environment.address("A", "amqp", "amqps") == "amqps://me:secret@host:5671//"
+    assert environment.servers("B") == "one:9092,two:9092"
+    assert environment.address("C", "amqp") == environment.servers("C") == ""
+
+
+@pytest.mark.parametrize("given", ["one", "one:", "one:x", "kafka://one:9092", "me:secret@one:9092"])
+def test_servers_that_are_none_are_refused_by_name(monkeypatch, given):
+    monkeypatch.setenv("EVENT_QUEUES_KAFKA_SERVERS", given)
+
+    with pytest.raises(ImproperlyConfigured, match="EVENT_QUEUES_KAFKA_SERVERS is refused"):
+        environment.servers("EVENT_QUEUES_KAFKA_SERVERS")

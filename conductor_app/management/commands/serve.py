@@ -13,9 +13,11 @@ from conductor_app.management.doorstep import Doorstep, listening_socket
 from conductor_app.management.first_run import prepare
 from conductor_app.management.household import Household
 from conductor_app.telemetry import folder
+from conductor_app.workers.listening import is_anything_configured
 
 PYTHON = (sys.executable, "-W", "ignore", "-m")
 GUNICORN = (*PYTHON, "gunicorn", "-c", "python:conductor_app.settings.gunicorn")
+LISTEN = (*PYTHON, "django", "listen_events")
 CELERY = (*PYTHON, "celery", "--quiet", "-A", "conductor_app")
 
 
@@ -42,10 +44,15 @@ class Command(BaseCommand):
 
 
 def children(listener: socket.socket) -> list[Child]:
-    """Web, worker and beat. Beat has a process of its own: inside the worker it outlives a worker that is killed."""
+    """Web, worker and beat, and who listens to brokers if any is named.
+
+    Beat has a process of its own: inside the worker it outlives a worker that is killed.
+    """
     door = listener.fileno()
+    listens = [Child("events", [*LISTEN])] if is_anything_configured() else []
     return [
         Child("web", [*GUNICORN, "--bind", f"fd://{door}", "conductor_app.wsgi"], inherits=(door,)),
         Child("worker", [*CELERY, "worker", "--without-gossip", "--without-mingle", "--without-heartbeat"]),
         Child("beat", [*CELERY, "beat"]),
+        *listens,
     ]

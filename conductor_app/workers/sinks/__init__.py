@@ -3,9 +3,14 @@
 from typing import Any
 
 from .internal import Internal
+from .kafka import Kafka
+from .nats import Nats
 from .provider import Provider, SinkFailed
+from .through_kombu import AmqpExchange, AmqpQueue, Redis
 
-PROVIDERS: dict[str, Provider] = {provider.name: provider for provider in (Internal(),)}
+PROVIDERS: dict[str, Provider] = {
+    provider.name: provider for provider in (Internal(), AmqpQueue(), AmqpExchange(), Redis(), Kafka(), Nats())
+}
 
 __all__ = ["PROVIDERS", "Provider", "SinkFailed", "publish"]
 

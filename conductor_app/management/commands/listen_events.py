@@ -1,0 +1,21 @@
+"""Hears the events of other systems: one process of a server whose operator has named brokers."""
+
+import signal
+from threading import Event
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from conductor_app.workers.listening import listen
+
+
+class Command(BaseCommand):
+    """`manage.py listen_events`: listens to the queues that event handlers name, until SIGTERM or Ctrl-C."""
+
+    help = "Hear the events of the brokers that EVENT_QUEUES_… name, for the event handlers that wait for them."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        stopping = Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopping.set())
+        listen(stopping)

@@ -1,0 +1,94 @@
+"""KAFKA_PUBLISH tasks: one message to a topic of a cluster that the task names."""
+
+import json
+import socket
+from typing import Any
+
+from .. import conf
+from .guard import AddressRefused, Guard
+from .sinks import PROVIDERS, SinkFailed
+from .sinks.kafka import send
+from .worker import Outcome, Worker
+
+SHORTEST_MS, LONGEST_MS = 5_000, 60_000
+
+
+class BadRequest(Exception):
+    """The task's input does not describe a message."""
+
+
+class KafkaPublish(Worker):
+    """Puts `kafka_request.value` into a topic (execution §8.22)."""
+
+    type = "KAFKA_PUBLISH"
+
+    def __init__(self) -> None:
+        self._guard = Guard(lambda: conf.http_task_allowed_networks)
+
+    def perform(self, inputs: dict[str, Any]) -> Outcome:
+        """Publish; every failure is an outcome that a person can read."""
+        try:
+            request = inputs.get("kafka_request")
+            if not isinstance(request, dict):
+                raise BadRequest("kafka_request is missing: it needs bootStrapServers, topic and value")
+            self._send(request)
+        except BadRequest as error:
+            return Outcome("FAILED", {}, f"Failed to publish to Kafka: {error}.")
+        except (SinkFailed, AddressRefused) as error:
+            return Outcome("FAILED", {}, f"Failed to publish to Kafka: {error}")
+        return Outcome("COMPLETED")
+
+    def _send(self, request: dict[str, Any]) -> None:
+        servers = self._servers(request.get("bootStrapServers"))
+        topic = request.get("topic")
+        if not isinstance(topic, str) or not topic:
+            raise BadRequest("topic is missing")
+        if request.get("value") is None:
+            raise BadRequest("value is missing")
+        key = request.get("key")
+        headers = {} if request.get("headers") is None else request["headers"]
+        if not isinstance(headers, dict):
+            raise BadRequest("headers must be an object")
+        send(
+            servers,
+            topic,
+            written(request["value"]),
+            None if key is None else written(key),
+            [(str(name), written(value)) for name, value in headers.items()],
+            PROVIDERS["kafka"],
+            _wait_ms(request),
+        )
+
+    def _servers(self, given: Any) -> str:
+        """The cluster: the operator's own if none is named; any other only in networks that tasks may reach."""
+        own = conf.event_queues_kafka_servers
+        if given in (None, "", own) and own:
+            return own
+        if not isinstance(given, str) or not given:
+            raise BadRequest("bootStrapServers is missing")
+        for server in given.split(","):
+            host, _, port = server.strip().rpartition(":")
+            if not host or not (port.isascii() and port.isdigit()):
+                raise BadRequest("bootStrapServers must be hosts with ports, such as one:9092,two:9092")
+            try:
+                self._guard.permitted_addresses(host.strip("[]"), int(port))
+            except AddressRefused:
+                raise BadRequest(f"tasks may not reach {host}: see HTTP_TASK_ALLOWED_NETWORKS") from None
+            except (socket.gaierror, UnicodeError, OverflowError):
+                raise BadRequest(f"the name of {host} cannot be resolved") from None
+        return given
+
+
+def written(value: Any) -> bytes:
+    """A value as Kafka takes it: text as it is, everything else as JSON."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "replace")
+
+
+def _wait_ms(request: dict[str, Any]) -> int:
+    """How long the cluster may take. The defaults of clients are shorter than a first connection takes."""
+    try:
+        asked = int(request.get("requestTimeoutMs") or 0) + int(request.get("maxBlockMs") or 0)
+    except (TypeError, ValueError, OverflowError):
+        raise BadRequest("requestTimeoutMs and maxBlockMs must be numbers of milliseconds") from None
+    return min(max(asked, SHORTEST_MS), LONGEST_MS)

@@ -1,0 +1,121 @@
+"""Kafka: a topic is a sink."""
+
+import json
+import logging
+import os
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+from ... import conf
+from .provider import Hear, Provider, SinkFailed, library, payload_of
+
+LONGEST_MS = 10_000
+LOOK_SECONDS = 0.5
+GROUP = "conductor"
+ID_HEADER = "message-id"
+QUIET = logging.getLogger("kafka")
+"""librdkafka would else write to standard error itself."""
+
+
+class Kafka(Provider):
+    """A cluster that the operator has named: kafka:topic."""
+
+    name, setting = "kafka", "EVENT_QUEUES_KAFKA_SERVERS"
+
+    @property
+    def is_configured(self) -> bool:
+        return bool(conf.event_queues_kafka_servers)
+
+    def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
+        self.refuse_unless_configured()
+        headers = [(ID_HEADER, message_id.encode())]
+        send(conf.event_queues_kafka_servers, queue, json.dumps(payload).encode(), message_id.encode(), headers, self)
+
+    def consume(self, queue: str, hear: Hear, is_stopping: Callable[[], bool]) -> None:
+        self.refuse_unless_configured()
+        consumer = library(self, "confluent_kafka").Consumer(
+            {
+                "bootstrap.servers": conf.event_queues_kafka_servers,
+                "group.id": GROUP,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                # What a process that died had taken is another's after so long.
+                "session.timeout.ms": 10_000,
+                "logger": QUIET,
+            }
+        )
+        try:
+            consumer.subscribe([queue])
+            while not is_stopping():
+                self._hear_next(consumer, hear)
+        finally:
+            consumer.close()
+
+    def _hear_next(self, consumer: Any, hear: Hear) -> None:
+        message = consumer.poll(LOOK_SECONDS)
+        if message is None:
+            return
+        if message.error():
+            if message.error().fatal():
+                raise SinkFailed(f"kafka: {message.error().str()}")
+            return
+        hear(_id(message), payload_of(message.value() or b""))
+        # After it was heard: a message whose process died in between comes again.
+        consumer.commit(message, asynchronous=False)
+
+
+def _id(message: Any) -> str:
+    """The id that its sender gave, or its place, which is the same whenever it comes."""
+    for name, value in message.headers() or ():
+        if name == ID_HEADER and value:
+            return value.decode("utf-8", "replace")
+    return f"{message.topic()}-{message.partition()}-{message.offset()}"
+
+
+_lock = Lock()
+_producers: dict[tuple[int, str], Any] = {}
+MOST_PRODUCERS = 20
+
+
+def send(
+    servers: str,
+    topic: str,
+    value: bytes,
+    key: bytes | None,
+    headers: list[tuple[str, bytes]],
+    provider: Provider,
+    most_ms: int = LONGEST_MS,
+) -> None:
+    """Put a message into a topic; returns when the cluster has it. Raises SinkFailed."""
+    kafka = library(provider, "confluent_kafka")
+    outcome: list[Any] = []
+    try:
+        producer = _producer(kafka, servers)
+        producer.produce(topic, value, key, headers=headers, on_delivery=lambda error, _: outcome.append(error))
+        left = producer.flush(most_ms / 1000)
+    except (kafka.KafkaException, BufferError, ValueError, TypeError) as error:
+        raise SinkFailed(f"kafka did not take the message: {type(error).__name__}.") from error
+    if not outcome and left:
+        raise SinkFailed(f"kafka did not answer within {most_ms / 1000:g} s.")
+    if outcome and outcome[0] is not None:
+        raise SinkFailed(f"kafka did not take the message: {outcome[0].str()}.")
+
+
+def _producer(kafka: Any, servers: str) -> Any:
+    """The producer of this process for a cluster; a forked process may not use its parent's."""
+    with _lock:
+        place = (os.getpid(), servers)
+        if place not in _producers:
+            if len(_producers) >= MOST_PRODUCERS:
+                _producers.clear()
+            _producers[place] = kafka.Producer(
+                {
+                    "bootstrap.servers": servers,
+                    "message.timeout.ms": LONGEST_MS,
+                    "enable.idempotence": True,
+                    "linger.ms": 0,
+                    "logger": QUIET,
+                }
+            )
+        return _producers[place]

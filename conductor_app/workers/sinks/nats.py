@@ -1,0 +1,78 @@
+"""NATS: a subject is a sink. Its messages are not kept: who does not listen when one is told never hears it."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ... import conf
+from .provider import Hear, Provider, SinkFailed, library, numbered, payload_of
+
+CONNECT_SECONDS = 5
+LOOK_SECONDS = 0.5
+GROUP = "conductor"
+ID_HEADER = "Nats-Msg-Id"
+
+
+class Nats(Provider):
+    """A server that the operator has named: nats:subject."""
+
+    name, setting = "nats", "EVENT_QUEUES_NATS_URL"
+
+    @property
+    def is_configured(self) -> bool:
+        return bool(conf.event_queues_nats_url)
+
+    def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
+        self.refuse_unless_configured()
+        nats = library(self, "nats")
+        try:
+            asyncio.run(_told(nats, queue, message_id, json.dumps(payload).encode()))
+        except (nats.errors.Error, OSError, TimeoutError, ValueError) as error:
+            raise SinkFailed(f"nats did not take the event: {type(error).__name__}.") from error
+
+    def consume(self, queue: str, hear: Hear, is_stopping: Callable[[], bool]) -> None:
+        self.refuse_unless_configured()
+        asyncio.run(_heard(library(self, "nats"), queue, hear, is_stopping))
+
+
+async def _connected(nats: Any) -> Any:
+    # Whoever calls tries again in his own time; the library's own log lines would show the address.
+    async def quiet(error: Exception) -> None:
+        return
+
+    connecting = nats.connect(
+        conf.event_queues_nats_url,
+        connect_timeout=CONNECT_SECONDS,
+        allow_reconnect=False,
+        max_reconnect_attempts=0,
+        error_cb=quiet,
+    )
+    return await asyncio.wait_for(connecting, CONNECT_SECONDS)
+
+
+async def _told(nats: Any, subject: str, message_id: str, content: bytes) -> None:
+    connection = await _connected(nats)
+    try:
+        await connection.publish(subject, content, headers={ID_HEADER: message_id})
+        await connection.flush(CONNECT_SECONDS)
+    finally:
+        await connection.close()
+
+
+async def _heard(nats: Any, subject: str, hear: Hear, is_stopping: Callable[[], bool]) -> None:
+    connection = await _connected(nats)
+    try:
+        subscription = await connection.subscribe(subject, queue=GROUP)
+        while not is_stopping():
+            if connection.is_closed:
+                raise SinkFailed("nats: the connection was lost.")
+            try:
+                message = await subscription.next_msg(LOOK_SECONDS)
+            except nats.errors.TimeoutError:
+                continue
+            id = numbered((message.headers or {}).get(ID_HEADER))
+            await asyncio.to_thread(hear, id, payload_of(message.data))
+    finally:
+        if not connection.is_closed:
+            await connection.close()

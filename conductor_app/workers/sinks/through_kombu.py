@@ -1,0 +1,131 @@
+"""AMQP and Redis, by the library that Celery brings."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl
+
+from kombu import Connection, Consumer, Exchange, Producer, Queue
+from kombu.exceptions import KombuError
+
+from ... import conf
+from .provider import Hear, Provider, SinkFailed, numbered, payload_of
+
+CONNECT_SECONDS = 5
+ANSWER_SECONDS = 15
+LOOK_SECONDS = 0.5
+PREFETCHED = 10
+
+
+class ThroughKombu(Provider):
+    """A broker at an address of the operator's."""
+
+    address: Callable[[], str]
+
+    @property
+    def is_configured(self) -> bool:
+        return bool(self.address())
+
+    def place(self, queue: str) -> tuple[Exchange, str, Queue]:
+        """Where an event is put, under which key, and the queue that it is taken from."""
+        name, options = split(queue)
+        taken = Queue(name, durable=options.get("durable", "true") != "false")
+        return Exchange(""), name, taken
+
+    def connected(self) -> Connection:
+        self.refuse_unless_configured()
+        # With confirmation: a publish returns when the broker has the message, not when it was sent.
+        # And a broker that has stopped in the middle of a word holds nobody up.
+        amqp = {"confirm_publish": True, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS}
+        options = amqp if "amqp" in self.name else {"visibility_timeout": 60}
+        return Connection(self.address(), connect_timeout=CONNECT_SECONDS, transport_options=options)
+
+    def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
+        exchange, key, taken = self.place(queue)
+        try:
+            with self.connected() as connection:
+                connection.ensure_connection(max_retries=1, timeout=CONNECT_SECONDS)
+                errors = (*connection.connection_errors, *connection.channel_errors, KombuError, OSError)
+                try:
+                    self._put(connection, exchange, key, taken, message_id, payload)
+                except errors as error:
+                    raise SinkFailed(f"{self.name} did not take the event: {type(error).__name__}.") from error
+        except (KombuError, OSError, ValueError) as error:
+            raise SinkFailed(f"{self.name} cannot be reached: {type(error).__name__}.") from error
+
+    def _put(self, connection, exchange, key, taken, message_id, payload) -> None:
+        Producer(connection).publish(
+            json.dumps(payload).encode(),
+            exchange=exchange,
+            routing_key=key,
+            declare=self.declared(exchange, taken),
+            content_type="application/json",
+            content_encoding="utf-8",
+            message_id=message_id,
+            delivery_mode=2,
+            timeout=CONNECT_SECONDS,
+        )
+
+    def declared(self, exchange: Exchange, taken: Queue) -> list[Any]:
+        """What must be there before a message is put."""
+        return [taken]
+
+    def consume(self, queue: str, hear: Hear, is_stopping: Callable[[], bool]) -> None:
+        _, _, taken = self.place(queue)
+
+        def heard(message: Any) -> None:
+            id = message.properties.get("message_id") or message.headers.get("id")
+            hear(numbered(id), payload_of(message.body))
+            message.ack()
+
+        with self.connected() as connection:
+            connection.ensure_connection(max_retries=1, timeout=CONNECT_SECONDS)
+            # What was not acknowledged when the connection ends comes again: by the broker, or by its time.
+            with Consumer(connection, [taken], on_message=heard, prefetch_count=PREFETCHED):
+                while not is_stopping():
+                    try:
+                        connection.drain_events(timeout=LOOK_SECONDS)
+                    except TimeoutError:
+                        connection.heartbeat_check() if connection.heartbeat else None
+
+
+class AmqpQueue(ThroughKombu):
+    """A queue of an AMQP broker: amqp_queue:orders?durable=true."""
+
+    name, setting = "amqp_queue", "EVENT_QUEUES_AMQP_URL"
+
+    def address(self) -> str:
+        return conf.event_queues_amqp_url
+
+
+class AmqpExchange(AmqpQueue):
+    """An exchange of an AMQP broker: amqp_exchange:orders?exchangeType=topic&routingKey=paid&bindQueueName=ours."""
+
+    name = "amqp_exchange"
+
+    def place(self, queue: str) -> tuple[Exchange, str, Queue]:
+        name, options = split(queue)
+        is_durable = options.get("durable", "true") != "false"
+        exchange = Exchange(name, type=options.get("exchangeType", "topic"), durable=is_durable)
+        key = options.get("routingKey", "#" if exchange.type == "topic" else "")
+        bound = Queue(options.get("bindQueueName", f"conductor.{name}"), exchange, key, durable=is_durable)
+        return exchange, options.get("routingKey", ""), bound
+
+    def declared(self, exchange: Exchange, taken: Queue) -> list[Any]:
+        """The exchange alone: whoever wants its messages binds a queue."""
+        return [exchange]
+
+
+class Redis(ThroughKombu):
+    """A list of a Redis server, as kombu and Celery keep them: redis:orders."""
+
+    name, setting = "redis", "EVENT_QUEUES_REDIS_URL"
+
+    def address(self) -> str:
+        return conf.event_queues_redis_url
+
+
+def split(queue: str) -> tuple[str, dict[str, str]]:
+    """A queue's name, and the options behind its question mark."""
+    name, _, options = queue.partition("?")
+    return name, dict(parse_qsl(options))

@@ -1,0 +1,45 @@
+"""Who listens to brokers is one more child of the server, if any broker is named."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conductor_app.management.commands.serve import children
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(("address", "names"), [("", []), ("redis://127.0.0.1:1", ["events"])])
+def test_a_server_listens_where_a_broker_is_named(settings, address, names):
+    settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = address
+
+    with socket.socket() as listener:
+        assert [child.name for child in children(listener)] == ["web", "worker", "beat", *names]
+
+
+def test_it_stops_when_it_is_told_to(tmp_path):
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "conductor_app.settings.embedded",
+        "VAR_DIR": str(tmp_path),
+        "EVENT_QUEUES_REDIS_URL": "redis://127.0.0.1:1",
+    }
+    command = [sys.executable, "manage.py", "listen_events"]
+    # Without tables: it goes on all the same, and says so.
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        assert "handlers_not_read" in process.stderr.readline()
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(60) == 0
+        assert time.monotonic() - began < 5
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()

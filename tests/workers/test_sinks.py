@@ -1,0 +1,228 @@
+"""Events to other systems and from them, over the real brokers."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from conductor_app.engine import event_handlers, events
+from conductor_app.models import EventDelivery
+from conductor_app.workers.listening import is_anything_configured, listen, wanted
+from conductor_app.workers.runner import work_off
+from conductor_app.workers.sinks import PROVIDERS, SinkFailed, publish
+from tests.builders import event
+from tests.clients.waiting import eventually
+from tests.story import Story, committed
+
+from . import brokers
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ACTION = {"action": "terminate_workflow", "terminate_workflow": {"workflowId": "${run}"}}
+SETTINGS = {
+    "amqp_queue": "AMQP_URL",
+    "amqp_exchange": "AMQP_URL",
+    "redis": "REDIS_URL",
+    "kafka": "KAFKA_SERVERS",
+    "nats": "NATS_URL",
+}
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory) -> Iterator[Callable[[str], str]]:
+    """The address of a broker, started when a test first asks for it."""
+    from contextlib import ExitStack
+
+    makers = {
+        "AMQP_URL": lambda: brokers.rabbitmq(tmp_path_factory.mktemp("rabbitmq")),
+        "REDIS_URL": brokers.redis,
+        "KAFKA_SERVERS": brokers.kafka,
+        "NATS_URL": lambda: brokers.nats(brokers.free_port()),
+    }
+    with ExitStack() as started:
+        known: dict[str, str] = {}
+
+        def address(name: str) -> str:
+            if name not in known:
+                known[name] = started.enter_context(makers[name]())
+            return known[name]
+
+        yield address
+
+
+@pytest.fixture
+def configured(settings, addresses) -> Callable[[str], None]:
+    def configure(provider: str) -> None:
+        name = SETTINGS[provider]
+        setattr(settings, f"CONDUCTOR_EVENT_QUEUES_{name}", addresses(name))
+
+    return configure
+
+
+def handle(sink: str) -> None:
+    event_handlers.add([{"name": sink, "event": sink, "active": True, "actions": [ACTION]}], "a test")
+
+
+@contextmanager
+def listening() -> Iterator[None]:
+    stopping = Event()
+    thread = Thread(target=listen, args=(stopping, 0.1))
+    thread.start()
+    try:
+        yield
+    finally:
+        began = time.monotonic()
+        stopping.set()
+        thread.join()
+        assert time.monotonic() - began < 5
+
+
+def heard(sink: str) -> list[tuple[str, Any]]:
+    return list(EventDelivery.objects.filter(event=sink).order_by("id").values_list("message_id", "payload"))
+
+
+@pytest.mark.parametrize("provider", SETTINGS)
+def test_what_is_told_to_a_broker_is_heard_from_it_once(configured, provider):
+    configured(provider)
+    sink = f"{provider}:orders"
+    handle(sink)
+
+    with listening():
+        # Who binds a queue to an exchange, or listens to a subject, hears what comes after that.
+        eventually(lambda: publish(sink, "first", {"n": 0}) or heard(sink), 60)
+        publish(sink, "m1", {"n": 1})
+        publish(sink, "m1", {"n": 1})
+        publish(sink, "m2", {"n": 2})
+        eventually(lambda: {"m1", "m2"} <= {id for id, _ in heard(sink)}, 60)
+
+    assert [payload for id, payload in heard(sink) if id == "m1"] == [{"n": 1}]
+
+
+@pytest.mark.parametrize("provider", SETTINGS)
+def test_an_event_task_is_published_by_a_built_in_worker(configured, provider, clock):
+    configured(provider)
+    story = Story(clock, event("tell", f"{provider}:told", inputs={"n": 1}))
+
+    with committed():
+        work_off()
+
+    attempt = story.task("tell")
+    assert story.statuses == {"tell": "COMPLETED"}, attempt.reason
+    assert attempt.output == {
+        "n": 1,
+        "sink": f"{provider}:told",
+        "asyncComplete": False,
+        "workflowInstanceId": story.id,
+        "workflowType": "order",
+        "workflowVersion": 1,
+        "correlationId": None,
+        "taskToDomain": {},
+        "event_produced": f"{provider}:told",
+    }
+
+
+def test_with_async_complete_it_is_published_once_and_waits(configured, clock):
+    configured("redis")
+    story = Story(clock, event("tell", "redis:told", asyncComplete=True))
+
+    for _ in range(3):
+        with committed():
+            work_off()
+        story.later(600)
+
+    assert story.statuses == {"tell": "IN_PROGRESS"}
+    assert story.task("tell").poll_count == 1
+    story.reports("tell", done=True)
+    assert (story.status, story.task("tell").output) == ("COMPLETED", {"done": True})
+
+
+@pytest.mark.parametrize("provider", ["amqp_queue", "redis", "kafka"])
+def test_what_could_not_be_heard_comes_again(configured, provider, monkeypatch):
+    configured(provider)
+    sink = f"{provider}:again"
+    handle(sink)
+    publish(sink, "m", {"n": 1})
+    refused = []
+    receive = events.receive
+
+    def breaks_at_first(*args, **options):
+        if not refused:
+            refused.append(args)
+            raise OSError("the database went away")
+        return receive(*args, **options)
+
+    monkeypatch.setattr(events, "receive", breaks_at_first)
+
+    with listening():
+        eventually(lambda: heard(sink), 60)
+
+    assert refused
+    assert heard(sink) == [("m", {"n": 1})]
+
+
+def test_a_server_that_is_started_again_is_heard_again(settings):
+    port = brokers.free_port()
+    settings.CONDUCTOR_EVENT_QUEUES_NATS_URL = f"nats://127.0.0.1:{port}"
+    handle("nats:orders")
+
+    def is_heard(id: str) -> bool:
+        try:
+            publish("nats:orders", id, {})
+        except SinkFailed:
+            return False
+        return id in [known for known, _ in heard("nats:orders")]
+
+    with listening():
+        for id in ("before", "after"):
+            with brokers.nats(port):
+                eventually(lambda: is_heard(id), 60)  # noqa: B023
+
+
+@pytest.mark.parametrize("provider", SETTINGS)
+def test_a_broker_that_nobody_has_named_fails_the_task_and_says_what_is_missing(clock, provider):
+    story = Story(clock, event("tell", f"{provider}:told"))
+
+    with committed():
+        work_off()
+
+    assert story.statuses == {"tell": "FAILED"}
+    assert f"EVENT_QUEUES_{SETTINGS[provider]}" in story.task("tell").reason
+
+
+@pytest.mark.parametrize("provider", ["amqp_queue", "redis", "nats"])
+def test_a_broker_that_is_away_fails_the_task_without_its_password(clock, settings, provider):
+    scheme = {"amqp_queue": "amqp"}.get(provider, provider)
+    address = f"{scheme}://me:secret@127.0.0.1:{brokers.free_port()}"
+    setattr(settings, f"CONDUCTOR_EVENT_QUEUES_{SETTINGS[provider]}", address)
+    story = Story(clock, event("tell", f"{provider}:told"))
+
+    with committed():
+        work_off()
+
+    assert story.statuses == {"tell": "FAILED"}
+    assert "secret" not in story.task("tell").reason
+
+
+def test_only_what_is_active_and_configured_is_listened_to(settings):
+    settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = "redis://127.0.0.1:1"
+    for sink in ("redis:a", "kafka:b", "conductor:c:d", "unknown:e", "redis:"):
+        handle(sink)
+    event_handlers.replace({"name": "redis:a", "event": "redis:f", "active": True, "actions": [ACTION]}, "a test")
+
+    assert list(wanted()) == ["redis:f"]
+    assert is_anything_configured()
+    settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = ""
+    assert not is_anything_configured()
+
+
+def test_a_library_that_is_not_installed_is_named(monkeypatch, settings):
+    import sys
+
+    settings.CONDUCTOR_EVENT_QUEUES_KAFKA_SERVERS = "one:9092"
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+
+    with pytest.raises(SinkFailed, match=r"need the library confluent_kafka: pip install 'conductor-app\[events\]'"):
+        PROVIDERS["kafka"].publish("orders", "m", {})
