@@ -19,6 +19,14 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Schema:
+    """What a payload must look like: a JSON schema as text; an empty one is named by its author, but not known."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What a task may cost and how often it is tried. Spans in seconds unless the name says otherwise; 0 is off."""
 
@@ -39,6 +47,8 @@ class Policy:
     rate_seconds: int = 1
     input_template: Mapping[str, Any] = field(default_factory=dict)
     is_scaled: bool = False  # exponential back-off to the base of `scale` instead of two
+    input_schema: Schema | None = None
+    output_schema: Schema | None = None
     is_handed_back: bool = False  # a lost lease is no failure: a built-in worker's process went away
 
 
@@ -86,6 +96,8 @@ class Definition:
     times_out: bool = False
     output_parameters: Mapping[str, Any] = field(default_factory=dict)
     has_permissive: bool = False
+    input_schema: Schema | None = None
+    output_schema: Schema | None = None
     is_told_of: bool = False  # somebody is told of what becomes of its runs or of their tasks
 
     def step(self, ref: str) -> Step | None:

@@ -26,6 +26,10 @@ class ValidationFailed(Invalid):
         self.complaints = complaints
 
 
+class InputRefused(ValidationFailed):
+    """The input of a run does not fit the schema of its definition; the paths of its complaints begin with `input`."""
+
+
 class Conflict(Refused):
     """The state of things forbids it."""
 

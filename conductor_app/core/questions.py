@@ -100,6 +100,15 @@ class Script(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class Judged(Question):
+    """A value held against a JSON schema; both are JSON text. Answer: pairs of place and complaint, none if it fits."""
+
+    schema: str
+    value: str
+    is_lasting = True
+
+
+@dataclass(frozen=True, slots=True)
 class Stored(Question):
     """A payload that is kept outside the rows. It is asked by the engine on the core's behalf."""
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from .contracts import misfit
 from .effects import Effect, MoveAttempt
 from .errors import AlreadyResolved
 from .knowledge import Knowledge
@@ -43,7 +44,9 @@ def hear(attempt_id: str, report: Report):
         task = open_task(run, attempt_id)
         facts = {"output": _output(task, report, know), "worker": report.worker or task.attempt.worker}
         facts |= {"reason": report.reason} if report.reason or report.outcome != "IN_PROGRESS" else {}
-        if report.outcome in EVENTS:
+        if report.outcome == "COMPLETED":
+            yield completed(task, facts, know, now)
+        elif report.outcome in EVENTS:
             yield MoveAttempt(task.key, EVENTS[report.outcome], now, facts)
         elif kind_of(task.step.type).is_queued and not _is_kept(task, report):
             yield hand_back(task, report.callback_seconds, facts, now)
@@ -51,6 +54,13 @@ def hear(attempt_id: str, report: Report):
             yield MoveAttempt(task.key, "renew", now, {**facts, "lease_ends_at": None})
 
     return command
+
+
+def completed(task: Task, facts: dict[str, Any], know: Knowledge, now: int) -> MoveAttempt:
+    """The attempt is completed; with an output that does not fit its schema it has failed, and would again."""
+    if reason := misfit(task.step.policy.output_schema, facts["output"], "output", know):
+        return MoveAttempt(task.key, "fail_for_good", now, {**facts, "reason": reason})
+    return MoveAttempt(task.key, "complete", now, facts)
 
 
 def _is_kept(task: Task, report: Report) -> bool:
@@ -89,6 +99,9 @@ def child_ended(attempt_id: str, child: dict[str, Any]):
             facts["reason"] = (
                 f"Sub workflow {child['name']}.{child['version']}/{child['id']} failure reason: {child['reason']}"
             )
+        else:
+            yield completed(task, facts, know, now)
+            return
         outcome = {"TERMINATED": "CANCELED"}.get(child["status"], child["status"])
         yield MoveAttempt(task.key, EVENTS[outcome], now, facts)
 

@@ -10,6 +10,7 @@ from ..core.errors import Busy, Refused, ValidationFailed
 from ..core.questions import (
     DefinitionNamed,
     DefinitionWritten,
+    Judged,
     Outcome,
     PolicyNamed,
     Question,
@@ -23,6 +24,7 @@ from ..store import answers as from_rows
 from ..store.answers import Elsewhere
 from ..store.shelf import digest, digest_of
 from . import payloads, plans
+from .judging import judge
 
 
 class Missing(Exception):
@@ -63,6 +65,8 @@ class Answers(dict[Question, Any]):
                 self[question] = _definition(question, now)
             elif isinstance(question, DefinitionWritten):
                 self[question] = _written(question, now)
+            elif isinstance(question, Judged):
+                self[question] = judge(question)
             elif isinstance(question, PolicyNamed):
                 self[question] = plans.task_document(question.name)
 

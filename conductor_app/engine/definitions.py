@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
 
 from .. import clock, conf
 from ..access.rights import TASK_DEF, WORKFLOW_DEF
 from ..core.errors import Complaint, Conflict, NotFound, Refused, ValidationFailed
 from ..core.language import read_definition
 from ..core.language.checks import task_complaints, workflow_complaints
-from ..models import AuditEntry, Catalogue, TaskDefinition, WorkflowDefinition
-from . import plans
+from ..models import TaskDefinition, WorkflowDefinition
+from . import plans, schemas
 from .access.grants import forget_target
+from .catalogue import note
 
 Document = dict[str, Any]
 
@@ -49,6 +49,7 @@ def workflow_complaints_of(document: Document, prefix: str = "") -> list[Complai
     found = workflow_complaints(
         document, owner_email_mandatory=conf.owner_email_mandatory, input_templates=_templates(document)
     )
+    found += schemas.faults_in(document)
     return [Complaint(f"{prefix}{complaint.path}", complaint.message, complaint.value) for complaint in found]
 
 
@@ -80,7 +81,7 @@ def _keep_workflow(document: Document, by: str, overwrite: bool, reason: str) ->
     row.owner_email = str(document.get("ownerEmail") or "")[:255]
     row.updated_at, row.updated_by, row.revision = (now if found else 0), by, row.revision + 1
     _save(row, f"Workflow with {name}.{version} already exists!")
-    _note("workflow_definition", f"{name}:{version}", "overwrite" if found else "create", by, reason, now)
+    note("workflow_definition", f"{name}:{version}", "overwrite" if found else "create", by, reason, now)
 
 
 def _save(row: Any, taken: str) -> None:
@@ -99,7 +100,7 @@ def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
             raise NotFound(f"No such workflow definition: {name} version: {version}")
         if not WorkflowDefinition.objects.filter(name=name).exists():
             forget_target(WORKFLOW_DEF, name)
-        _note("workflow_definition", f"{name}:{version}", "delete", by, reason, clock.now())
+        note("workflow_definition", f"{name}:{version}", "delete", by, reason, clock.now())
 
 
 def save_task(
@@ -122,13 +123,19 @@ def save_tasks(
     complaints = [
         Complaint(prefix.format(number=number) + complaint.path, complaint.message, complaint.value)
         for number, document in enumerate(documents)
-        for complaint in task_complaints(document, owner_email_mandatory=conf.owner_email_mandatory)
+        for complaint in task_complaints_of(document)
     ]
     if complaints:
         raise ValidationFailed(complaints)
     with transaction.atomic():
         for document in documents:
             _keep_task(document, by, must_exist, overwrite, reason)
+
+
+def task_complaints_of(document: Document) -> list[Complaint]:
+    """Everything that is wrong with a task definition."""
+    found = task_complaints(document, owner_email_mandatory=conf.owner_email_mandatory)
+    return found + schemas.faults_in(document)
 
 
 def _keep_task(document: Document, by: str, must_exist: bool, overwrite: bool, reason: str) -> None:
@@ -146,7 +153,7 @@ def _keep_task(document: Document, by: str, must_exist: bool, overwrite: bool, r
     row.owner_email = str(document.get("ownerEmail") or "")[:255]
     row.updated_at, row.updated_by, row.revision = (now if found else 0), by, row.revision + 1
     _save(row, f"The task definition {name} exists already.")
-    _note("task_definition", name, "overwrite" if found else "create", by, reason, now)
+    note("task_definition", name, "overwrite" if found else "create", by, reason, now)
 
 
 def delete_task(name: str, by: str, reason: str = "") -> None:
@@ -155,10 +162,4 @@ def delete_task(name: str, by: str, reason: str = "") -> None:
         if not TaskDefinition.objects.filter(name=name).delete()[0]:
             raise NotFound(f"No such task definition: {name}")
         forget_target(TASK_DEF, name)
-        _note("task_definition", name, "delete", by, reason, clock.now())
-
-
-def _note(kind: str, id: str, action: str, by: str, reason: str, now: int) -> None:
-    AuditEntry.objects.create(at=now, actor=by, action=action, object_type=kind, object_id=id[:320], reason=reason)
-    if not Catalogue.objects.filter(pk=1).update(revision=F("revision") + 1):
-        Catalogue.objects.create(pk=1, revision=1)
+        note("task_definition", name, "delete", by, reason, clock.now())

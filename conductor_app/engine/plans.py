@@ -11,6 +11,7 @@ from ..core.errors import ValidationFailed
 from ..core.language.checks import workflow_complaints
 from ..models import TaskDefinition, WorkflowDefinition
 from ..store import definitions
+from .schemas import all_with_schemas, with_schemas
 
 
 class Known:
@@ -73,13 +74,18 @@ def row_of(name: str, version: int | None) -> WorkflowDefinition | None:
 
 def task_document(name: str) -> dict[str, Any] | None:
     """The task definition with this name, as a document."""
-    return TaskDefinition.objects.filter(name=name).values_list("document", flat=True).first()
+    found = TaskDefinition.objects.filter(name=name).values_list("document", flat=True).first()
+    return None if found is None else with_schemas(found)
 
 
 def completed(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with what it names written into it."""
-    found = dict(TaskDefinition.objects.filter(name__in=names_in(document)).values_list("name", "document"))
-    return {**document, "tasks": [_completed_step(step, found) for step in document.get("tasks") or ()]}
+    rows = TaskDefinition.objects.filter(name__in=names_in(document)).values_list("name", "document")
+    found = all_with_schemas(rows)
+    return {
+        **with_schemas(dict(document)),
+        "tasks": [_completed_step(step, found) for step in document.get("tasks") or ()],
+    }
 
 
 def names_in(document: Any) -> set[str]:
@@ -99,6 +105,8 @@ def _completed_step(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[s
     complete = {**step, **_completed_inside(step, found)}
     if not step.get("taskDefinition") and step.get("name") in found:
         complete["taskDefinition"] = found[step["name"]]
+    elif isinstance(own := step.get("taskDefinition"), dict):
+        complete["taskDefinition"] = with_schemas(own)
     if step.get("type") == "SUB_WORKFLOW":
         complete["subWorkflowParam"] = _fixed(step.get("subWorkflowParam") or {})
     return complete

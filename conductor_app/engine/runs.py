@@ -10,9 +10,10 @@ from django.db import transaction
 from .. import clock, conf
 from ..core import commands
 from ..core.beginnings import with_timer
+from ..core.contracts import question
 from ..core.decide import nothing
 from ..core.definition import Definition
-from ..core.errors import Busy, Conflict, Invalid, NotFound
+from ..core.errors import Busy, Complaint, Conflict, InputRefused, Invalid, NotFound
 from ..core.ids import derived_id
 from ..core.snapshot import Run
 from ..core.states import RUN, RUNNING
@@ -29,6 +30,7 @@ from . import limits, payloads, plans
 from .answers import Answers
 from .change import ROUNDS, ROUNDS_IN_ONE, change, wake
 from .deciding import Undecidable, decided, write, written
+from .judging import judge
 
 __all__ = ["StartRequest", "pause", "remove", "resume", "retry", "start", "terminate", "wake"]
 
@@ -153,7 +155,18 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
         priority=request.priority,
         domains=request.domains,
     )
+    _check_input(run)
     return with_timer(run)
+
+
+def _check_input(run: Run) -> None:
+    """Refuse an input that does not fit its definition's schema, with all that is wrong with it."""
+    if (schema := run.definition.input_schema) is None:
+        return
+    if not schema.text:
+        raise InputRefused([Complaint("input", f"cannot be checked: there is no schema {schema.name}")])
+    if found := judge(question(schema, run.input)):
+        raise InputRefused([Complaint(f"input{place}", message) for place, message in found])
 
 
 def _begin(run: Run, request: StartRequest, by: str, also, answers: Answers, in_slices: bool):

@@ -15,6 +15,7 @@ from ..core.questions import (
     DefinitionNamed,
     DefinitionWritten,
     Environment,
+    Judged,
     PolicyNamed,
     Question,
     Script,
@@ -25,6 +26,7 @@ from ..insight.execution import imagined_document
 from ..store.environment import environment
 from . import plans
 from .answers import run_script
+from .judging import judge
 from .runs import StartRequest, new_run, with_input
 
 log = logging.getLogger(__name__)
@@ -82,6 +84,8 @@ def _answer(question: Question) -> Any:
             return _written(question)
         case PolicyNamed():
             return plans.task_document(question.name)
+        case Judged():
+            return judge(question)
         case ActiveDomains():
             # No worker will come: the first that is asked for is as good as any.
             return frozenset()

@@ -10,6 +10,7 @@ from .payloads import PayloadUse, StoredPayload
 from .queues import Poller, SweepPass
 from .runs import Attempt, Run, Task
 from .schedules import Schedule, ScheduleExecution, Scheduler
+from .schemas import SchemaDefinition
 from .secrets import Secret, Variable
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Schedule",
     "ScheduleExecution",
     "Scheduler",
+    "SchemaDefinition",
     "Secret",
     "StoredPayload",
     "SweepPass",

@@ -11,6 +11,7 @@ from conductor.client.context.task_context import TaskInProgress, get_task_conte
 from conductor.client.http.models.task import Task
 from conductor.client.http.models.task_def import TaskDef
 from conductor.client.http.models.task_result import TaskResult
+from conductor.client.orkes.orkes_schema_client import OrkesSchemaClient
 from conductor.client.worker.exception import NonRetryableException
 
 from . import handled
@@ -185,7 +186,7 @@ def test_a_worker_that_must_not_overwrite_leaves_a_known_definition_alone(shop: 
     assert shop.metadata.get_task_def("cut").retry_count == 1
 
 
-def test_a_worker_goes_on_without_the_schemas_that_the_server_does_not_keep(shop: Shop, configuration):
+def test_a_worker_registers_the_schemas_of_its_function(shop: Shop, configuration):
     def cut(size: int) -> dict:
         return {"pieces": size}
 
@@ -193,8 +194,11 @@ def test_a_worker_goes_on_without_the_schemas_that_the_server_does_not_keep(shop
     with served(configuration, worker("cut", cut, register_task_def=True, register_schema=True)):
         run = shop.end_of(shop.start(input={"size": 1}))
 
+    definition = shop.metadata.get_task_def("cut")
+    kept = OrkesSchemaClient(configuration).get_schema("cut_input", 1)
     assert run.status == "COMPLETED"
-    assert shop.metadata.get_task_def("cut").name == "cut"
+    assert definition.input_schema.name == "cut_input"
+    assert kept.data["properties"]["size"]["type"] == "integer"
 
 
 def test_the_task_handler_serves_functions_and_coroutines_in_processes_of_their_own(shop: Shop, configuration):

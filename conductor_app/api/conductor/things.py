@@ -5,9 +5,19 @@ from itertools import islice
 from typing import Any
 
 from ...access.permissions import Thing, task_thing
-from ...access.rights import APPLICATION, DOMAIN, SCHEDULE, SECRET, TASK_DEF, VARIABLE, WORKFLOW, WORKFLOW_DEF
+from ...access.rights import APPLICATION, DOMAIN, SCHEDULE, SCHEMA, SECRET, TASK_DEF, VARIABLE, WORKFLOW, WORKFLOW_DEF
 from ...core.errors import Invalid
-from ...models import AccessKey, Attempt, Run, Schedule, Secret, TaskDefinition, Variable, WorkflowDefinition
+from ...models import (
+    AccessKey,
+    Attempt,
+    Run,
+    Schedule,
+    SchemaDefinition,
+    Secret,
+    TaskDefinition,
+    Variable,
+    WorkflowDefinition,
+)
 from . import body
 
 Finder = Callable[[Any, dict[str, str]], Iterable[Thing]]
@@ -17,6 +27,7 @@ KEPT = {
     WORKFLOW_DEF: WorkflowDefinition,
     TASK_DEF: TaskDefinition,
     SCHEDULE: Schedule,
+    SCHEMA: SchemaDefinition,
     SECRET: Secret,
     VARIABLE: Variable,
 }

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..definition import FIXED, TIME_OUT_RUN, Policy
+from .schemas import enforced
 
 BUILT_IN_LEASE_SECONDS = 120
 """How long a built-in worker may be silent: longer than the longest time that one of them may take for a task."""
@@ -45,6 +46,7 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True, is_scaled: b
         rate_seconds=number(document, "rateLimitFrequencyInSeconds", 1),
         input_template=document.get("inputTemplate") or {},
         is_scaled=is_scaled,
+        **enforced(document, by_default=False),
         is_handed_back=is_built_in,
     )
 

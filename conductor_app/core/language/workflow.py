@@ -6,6 +6,7 @@ from typing import Any
 from ..definition import TIME_OUT_RUN, Definition
 from .layout import lay_out
 from .policy import number
+from .schemas import enforced
 
 
 def read_definition(document: Mapping[str, Any], *, hash: str = "", is_scaled: bool = False) -> Definition:
@@ -21,6 +22,7 @@ def read_definition(document: Mapping[str, Any], *, hash: str = "", is_scaled: b
         hash=hash,
         timeout_seconds=number(document, "timeoutSeconds", 0),
         times_out=document.get("timeoutPolicy") == TIME_OUT_RUN,
+        **enforced(document, by_default=True),
         output_parameters=document.get("outputParameters") or {},
         # What a dynamic fork makes may be permissive too; only its input says so.
         has_permissive=any(step.permissive or step.type == "FORK_JOIN_DYNAMIC" for step in steps.values()),

@@ -13,6 +13,7 @@ from ..states import FAILED_FOR_GOOD, SKIPPED
 from ..steps import kind_of
 from ..steps.kind import finished_at_once
 from ..values import replace
+from .fitting import kept_to
 
 
 def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
@@ -56,7 +57,7 @@ def entered(key: Key, source: Task | None, know: Knowledge, now: int) -> list[Ef
     if step is None or (run.is_held and not kind_of(step.type).is_queued):
         return []
     try:
-        effects = list(kind_of(step.type).enter(step, key, know, now))
+        effects = kept_to(list(kind_of(step.type).enter(step, key, know, now)), run, know, now)
     except StepRefused as refused:
         effects = [finished_at_once(step, key, run, now, FAILED_FOR_GOOD, input={}, output={}, reason=refused.message)]
     if run.is_held:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ..contracts import misfit
 from ..definition import Key
 from ..effects import Effect, MoveAttempt, MoveRun, ResolveTask, Send, StartRun
 from ..errors import StepRefused
@@ -34,7 +35,11 @@ def end_run(
     """
     if needs_whole and not run.is_whole:
         raise Asked({Whole()})
-    facts: dict[str, Any] = {"reason": reason, "output": run_output(run, know) if output is None else output}
+    output = run_output(run, know) if output is None else output
+    if event == "complete" and (fault := misfit(run.definition.output_schema, output, "output", know)):
+        yield from end_run(run, know, now, "fail", fault, output=output)
+        return
+    facts: dict[str, Any] = {"reason": reason, "output": output}
     if failed is not None and not run.failed_attempt_id:
         facts["failed_attempt_id"] = failed.attempt.id
     status = RUN.after(run.status, event)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ..contracts import misfit
 from ..definition import Definition
 from ..errors import StepRefused
 from ..knowledge import Knowledge
@@ -25,6 +26,13 @@ def definition_of(param: Mapping[str, Any], know: Knowledge) -> Definition:
     if found is None:
         raise StepRefused(f"No such workflow definition: {name}, version {version or 'latest'}.")
     return found
+
+
+def fitting_input(definition: Definition, given: dict[str, Any], know: Knowledge) -> dict[str, Any]:
+    """The child's input; raises StepRefused where it does not fit the child's schema."""
+    if reason := misfit(definition.input_schema, given, "input", know):
+        raise StepRefused(f"{definition.name} cannot be started: {reason}")
+    return given
 
 
 def version_of(value: Any) -> int | None:

@@ -8,7 +8,7 @@ from ..effects import Effect, StartRun
 from ..errors import StepRefused
 from ..ids import derived_id
 from ..knowledge import Knowledge
-from .children import definition_of, domains_of, priority_of
+from .children import definition_of, domains_of, fitting_input, priority_of
 from .kind import Kind, finished_at_once, inputs_of
 
 
@@ -28,7 +28,7 @@ class StartWorkflow(Kind):
         yield StartRun(
             run_id,
             definition,
-            _input(request),
+            fitting_input(definition, _input(request), know),
             str(request.get("correlationId") or know.run.correlation_id),
             priority_of(request.get("priority"), 0),
             domains_of(request, know),

@@ -7,7 +7,7 @@ from ..definition import Key, Step
 from ..effects import Effect, StartRun
 from ..ids import derived_id
 from ..knowledge import Knowledge
-from .children import definition_of, domains_of, priority_of
+from .children import definition_of, domains_of, fitting_input, priority_of
 from .kind import Kind, held_by_engine, inputs_of
 
 
@@ -29,7 +29,7 @@ class SubWorkflow(Kind):
         yield StartRun(
             child,
             definition,
-            child_input(inputs),
+            fitting_input(definition, child_input(inputs), know),
             know.run.correlation_id,
             priority_of(param.get("priority"), know.run.priority),
             domains_of(param, know),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ....core.language.checks.event_handler import EVENT_HANDLER
 from ....core.language.checks.fields import Table
-from ....core.language.checks.tables import RATE_LIMIT, TASK_DEFINITION, WORKFLOW_DEFINITION
+from ....core.language.checks.tables import RATE_LIMIT, SCHEMA, TASK_DEFINITION, WORKFLOW_DEFINITION
 from ....core.language.checks.values import ListOf, MapOf, Reader, Whole, flag, mapping, text, texts
 from ....core.language.checks.webhook import WEBHOOK
 from ..serializers.detours import SKIP_REQUEST, STATE_UPDATE, UPGRADE
@@ -267,6 +267,12 @@ OPERATIONS: dict[str, Operation] = {
     "EventHandlerOne.delete": Operation("Forget an event handler", EMPTY),
     "EventHandlerNamed.get": Operation("An event handler", EVENT_HANDLER),
     "IncomingEvent.post": Operation("Tell the server an event", EMPTY, mapping),
+    "Schemas.get": Operation("All schemas", Many(SCHEMA)),
+    "Schemas.post": Operation("Add or change schemas", EMPTY, Many(SCHEMA), {"newVersion": bool}),
+    "SchemaNewest.get": Operation("The newest version of a schema", SCHEMA),
+    "SchemaNewest.delete": Operation("Forget a schema in all its versions", EMPTY),
+    "SchemaOne.get": Operation("A schema", SCHEMA),
+    "SchemaOne.delete": Operation("Forget a version of a schema", EMPTY),
     "Webhooks.get": Operation("All webhooks", Many(WEBHOOK)),
     "Webhooks.post": Operation("Add a webhook", WEBHOOK, WEBHOOK),
     "WebhookOne.get": Operation("A webhook", WEBHOOK),

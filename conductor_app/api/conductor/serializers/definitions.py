@@ -3,7 +3,7 @@
 from typing import Any
 
 from ....core.language.checks import normalised_task, normalised_workflow
-from ....models import TaskDefinition, WorkflowDefinition
+from ....models import SchemaDefinition, TaskDefinition, WorkflowDefinition
 
 
 def workflow_definition(row: WorkflowDefinition) -> dict[str, Any]:
@@ -16,7 +16,12 @@ def task_definition(row: TaskDefinition) -> dict[str, Any]:
     return {**normalised_task(row.document), "name": row.name, **_audit(row)}
 
 
-def _audit(row: WorkflowDefinition | TaskDefinition) -> dict[str, Any]:
+def schema(row: SchemaDefinition) -> dict[str, Any]:
+    """A SchemaDef."""
+    return {**row.document, "name": row.name, "version": row.version, **_audit(row)}
+
+
+def _audit(row: WorkflowDefinition | TaskDefinition | SchemaDefinition) -> dict[str, Any]:
     """Who made it and when: what the server knows, whatever the document says."""
     people = {"createdBy": row.created_by, "updatedBy": row.updated_by if row.updated_at else ""}
     moments = {"createTime": row.created_at, "updateTime": row.updated_at}

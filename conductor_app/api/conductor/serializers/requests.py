@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ....core.errors import Complaint, ValidationFailed
+from ....core.errors import Complaint, InputRefused, ValidationFailed
 from ....core.language.checks.fields import Table, read_document
 from ....core.language.checks.values import Place
 
@@ -26,6 +26,8 @@ def complaints_at(path: str) -> Iterator[None]:
     """Complaints raised inside get this path in front of their own (api §3.15)."""
     try:
         yield
+    except InputRefused:
+        raise
     except ValidationFailed as failed:
         raise ValidationFailed([Complaint(_joined(path, each.path), each.message, each.value)
                                 for each in failed.complaints]) from None  # fmt: skip

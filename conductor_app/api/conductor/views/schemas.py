@@ -1,0 +1,56 @@
+"""Schemas: kept, shown, forgotten."""
+
+from django.http import HttpResponse
+
+from ....access.permissions import readable
+from ....access.rights import SCHEMA
+from ....core.errors import Complaint, Invalid, ValidationFailed
+from ....engine import schemas
+from ....models import SchemaDefinition
+from .. import body
+from ..query import whole
+from ..replies import Empty, Json
+from ..serializers.definitions import schema
+from ..serializers.requests import complaints_at
+from ..view import ConductorRequest, ConductorView
+
+
+class Schemas(ConductorView):
+    """GET, POST /api/schema: all schemas, new or changed ones. One client sends an object, others a list."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        rows = readable(request.actor, SchemaDefinition.objects.order_by("name", "version"), SCHEMA)
+        return Json([schema(row) for row in rows])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        sent = body.read(request)
+        documents = sent if isinstance(sent, list) else [sent]
+        if not all(isinstance(each, dict) for each in documents):
+            raise Invalid("The request body must be a schema or a list of schemas.")
+        if not documents:
+            raise ValidationFailed([Complaint("saveSchema.schemas", "The list of schemas is empty")])
+        with complaints_at("saveSchema.schemas"):
+            schemas.save(documents, request.actor.name, new_version=request.query.flag("newVersion", default=False))
+        return Empty()
+
+
+class SchemaNewest(ConductorView):
+    """GET, DELETE /api/schema/{name}: the newest version shown, all versions forgotten."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(schema(schemas.find(name)))
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        schemas.remove(name, None, request.actor.name)
+        return Empty()
+
+
+class SchemaOne(ConductorView):
+    """GET, DELETE /api/schema/{name}/{version}: one version."""
+
+    def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+        return Json(schema(schemas.find(name, whole(version, "version"))))
+
+    def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+        schemas.remove(name, whole(version, "version"), request.actor.name)
+        return Empty()

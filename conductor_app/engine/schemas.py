@@ -1,0 +1,126 @@
+"""Schemas: kept under a name and a version, filled in where definitions name them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+
+from .. import clock
+from ..access.rights import SCHEMA
+from ..core.errors import Complaint, Conflict, NotFound, ValidationFailed
+from ..core.language.checks.schema import read_schema
+from ..models import SchemaDefinition
+from . import judging
+from .access.grants import forget_target
+from .catalogue import note
+
+Document = dict[str, Any]
+PARTS = ("inputSchema", "outputSchema")
+
+
+def save(documents: Sequence[Document], by: str, *, new_version: bool = False) -> None:
+    """Keep schemas, or none if one of them is refused. Raises ValidationFailed, and Conflict.
+
+    `new_version`: beside those that there are, instead of in the place of the one with the same version.
+    """
+    read = [_checked(document, number) for number, document in enumerate(documents)]
+    if complaints := [complaint for _, found in read for complaint in found]:
+        raise ValidationFailed(complaints)
+    with transaction.atomic():
+        for document, _ in read:
+            _keep(document, by, new_version)
+
+
+def _checked(document: Document, number: int) -> tuple[Document, list[Complaint]]:
+    read, complaints = read_schema(document)
+    complaints += faults_of(read)
+    return read, [Complaint(f"[{number}].{each.path}", each.message, each.value) for each in complaints]
+
+
+def faults_of(schema: Mapping[str, Any], path: str = "") -> list[Complaint]:
+    """What is wrong with a schema in its own language; those that are no JSON schemas are not looked into."""
+    data = schema.get("data")
+    if not isinstance(data, dict) or schema.get("type") not in (None, "JSON"):
+        return []
+    fault = judging.fault_of(data)
+    return [Complaint(f"{path}data", f"is no JSON schema: {fault}")] if fault else []
+
+
+def faults_in(definition: Any) -> list[Complaint]:
+    """What is wrong with the schemas that a definition of a workflow or of a task holds."""
+    if not isinstance(definition, dict):
+        return []
+    given = [(part, definition.get(part)) for part in PARTS]
+    return [fault for part, schema in given if isinstance(schema, dict) for fault in faults_of(schema, f"{part}.")]
+
+
+def _keep(document: Document, by: str, new_version: bool) -> None:
+    now, name, version = clock.now(), document["name"], document["version"]
+    rows = SchemaDefinition.objects.filter(name=name)
+    if new_version:
+        version = (rows.aggregate(newest=Max("version"))["newest"] or 0) + 1
+    found = rows.select_for_update().filter(version=version).first()
+    row = found or SchemaDefinition(name=name, version=version, created_at=now, created_by=by[:255])
+    row.document = {**document, "version": version}
+    if found:
+        row.updated_at, row.updated_by = now, by[:255]
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:
+        # Two callers made it at the same moment; the other one was first.
+        raise Conflict(f"The schema {name}, version {version}, exists already.") from None
+    note("schema", f"{name}:{version}", "overwrite" if found else "create", by, "", now)
+
+
+def remove(name: str, version: int | None, by: str) -> None:
+    """Forget a schema, or all its versions; plans keep their copies. Raises NotFound."""
+    with transaction.atomic():
+        rows = SchemaDefinition.objects.filter(name=name)
+        chosen = rows if version is None else rows.filter(version=version)
+        versions = list(chosen.values_list("version", flat=True))
+        if not versions:
+            raise NotFound(f"No such schema: {_called(name, version)}")
+        chosen.delete()
+        if not rows.exists():
+            forget_target(SCHEMA, name)
+        for each in versions:
+            note("schema", f"{name}:{each}", "delete", by, "", clock.now())
+
+
+def find(name: str, version: int | None = None) -> SchemaDefinition:
+    """The schema with this name and version; the newest if no version is given. Raises NotFound."""
+    rows = SchemaDefinition.objects.filter(name=name)
+    row = (rows.order_by("-version") if version is None else rows.filter(version=version)).first()
+    if row is None:
+        raise NotFound(f"No such schema: {_called(name, version)}")
+    return row
+
+
+def _called(name: str, version: int | None) -> str:
+    return name if version is None else f"{name}, version {version}"
+
+
+def with_schemas(definition: Document) -> Document:
+    """The definition of a workflow or of a task with the schemas written into it that it names."""
+    named = {part: definition[part] for part in PARTS if _is_named(definition.get(part))}
+    return definition | {part: _filled(schema) for part, schema in named.items()} if named else definition
+
+
+def _is_named(schema: Any) -> bool:
+    return isinstance(schema, dict) and bool(schema.get("name")) and not schema.get("data")
+
+
+def _filled(schema: Document) -> Document:
+    try:
+        version = schema.get("version")
+        return {**schema, **find(str(schema["name"]), None if version is None else int(version)).document}
+    except (NotFound, TypeError, ValueError, OverflowError):
+        # Whoever is held to it will hear that there is none.
+        return schema
+
+
+def all_with_schemas(definitions: Iterable[tuple[str, Document]]) -> dict[str, Document]:
+    """The same for several definitions by their names."""
+    return {name: with_schemas(document) for name, document in definitions}

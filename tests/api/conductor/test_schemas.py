@@ -1,0 +1,283 @@
+"""Schemas: kept under name and version, and payloads held to them (api §2.1, execution §10.2)."""
+
+from typing import Any
+
+import pytest
+
+from conductor_app.models import Run
+from tests.api.steps import simple, step
+
+ORDER = {
+    "type": "object",
+    "required": ["id"],
+    "properties": {"id": {"type": "integer"}, "lines": {"type": "array", "items": {"type": "string"}}},
+}
+NAMED = {"name": "order", "version": 1}
+
+
+def given(name: str = "order", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "version": 1, "type": "JSON", "data": ORDER, **fields}
+
+
+def task(name: str = "pay", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "retryCount": 3, "retryDelaySeconds": 0, "enforceSchema": True, **fields}
+
+
+def versions(api, name: str = "order") -> list[int]:
+    return [each["version"] for each in api.get("/schema").json() if each["name"] == name]
+
+
+def test_a_schema_is_kept_shown_overwritten_and_forgotten(api):
+    assert api.post("/schema", given()).content == b""
+    api.post("/schema", [given(version=2), given("other")])
+
+    shown = api.get("/schema/order/1").json()
+    assert (shown["name"], shown["version"], shown["type"], shown["data"]) == ("order", 1, "JSON", ORDER)
+    assert shown["createTime"] > 0
+    assert api.get("/schema/order").json()["version"] == 2
+    assert versions(api) == [1, 2]
+
+    api.post("/schema", given(data={"type": "object"}))
+    assert api.get("/schema/order/1").json()["data"] == {"type": "object"}
+    api.post("/schema?newVersion=true", given())
+    assert versions(api) == [1, 2, 3]
+
+    assert api.delete("/schema/order/2").status_code == 200
+    assert versions(api) == [1, 3]
+    assert api.delete("/schema/order").status_code == 200
+    assert versions(api) == []
+    assert versions(api, "other") == [1]
+
+
+@pytest.mark.parametrize("path", ["/schema/nix", "/schema/order/7"])
+def test_what_is_not_there_is_not_found(api, path):
+    api.post("/schema", given())
+
+    assert api.get(path).status_code == 404
+    assert api.delete(path).status_code == 404
+
+
+FAULTY = [
+    ({"name": ""}, "name"),
+    ({"name": "x" * 256}, "name"),
+    ({"type": None}, "type"),
+    ({"type": "XML"}, "type"),
+    ({"version": 0}, "version"),
+    ({"data": {"type": "nix"}}, "data"),
+    ({"data": {"pattern": "("}}, "data"),
+    ({"data": {"$ref": "http://localhost/other"}}, "data"),
+    ({"data": {"$ref": "file:///etc/hostname"}}, "data"),
+]
+
+
+@pytest.mark.parametrize(("fields", "path"), FAULTY)
+def test_a_faulty_schema_is_refused_with_its_place_and_nothing_is_kept(api, fields, path):
+    reply = api.post("/schema", [given("fine"), given(**fields)])
+
+    assert reply.status_code == 400
+    places = [each["path"] for each in reply.json()["validationErrors"]]
+    assert f"saveSchema.schemas[1].{path}" in places
+    assert api.get("/schema").json() == []
+
+
+@pytest.mark.parametrize("body", [[], 7, "x", [7], None])
+def test_what_is_no_schema_at_all_is_refused(api, body):
+    assert api.post("/schema", body).status_code == 400
+
+
+def test_a_definition_with_a_faulty_schema_is_refused(api):
+    faulty = given(data={"type": "nix"})
+
+    workflow = api.post("/metadata/workflow", {"name": "w", "tasks": [simple("a")], "inputSchema": faulty})
+    definition = api.post("/metadata/taskdefs", [task(outputSchema=faulty)])
+
+    assert [each["path"] for each in workflow.json()["validationErrors"]] == [
+        "registerWorkflowDef.workflowDef.inputSchema.data"
+    ]
+    assert definition.status_code == 400
+    assert definition.json()["validationErrors"][0]["path"].endswith("[0].outputSchema.data")
+
+
+@pytest.mark.parametrize("schema", [given(), NAMED, {"name": "order"}])
+def test_a_start_with_an_input_that_does_not_fit_is_refused_with_every_complaint(api, schema):
+    api.post("/schema", given())
+    api.define(simple("pay"), inputSchema=schema)
+
+    reply = api.post("/workflow", {"name": "order", "input": {"lines": ["a", 7, "secret", None]}})
+
+    assert reply.status_code == 400
+    found = {each["path"]: each["message"] for each in reply.json()["validationErrors"]}
+    assert found == {
+        "input": '"id" is a required property',
+        "input.lines[1]": 'the value is not of type "string"',
+        "input.lines[3]": 'the value is not of type "string"',
+    }
+    assert not Run.objects.exists()
+    assert api.workflow(api.start(input={"id": 1}))["status"] == "RUNNING"
+
+
+UNHELD = [
+    {"inputSchema": given(), "enforceSchema": False},
+    {"inputSchema": given(type="AVRO")},
+    {"inputSchema": {"name": "far", "type": "JSON", "externalRef": "http://localhost/far"}},
+]
+
+
+@pytest.mark.parametrize("fields", UNHELD)
+def test_what_is_not_enforced_or_no_json_schema_holds_nothing_up(api, fields):
+    api.define(simple("pay"), **fields)
+
+    assert api.workflow(api.start(input={"lines": 7}))["status"] == "RUNNING"
+
+
+def test_a_schema_that_nobody_has_registered_lets_nothing_through(api):
+    api.define(simple("pay"), inputSchema=NAMED)
+
+    reply = api.post("/workflow", {"name": "order", "input": {"id": 1}})
+
+    assert reply.status_code == 400
+    assert "there is no schema order, version 1" in reply.json()["validationErrors"][0]["message"]
+    api.post("/schema", given())
+    assert api.start(input={"id": 1})
+
+
+def test_a_schema_that_is_changed_holds_for_the_next_start(api):
+    api.post("/schema", given())
+    api.define(simple("pay"), inputSchema=NAMED)
+    api.start(input={"id": 1})
+
+    api.post("/schema", given(data={"required": ["name"]}))
+
+    assert api.post("/workflow", {"name": "order", "input": {"id": 1}}).status_code == 400
+
+
+def test_a_report_with_an_output_that_does_not_fit_fails_the_task_for_good(api):
+    api.post("/schema", given())
+    api.post("/metadata/taskdefs", [task(outputSchema=NAMED)])
+    api.define(simple("pay"))
+    run = api.start()
+    [polled] = api.poll("pay")
+
+    assert api.report(polled, outputData={"id": "seven", "lines": 7}).status_code == 200
+
+    workflow = api.workflow(run)
+    [failed] = workflow["tasks"]
+    assert (workflow["status"], failed["status"]) == ("FAILED", "FAILED_WITH_TERMINAL_ERROR")
+    assert 'output.id: the value is not of type "integer"' in failed["reasonForIncompletion"]
+    assert 'output.lines: the value is not of type "array"' in failed["reasonForIncompletion"]
+    assert failed["outputData"] == {"id": "seven", "lines": 7}
+
+
+def test_a_report_with_an_output_that_fits_is_heard_as_ever_and_a_failed_one_is_not_judged(api):
+    api.post("/metadata/taskdefs", [task(outputSchema=given())])
+    api.define(simple("pay"))
+    run = api.start()
+
+    [polled] = api.poll("pay")
+    api.report(polled, "FAILED", outputData={})
+    api.poll("pay")
+    [polled] = api.poll("pay") or [api.workflow(run)["tasks"][-1]]
+    api.report(polled, outputData={"id": 1})
+
+    assert api.workflow(run)["status"] == "COMPLETED"
+
+
+def test_a_task_whose_input_does_not_fit_fails_for_good_and_no_worker_sees_it(api):
+    api.post("/metadata/taskdefs", [task(inputSchema=given())])
+    api.define(simple("pay", inputParameters={"id": "${workflow.input.id}"}))
+
+    run = api.start(input={"id": "seven"})
+
+    workflow = api.workflow(run)
+    [failed] = workflow["tasks"]
+    assert (workflow["status"], failed["status"]) == ("FAILED", "FAILED_WITH_TERMINAL_ERROR")
+    assert failed["inputData"] == {"id": "seven"}
+    assert 'input.id: the value is not of type "integer"' in failed["reasonForIncompletion"]
+    assert api.poll("pay") == []
+    api.start(input={"id": 7})
+    assert len(api.poll("pay")) == 1
+
+
+def test_task_schemas_are_not_enforced_unless_that_is_asked_for(api):
+    api.post("/metadata/taskdefs", [task(inputSchema=given(), outputSchema=given(), enforceSchema=None)])
+    api.define(simple("pay"))
+    run = api.start()
+
+    api.report(api.poll("pay")[0], outputData={})
+
+    assert api.workflow(run)["status"] == "COMPLETED"
+
+
+def test_a_branch_made_on_the_way_is_held_to_its_tasks_schemas(api):
+    api.post("/schema", given())
+    api.post("/metadata/taskdefs", [task(inputSchema=NAMED)])
+    fork = step("FORK_JOIN_DYNAMIC", "fork", dynamicForkTasksParam="made", dynamicForkTasksInputParamName="inputs",
+                inputParameters={"made": "${workflow.input.made}", "inputs": "${workflow.input.inputs}"})  # fmt: skip
+    api.define(fork, step("JOIN", "join"))
+
+    made = [simple("pay", taskReferenceName=ref) for ref in ("good", "bad")]
+    run = api.start(input={"made": made, "inputs": {"good": {"id": 1}, "bad": {"id": "one"}}})
+
+    statuses = {each["referenceTaskName"]: each["status"] for each in api.workflow(run)["tasks"]}
+    assert statuses["bad"] == "FAILED_WITH_TERMINAL_ERROR"
+    assert api.workflow(run)["status"] == "FAILED"
+
+
+@pytest.mark.parametrize("kind", ["SUB_WORKFLOW", "START_WORKFLOW"])
+def test_a_workflow_that_a_step_starts_is_held_to_its_schema_too(api, kind):
+    api.define(simple("pay"), name="child", inputSchema=given())
+    fields = {
+        "SUB_WORKFLOW": {"subWorkflowParam": {"name": "child"}, "inputParameters": {"id": "${workflow.input.id}"}},
+        "START_WORKFLOW": {
+            "inputParameters": {"startWorkflow": {"name": "child", "input": {"id": "${workflow.input.id}"}}}
+        },
+    }
+    api.define(step(kind, "sub", **fields[kind]))
+
+    run = api.start(input={"id": "seven"})
+
+    workflow = api.workflow(run)
+    assert workflow["status"] == "FAILED"
+    assert 'input.id: the value is not of type "integer"' in workflow["tasks"][0]["reasonForIncompletion"]
+    assert not Run.objects.filter(name="child").exists()
+    api.start(input={"id": 7})
+    assert Run.objects.filter(name="child").count() == 1
+
+
+def test_a_workflow_whose_output_does_not_fit_has_failed(api):
+    api.define(simple("pay"), outputSchema=given(), outputParameters={"id": "${pay.output.id}"})
+    good, bad = api.start(), api.start()
+    for polled in api.poll("pay", count=2):
+        api.report(polled, outputData={"id": 7 if polled["workflowInstanceId"] == good else "seven"})
+
+    assert api.workflow(good)["status"] == "COMPLETED"
+    assert api.workflow(bad)["status"] == "FAILED"
+    assert 'output.id: the value is not of type "integer"' in api.workflow(bad)["reasonForIncompletion"]
+    assert api.workflow(bad)["output"] == {"id": "seven"}
+
+
+def test_a_step_that_the_engine_does_itself_is_held_to_its_schemas(api):
+    held = task("sum", outputSchema=given())
+    inline = {"evaluatorType": "graaljs", "expression": "({id: $.n})", "n": "x"}
+    api.define(step("INLINE", "sum", inputParameters=inline, taskDefinition=held))
+
+    [done] = api.workflow(api.start())["tasks"]
+
+    # Its output is an object under `result`, with no id of its own.
+    assert done["status"] == "FAILED_WITH_TERMINAL_ERROR"
+    assert '"id" is a required property' in done["reasonForIncompletion"]
+
+
+def test_a_pattern_that_could_take_for_ever_ends_at_once(api):
+    hostile = {"properties": {"x": {"pattern": "^(a+)+$"}}}
+    api.define(simple("pay"), inputSchema=given(data=hostile))
+
+    assert api.post("/workflow", {"name": "order", "input": {"x": "a" * 5000 + "b"}}).status_code == 400
+
+
+def test_a_workflow_that_is_tried_out_is_held_to_its_schemas_too(api):
+    definition = {"name": "order", "version": 1, "tasks": [simple("pay")], "inputSchema": given()}
+
+    reply = api.post("/workflow/test", {"name": "order", "workflowDef": definition, "input": {"id": "x"}})
+
+    assert reply.status_code == 400
