@@ -12,5 +12,9 @@ class Migration(migrations.Migration):
             name='application',
             field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='keys', to='conductor.application'),
         ),
+        # With a default, so that the way back can write rows before it knows their names.
+        migrations.AlterField(
+            model_name='accesskey', name='application_name', field=models.CharField(default='', max_length=255)
+        ),
         migrations.RemoveField(model_name='accesskey', name='application_name'),
     ]
