@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from threading import Condition, Event, Thread
 
 from django.core.servers.basehttp import ThreadedWSGIServer
@@ -15,13 +16,32 @@ from conductor_app.workers.runner import work_off
 from conductor_app.wsgi import application
 
 TICK_MS = 100
+IN_CHUNKS = "live.body_in_chunks"
+
+
+class Handler(QuietWSGIRequestHandler):
+    """Reads bodies that come in chunks, as gunicorn does and Django's own server does not."""
+
+    def get_environ(self):
+        environ = super().get_environ()
+        if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
+            environ[IN_CHUNKS] = BytesIO(b"".join(chunks(self.rfile)))
+        return environ
+
+
+def chunks(stream) -> Iterator[bytes]:
+    """The body's pieces, each behind its length."""
+    while length := int(stream.readline().split(b";")[0], 16):
+        yield stream.read(length)
+        stream.readline()
+    stream.readline()
 
 
 @contextmanager
 def running_server() -> Iterator[str]:
     """The address of a server that runs while the block does, on the test's database."""
     stopping = Event()
-    web = ThreadedWSGIServer(("127.0.0.1", 0), QuietWSGIRequestHandler)
+    web = ThreadedWSGIServer(("127.0.0.1", 0), Handler)
     web.set_app(answer_and_let_go)
     threads = [Thread(target=web.serve_forever, args=(0.05,)), Thread(target=ring_the_bell, args=(stopping,))]
     for thread in threads:
@@ -43,6 +63,8 @@ _requests: set[int] = set()
 
 def answer_and_let_go(environ, start_response):
     """Answer, and keep no connection: a client that keeps its own open must not hold on to the test's database."""
+    if IN_CHUNKS in environ:
+        environ["wsgi.input"] = environ.pop(IN_CHUNKS)
     with _answering:
         _requests.add(id(environ))
     try:

@@ -29,8 +29,7 @@ class EnvironmentVariable(ConductorView):
     """GET, PUT, DELETE /api/environment/{key}: show a variable, keep it, forget it. An unknown one is empty."""
 
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
-        value = named.variables().get(key)
-        return Empty() if value is None else PlainText(value)
+        return PlainText(named.variables().get(key, ""))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
         named.put_variable(key, sent_text(body.raw(request)), request.actor.name)

@@ -1,0 +1,49 @@
+"""The JavaScript SDK beside its tests, installed once as its lock file says."""
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).with_name("javascript")
+OUGHT_TO_DO_SECONDS = 240
+
+
+def node() -> str:
+    """The Node.js that is there; the test is skipped where there is none."""
+    found = shutil.which("node")
+    if not found or not shutil.which("npm"):
+        pytest.skip("Node.js and npm are not installed: the JavaScript SDK cannot be tried.")
+    return found
+
+
+def install() -> None:
+    """Put the SDK into node_modules, unless that is there; processes that come together wait for the first."""
+    wanted = hashlib.sha256((FOLDER / "package-lock.json").read_bytes()).hexdigest()
+    modules = FOLDER / "node_modules"
+    modules.mkdir(exist_ok=True)
+    mark = FOLDER / "node_modules.lock"
+    with mark.open("a+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.seek(0)
+        if held.read() == wanted and any(modules.iterdir()):
+            return
+        done = subprocess.run(["npm", "ci"], cwd=FOLDER, capture_output=True, text=True, timeout=OUGHT_TO_DO_SECONDS)
+        assert done.returncode == 0, f"npm ci failed:\n{done.stdout}{done.stderr}"
+        held.truncate(0)
+        held.write(wanted)
+
+
+def run(script: Path, server: str) -> subprocess.CompletedProcess[str]:
+    """Run a script of tests against a server."""
+    return subprocess.run(
+        [node(), "--test-reporter=spec", script.name],
+        cwd=FOLDER,
+        env={"PATH": "", "CONDUCTOR_SERVER_URL": f"{server}/api", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=OUGHT_TO_DO_SECONDS,
+    )
