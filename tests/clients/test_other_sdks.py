@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from conductor_app.access.keys import create_key
+
 from .shop import Shop
 from .wire import SDKS, Wire
 
@@ -220,3 +222,140 @@ def test_the_command_line_client_finds_the_server_and_its_version(go: Wire):
     assert go.get("/health").json["healthy"] is True
     assert go.get("/api/health").json["healthy"] is True
     assert go.get("/api/version").plain_text
+
+
+SKIPS = {
+    "python": ("?skipTaskRequest=%7B%27task_input%27%3A%20None%2C%20%27task_output%27%3A%20%7B%27seams%27%3A%203%7D%7D", "{}"),
+    "javascript": ("", '{"taskOutput": {"seams": 3}}'),
+    "java": ("", '{"taskInput": null, "taskOutput": {"seams": 3}}'),
+    "go": ("?skipTaskRequest=%7Bmap%5B%5D%20map%5Bseams%3A3%5D%7D", None),
+}  # fmt: skip
+
+
+def test_each_client_skips_a_task_in_its_own_way(wire: Wire, sdk: str, shop: Shop):
+    shop.define("cut", "sew")
+    run_id = shop.start()
+    query, body = SKIPS[sdk]
+
+    assert wire.send("PUT", f"/api/workflow/{run_id}/skiptask/sew_ref{query}", body).is_empty
+
+    shop.report(shop.take("cut"))
+    sewn = shop.end_of(run_id).tasks[1]
+    assert (sewn.status, sewn.output_data.get("seams")) == ("SKIPPED", None if sdk == "go" else 3)
+
+
+def test_the_go_sdk_leaves_its_pattern_in_the_path_and_names_the_task_in_the_query(go: Wire, shop: Shop):
+    shop.define("cut", "sew")
+    run_id = shop.start()
+
+    path = f"/api/workflow/{run_id}/jump/{{taskReferenceName}}?taskReferenceName=sew_ref"
+    assert go.post(path, '{"size": 2}').is_empty
+
+    assert shop.take("sew").input_data["size"] == 2
+
+
+def test_the_go_sdk_asks_for_correlated_workflows_with_get(go: Wire, shop: Shop):
+    shop.define("cut")
+    run_id = shop.start(correlation_id="A-1")
+
+    found = go.get("/api/workflow/order/correlated?correlationIds=A-1&correlationIds=A-2").json
+
+    assert [run["workflowId"] for run in found["A-1"]] == [run_id]
+
+
+@pytest.mark.parametrize("verb", ["GET", "PUT"])
+def test_a_schedule_is_paused_and_resumed_by_either_verb(wire: Wire, sdk: str, shop: Shop, verb):
+    shop.define("cut")
+    schedule = {"name": "yearly", "cronExpression": "0 0 0 1 1 *", "startWorkflowRequest": {"name": "order"}}
+    wire.post("/api/scheduler/schedules", json.dumps(schedule))
+    body = None if verb == "GET" else EMPTY_BODIES[sdk]
+
+    assert wire.send(verb, "/api/scheduler/schedules/yearly/pause", body).is_empty
+    assert wire.get("/api/scheduler/schedules/yearly").json["paused"] is True
+    assert wire.send(verb, "/api/scheduler/schedules/yearly/resume", body).is_empty
+    assert wire.get("/api/scheduler/schedules/yearly").json["paused"] is False
+
+
+@pytest.mark.parametrize("verb", ["GET", "POST"])
+def test_all_schedules_are_stopped_by_either_verb(go: Wire, verb):
+    assert go.send(verb, "/api/scheduler/admin/pause").status == 200
+    assert go.send(verb, "/api/scheduler/admin/resume").status == 200
+
+
+RAW_TEXTS = {"python": 'say \\"hi\\"', "javascript": '"say \\"hi\\""', "java": 'say "hi"', "go": 'say "hi"'}
+
+
+def test_a_secret_is_kept_as_it_was_meant(wire: Wire, sdk: str):
+    assert wire.send("PUT", "/api/secrets/TILL", RAW_TEXTS[sdk]).is_empty
+
+    assert wire.get("/api/secrets/TILL").plain_text == 'say "hi"'
+    assert wire.get("/api/secrets/TILL/exists").json is True
+
+
+@pytest.mark.parametrize("sdk", ["java", "go"])
+def test_a_variable_is_sent_as_plain_text(wire: Wire):
+    assert wire.send("PUT", "/api/environment/REGION", "eu west", **{"Content-Type": "text/plain"}).is_empty
+
+    assert wire.get("/api/environment/REGION").plain_text == "eu west"
+    assert wire.send("DELETE", "/api/environment/REGION").is_empty
+    assert wire.get("/api/environment/REGION").plain_text == ""
+
+
+def test_definitions_come_as_lists_where_clients_send_lists(wire: Wire, shop: Shop):
+    step = {"name": "cut", "taskReferenceName": "cut_ref", "type": "SIMPLE"}
+    definition = {"name": "order", "version": 1, "tasks": [step], "schemaVersion": 2}
+
+    assert wire.send("PUT", "/api/metadata/workflow?overwrite=True", json.dumps([definition])).status == 200
+    assert wire.send("POST", "/api/metadata/taskdefs", '[{"name": "cut", "retryCount": 7}]').is_empty
+
+    assert wire.get("/api/metadata/workflow/order").json["tasks"][0]["name"] == "cut"
+    assert wire.get("/api/metadata/taskdefs/cut").json["retryCount"] == 7
+
+
+@pytest.mark.parametrize("unset", ["", "&waitUntilTaskRef=", "&requestId=None&waitUntilTaskRef=None"])
+def test_an_execution_takes_what_clients_send_for_nothing(wire: Wire, shop: Shop, unset):
+    wait = {"name": "pay", "taskReferenceName": "pay", "type": "WAIT"}
+    definition = {"name": "order", "version": 1, "tasks": [wait], "schemaVersion": 2}
+    wire.post("/api/metadata/workflow", json.dumps(definition))
+
+    reply = wire.post(f"/api/workflow/execute/order/1?waitForSeconds=0{unset}", '{"name": "order"}').json
+
+    assert (reply["status"], [task["referenceTaskName"] for task in reply["tasks"]]) == ("RUNNING", ["pay"])
+
+
+@pytest.mark.parametrize("sent", ['{"taskOutput": {"amount": 3}}', '{"amount": 3}', "{}", ""])
+def test_a_signal_is_stored_as_given_and_answered_with_nothing(wire: Wire, shop: Shop, sent):
+    wait = {"name": "pay", "taskReferenceName": "pay", "type": "WAIT"}
+    wire.post(
+        "/api/metadata/workflow", json.dumps({"name": "order", "version": 1, "tasks": [wait], "schemaVersion": 2})
+    )
+    run_id = wire.post("/api/workflow/order", "{}").plain_text
+
+    assert wire.post(f"/api/tasks/{run_id}/COMPLETED/signal", sent).is_empty
+
+    assert shop.show(run_id).tasks[0].output_data == json.loads(sent or "{}")
+
+
+def test_a_plus_is_a_plus_in_a_path_and_a_blank_in_a_query(java: Wire, shop: Shop):
+    shop.define("cut", name="made+sold")
+
+    run_id = java.post("/api/workflow/made+sold?correlationId=A+1", "{}").plain_text
+
+    assert java.get(f"/api/workflow/{run_id}").json["correlationId"] == "A 1"
+    assert java.post("/api/workflow/made%2Bsold", "{}").status == 200
+    assert java.post("/api/workflow/made%20sold", "{}").status == 404
+
+
+def test_a_key_is_changed_for_a_token_that_opens_every_address(wire: Wire, settings):
+    settings.CONDUCTOR_API_ACCESS = "token"
+    key, secret = create_key("tests")
+    refused = wire.get("/api/metadata/workflow")
+    wrong = wire.post("/api/token", json.dumps({"keyId": key, "keySecret": "guessed"}))
+
+    token = wire.post("/api/token", json.dumps({"keyId": key, "keySecret": secret})).json["token"]
+
+    assert (refused.status, refused.json["error"]) == (401, "INVALID_TOKEN")
+    assert (wrong.status, wrong.json["status"]) == (401, 401)
+    assert wire.get("/api/metadata/workflow", **{"X-Authorization": token}).json == []
+    bad = wire.get("/api/metadata/workflow", **{"X-Authorization": token + "x"})
+    assert (bad.status, bad.json["error"]) == (401, "INVALID_TOKEN")
