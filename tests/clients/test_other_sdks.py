@@ -1,6 +1,7 @@
 """What the Java, Go and JavaScript SDKs send, byte by byte, and the answers that they can read (api §8)."""
 
 import json
+from urllib.parse import quote
 
 import pytest
 
@@ -225,10 +226,10 @@ def test_the_command_line_client_finds_the_server_and_its_version(go: Wire):
 
 
 SKIPS = {
-    "python": ("?skipTaskRequest=%7B%27task_input%27%3A%20None%2C%20%27task_output%27%3A%20%7B%27seams%27%3A%203%7D%7D", "{}"),
+    "python": (f"?skipTaskRequest={quote(str({'taskInput': None, 'taskOutput': {'seams': 3}}))}", "{}"),
     "javascript": ("", '{"taskOutput": {"seams": 3}}'),
     "java": ("", '{"taskInput": null, "taskOutput": {"seams": 3}}'),
-    "go": ("?skipTaskRequest=%7Bmap%5B%5D%20map%5Bseams%3A3%5D%7D", None),
+    "go": (f"?skipTaskRequest={quote('{map[] map[seams:3]}')}", None),
 }  # fmt: skip
 
 
@@ -241,7 +242,7 @@ def test_each_client_skips_a_task_in_its_own_way(wire: Wire, sdk: str, shop: Sho
 
     shop.report(shop.take("cut"))
     sewn = shop.end_of(run_id).tasks[1]
-    assert (sewn.status, sewn.output_data.get("seams")) == ("SKIPPED", None if sdk == "go" else 3)
+    assert (sewn.status, sewn.output_data) == ("SKIPPED", {"seams": 3})
 
 
 def test_the_go_sdk_leaves_its_pattern_in_the_path_and_names_the_task_in_the_query(go: Wire, shop: Shop):
@@ -282,9 +283,10 @@ def test_all_schedules_are_stopped_by_either_verb(go: Wire, verb):
     assert go.send(verb, "/api/scheduler/admin/resume").status == 200
 
 
-RAW_TEXTS = {"python": 'say \\"hi\\"', "javascript": '"say \\"hi\\""', "java": 'say "hi"', "go": 'say "hi"'}
+RAW_TEXTS = {"javascript": '"say \\"hi\\""', "java": 'say "hi"', "go": 'say "hi"'}
 
 
+@pytest.mark.parametrize("sdk", RAW_TEXTS)
 def test_a_secret_is_kept_as_it_was_meant(wire: Wire, sdk: str):
     assert wire.send("PUT", "/api/secrets/TILL", RAW_TEXTS[sdk]).is_empty
 
