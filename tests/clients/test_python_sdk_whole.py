@@ -53,6 +53,7 @@ ANSWERED: dict[type, str] = {
         list_applications list_available_permissions list_custom_roles list_groups list_system_roles list_users
         remove_permissions remove_role_from_application_user remove_user_from_group remove_users_from_group
         set_application_tags toggle_access_key_status update_application update_role upsert_group upsert_user""",
+    OrkesSchemaClient: "delete_schema delete_schema_by_name get_all_schemas get_schema register_schema",
 }
 
 LEFT_OUT: dict[type, dict[str, str]] = {
@@ -74,7 +75,6 @@ LEFT_OUT: dict[type, dict[str, str]] = {
     ),
 }
 LEFT_OUT_WHOLE: dict[type, str] = {
-    OrkesSchemaClient: "not built yet",
     OrkesIntegrationClient: "language models and vector databases are the workers' affair",
     OrkesPromptClient: "prompts for language models are the workers' affair",
     OrkesAgentClient: "AI agents are a product of their own",

@@ -1,4 +1,4 @@
-// The SDK's clients of definitions, schedules and secrets.
+// The SDK's clients of definitions, schedules, secrets and schemas.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -6,6 +6,7 @@ import { clients, define, metadata, simple } from "./shop.mjs";
 
 const schedules = clients.getSchedulerClient();
 const secrets = clients.getSecretClient();
+const schemas = clients.getSchemaClient();
 
 test("task definitions are registered, changed, listed and forgotten", async () => {
   await metadata.registerTask({ name: "cut", retryCount: 2, timeoutSeconds: 60, responseTimeoutSeconds: 30 });
@@ -81,4 +82,17 @@ test("a secret is kept, read, listed, tagged and forgotten", async () => {
   await secrets.deleteSecretTags([{ key: "team", value: "tailors", type: "METADATA" }], "till");
   await secrets.deleteSecret("till");
   assert.deepEqual(await secrets.listAllSecretNames(), []);
+});
+
+test("a schema is kept under a name and versions, read, listed and forgotten", async () => {
+  const schema = (version) => ({ name: "size", version, type: "JSON", data: { type: "object", required: ["size"] } });
+  await schemas.registerSchema([schema(1), schema(2)]);
+
+  assert.deepEqual((await schemas.getSchema("size", 1)).data.required, ["size"]);
+  assert.equal((await schemas.getSchemaByName("size")).version, 2);
+  assert.deepEqual((await schemas.getAllSchemas()).map((one) => one.version).sort(), [1, 2]);
+  await schemas.deleteSchema("size", 2);
+  assert.equal((await schemas.getSchemaByName("size")).version, 1);
+  await schemas.deleteSchemaByName("size");
+  assert.deepEqual(await schemas.getAllSchemas(), []);
 });
