@@ -17,6 +17,7 @@ from tests.builders import (
     step,
     sub_workflow,
     switch,
+    terminate,
     wait,
 )
 
@@ -28,8 +29,8 @@ TIMEOUTS = ("RETRY", "RETRY", "TIME_OUT_WF", "ALERT_ONLY")
 class Draw:
     """One definition being drawn."""
 
-    def __init__(self, random: Random, deepest: int, children: bool) -> None:
-        self.random, self.deepest, self.children = random, deepest, children
+    def __init__(self, random: Random, deepest: int, children: bool, terminates: bool) -> None:
+        self.random, self.deepest, self.children, self.terminates = random, deepest, children, terminates
         self.refs: list[str] = []
         self.is_hidden = False  # in a branch that the definition does not show
         self.hidden: set[str] = set()
@@ -62,6 +63,8 @@ class Draw:
         return self.random.choice(({}, {}, {}, {"optional": True}, {"permissive": True}))
 
     def quick(self, _depth: int) -> list[Document]:
+        if self.terminates and self.random.random() < 0.3:
+            return [terminate(self.ref("t"), self.random.choice(("COMPLETED", "FAILED", "TERMINATED")), "enough")]
         if self.children and self.random.random() < 0.4:
             return [sub_workflow(self.ref("s"), policy=policy(retries=self.random.choice((0, 1))), **self.mood())]
         return [noop(self.ref("n")) if self.random.random() < 0.5 else set_variable(self.ref("v"), v=len(self.refs))]
@@ -103,6 +106,8 @@ class Draw:
         return dynamic_fork(self.ref("f"), self.ref("j"), inputs={"tasks": branches, "inputs": {}})
 
 
-def random_definition(random: Random, *, deepest: int = 3, children: bool = False, **fields: object) -> Document:
+def random_definition(
+    random: Random, *, deepest: int = 3, children: bool = False, terminates: bool = False, **fields: object
+) -> Document:
     """A definition that can be run to an end by workers who answer."""
-    return definition(*Draw(random, deepest, children).sequence(0, 5), **fields)
+    return definition(*Draw(random, deepest, children, terminates).sequence(0, 5), **fields)

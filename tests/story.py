@@ -103,9 +103,22 @@ class View:
         with committed():
             runs.terminate(self.id, BY, reason, with_failure)
 
-    def retry(self) -> None:
+    def retry(self, **said: Any) -> None:
         with committed():
-            runs.retry(self.id, BY)
+            runs.retry(self.id, BY, **said)
+
+    def restart(self, **said: Any) -> None:
+        with committed():
+            runs.restart(self.id, BY, **said)
+
+    def rerun(self, ref: str = "", **said: Any) -> None:
+        """From a task of this run, or from its start."""
+        self.reruns_from(self.task(ref).id if ref else "", **said)
+
+    def reruns_from(self, attempt_id: str, **said: Any) -> None:
+        """From a task of this run or of one below it."""
+        with committed():
+            runs.rerun(self.id, BY, attempt_id=attempt_id, **said)
 
     def skip(self, ref: str, input: dict[str, Any] | None = None, output: dict[str, Any] | None = None) -> None:
         with committed():

@@ -38,7 +38,7 @@ ACTIONS: dict[str, Action] = {
     for action in (
         Action(
             "retry",
-            "reopen",
+            "retry",
             runs.retry,
             "goes on: what had failed is tried again.",
             "Every task that failed, timed out or was canceled gets another attempt; what succeeded is kept.",

@@ -21,6 +21,9 @@ PAST = {
     "hand_back": "handed back",
     "pause": "paused",
     "reopen": "reopened",
+    "rerun": "rerun",
+    "restart": "restarted",
+    "retry": "retried",
     "renew": "renewed",
     "resume": "resumed",
     "skip": "skipped",
@@ -56,6 +59,10 @@ def _because(line: Line) -> str:
     return f" — {first_line(str(line['reason']))}" if line.get("reason") else ""
 
 
+def _named(tasks: list[Any]) -> str:
+    return ", ".join(f"`{task}`" for task in tasks[:MOST]) + (" …" if len(tasks) > MOST else "")
+
+
 WORDS: dict[str, Callable[[Line], str]] = {
     "CreateTask": lambda line: f"`{line.get('task')}` ({line.get('type')}) created, {line.get('status')}",
     "OpenAttempt": lambda line: f"`{line.get('task')}`: attempt {int(line.get('number', 0)) + 1} opened",
@@ -63,6 +70,7 @@ WORDS: dict[str, Callable[[Line], str]] = {
     "ResolveTask": _moved("`{task}`"),
     "UpdateTask": lambda line: f"`{line.get('task')}` noted",
     "ForgetTasks": lambda line: f"turn {line.get('iteration')} of `{line.get('loop')}` forgotten",
+    "TakeBack": lambda line: f"{line.get('count')} tasks taken back: {_named(line.get('tasks', []))}",
     "SetVariables": lambda line: f"variables set: {', '.join(map(str, line.get('names', [])))}",
     "MoveRun": _moved("run"),
     "UpdateRun": lambda line: f"run noted: {', '.join(map(str, line.get('fields', [])))}",

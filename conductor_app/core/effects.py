@@ -221,6 +221,27 @@ LEFT = "is_left"
 
 
 @dataclass(frozen=True, slots=True)
+class TakeBack(Effect):
+    """Tasks are taken back, with all their attempts: to the run they have never been."""
+
+    keys: tuple[Key, ...]
+
+    def change(self, draft: Draft) -> None:
+        for key in self.keys:
+            del draft.tasks[key]
+            draft.touched.discard(key)
+            draft.moved.discard(key)
+
+    def line(self) -> dict[str, Any]:
+        line = {"effect": "TakeBack", "count": len(self.keys)}
+        return line | {"tasks": [str(key) for key in self.keys[:MOST_KEYS]]}
+
+
+MOST_KEYS = 50
+"""Tasks that a line of history names."""
+
+
+@dataclass(frozen=True, slots=True)
 class SetVariables(Effect):
     """The run's variables change."""
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .definition import Definition
+from .definition import Definition, Key
 from .expressions import MISSING, needed, resolve
 from .questions import (
     ActiveDomains,
@@ -30,8 +30,9 @@ RUN_PAYLOADS = ("input", "output", "variables")
 class Knowledge:
     """The answers known for one snapshot; asking for what is not known raises Asked."""
 
-    def __init__(self, run: Run, answers: Answers) -> None:
-        self.run, self.answers = run, answers
+    def __init__(self, run: Run, answers: Answers, given: Mapping[Key, dict[str, Any]] | None = None) -> None:
+        """`given`: inputs that an operator gave to tasks which are entered now."""
+        self.run, self.answers, self.given = run, answers, given or {}
         self._newest_by_ref: dict[str, Task] | None = None
 
     def ask(self, question: Question) -> Any:
@@ -77,6 +78,11 @@ class Knowledge:
         """The input or output of a task's newest attempt."""
         value = getattr(task.attempt, part)
         return self.ask(AttemptPayload(task.attempt.id, part)) if value is UNKNOWN else value
+
+    def given_input(self, key: Key) -> dict[str, Any] | None:
+        """The input that an operator gave to this task, now or when it was made."""
+        task = self.run.tasks.get(key)
+        return self.given.get(key, task.memo.get("given") if task else None)
 
     def domain(self, task_type: str) -> str:
         """The domain that a task of this type is scheduled in (api §5.8)."""

@@ -18,6 +18,7 @@ from ..telemetry.about import doing
 from . import event_actions, events, payloads
 from .change import change
 from .limits import admit, release_next
+from .tasks import add_logs
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +118,22 @@ def _child_ended(message: Message) -> None:
 def _terminate(message: Message) -> None:
     """A child whose parent no longer waits for it is stopped."""
     reason = message.facts.get("reason", "")
-    change(message.to, commands.terminate(reason), "engine", reason, message=message.pk)
+    awaited = Run.objects.filter(pk=message.to).values_list("parent_attempt_id", flat=True).first()
+    if Attempt.objects.open().filter(pk=awaited or "").exists():
+        # Both were opened again since this was said.
+        Message.objects.filter(pk=message.pk).delete()
+        return
+    change(message.to, commands.stop(reason), "engine", reason, message=message.pk)
+
+
+def _child_reopened(message: Message) -> None:
+    """The task that has waited for a child run waits again."""
+    attempt, child, how = (message.facts[name] for name in ("attempt", "child", "how"))
+    repair = commands.Repair(attempt, child, how, message.facts.get("asked") or {})
+    told = f"Sub workflow {child} was {how}."
+    change(
+        message.to, repair, "engine", told, message=message.pk, also=lambda now: add_logs(attempt, [(told, now)], now)
+    )
 
 
 def _started(message: Message) -> None:
@@ -135,6 +151,7 @@ def _release(message: Message) -> None:
 HEARERS: dict[str, Callable[[Message], None]] = {
     "begin": _begin,
     "child_ended": _child_ended,
+    "child_reopened": _child_reopened,
     "terminate": _terminate,
     "release": _release,
     "started": _started,

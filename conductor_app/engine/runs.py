@@ -1,4 +1,4 @@
-"""Commands on runs: start, pause, resume, terminate, retry, remove."""
+"""Commands on runs: start, pause, resume, terminate, remove; those that open ended runs again are in reopening.py."""
 
 import secrets
 from collections.abc import Callable
@@ -31,8 +31,20 @@ from .answers import Answers
 from .change import ROUNDS, ROUNDS_IN_ONE, change, wake
 from .deciding import Undecidable, decided, write, written
 from .judging import judge
+from .reopening import rerun, restart, retry
 
-__all__ = ["StartRequest", "pause", "remove", "resume", "retry", "start", "terminate", "wake"]
+__all__ = [
+    "StartRequest",
+    "pause",
+    "remove",
+    "rerun",
+    "restart",
+    "resume",
+    "retry",
+    "start",
+    "terminate",
+    "wake",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +223,6 @@ def resume(run_id: str, by: str, reason: str = "") -> None:
 def terminate(run_id: str, by: str, reason: str = "", with_failure: bool = False) -> None:
     """Stop a run for good; what is open is canceled, its children are stopped."""
     change(run_id, commands.terminate(reason, with_failure), by, reason, action="terminate")
-
-
-def retry(run_id: str, by: str, reason: str = "", resume_children: bool = False) -> None:
-    """Try again what failed, from where the run stands."""
-    change(run_id, commands.retry, by, reason, action="retry")
 
 
 def remove(run_id: str, by: str, reason: str = "", archive: bool = True) -> None:

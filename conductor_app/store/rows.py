@@ -63,6 +63,7 @@ ATTEMPT_UPDATED = (
     "lease_ends_at",
     "due_at",
     "ends_at",
+    "total_ends_at",
     "callback_ms",
     "worker",
     "reason",

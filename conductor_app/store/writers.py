@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import IntegrityError
 
-from ..core.effects import Draft, Effect, ForgetTasks
+from ..core.effects import Draft, Effect, ForgetTasks, TakeBack
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..core.states import SKIPPED
 from ..models import Attempt as AttemptRow
@@ -16,7 +16,7 @@ from ..models.fields import dumps
 from ..models.outbox import PUBLISH
 from . import rows
 from .outgoing import send, start_runs
-from .statements import placeholders
+from .statements import CHUNK, placeholders
 from .writes import Stale, Writes
 
 EVENT_QUEUE = "EVENT"
@@ -34,6 +34,8 @@ def save(writes: Writes, before: Run, effects: Iterable[Effect], after: Run, now
     """Write down what the effects made of the snapshot, after `writes`; raises Stale where a row was not as seen."""
     effects = list(effects)
     attempts = _attempts_touched(before, effects)
+    # First: what is taken back may be made again by the same decision, under the same reference.
+    _take_back(writes, before, effects)
     _write_attempts(writes, before, attempts, after)
     _write_tasks(writes, before, after)
     _forget(writes, before, effects)
@@ -66,7 +68,7 @@ def _attempts_touched(before: Run, effects: list[Effect]) -> dict[str, tuple[Att
 
 def _write_attempts(writes: Writes, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run) -> None:
     seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
-    kept = {id: pair for id, pair in touched.items() if pair[1].key in after.tasks}
+    kept = {id: pair for id, pair in touched.items() if _is_kept(pair[1], after)}
     changed = [(attempt, seen[id]) for id, (attempt, _) in kept.items() if id in seen and attempt != seen[id]]
     # Ended attempts first: a task has one open attempt at most, also between two statements.
     for has_output, columns in UPDATES:
@@ -81,6 +83,12 @@ def _write_attempts(writes: Writes, before: Run, touched: Mapping[str, tuple[Att
     fresh = [_inserted(attempt, task, writes, after) for id, (attempt, task) in kept.items() if id not in seen]
     if fresh:
         writes.insert(AttemptRow, rows.ATTEMPT_INSERTED, fresh)
+
+
+def _is_kept(task: Task, after: Run) -> bool:
+    """Whether the task is there after the decision: not forgotten, nor taken back and made again."""
+    found = after.tasks.get(task.key)
+    return found is not None and found.id == task.id
 
 
 def _has_new(new: Attempt | Run, old: Attempt | Run, part: str) -> bool:
@@ -105,7 +113,7 @@ UPDATES = (
 
 
 def _write_tasks(writes: Writes, before: Run, after: Run) -> None:
-    touched = [(task, before.tasks.get(key)) for key, task in after.tasks.items() if key in after.touched]
+    touched = [(task, _seen(before, task)) for key, task in after.tasks.items() if key in after.touched]
     fresh = [rows.inserted_task(task, after) for task, seen in touched if seen is None]
     if fresh:
         writes.insert(TaskRow, rows.TASK_INSERTED, fresh)
@@ -121,6 +129,25 @@ def _write_tasks(writes: Writes, before: Run, after: Run) -> None:
             if seen is not None and rows.place_of_task(task) != rows.place_of_task(seen):
                 sql = "UPDATE conductor_task SET joined_by = %s, loop_ref = %s, is_permissive = %s WHERE id = %s"
                 writes.run(sql, [*rows.place_of_task(task), task.id])
+
+
+def _seen(before: Run, task: Task) -> Task | None:
+    """The task as it was before, unless it is another one that has taken its place."""
+    found = before.tasks.get(task.key)
+    return found if found is not None and found.id == task.id else None
+
+
+def _take_back(writes: Writes, before: Run, effects: list[Effect]) -> None:
+    """Delete the tasks that are taken back, all their attempts, and what workers logged for them."""
+    keys = [key for effect in effects if isinstance(effect, TakeBack) for key in effect.keys]
+    ids = [before.tasks[key].id for key in keys if key in before.tasks]
+    for start in range(0, len(ids), CHUNK):
+        some = ids[start : start + CHUNK]
+        tasks = f"({placeholders(some)})"
+        attempts = f"SELECT id FROM conductor_attempt WHERE task_id IN {tasks}"
+        writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({attempts})", some)
+        writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN {tasks}", some)
+        writes.run(f"DELETE FROM conductor_task WHERE id IN {tasks}", some)
 
 
 def _forget(writes: Writes, before: Run, effects: list[Effect]) -> None:

@@ -1,8 +1,10 @@
 """The Python SDK's workflow client: start, look, stop, and go on."""
 
 import pytest
+from conductor.client.http.models.rerun_workflow_request import RerunWorkflowRequest
 from conductor.client.http.models.start_workflow_request import StartWorkflowRequest
 from conductor.client.http.rest import ApiException
+from conductor.client.workflow.task.sub_workflow_task import SubWorkflowTask
 
 from .shop import Shop
 
@@ -145,6 +147,61 @@ def test_a_failed_workflow_is_retried_where_it_failed(shop: Shop):
     ]  # fmt: skip
 
 
+def test_a_workflow_is_rerun_from_a_task_in_its_middle(shop: Shop):
+    shop.define("cut", "sew", "fold")
+    run_id = shop.start(input={"size": 2})
+    for task_type in ("cut", "sew", "fold"):
+        shop.report(shop.take(task_type))
+    sewn = shop.end_of(run_id).tasks[1].task_id
+    request = RerunWorkflowRequest(
+        re_run_from_task_id=sewn, task_input={"thread": "red"}, workflow_input={"size": 3}, correlation_id="again"
+    )
+
+    assert shop.workflows.rerun_workflow(run_id, request) == run_id
+
+    run = shop.show(run_id)
+    assert (run.status, run.input, run.correlation_id) == ("RUNNING", {"size": 3}, "again")
+    assert [(task.task_def_name, task.status) for task in run.tasks] == [("cut", "COMPLETED"), ("sew", "SCHEDULED")]
+    again = shop.take("sew")
+    assert (again.input_data, again.retry_count) == ({"thread": "red"}, 0)
+    shop.report(again)
+    shop.report(shop.take("fold"))
+    assert shop.end_of(run_id).status == "COMPLETED"
+
+
+@pytest.mark.parametrize("latest", [None, True])
+def test_a_workflow_begins_anew(shop: Shop, latest):
+    shop.define("cut")
+    run_id = shop.start()
+    shop.report(shop.take("cut"))
+    shop.end_of(run_id)
+
+    shop.workflows.restart_workflow(run_id, use_latest_def=latest)
+
+    run = shop.show(run_id)
+    assert (run.status, [task.status for task in run.tasks]) == ("RUNNING", ["SCHEDULED"])
+    shop.report(shop.take("cut"))
+    assert shop.end_of(run_id).status == "COMPLETED"
+
+
+def test_a_workflow_above_goes_on_when_the_one_below_is_retried(shop: Shop):
+    shop.policy("sew", retry_count=0)
+    shop.define("cut", "sew", name="tailor")
+    above = shop.written(name="order")
+    above >> SubWorkflowTask("tailored", "tailor")
+    above.register(overwrite=True)
+    run_id = shop.start()
+    shop.report(shop.take("cut"))
+    shop.report(shop.take("sew"), "FAILED")
+    assert shop.end_of(run_id).status == "FAILED"
+
+    shop.workflows.retry_workflow(run_id, resume_subworkflow_tasks=True)
+    shop.report(shop.take("sew"))
+
+    run = shop.end_of(run_id)
+    assert [(task.status, task.retry_count) for task in run.tasks] == [("COMPLETED", 0)]
+
+
 def test_a_failed_workflow_starts_its_failure_workflow(shop: Shop):
     shop.policy("cut", retry_count=0)
     shop.define("put_back", name="undo")
@@ -202,11 +259,21 @@ def test_workflows_are_found_by_what_they_belong_to(shop: Shop):
     [
         (lambda client, run_id: client.resume_workflow(run_id), 409),
         (lambda client, run_id: client.retry_workflow(run_id), 404),
+        (lambda client, run_id: client.restart_workflow(run_id), 409),
+        (lambda client, run_id: client.rerun_workflow(run_id, RerunWorkflowRequest()), 409),
         (lambda client, run_id: client.get_workflow_status("nothing"), 404),
         (lambda client, run_id: client.pause_workflow("nothing"), 404),
         (lambda client, run_id: client.terminate_workflow("nothing"), 404),
     ],
-    ids=["resume what runs", "retry what runs", "status of nothing", "pause nothing", "terminate nothing"],
+    ids=[
+        "resume what runs",
+        "retry what runs",
+        "restart what runs",
+        "rerun what runs",
+        "status of nothing",
+        "pause nothing",
+        "terminate nothing",
+    ],
 )
 def test_what_cannot_be_done_is_refused_with_the_status_that_clients_expect(shop: Shop, ask, status):
     shop.define("cut")

@@ -17,10 +17,10 @@ MOST_STEPS = 400
 OUTCOMES = ["COMPLETED"] * 8 + ["FAILED", "FAILED", "TIMED_OUT", "FAILED_FOR_GOOD", "CANCELED"]
 
 
-def live(seed: int) -> Life:
+def live(seed: int, **drawn: bool) -> Life:
     """A run with workers who answer well, badly, twice, late or not at all. Life checks the law at each decision."""
     random = Random(seed)
-    life = Life(read_definition(random_definition(random)))
+    life = Life(read_definition(random_definition(random, **drawn)))
     stale: list[str] = []
     for _ in range(random.randint(0, 30)):
         if not life.run.is_open:
@@ -84,10 +84,11 @@ def test_every_run_ends_and_nothing_is_decided_twice(seed):
     assert all(not task.attempt.is_open for task in life.run.tasks.values())
 
 
+@pytest.mark.parametrize("terminates", [False, True])
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 10**9))
-def test_a_run_that_ended_badly_can_be_retried_to_its_end(seed):
-    life = live(seed)
+def test_a_run_that_ended_badly_can_be_retried_to_its_end(terminates, seed):
+    life = live(seed, terminates=terminates)
     finish(life)
     if life.status == "COMPLETED":
         return

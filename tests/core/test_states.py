@@ -17,12 +17,12 @@ def table(text: str) -> dict[tuple[str, str], str]:
     }
 
 
-# An update ends an attempt that nobody has polled too; the last event is an operator's retry of what the engine holds.
+# An update ends an attempt that nobody has polled too; the last event opens what the engine holds again.
 ATTEMPT_MOVES = table("""
                 claim  renew   hand_back complete  fail   fail_for_good   expire  cancel   reopen
 PENDING         LEASED PENDING PENDING   COMPLETED FAILED FAILED_FOR_GOOD EXPIRED CANCELED .
 LEASED          .      LEASED  PENDING   COMPLETED FAILED FAILED_FOR_GOOD EXPIRED CANCELED .
-COMPLETED       .      .       .         .         .      .               .       .        .
+COMPLETED       .      .       .         .         .      .               .       .        LEASED
 FAILED          .      .       .         .         .      .               .       .        LEASED
 FAILED_FOR_GOOD .      .       .         .         .      .               .       .        LEASED
 EXPIRED         .      .       .         .         .      .               .       .        LEASED
@@ -33,8 +33,8 @@ TASK_MOVES = table("""
                       release complete  complete_with_errors  fail   time_out  cancel   skip    reopen
 BLOCKED               ACTIVE  .         .                     .      .         CANCELED .       .
 ACTIVE                .       COMPLETED COMPLETED_WITH_ERRORS FAILED TIMED_OUT CANCELED SKIPPED .
-COMPLETED             .       .         .                     .      .         .        .       .
-COMPLETED_WITH_ERRORS .       .         .                     .      .         .        .       .
+COMPLETED             .       .         .                     .      .         .        .       ACTIVE
+COMPLETED_WITH_ERRORS .       .         .                     .      .         .        .       ACTIVE
 FAILED                .       .         .                     .      .         .        .       ACTIVE
 TIMED_OUT             .       .         .                     .      .         .        .       ACTIVE
 CANCELED              .       .         .                     .      .         .        .       ACTIVE
@@ -43,13 +43,13 @@ SKIPPED               .       .         .                     .      .         .
 
 # A paused run can time out or be terminated; terminate only rewrites the status of one that failed (execution §7.2).
 RUN_MOVES = table("""
-           pause  resume  complete  fail   time_out  terminate  reopen
-RUNNING    PAUSED .       COMPLETED FAILED TIMED_OUT TERMINATED .
-PAUSED     PAUSED RUNNING .         .      TIMED_OUT TERMINATED .
-COMPLETED  .      .       .         .      .         .          .
-FAILED     .      .       .         .      .         TERMINATED RUNNING
-TIMED_OUT  .      .       .         .      .         TERMINATED RUNNING
-TERMINATED .      .       .         .      .         TERMINATED RUNNING
+           pause  resume  complete  fail   time_out  terminate  retry   rerun   restart reopen
+RUNNING    PAUSED .       COMPLETED FAILED TIMED_OUT TERMINATED .       .       .       .
+PAUSED     PAUSED RUNNING .         .      TIMED_OUT TERMINATED .       .       .       .
+COMPLETED  .      .       .         .      .         .          .       RUNNING RUNNING RUNNING
+FAILED     .      .       .         .      .         TERMINATED RUNNING RUNNING RUNNING RUNNING
+TIMED_OUT  .      .       .         .      .         TERMINATED RUNNING RUNNING RUNNING RUNNING
+TERMINATED .      .       .         .      .         TERMINATED RUNNING RUNNING RUNNING RUNNING
 """)
 
 LIVES = {"attempt": (ATTEMPT, ATTEMPT_MOVES), "task": (TASK, TASK_MOVES), "run": (RUN, RUN_MOVES)}

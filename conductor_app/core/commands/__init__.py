@@ -2,8 +2,11 @@
 
 from ..decide import nothing
 from .callbacks import reset_callbacks
-from .controls import Abandon, pause, release, resume, terminate
+from .controls import Abandon, pause, release, resume, stop, terminate
 from .jump import jump
+from .repair import Repair
+from .rerun import Rerun
+from .restart import restart
 from .retry import retry
 from .skip import skip
 from .state import set_variables, update_state
@@ -11,6 +14,8 @@ from .upgrade import Upgrade, plan_upgrade, upgrade
 
 __all__ = [
     "Abandon",
+    "Repair",
+    "Rerun",
     "Upgrade",
     "jump",
     "nothing",
@@ -18,10 +23,12 @@ __all__ = [
     "plan_upgrade",
     "release",
     "reset_callbacks",
+    "restart",
     "resume",
     "retry",
     "set_variables",
     "skip",
+    "stop",
     "terminate",
     "update_state",
     "upgrade",

@@ -38,6 +38,16 @@ def terminate(reason: str = "", with_failure: bool = False):
     return command
 
 
+def stop(reason: str):
+    """The command of the message that nobody waits for this run any more: what has ended keeps its end."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        if run.is_open:
+            yield from end_run(run, know, now, "terminate", reason, with_failure=False)
+
+    return command
+
+
 class Abandon:
     """The command that ends a run which cannot be decided: it fails, with nothing evaluated."""
 

@@ -1,59 +1,72 @@
 """Try what failed or was canceled again, from where a run stands (execution §7.3)."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-from ..effects import Effect, MoveAttempt, MoveRun, OpenAttempt, ResolveTask
+from ..definition import Key
+from ..effects import Effect, MoveRun, OpenAttempt, ResolveTask
 from ..errors import Conflict, NotAllowedInState
 from ..knowledge import Knowledge
-from ..moments import next_clock
-from ..questions import Asked, Whole
 from ..rules.retry import next_attempt
 from ..snapshot import Run, Task
-from ..states import CANCELED, FAILED, RUN, TIMED_OUT
+from ..states import RUN, TIMED_OUT
 from ..steps import kind_of
+from .reopening import (
+    ended_badly,
+    fresh_facts,
+    hears_outside,
+    need_whole,
+    origin,
+    reopened,
+    seq,
+    taken_back,
+    terminations,
+    told_parent,
+)
+from .trail import Trail
 
 
 def retry(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
-    """Try what failed or was canceled again, from where the run stands (execution §7.3)."""
-    _refuse_retry_unless_ended_badly(run)
-    if not run.is_whole:
-        raise Asked({Whole()})
-    failed = sorted((task for task in _newest_by_ref(run) if task.status in (FAILED, TIMED_OUT, CANCELED)), key=_seq)
-    if not failed and run.status != TIMED_OUT:
-        raise Conflict(f"There are no retryable tasks in workflow {run.id}; restart it, or rerun it from a task.")
-    yield MoveRun(
-        "reopen", now, {"reason": "", "ended_at": None, "last_retried_at": now, "failed_attempt_id": "", "output": {}}
-    )
-    for number, task in enumerate(failed):
-        yield from _tried_again(task, know, now, number)
-
-
-def _refuse_retry_unless_ended_badly(run: Run) -> None:
+    """Try what failed or was canceled again, from where the run stands."""
     if run.is_open:
         raise NotAllowedInState(f"Workflow {run.id} is {run.status}: only one that has ended badly can be retried.")
-    RUN.after(run.status, "reopen")
+    RUN.after(run.status, "retry")
+    need_whole(run)
+    failed, ends = ended_badly(run), terminations(run)
+    if not failed and not ends and run.status != TIMED_OUT:
+        raise Conflict(f"There are no retryable tasks in workflow {run.id}; restart it, or rerun it from a task.")
+    trails = [Trail(run, _cause(run, end).key) for end in ends]
+    yield MoveRun("retry", now, fresh_facts(now))
+    yield from tried_again(run, failed, trails, know, now)
+    yield from told_parent(run, "retried")
 
 
-def _newest_by_ref(run: Run) -> list[Task]:
-    newest: dict[str, Task] = {}
-    for task in sorted(run.tasks.values(), key=_seq):
-        newest[task.key.ref] = task
-    return list(newest.values())
+def _cause(run: Run, end: Task) -> Task:
+    """What has to be tried again lest this TERMINATE ends the run again at once."""
+    cause = origin(run, end)
+    if not hears_outside(cause):
+        raise Conflict(
+            f"Workflow {run.id} would end again at once: nothing that can be tried again leads to {end.key}. "
+            "Restart it, or rerun it with another input."
+        )
+    return cause
 
 
-def _tried_again(task: Task, know: Knowledge, now: int, number: int) -> Iterator[Effect]:
-    yield ResolveTask(task.key, "reopen")
-    if kind_of(task.step.type).is_reopened:
-        yield MoveAttempt(task.key, "reopen", now, _as_new(task, now))
-    else:
-        attempt = next_attempt(task, know, now, delay=0)
-        yield OpenAttempt(task.key, attempt)
-
-
-def _as_new(task: Task, now: int) -> dict[str, Any]:
-    return {"reason": "", "ended_at": None, "due_at": next_clock(task.step.policy, task.attempt, now)}
-
-
-def _seq(task: Task) -> int:
-    return task.seq
+def tried_again(
+    run: Run, failed: Iterable[Task], trails: Sequence[Trail], know: Knowledge, now: int, in_place: Sequence[Key] = ()
+) -> Iterator[Effect]:
+    """A further attempt at each, or the same one again for those `in_place`. At the start of a trail the outcome is
+    asked for anew: what came of it is taken back.
+    """
+    gone = {key for trail in trails for key in trail.gone if key != trail.start}
+    starts = (run.tasks[trail.start] for trail in trails)
+    left = {task.key: task for task in (*failed, *starts) if task.key not in gone}
+    waiting: dict[Key, int | None] = {
+        key: None for key, task in left.items() if key in in_place or kind_of(task.step.type).is_reopened
+    }
+    for trail in trails:
+        waiting |= {key: turn for key, turn in trail.waiting.items() if key not in gone}
+    yield from taken_back(run, gone)
+    yield from reopened(run, waiting, know, now)
+    for task in sorted((task for key, task in left.items() if key not in waiting), key=seq):
+        yield ResolveTask(task.key, "reopen")
+        yield OpenAttempt(task.key, next_attempt(task, know, now, delay=0, first_at=now))

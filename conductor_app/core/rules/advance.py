@@ -20,7 +20,7 @@ def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     """Every step that has control and no task is entered."""
     if run.is_held and run.has_begun:
         return
-    wanted = {key: source for key, source in _led_to(run) if key not in run.tasks}
+    wanted = {key: source for key, source in led_to(run) if key not in run.tasks}
     if run.last_retried_at and not run.is_whole:
         # A task that is tried again after its run had ended may have been followed already, as a permissive one is.
         seen = gather(partial(know.ask, Look(key)) for key in wanted)
@@ -29,7 +29,7 @@ def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         yield from effects
 
 
-def _led_to(run: Run) -> Iterator[tuple[Key, Task | None]]:
+def led_to(run: Run) -> Iterator[tuple[Key, Task | None]]:
     """The keys that have control, each with the task that it comes from."""
     if not run.has_begun and run.definition.first:
         yield from _landing(run, Key(run.definition.first), None)

@@ -1,6 +1,7 @@
 """An attempt ended badly: another one, or the task is resolved."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from ..effects import Effect, OpenAttempt, ResolveTask
 from ..ids import derived_id, share
@@ -42,14 +43,18 @@ def another_try(task: Task, know: Knowledge, now: int) -> OpenAttempt:
     return OpenAttempt(task.key, next_attempt(task, know, now, delay, jitter))
 
 
-def next_attempt(task: Task, know: Knowledge, now: int, delay: int, jitter: int = 0) -> Attempt:
-    """An attempt like the last one, with its inputs evaluated anew over the old ones (execution §3.2)."""
+def next_attempt(
+    task: Task, know: Knowledge, now: int, delay: int, jitter: int = 0, first_at: int | None = None
+) -> Attempt:
+    """An attempt like the last one, with its inputs evaluated anew over the old ones (execution §3.2).
+
+    `first_at`: from when on the total time of all attempts counts; as before if nothing is said.
+    """
     last, kind = task.attempt, kind_of(task.step.type)
     id = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, task.key, last.number + 1)
-    fresh = know.resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": id})
     # Some kinds do a part of their work themselves: without a queue before, there is none for the next attempt.
     is_queued = bool(kind.is_queued and last.queue)
-    inputs = {**know.attempt_payload(task, "input"), **fresh} if is_queued else UNKNOWN
+    inputs = _inputs_anew(task, know, id) if is_queued else UNKNOWN
     attempt = new_attempt(
         task.step,
         task.key,
@@ -57,7 +62,7 @@ def next_attempt(task: Task, know: Knowledge, now: int, delay: int, jitter: int 
         now,
         number=last.number + 1,
         status=PENDING,
-        first_at=task.created_at,
+        first_at=_total_began_at(task) if first_at is None else first_at,
         delay_seconds=delay,
         jitter_ms=jitter,
         queue=last.queue,
@@ -72,6 +77,19 @@ def next_attempt(task: Task, know: Knowledge, now: int, delay: int, jitter: int 
         return attempt
     # The engine itself begins it, when its delay is over: that moment is a clock like others.
     return replace(attempt, input={}, due_at=min(attempt.due_at, attempt.visible_at))
+
+
+def _inputs_anew(task: Task, know: Knowledge, id: str) -> dict[str, Any]:
+    if (given := know.given_input(task.key)) is not None:
+        return dict(given)
+    fresh = know.resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": id})
+    return {**know.attempt_payload(task, "input"), **fresh}
+
+
+def _total_began_at(task: Task) -> int:
+    """When the total time began: with the first attempt, or with the last one that an operator asked for."""
+    ends_at = task.attempt.total_ends_at
+    return task.created_at if ends_at == NEVER else ends_at - task.step.policy.total_seconds * 1000
 
 
 def give_up(task: Task) -> ResolveTask:

@@ -62,6 +62,13 @@ class DoWhile(Kind):
         else:
             yield from complete(task, now, output)
 
+    def reopened(self, task: Task, know: Knowledge, now: int, turn: int | None = None) -> Iterator[Effect]:
+        yield from super().reopened(task, know, now)
+        if turn is not None:
+            items = items_of(task.step, inputs_of(task.step, know, task.key, know.run, now), know)
+            output = turn_output(without_turns(know.attempt_payload(task, "output"), turn), turn, items)
+            yield UpdateTask(task.key, {"iteration": turn}, {"output": output})
+
     def leads_to(self, task: Task) -> Iterator[Key]:
         if task.is_open:
             yield Key(task.step.heads[0], (*task.key.turn, task.iteration))
@@ -84,6 +91,11 @@ def turn_output(output: dict[str, Any], turn: int, items: list[Any] | None) -> d
     if items is not None and turn <= len(items):
         now |= {"loopIndex": turn - 1, "loopItem": items[turn - 1]}
     return now
+
+
+def without_turns(output: dict[str, Any], first: int) -> dict[str, Any]:
+    """The loop's output without those of its turns from this one on."""
+    return {name: value for name, value in output.items() if not (name.isdecimal() and int(name) >= first)}
 
 
 def outcomes_of_turn(task: Task, know: Knowledge) -> list[Outcome] | None:

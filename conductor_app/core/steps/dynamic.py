@@ -17,6 +17,7 @@ class Dynamic(Kind):
 
     type = "DYNAMIC"
     is_queued = True
+    hears_outside = True
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         inputs = inputs_of(step, know, key, know.run, now)

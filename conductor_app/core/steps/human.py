@@ -12,6 +12,7 @@ class Human(Kind):
     """Stays open until somebody reports on it (execution §8.14)."""
 
     type = "HUMAN"
+    hears_outside = True
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         inputs = inputs_of(step, know, key, know.run, now)

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..definition import Key, Step
-from ..effects import CreateTask, Effect, MoveAttempt
+from ..effects import CreateTask, Effect, MoveAttempt, ResolveTask
 from ..ids import derived_id
 from ..knowledge import Knowledge
-from ..moments import with_due
+from ..moments import next_clock, with_due
 from ..snapshot import NEVER, Attempt, Run, Task
 from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED
 from ..values import replace
@@ -24,6 +24,7 @@ class Kind:
     waits_for_tasks = False  # it is open until other tasks of the run have ended
     is_retried = True  # a failed attempt may be tried again (execution §3)
     is_reopened = False  # an operator's retry opens the same attempt again instead of a new one (execution §7.3)
+    hears_outside = False  # what it comes to is said by a worker, a person or another run
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         """Control has come: the effects that create the task."""
@@ -41,6 +42,16 @@ class Kind:
         """The keys that have control because of this task."""
         if task.lets_control_pass and task.step.follower:
             yield Key(task.step.follower, task.key.turn)
+
+    def reopened(self, task: Task, know: Knowledge, now: int, turn: int | None = None) -> Iterator[Effect]:
+        """The effects that open the same attempt again, its clocks anew; a loop goes on in this turn."""
+        policy = task.step.policy
+        total_ends_at = now + policy.total_seconds * 1000 if policy.total_seconds else NEVER
+        facts: dict[str, Any] = {"reason": "", "started_at": now, "lease_ends_at": None, "total_ends_at": total_ends_at}
+        attempt = replace(task.attempt, status=LEASED, **facts)
+        if not task.is_open:
+            yield ResolveTask(task.key, "reopen")
+        yield MoveAttempt(task.key, "reopen", now, {**facts, "due_at": next_clock(policy, attempt, now)})
 
 
 def held_by_engine(step: Step, key: Key, run: Run, now: int, **facts: Any) -> CreateTask:
@@ -131,7 +142,9 @@ def fail(
 
 
 def inputs_of(step: Step, know: Knowledge, key: Key, run: Run, now: int) -> dict[str, Any]:
-    """The step's inputs with the policy's template under them, resolved (execution §9.4)."""
+    """The step's inputs with the policy's template under them, resolved (execution §9.4); or what a rerun gave."""
+    if (given := know.given_input(key)) is not None:
+        return dict(given)
     template = dict(step.policy.input_template)
     own = {"CPEWF_TASK_ID": derived_id(now, run.id, run.revision, run.next_seq, key, 0)}
     resolved = know.resolve({**template, **step.inputs}, own)

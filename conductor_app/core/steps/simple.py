@@ -15,6 +15,7 @@ class Simple(Kind):
 
     type = "SIMPLE"
     is_queued = True
+    hears_outside = True
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         task_type = spelled_type(step.type, step.name)

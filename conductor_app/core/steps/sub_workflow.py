@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..definition import Key, Step
-from ..effects import Effect, StartRun
+from ..effects import Effect, StartRun, UpdateTask
 from ..ids import derived_id
 from ..knowledge import Knowledge
+from ..snapshot import Task
 from .children import definition_of, domains_of, fitting_input, priority_of
 from .kind import Kind, held_by_engine, inputs_of
 
@@ -15,6 +16,7 @@ class SubWorkflow(Kind):
     """Starts a run of its own and ends as that run ends (execution §8.10)."""
 
     type = "SUB_WORKFLOW"
+    hears_outside = True
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         inputs = inputs_of(step, know, key, know.run, now)
@@ -35,6 +37,10 @@ class SubWorkflow(Kind):
             domains_of(param, know),
             parent_attempt_id=task.task.attempt.id,
         )
+
+    def reopened(self, task: Task, know: Knowledge, now: int, turn: int | None = None) -> Iterator[Effect]:
+        yield from super().reopened(task, know, now)
+        yield UpdateTask(task.key, attempt_facts={"output": {"subWorkflowId": task.attempt.child_id}})
 
 
 def child_input(inputs: dict[str, Any]) -> dict[str, Any]:

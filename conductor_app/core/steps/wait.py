@@ -45,6 +45,7 @@ class Wait(Kind):
     """Completes at its moment, or when it is reported on before (execution §8.13)."""
 
     type = "WAIT"
+    hears_outside = True
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         inputs = inputs_of(step, know, key, know.run, now)

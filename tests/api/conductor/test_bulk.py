@@ -66,6 +66,19 @@ def test_what_failed_is_retried(api, some):
     assert statuses([failed]) == ["RUNNING"]
 
 
+def test_what_has_ended_is_restarted(api, some):
+    ended, running = some(2)
+    task = next(task for task in api.poll("pay", count=2) if task["workflowInstanceId"] == ended)
+    api.report(task)
+    api.define(simple("ship"), version=2)
+
+    reply = api.post("/workflow/bulk/restart?useLatestDefinitions=true", [ended, running])
+
+    assert reply.json()["bulkSuccessfulResults"] == [ended]
+    assert list(reply.json()["bulkErrorResults"]) == [running]
+    assert Run.objects.get(pk=ended).version == 2
+
+
 def test_a_failure_workflow_is_started_where_that_is_asked_for(api):
     api.define(simple("clean"), name="undo")
     api.define(simple("pay"), failureWorkflow="undo")

@@ -30,6 +30,9 @@ CODES = {
     ("PUT", "/resume"): {"RUNNING": 409, "PAUSED": 200, "COMPLETED": 409, "FAILED": 409, "TERMINATED": 409},
     ("DELETE", ""): {"RUNNING": 200, "PAUSED": 200, "COMPLETED": 409, "FAILED": 200, "TERMINATED": 200},
     ("POST", "/retry"): {"RUNNING": 404, "PAUSED": 404, "COMPLETED": 409, "FAILED": 204, "TERMINATED": 204},
+    ("POST", "/rerun"): {"RUNNING": 409, "PAUSED": 409, "COMPLETED": 200, "FAILED": 200, "TERMINATED": 200},
+    ("POST", "/restart"): {"RUNNING": 409, "PAUSED": 409, "COMPLETED": 204, "FAILED": 204, "TERMINATED": 204},
+    ("POST", "/restart?useLatestDefinitions=true"): {"RUNNING": 409, "COMPLETED": 204, "FAILED": 204},
     ("DELETE", "/remove"): {"RUNNING": 400, "PAUSED": 400, "COMPLETED": 200, "FAILED": 200, "TERMINATED": 200},
     ("DELETE", "/remove?archiveWorkflow=false"): {"RUNNING": 200, "PAUSED": 200, "COMPLETED": 200},
 }
@@ -43,7 +46,9 @@ def test_an_operation_is_allowed_or_refused_by_status(api, in_status, method, ad
     reply = api.send(method, f"/workflow/{workflow_id}{address}", {})
 
     assert reply.status_code == code
-    if code < 300:
+    if code < 300 and address == "/rerun":
+        assert (reply.content.decode(), reply.headers["Content-Type"]) == (workflow_id, "text/plain;charset=UTF-8")
+    elif code < 300:
         assert (reply.content, reply.has_header("Content-Type")) == (b"", False)
     else:
         assert (reply.json()["status"], bool(reply.json()["message"])) == (code, True)
@@ -53,7 +58,7 @@ def test_an_operation_is_allowed_or_refused_by_status(api, in_status, method, ad
 def test_an_operation_on_nobody_is_not_found(api, method, address):
     path = "/workflow/decide/nobody" if address == "/decide" else f"/workflow/nobody{address}"
 
-    assert api.send(method, path).status_code == 404
+    assert api.send(method, path, {}).status_code == 404
 
 
 def test_a_paused_workflow_schedules_nothing_until_it_is_resumed(api, clock):
@@ -80,6 +85,42 @@ def test_a_retried_workflow_runs_again(api, in_status):
 
     assert api.workflow(workflow_id)["status"] == "RUNNING"
     assert [task["status"] for task in api.workflow(workflow_id)["tasks"]] == ["FAILED", "SCHEDULED"]
+
+
+def test_a_workflow_is_rerun_from_one_of_its_tasks(api, in_status):
+    workflow_id = in_status("COMPLETED")
+    task_id = api.workflow(workflow_id)["tasks"][0]["taskId"]
+    asked = {"reRunFromTaskId": task_id, "taskInput": {"n": 1}, "workflowInput": {"m": 2}, "correlationId": "mine"}
+
+    reply = api.post(f"/workflow/{workflow_id}/rerun", {**asked, "reRunFromWorkflowId": "is ignored"})
+
+    workflow = api.workflow(workflow_id)
+    assert (reply.status_code, workflow["status"]) == (200, "RUNNING")
+    assert (workflow["input"], workflow["correlationId"]) == ({"m": 2}, "mine")
+    [task] = workflow["tasks"]
+    assert (task["status"], task["inputData"], task["retryCount"]) == ("SCHEDULED", {"n": 1}, 0)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"reRunFromTaskId": "nobody"}, {"reRunFromTaskId": "\0"}, {"taskInput": []}, {"workflowInput": 1}, [], None],
+)
+def test_a_rerun_that_makes_no_sense_is_refused(api, in_status, asked):
+    workflow_id = in_status("FAILED")
+
+    assert api.post(f"/workflow/{workflow_id}/rerun", asked).status_code == 400
+    assert api.workflow(workflow_id)["status"] == "FAILED"
+
+
+def test_a_workflow_that_is_not_restartable_is_restarted_only_if_it_ended_badly(api):
+    api.put("/metadata/taskdefs", {"name": "pay", "retryCount": 0})
+    api.define(simple("pay"), restartable=False)
+    workflow_id = api.start()
+    api.report(api.poll("pay")[0], "FAILED")
+
+    assert api.post(f"/workflow/{workflow_id}/restart").status_code == 204
+    api.report(api.poll("pay")[0])
+    assert api.post(f"/workflow/{workflow_id}/restart").status_code == 404
 
 
 def test_deciding_again_changes_nothing(api, in_status):

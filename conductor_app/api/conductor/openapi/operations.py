@@ -9,6 +9,7 @@ from ....core.language.checks.tables import RATE_LIMIT, SCHEMA, TASK_DEFINITION,
 from ....core.language.checks.values import ListOf, MapOf, Reader, Whole, flag, mapping, text, texts
 from ....core.language.checks.webhook import WEBHOOK
 from ..serializers.detours import SKIP_REQUEST, STATE_UPDATE, UPGRADE
+from ..serializers.reruns import RERUN_REQUEST
 from ..serializers.simulations import TEST_REQUEST
 from ..serializers.tags import TAG
 from ..serializers.tasks import TASK_RESULT
@@ -153,6 +154,8 @@ OPERATIONS: dict[str, Operation] = {
     "Decide.put": Operation("Decide anew what comes next", EMPTY),
     "Pause.put": Operation("Pause a workflow", EMPTY),
     "Resume.put": Operation("Resume a workflow", EMPTY),
+    "Rerun.post": Operation("Rerun a workflow from one of its tasks, or from its start", TEXT, RERUN_REQUEST),
+    "Restart.post": Operation("Begin a workflow anew", NOTHING, query={"useLatestDefinitions": bool}),
     "Retry.post": Operation("Retry what failed", NOTHING, query={"resumeSubworkflowTasks": bool}),
     "Remove.delete": Operation("Remove a workflow", EMPTY, query=REMOVAL),
     "TerminateRemove.delete": Operation("Terminate a workflow, then remove it", EMPTY, query=REASON | REMOVAL),
@@ -172,6 +175,7 @@ OPERATIONS: dict[str, Operation] = {
     "BulkPause.put": Operation("Pause several workflows", BULK, texts),
     "BulkResume.put": Operation("Resume several workflows", BULK, texts),
     "BulkRetry.post": Operation("Retry several workflows", BULK, texts),
+    "BulkRestart.post": Operation("Begin several workflows anew", BULK, texts, {"useLatestDefinitions": bool}),
     "BulkTerminate.post": Operation(
         "Terminate several workflows", BULK, texts, REASON | {"triggerFailureWorkflow": bool}
     ),

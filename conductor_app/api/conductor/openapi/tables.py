@@ -16,6 +16,7 @@ from ....core.language.checks.tables import (
 from ....core.language.checks.values import Choice, ListOf, MapOf, Whole, flag, mapping, text, texts
 from ....core.language.checks.webhook import WEBHOOK
 from ..serializers.detours import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
+from ..serializers.reruns import RERUN_REQUEST
 from ..serializers.schedules import CRON_ENTRY, EXECUTION, SHOWN
 from ..serializers.simulations import TEST_REQUEST
 from ..serializers.tags import TAG
@@ -184,6 +185,7 @@ NAMED: dict[str, Table] = {
     "WorkflowDefSummary": DEFINITION_SUMMARY,
     "StartWorkflowRequest": START_REQUEST,
     "WorkflowTestRequest": TEST_REQUEST,
+    "RerunWorkflowRequest": RERUN_REQUEST,
     "Workflow": WORKFLOW,
     "WorkflowStatus": STATUS,
     "ExternalStorageLocation": LOCATION,

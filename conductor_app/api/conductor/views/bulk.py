@@ -13,7 +13,7 @@ from .. import body
 from ..replies import Json
 from ..serializers.detours import ids_of
 from ..view import ConductorRequest, ConductorView
-from .controls import refuse_open
+from .reopening import refuse_open
 
 
 def answer(request: ConductorRequest, path: str, command: Callable[[str], object]) -> HttpResponse:
@@ -47,6 +47,15 @@ class BulkRetry(ConductorView):
             runs.retry(workflow, by)
 
         return answer(request, "retry.workflowIds", retry)
+
+
+class BulkRestart(ConductorView):
+    """POST /api/workflow/bulk/restart: begin them anew, with the newest definitions where that is asked for."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        with_latest = request.query.flag("useLatestDefinitions", False)
+        restart = partial(runs.restart, by=request.actor.name, latest_definitions=with_latest)
+        return answer(request, "restart.workflowIds", restart)
 
 
 class BulkTerminate(ConductorView):

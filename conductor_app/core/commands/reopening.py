@@ -1,0 +1,100 @@
+"""What all commands share that open an ended run again."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..definition import Key
+from ..effects import Effect, Send, TakeBack
+from ..knowledge import Knowledge
+from ..questions import Asked, Whole
+from ..snapshot import NEVER, Run, Task
+from ..states import CANCELED, FAILED, TIMED_OUT
+from ..steps import kind_of
+from .trail import Trail, inside_of
+
+TAKEN_BACK = "The task that it was started for was taken back."
+
+
+def need_whole(run: Run) -> None:
+    """These commands look at all tasks."""
+    if not run.is_whole:
+        raise Asked({Whole()})
+
+
+def fresh_facts(now: int) -> dict[str, Any]:
+    """What a run forgets of its end; its own time starts anew (execution §11 rows 31 and 32)."""
+    return {
+        "reason": "",
+        "output": {},
+        "ended_at": None,
+        "failed_attempt_id": "",
+        "failed_refs": (),
+        "failed_names": (),
+        "last_retried_at": now,
+        # It has begun long ago: whoever opens it again does not wait for the limit of its name.
+        "is_held": False,
+    }
+
+
+def ended_badly(run: Run) -> list[Task]:
+    """The tasks that failed, timed out or were canceled, the newest of each reference, in their order."""
+    newest: dict[str, Task] = {}
+    for task in sorted(run.tasks.values(), key=seq):
+        newest[task.key.ref] = task
+    return [task for task in newest.values() if task.status in (FAILED, TIMED_OUT, CANCELED)]
+
+
+def seq(task: Task) -> int:
+    """The place of a task in the order of creation."""
+    return task.seq
+
+
+def terminations(run: Run) -> list[Task]:
+    """The TERMINATE tasks by which the run has ended: as long as they stand it would end again at once."""
+    return [task for task in run.tasks.values() if "ends" in task.memo and task.succeeded]
+
+
+def origin(run: Run, end: Task, spared: Key | None = None) -> Task:
+    """Where to begin again if a TERMINATE is not to end the run again: the last task before it whose outcome came
+    from outside. What followed from that was only thought. Not so far back that `spared` would be taken back too.
+    """
+    inside, found = inside_of(run), end
+    for task in sorted((task for task in run.tasks.values() if task.seq < end.seq), key=seq, reverse=True):
+        gone = Trail(run, task.key, inside).gone
+        if end.key not in gone:
+            continue
+        if spared in gone:
+            break
+        found = task
+        if hears_outside(task):
+            break
+    return found
+
+
+def hears_outside(task: Task) -> bool:
+    """Whether somebody else says what the task comes to; a WAIT that ends by itself only lets time pass."""
+    return kind_of(task.step.type).hears_outside and task.attempt.ends_at == NEVER
+
+
+def reopened(run: Run, keys: dict[Key, int | None], know: Knowledge, now: int) -> Iterator[Effect]:
+    """Open the joins and loops again that are over; a loop goes on in the turn that is given."""
+    for task in sorted((run.tasks[key] for key in keys), key=seq):
+        if not task.is_open:
+            yield from kind_of(task.step.type).reopened(task, know, now, keys[task.key])
+
+
+def taken_back(run: Run, keys: Iterable[Key]) -> Iterator[Effect]:
+    """Take tasks back; the children that they have started are stopped if they are open."""
+    tasks = sorted((run.tasks[key] for key in keys), key=seq)
+    if tasks:
+        yield TakeBack(tuple(task.key for task in tasks))
+    for task in tasks:
+        if task.attempt.child_id:
+            yield Send(task.attempt.child_id, "terminate", {"reason": TAKEN_BACK})
+
+
+def told_parent(run: Run, how: str, asked: dict[str, Any] | None = None) -> Iterator[Effect]:
+    """Who waited for this run hears that it goes on. `asked`: the run above to which the operator has said it."""
+    if run.parent_id:
+        facts = {"attempt": run.parent_attempt_id, "child": run.id, "how": how}
+        yield Send(run.parent_id, "child_reopened", {**facts, "asked": asked} if asked else facts)

@@ -1,0 +1,127 @@
+"""Let an ended run go on from one of its tasks, or from its start, as if what came after had never been (§7.4)."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from ..definition import Key
+from ..effects import CreateTask, Effect, MoveRun, evolve
+from ..errors import Invalid, NotAllowedInState
+from ..knowledge import Knowledge, gather
+from ..rules.advance import entered, led_to
+from ..snapshot import Run, Task
+from ..steps import kind_of
+from .reopening import (
+    ended_badly,
+    fresh_facts,
+    need_whole,
+    origin,
+    reopened,
+    seq,
+    taken_back,
+    terminations,
+    told_parent,
+)
+from .trail import Trail, waiters
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """The command. `key`: the task to go on from, None for the start; what else is None stays as it is.
+
+    `asked`: the run above that the operator has named, where the task was found below it, and what is new for that run.
+    """
+
+    key: Key | None = None
+    task_input: dict[str, Any] | None = None
+    input: dict[str, Any] | None = None
+    correlation_id: str | None = None
+    asked: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        if run.is_open:
+            raise NotAllowedInState(f"Workflow {run.id} is {run.status}: only one that has ended can be rerun.")
+        need_whole(run)
+        new = {"input": self.input, "correlation_id": self.correlation_id}
+        facts = {**fresh_facts(now), **{name: value for name, value in new.items() if value is not None}}
+        if self.key is None:
+            yield MoveRun("rerun", now, {**facts, "next_seq": 1})
+            yield from taken_back(run, run.tasks)
+        else:
+            yield from self._from_task(self.key, run, know, facts, now)
+        yield from told_parent(run, "reran", self.asked)
+
+    def _from_task(self, key: Key, run: Run, know: Knowledge, facts: dict[str, Any], now: int) -> Iterator[Effect]:
+        if key not in run.tasks:
+            raise Invalid(f"Workflow {run.id} has no task {key}: it was forgotten meanwhile.")
+        plan = Plan(run, key)
+        effects: list[Effect] = [MoveRun("rerun", now, facts), *taken_back(run, plan.gone)]
+        # What a loop reads when it is opened again is what the run will know, its new input for one.
+        after = evolve(run, effects)
+        effects += reopened(after, plan.waiting, Knowledge(after, know.answers), now)
+        yield from effects
+        given = {} if self.task_input is None else {key: self.task_input}
+        after = evolve(run, effects)
+        yield from made_again(run, after, plan.again, Knowledge(after, know.answers, given), now)
+
+
+class Plan:
+    """What a rerun takes back, what it opens again, and what it makes again at once; all else stays as it is."""
+
+    def __init__(self, run: Run, key: Key) -> None:
+        trail = Trail(run, key)
+        self.gone, self.waiting, self.again = trail.gone, trail.waiting, [key]
+        self._undo_terminations(run)
+        self._clean_up(run)
+
+    def _undo_terminations(self, run: Run) -> None:
+        """A TERMINATE elsewhere would end the run again at once: what led to it is made again too."""
+        target = self.again[0]
+        for end in sorted(terminations(run), key=seq):
+            if end.key not in self.gone:
+                self._add(Trail(run, origin(run, end, spared=target).key))
+
+    def _clean_up(self, run: Run) -> None:
+        """What else ended badly gets another chance, unless the run has gone on from it already."""
+        for task in ended_badly(run):
+            if task.key in self.gone or task.key in self.waiting:
+                continue
+            if kind_of(task.step.type).is_reopened:
+                self.waiting[task.key] = None
+            elif not self._is_left(run, task):
+                self.gone.add(task.key)
+                self.again.append(task.key)
+
+    def _is_left(self, run: Run, task: Task) -> bool:
+        """Whether the run went on from a failure that it was permitted, and nobody looks at it again."""
+        went_on = any(key in run.tasks for key in kind_of(task.step.type).leads_to(task))
+        return went_on and not any(key in self.waiting for key in waiters(task))
+
+    def _add(self, trail: Trail) -> None:
+        self.gone |= trail.gone
+        self.waiting = {key: turn for key, turn in {**trail.waiting, **self.waiting}.items() if key not in self.gone}
+        self.again = [key for key in self.again if key not in trail.gone] + [trail.start]
+
+
+def made_again(run: Run, after: Run, keys: Collection[Key], know: Knowledge, now: int) -> Iterator[Effect]:
+    """Control enters the steps of these tasks anew: inputs are evaluated, a switch is decided, a fork is forked."""
+    sources = {key: source for key, source in led_to(after) if key in keys}
+    old = {key: run.tasks[key] for key in keys}
+    for effects in gather(
+        partial(entered, key, _branch_of(task, sources.get(key), after), know, now) for key, task in old.items()
+    ):
+        yield from (_with_given(effect, know) for effect in effects)
+
+
+def _branch_of(task: Task, source: Task | None, after: Run) -> Task | None:
+    """Where control comes from. A dynamic fork that was read from its row does not know the steps of its branches."""
+    source = source or (after.tasks.get(task.root) if task.root else None)
+    return replace(source, grown={**source.grown, **task.grown}) if source and task.root else source
+
+
+def _with_given(effect: Effect, know: Knowledge) -> Effect:
+    """An input that an operator gave is the task's own from now on, also for its further attempts."""
+    if isinstance(effect, CreateTask) and (given := know.given.get(effect.task.key)) is not None:
+        return CreateTask(replace(effect.task, memo={**effect.task.memo, "given": given}))
+    return effect

@@ -1,0 +1,123 @@
+"""Commands that open ended runs again: retry, restart, rerun. Who waited for such a run is told by message."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from .. import clock, conf
+from ..core import commands
+from ..core.definition import Key
+from ..core.errors import Conflict, Invalid, NotFound
+from ..core.states import RUN
+from ..models import Attempt, Run, Task
+from ..models.fields import dumps
+from ..store.rows import turn_of
+from . import plans
+from .change import change
+
+BAD_ENDS = ("FAILED", "TIMED_OUT", "CANCELED")
+
+
+def retry(run_id: str, by: str, reason: str = "", resume_children: bool = False) -> None:
+    """Try again what failed, from where the run stands; with `resume_children` inside the run that failed first."""
+    if resume_children:
+        run_id = _deepest_failed(run_id)
+    change(run_id, commands.retry, by, reason, action="retry")
+
+
+def restart(run_id: str, by: str, reason: str = "", latest_definitions: bool = False) -> None:
+    """Begin an ended run anew; with `latest_definitions` by the newest version of its definition."""
+    definition = None
+    if latest_definitions:
+        definition = plans.find(_run(run_id).name, None, clock.now())
+        if definition is None:
+            raise NotFound(f"No such workflow definition: {_run(run_id).name}")
+    change(run_id, commands.restart(definition), by, reason, action="restart")
+
+
+def rerun(
+    run_id: str,
+    by: str,
+    reason: str = "",
+    *,
+    attempt_id: str = "",
+    task_input: dict[str, Any] | None = None,
+    input: dict[str, Any] | None = None,
+    correlation_id: str | None = None,
+) -> None:
+    """Let an ended run go on from a task, in it or in a run below it; from its start if none is named.
+
+    `attempt_id`: any attempt at that task. What else is None stays as it is.
+    """
+    _refuse_too_large(task_input, conf.task_payload_max_bytes)
+    _refuse_too_large(input, conf.workflow_payload_max_bytes)
+    path = _path(_run(run_id), attempt_id) if attempt_id else [run_id]
+    _refuse_open(path)
+    key = _key_of(attempt_id) if attempt_id else None
+    new = {"input": input, "correlation_id": correlation_id}
+    if path[-1] == run_id:
+        command = commands.Rerun(key, task_input, **new)
+    else:
+        command = commands.Rerun(key, task_input, asked={"run": run_id, **new})
+    change(path[-1], command, by, reason, action="rerun")
+
+
+def _run(run_id: str) -> Run:
+    run = Run.objects.light().filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"No such workflow found by id: {run_id}")
+    return run
+
+
+def _refuse_open(path: list[str]) -> None:
+    """Every run on the way to the task must have ended."""
+    for id, status in Run.objects.filter(pk__in=path, status__in=RUN.open).values_list("id", "status"):
+        raise Conflict(f"Workflow {id} is {status}: only one that has ended can be rerun.")
+
+
+def _refuse_too_large(payload: dict[str, Any] | None, most: int) -> None:
+    size = len(dumps(payload) or "") if payload is not None else 0
+    if size > most:
+        raise Invalid(f"The input of {size} bytes is larger than the {most} bytes that it may have.")
+
+
+def _key_of(attempt_id: str) -> Key:
+    ref, turn = Task.objects.filter(attempts=attempt_id).values_list("ref", "turn").get()
+    return Key(ref, turn_of(turn))
+
+
+def _path(root: Run, attempt_id: str) -> list[str]:
+    """The runs from this one down to the one that the attempt belongs to; raises Invalid where there is no way."""
+    attempt = Attempt.objects.filter(pk=attempt_id).values("run_id").first()
+    below = list(_upwards(attempt["run_id"], root.pk)) if attempt else []
+    if not below or below[-1] != root.pk:
+        raise Invalid(f"Task {attempt_id} not found in workflow {root.pk} or its sub workflows")
+    return below[::-1]
+
+
+def _upwards(run_id: str, until: str) -> Iterator[str]:
+    """The run and those above it, as far as each is still the one that the task above it stands for."""
+    while True:
+        run = Run.objects.filter(pk=run_id).values("parent_id", "parent_attempt_id").first()
+        if run is None:
+            return
+        yield run_id
+        above = Task.objects.filter(run_id=run["parent_id"], attempt_id=run["parent_attempt_id"])
+        if run_id == until or not run["parent_id"] or not above.exists():
+            return
+        run_id = run["parent_id"]
+
+
+def _deepest_failed(run_id: str) -> str:
+    """The run that failed first: down through the first task of each that failed, if that is a run (execution §7.3).
+
+    What was only canceled, as another had failed, is not gone down into before that.
+    """
+    while True:
+        bad = Task.objects.filter(run_id=run_id, status__in=BAD_ENDS).values("type", "attempt_id", "status")
+        failed = min(bad.order_by("seq"), key=lambda task: task["status"] == "CANCELED", default=None)
+        if failed is None or failed["type"] != "SUB_WORKFLOW":
+            return run_id
+        child = Attempt.objects.filter(pk=failed["attempt_id"]).values_list("child_id", flat=True).get()
+        if not Run.objects.filter(pk=child, status__in=("FAILED", "TIMED_OUT", "TERMINATED")).exists():
+            return run_id
+        run_id = child

@@ -1,0 +1,90 @@
+"""Over random runs: whatever task a run goes on from, it ends again, and nothing is done twice or forgotten."""
+
+from random import Random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conductor_app.core import commands
+from conductor_app.core.commands.reopening import terminations
+from conductor_app.core.commands.trail import Trail
+from conductor_app.core.definition import Key, Step
+from conductor_app.core.snapshot import Run
+from tests.core.life import Life
+from tests.core.test_law import finish, live
+
+SEEDS = st.integers(0, 10**9)
+OFTEN = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def ended(seed: int) -> Life:
+    life = live(seed, terminates=seed % 3 == 0)
+    finish(life)
+    return life
+
+
+def holds(life: Life) -> None:
+    """What must be true of the tasks of every run."""
+    seqs = [task.seq for task in life.run.tasks.values()]
+    assert len(set(seqs)) == len(seqs)
+    assert all(task.is_open for task in life.run.tasks.values() if task.attempt.is_open)
+    assert all(task.attempt.seq < life.run.next_seq for task in life.run.tasks.values())
+
+
+@OFTEN
+@given(seed=SEEDS, chosen=st.randoms(use_true_random=False))
+def test_a_rerun_from_any_task_ends_again(seed, chosen: Random):
+    life = ended(seed)
+    for _ in range(chosen.randint(1, 3)):
+        keys = sorted(life.run.tasks)
+        key = chosen.choice(keys) if keys else None
+        before = life.run
+
+        life.do(commands.Rerun(key, chosen.choice((None, None, {"case": "a"}))))
+
+        holds(life)
+        if key is not None and not terminations(before):
+            assert spared(before, key) <= {task.attempt.id for task in life.run.tasks.values()}
+        finish(life)
+        holds(life)
+        assert not life.run.open_tasks
+
+
+def spared(run: Run, key: Key) -> set[str]:
+    """The attempts that have nothing to do with what comes after the task: they keep their results."""
+    gone = Trail(run, key).gone
+    well = (task for task in run.tasks.values() if task.succeeded and task.key not in gone)
+    return {task.attempt.id for task in well if not any(keeps_few(run.step(ref, task)) for ref in task.step.loops)}
+
+
+def keeps_few(loop: Step | None) -> bool:
+    """Whether the loop forgets its older turns, which it may do in the same moment."""
+    return loop is not None and "keepLastN" in loop.inputs
+
+
+@OFTEN
+@given(seed=SEEDS)
+def test_a_run_is_rerun_and_restarted_from_its_start(seed):
+    life = ended(seed)
+
+    for command in (commands.Rerun(), commands.restart()):
+        life.do(command)
+        holds(life)
+        finish(life)
+        assert not life.run.open_tasks
+
+
+@OFTEN
+@given(seed=SEEDS)
+def test_a_rerun_is_as_good_as_a_first_run(seed):
+    """A completed run that is rerun from its first task, by workers who do well, completes with the same tasks."""
+    random = Random(seed)
+    life = ended(seed)
+    if life.status != "COMPLETED" or not life.run.tasks or seed % 3 == 0:
+        return
+    keys = sorted(life.run.tasks)
+
+    life.do(commands.Rerun(random.choice(keys)))
+    finish(life)
+
+    assert life.status == "COMPLETED"

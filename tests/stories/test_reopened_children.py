@@ -1,0 +1,445 @@
+"""Runs that are opened again below others: who waited for them waits again (execution §7.3, §7.4, §7.6, §11 37, 38)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from conductor_app.core.errors import Conflict, Invalid
+from conductor_app.engine import runs
+from conductor_app.models import Run, TaskLog
+from tests.builders import (
+    definition,
+    dynamic_fork,
+    fork,
+    human,
+    loop,
+    policy,
+    step,
+    sub_workflow,
+    switch,
+    terminate,
+)
+from tests.engine.views import complaints
+from tests.story import Story, View
+
+LEAF = definition(step("x"), step("y"), name="leaf")
+MIDDLE = definition(sub_workflow("below", "leaf"), step("m"), name="middle")
+
+
+def root(clock, *steps, **fields) -> Story:
+    return Story(clock, *(steps or [sub_workflow("s", "middle"), step("r")]), others=[LEAF, MIDDLE], **fields)
+
+
+def middle_of(story: Story) -> View:
+    return story.child("s")
+
+
+def leaf_of(story: Story) -> View:
+    return middle_of(story).child("below")
+
+
+def statuses(story: Story) -> list[str]:
+    return [run.status for run in (story, middle_of(story), leaf_of(story))]
+
+
+def done(story: Story, *task_types: str) -> None:
+    for task_type in task_types:
+        story.worker(task_type).completes(by=task_type)
+
+
+def all_is_well(*runs: View) -> None:
+    assert [complaint for run in runs for complaint in complaints(run.id)] == []
+
+
+def test_a_retry_that_resumes_goes_down_to_what_failed_first(clock):
+    story = root(clock)
+    done(story, "x")
+    story.worker("y").fails()
+    leaf = leaf_of(story)
+    assert statuses(story) == ["FAILED"] * 3
+
+    story.retry(resume_children=True)
+
+    assert leaf_of(story).id == leaf.id
+    assert statuses(story) == ["RUNNING"] * 3
+    assert leaf.attempts("y") == ["FAILED", "SCHEDULED"]
+    assert (story.statuses["s"], middle_of(story).statuses["below"]) == ("IN_PROGRESS", "IN_PROGRESS")
+    assert (story.reason, story.row.failed_refs) == ("", [])
+    done(story, "y", "m", "r")
+    assert statuses(story) == ["COMPLETED"] * 3
+    all_is_well(story, middle_of(story), leaf)
+
+
+def test_a_retry_that_does_not_resume_starts_a_new_child(clock):
+    story = root(clock)
+    story.worker("x").fails()
+    first = middle_of(story).id
+
+    story.retry()
+
+    assert middle_of(story).id != first
+    assert Run.objects.get(pk=first).status == "FAILED"
+
+
+def test_a_retry_that_resumes_goes_no_further_than_a_task_that_failed_itself(clock):
+    story = root(clock, step("a"), sub_workflow("s", "middle"))
+    story.worker("a").fails()
+
+    story.retry(resume_children=True)
+
+    assert story.statuses == {"a": "SCHEDULED"}
+
+
+def test_a_retry_that_resumes_prefers_what_failed_to_what_was_canceled_with_it(clock):
+    story = root(clock, *fork([sub_workflow("one", "leaf")], [sub_workflow("two", "leaf")]))
+    one, two = story.child("one"), story.child("two")
+    story.worker("x").polls()
+    failed = View(story.worker("x").held.run_id)
+    story.worker("x").fails()
+    other = one if failed.id == two.id else two
+    assert (failed.status, other.status) == ("FAILED", "TERMINATED")
+
+    story.retry(resume_children=True)
+
+    assert failed.status == "RUNNING"
+    assert {story.statuses["one"], story.statuses["two"]} == {"IN_PROGRESS"}
+
+
+OPENED: dict[str, Callable[[View], None]] = {
+    "retried": lambda run: run.retry(),
+    "restarted": lambda run: run.restart(),
+    "rerun from its start": lambda run: run.rerun(),
+    "rerun from a task": lambda run: run.rerun("y"),
+}
+
+
+@pytest.mark.parametrize("opens", OPENED.values(), ids=OPENED)
+def test_all_who_waited_for_a_run_wait_again_when_it_goes_on(clock, opens):
+    story = root(clock)
+    done(story, "x")
+    story.worker("y").fails()
+    leaf = leaf_of(story)
+
+    clock.advance(seconds=9)
+    opens(leaf)
+
+    assert statuses(story) == ["RUNNING"] * 3
+    assert middle_of(story).task("below").child_id == leaf.id
+    if leaf.statuses == {"x": "SCHEDULED"}:
+        done(story, "x")
+    done(story, "y", "m", "r")
+    assert statuses(story) == ["COMPLETED"] * 3
+    assert story.row.last_retried_at == clock.now()
+    all_is_well(story, middle_of(story), leaf)
+
+
+def test_the_task_that_waits_again_says_why(clock):
+    story = root(clock)
+    story.worker("x").fails()
+
+    leaf_of(story).restart()
+
+    lines = TaskLog.objects.filter(attempt_id=middle_of(story).task("below").id)
+    assert [line.line for line in lines] == [f"Sub workflow {leaf_of(story).id} was restarted."]
+
+
+def test_what_was_canceled_beside_it_resumes(clock):
+    beside = [sub_workflow("other", "leaf")]
+    steps = [*fork([sub_workflow("s", "middle")], [step("a")], [human("h")], beside), step("z")]
+    story = root(clock, *steps)
+    other = story.child("other")
+    story.worker("x").polls()
+    held = View(story.worker("x").held.run_id)
+    if held.id == other.id:
+        story.worker("x", "second").polls()
+        story.worker("x", "second").fails()
+    else:
+        story.worker("x").fails()
+    assert story.status == "FAILED"
+    assert {story.statuses[ref] for ref in ("a", "h", "other", "join")} == {"CANCELED"}
+    assert other.status == "TERMINATED"
+
+    leaf_of(story).retry()
+
+    assert (story.statuses["s"], story.statuses["a"], story.statuses["h"], story.statuses["join"]) == (
+        "IN_PROGRESS", "SCHEDULED", "IN_PROGRESS", "IN_PROGRESS",
+    )  # fmt: skip
+    assert story.attempts("other") == ["CANCELED", "IN_PROGRESS"]
+    assert story.child("other").id != other.id
+    for worker in ("one", "two"):
+        story.worker("x", worker).completes()
+        story.worker("y", worker).completes()
+    done(story, "m", "a")
+    story.reports("h")
+    done(story, "z")
+    assert story.status == "COMPLETED"
+    all_is_well(story, middle_of(story))
+
+
+def test_what_had_failed_beside_it_is_tried_again_too(clock):
+    story = root(clock, *fork([sub_workflow("s", "leaf")], [step("a")]))
+    story.worker("a").fails()
+    assert (story.statuses["s"], story.child("s").status) == ("CANCELED", "TERMINATED")
+
+    story.child("s").retry()
+
+    assert (story.status, story.statuses["s"], story.statuses["a"]) == ("RUNNING", "IN_PROGRESS", "SCHEDULED")
+
+
+def test_a_loop_around_it_goes_on_in_its_turn(clock):
+    story = root(clock, loop("l", sub_workflow("s", "leaf"), step("a"), times=2))
+    done(story, "x", "y", "a", "x")
+    story.worker("y").fails()
+
+    story.child("s__2").retry()
+
+    assert (story.statuses["l"], story.statuses["s__2"]) == ("IN_PROGRESS", "IN_PROGRESS")
+    done(story, "y", "a")
+    assert story.status == "COMPLETED"
+    all_is_well(story)
+
+
+def test_a_child_of_a_dynamic_fork_is_retried(clock):
+    inputs = {"forkTaskInputs": [{"n": 1}, {"n": 2}], "forkTaskWorkflow": "leaf"}
+    story = root(clock, *dynamic_fork(inputs=inputs, optional=False), step("z"))
+    for worker in ("one", "two"):
+        story.worker("x", worker).completes()
+    story.worker("y").fails()
+    failed = next(ref for ref, status in story.statuses.items() if status == "FAILED")
+
+    story.child(failed).retry()
+    assert story.status == "RUNNING"
+
+    # The other one was terminated with its parent: its task has a new child.
+    done(story, "x", "y", "y", "z")
+    assert story.status == "COMPLETED"
+    all_is_well(story)
+
+
+def test_a_parent_that_is_paused_stays_paused(clock):
+    story = root(clock)
+    middle = middle_of(story)
+    middle.pause()
+    story.worker("x").fails()
+    assert (middle.status, middle.statuses["below"]) == ("PAUSED", "FAILED")
+
+    leaf_of(story).retry()
+    assert (middle.status, middle.statuses["below"], story.status) == ("PAUSED", "IN_PROGRESS", "RUNNING")
+
+    done(story, "x", "y")
+    assert middle.statuses == {"below": "COMPLETED"}
+    middle.resume()
+    done(story, "m", "r")
+    assert statuses(story) == ["COMPLETED"] * 3
+    all_is_well(story, middle)
+
+
+def test_a_child_that_another_attempt_has_replaced_runs_alone(clock):
+    story = root(clock, sub_workflow("s", "leaf", policy=policy(retries=1)))
+    first = story.child("s")
+    story.worker("x").fails()
+    assert story.child("s").id != first.id
+    story.worker("x").fails()
+    assert story.status == "FAILED"
+
+    first.retry()
+
+    assert (first.status, story.status) == ("RUNNING", "FAILED")
+    done(story, "x", "y")
+    assert (first.status, story.status) == ("COMPLETED", "FAILED")
+    all_is_well(story, first)
+
+
+def test_a_child_that_was_optional_runs_alone(clock):
+    story = root(clock, sub_workflow("s", "leaf", optional=True), step("r"))
+    story.worker("x").fails()
+    done(story, "r")
+    assert story.status == "COMPLETED"
+
+    story.child("s").retry()
+
+    assert (story.child("s").status, story.status) == ("RUNNING", "COMPLETED")
+
+
+def test_a_child_whose_parent_was_restarted_runs_alone(clock):
+    story = root(clock, sub_workflow("s", "leaf"))
+    orphan = story.child("s")
+    story.worker("x").fails()
+    story.restart()
+
+    orphan.retry()
+
+    assert orphan.status == "RUNNING"
+    assert story.child("s").id != orphan.id
+    story.worker("x", "one").completes()
+    story.worker("x", "two").completes()
+    story.worker("y", "one").completes()
+    story.worker("y", "two").completes()
+    assert (orphan.status, story.status) == ("COMPLETED", "COMPLETED")
+
+
+def test_a_restart_stops_children_that_are_still_open(clock):
+    story = root(clock, sub_workflow("s", "leaf", optional=True), step("r"))
+    story.worker("x").fails()
+    done(story, "r")
+    orphan = story.child("s")
+    orphan.retry()
+
+    story.restart()
+
+    assert (orphan.status, story.child("s").status) == ("TERMINATED", "RUNNING")
+
+
+def test_a_child_that_had_ended_keeps_its_end_when_its_task_is_taken_back(clock):
+    story = root(clock, sub_workflow("s", "leaf"))
+    child = story.child("s")
+    story.worker("x").fails()
+
+    story.restart()
+
+    assert (child.status, child.row.ended_at is None) == ("FAILED", False)
+
+
+def test_a_parent_that_had_completed_goes_back_to_the_child(clock):
+    story = root(clock)
+    done(story, "x", "y", "m", "r")
+    assert story.status == "COMPLETED"
+
+    leaf_of(story).rerun("y")
+
+    assert (story.statuses, middle_of(story).statuses) == ({"s": "IN_PROGRESS"}, {"below": "IN_PROGRESS"})
+    done(story, "y", "m", "r")
+    assert statuses(story) == ["COMPLETED"] * 3
+    all_is_well(story, middle_of(story), leaf_of(story))
+
+
+def test_a_parent_that_has_gone_on_is_not_set_back(clock):
+    story = root(clock)
+    done(story, "x", "y", "m")
+    before = story.task("r").id
+
+    middle_of(story).restart()
+
+    assert (story.statuses, story.task("r").id) == ({"s": "COMPLETED", "r": "SCHEDULED"}, before)
+
+
+def test_a_permitted_failure_waits_again_and_what_came_after_it_is_not_repeated(clock):
+    story = root(clock, sub_workflow("s", "leaf", permissive=True), step("r"), step("q"))
+    story.worker("x").fails()
+    assert story.is_waiting_for("r")
+
+    story.child("s").retry()
+    assert (story.statuses["s"], story.statuses["r"]) == ("IN_PROGRESS", "SCHEDULED")
+
+    done(story, "x", "y", "r", "q")
+    assert (story.status, story.attempts("r")) == ("COMPLETED", ["COMPLETED"])
+    all_is_well(story)
+
+
+def test_a_terminate_after_the_child_is_reached_again(clock):
+    stop = switch("way", {"no": [terminate("t", "FAILED")]}, inputs={"way": "${s.output.way}"})
+    leaf = definition(step("x"), name="leaf", outputParameters={"way": "${x.output.way}"})
+    story = Story(clock, sub_workflow("s", "leaf"), stop, step("z"), others=[leaf])
+    story.worker("x").completes(way="no")
+    assert story.status == "FAILED"
+
+    story.child("s").rerun("x")
+    assert story.statuses == {"s": "IN_PROGRESS"}
+
+    story.worker("x").completes(way="yes")
+    done(story, "z")
+    assert story.status == "COMPLETED"
+
+
+def test_a_rerun_finds_the_task_in_a_run_below(clock):
+    story = root(clock)
+    done(story, "x", "y", "m", "r")
+    leaf = leaf_of(story)
+
+    story.reruns_from(leaf.task("y").id, task_input={"n": 1}, input={"of": "root"}, correlation_id="mine")
+
+    assert leaf_of(story).id == leaf.id
+    assert leaf.statuses == {"x": "COMPLETED", "y": "SCHEDULED"}
+    assert leaf.task("y").input == {"n": 1}
+    assert (story.row.input, story.row.correlation_id, leaf.row.input) == ({"of": "root"}, "mine", {})
+    done(story, "y", "m", "r")
+    assert statuses(story) == ["COMPLETED"] * 3
+    all_is_well(story, middle_of(story), leaf)
+
+
+def test_a_rerun_from_above_opens_optional_tasks_too(clock):
+    story = root(clock, sub_workflow("s", "middle", optional=True), step("r"))
+    story.worker("x").fails()
+    done(story, "r")
+    assert (story.status, story.statuses["s"]) == ("COMPLETED", "COMPLETED_WITH_ERRORS")
+
+    story.reruns_from(leaf_of(story).task("x").id)
+
+    assert (story.status, story.statuses) == ("RUNNING", {"s": "IN_PROGRESS"})
+    done(story, "x", "y", "m", "r")
+    assert (story.status, story.statuses["s"]) == ("COMPLETED", "COMPLETED")
+
+
+def test_a_rerun_from_above_goes_no_further_up_than_it_was_asked(clock):
+    story = root(clock, sub_workflow("s", "middle", optional=True))
+    story.worker("x").fails()
+
+    middle_of(story).reruns_from(leaf_of(story).task("x").id)
+
+    assert (middle_of(story).status, story.status) == ("RUNNING", "COMPLETED")
+
+
+def test_every_run_on_the_way_to_the_task_must_have_ended(clock):
+    story = root(clock, sub_workflow("s", "middle", permissive=True), step("r"))
+    story.worker("x").fails()
+    assert story.status == "RUNNING"
+
+    with pytest.raises(Conflict):
+        story.reruns_from(leaf_of(story).task("x").id)
+
+
+def test_a_task_of_a_child_that_was_replaced_is_not_found(clock):
+    story = root(clock, sub_workflow("s", "leaf", policy=policy(retries=1)))
+    lost = story.child("s").task("x").id
+    story.worker("x").fails()
+    done(story, "x", "y")
+
+    with pytest.raises(Invalid):
+        story.reruns_from(lost)
+
+
+def test_a_sub_workflow_task_is_rerun_with_a_new_child(clock):
+    story = root(clock, step("a", inputs={"n": 1}), sub_workflow("s", "leaf", inputs={"n": 1}), step("z"))
+    done(story, "a", "x", "y", "z")
+    first = story.child("s").id
+
+    story.rerun("s", task_input={"n": 2})
+
+    assert (story.statuses, story.child("s").id == first) == ({"a": "COMPLETED", "s": "IN_PROGRESS"}, False)
+    assert story.child("s").row.input == {"n": 2}
+    assert Run.objects.get(pk=first).status == "COMPLETED"
+    done(story, "x", "y", "z")
+    assert story.status == "COMPLETED"
+
+
+def test_a_child_whose_task_timed_out_is_stopped_and_another_one_started(clock):
+    limits = policy(timeout_seconds=10, timeout_policy="RETRY", retries=1)
+    story = root(clock, sub_workflow("s", "middle", policy=limits))
+    middle, leaf = middle_of(story), leaf_of(story)
+
+    story.at(10)
+
+    assert (middle.status, leaf.status) == ("TERMINATED", "TERMINATED")
+    assert (middle_of(story).status, middle_of(story).id == middle.id) == ("RUNNING", False)
+
+
+def test_a_child_that_waits_for_nobody_is_opened_without_a_word(clock):
+    story = root(clock, sub_workflow("s", "leaf"))
+    child = story.child("s")
+    story.worker("x").fails()
+    runs.remove(story.id, "a test")
+
+    child.retry()
+
+    assert child.status == "RUNNING"
+    all_is_well(child)

@@ -1,0 +1,197 @@
+"""Ended runs begin anew (execution §7.2, §11 row 34), and retries that need more than another attempt (§7.3)."""
+
+import pytest
+
+from conductor_app.core.errors import Conflict, NotFound
+from conductor_app.models import Attempt, HistoryEntry, Task, TaskLog
+from tests.builders import definition, dynamic_fork, fork, noop, policy, set_variable, step, switch, terminate, wait
+from tests.engine.views import complaints
+from tests.story import Story, register
+
+
+def test_a_restarted_run_is_as_it_began(clock):
+    story = Story(clock, set_variable("v", n=2), step("a"), step("b"), variables={"n": 1}, input={"x": 1})
+    story.worker("a").completes()
+    story.worker("b").fails("no luck")
+
+    clock.advance(seconds=100)
+    story.restart()
+
+    row = story.row
+    assert (row.status, row.created_at, row.last_retried_at, row.ended_at) == ("RUNNING", clock.now(), 0, None)
+    assert (row.input, row.output, row.variables) == ({"x": 1}, {}, {"n": 2})
+    assert (row.reason, row.failed_refs, row.failed_names, row.failed_attempt_id) == ("", [], [], "")
+    assert story.statuses == {"v": "COMPLETED", "a": "SCHEDULED"}
+    assert Attempt.objects.filter(run_id=story.id).count() == 2
+    story.worker("a").completes()
+    story.worker("b").completes()
+    assert story.status == "COMPLETED"
+    assert complaints(story.id) == []
+
+
+def test_variables_are_those_of_the_definition_again(clock):
+    story = Story(clock, step("a"), set_variable("v", n=2), variables={"n": 1})
+    story.worker("a").completes()
+    assert story.row.variables == {"n": 2}
+
+    story.restart()
+
+    assert story.row.variables == {"n": 1}
+
+
+@pytest.mark.parametrize("latest", [False, True])
+def test_a_newer_definition_is_followed_only_where_that_is_asked_for(clock, latest):
+    story = Story(clock, step("a"))
+    story.worker("a").completes()
+    register(definition(step("new"), version=2))
+
+    story.restart(latest_definitions=latest)
+
+    assert story.row.version == (2 if latest else 1)
+    assert story.statuses == {"new" if latest else "a": "SCHEDULED"}
+    story.worker("new" if latest else "a").completes()
+    assert story.status == "COMPLETED"
+
+
+def test_a_run_whose_definition_is_gone_has_no_latest_one(clock):
+    story = Story(clock, step("a"))
+    run = story.starts("anonymous", document=definition(noop("n"), name="anonymous"))
+    assert run.status == "COMPLETED"
+
+    with pytest.raises(NotFound):
+        run.restart(latest_definitions=True)
+    run.restart()
+    assert run.status == "COMPLETED"
+
+
+def test_a_completed_run_is_restarted_unless_it_is_not_restartable(clock):
+    story = Story(clock, step("a"), restartable=False)
+    story.worker("a").fails()
+    story.restart()
+    story.worker("a").completes()
+    assert story.status == "COMPLETED"
+
+    with pytest.raises(NotFound):
+        story.restart()
+
+
+def test_an_open_run_is_not_restarted(clock):
+    story = Story(clock, step("a"))
+
+    with pytest.raises(Conflict):
+        story.restart()
+
+
+def test_what_workers_said_of_tasks_goes_with_them(clock):
+    story = Story(clock, step("a"))
+    TaskLog.objects.create(attempt_id=story.task("a").id, at=1, line="said")
+    story.worker("a").completes()
+
+    story.restart()
+
+    assert not TaskLog.objects.exists()
+    assert "TakeBack" in {line["effect"] for entry in HistoryEntry.objects.all() for line in entry.effects}
+
+
+def test_a_run_that_was_held_when_it_ended_goes_on(clock):
+    limits = {"rateLimitKey": "all", "concurrentExecLimit": 1}
+    story = Story(clock, step("a"), rateLimitConfig=limits)
+    held = story.starts("order")
+    assert held.row.is_held
+    held.terminate()
+
+    held.restart()
+
+    assert (held.row.is_held, held.statuses) == (False, {"a": "SCHEDULED"})
+    assert len(story.queue("a")) == 2
+
+
+def test_a_retry_gives_all_attempts_new_total_time(clock):
+    story = Story(clock, step("a", policy=policy(retries=1, total_seconds=20, delay_seconds=2)))
+    story.worker("a").fails()
+    story.later(2).worker("a").fails()
+    story.later(3600)
+
+    story.retry()
+    assert story.later(19).status == "RUNNING"
+    assert story.later(1).status == "TIMED_OUT"
+
+
+def test_a_retried_wait_waits_its_whole_time(clock):
+    story = Story(clock, *fork([wait("w", duration="10 s")], [step("a")]))
+    story.at(5)
+    story.worker("a").fails()
+    story.later(60)
+
+    story.retry()
+
+    assert story.later(9).statuses["w"] == "IN_PROGRESS"
+    assert story.later(1).statuses["w"] == "COMPLETED"
+
+
+def test_a_retry_forgets_what_had_failed(clock):
+    story = Story(clock, step("a"))
+    story.worker("a").fails()
+    assert (story.row.failed_refs, story.row.failed_names) == (["a"], ["a"])
+
+    story.retry()
+
+    row = story.row
+    assert (row.failed_refs, row.failed_names, row.failed_attempt_id, row.reason) == ([], [], "", "")
+
+
+def checked(clock, *before) -> Story:
+    no = [terminate("t", "FAILED", "not valid")]
+    asked = switch("way", {"no": no}, [step("ship")], inputs={"way": "${check.output.way}"})
+    return Story(clock, *before, step("check"), noop("n"), asked, step("z"))
+
+
+def test_a_run_that_a_terminate_failed_is_retried_from_what_led_to_it(clock):
+    story = checked(clock, step("a"))
+    story.worker("a").completes()
+    story.worker("check").completes(way="no")
+    assert (story.status, story.reason) == ("FAILED", "not valid")
+
+    story.retry()
+    assert (story.status, story.statuses) == ("RUNNING", {"a": "COMPLETED", "check": "SCHEDULED"})
+    assert story.attempts("check") == ["COMPLETED", "SCHEDULED"]
+
+    story.worker("check").completes(way="yes")
+    story.worker("ship").completes()
+    story.worker("z").completes()
+    assert story.status == "COMPLETED"
+    assert complaints(story.id) == []
+
+
+def test_a_terminate_that_nothing_can_avert_is_not_retried(clock):
+    story = Story(clock, noop("n"), terminate("t", "FAILED", "never"))
+
+    with pytest.raises(Conflict):
+        story.retry()
+
+
+def test_a_terminate_in_a_branch_is_averted_and_the_other_branch_resumed(clock):
+    stopper = switch("way", {"stop": [terminate("t", "FAILED")]}, inputs={"way": "${b.output.way}"})
+    story = Story(clock, *fork([step("a")], [step("b"), stopper], on=["a", "way"]), step("z"))
+    story.worker("b").completes(way="stop")
+
+    story.retry()
+
+    assert story.statuses == {
+        "fork_join": "COMPLETED", "a": "SCHEDULED", "b": "SCHEDULED", "join": "IN_PROGRESS",
+    }  # fmt: skip
+    story.worker("b").completes(way="go")
+    story.worker("a").completes()
+    story.worker("z").completes()
+    assert story.status == "COMPLETED"
+
+
+def test_a_run_of_many_tasks_is_restarted(clock):
+    inputs = {"forkTaskInputs": list(range(700)), "forkTaskName": "pay"}
+    story = Story(clock, *dynamic_fork(inputs=inputs, optional=False), tasks=[policy("pay")])
+    story.terminate()
+
+    story.restart()
+
+    assert Task.objects.filter(run_id=story.id).count() == 702
+    assert len(story.queue("pay")) == 700
