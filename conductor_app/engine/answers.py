@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import conf
+from ..core.definition import Definition
 from ..core.errors import Busy, Refused, ValidationFailed
 from ..core.questions import (
     DefinitionNamed,
@@ -62,9 +63,9 @@ class Answers(dict[Question, Any]):
         self |= {question: self._whole(answer) for question, answer in found.items()}
         for question in questions:
             if isinstance(question, DefinitionNamed):
-                self[question] = _definition(question, now)
+                self[question] = self.definition_named(question, now)
             elif isinstance(question, DefinitionWritten):
-                self[question] = _written(question, now)
+                self[question] = self.definition_written(question, now)
             elif isinstance(question, Judged):
                 self[question] = judge(question)
             elif isinstance(question, PolicyNamed):
@@ -82,6 +83,19 @@ class Answers(dict[Question, Any]):
             case (seq, Elsewhere() as output):
                 return (seq, self.contents[output.path])
         return answer
+
+    def definition_named(self, question: DefinitionNamed, now: int) -> Definition | None:
+        """The plan of a definition that is found by its name."""
+        return plans.find(question.name, question.version, now)
+
+    def definition_written(self, question: DefinitionWritten, now: int) -> Definition | str:
+        """The plan of a definition that is given in place, or the complaint about it."""
+        try:
+            return plans.of_document(json.loads(question.document), now)
+        except ValidationFailed as refused:
+            return "; ".join(complaint.message for complaint in refused.complaints)
+        except Refused as refused:
+            return refused.message
 
     def learn_from_scripts(self, questions: Iterable[Question]) -> None:
         """Run the scripts that are asked for, and read the payloads that are kept elsewhere: what takes its time."""
@@ -127,16 +141,3 @@ def _evaluated(question: Script) -> Answer:
         limit_seconds=conf.script_seconds,
         pool_size=conf.script_pool_size,
     )
-
-
-def _definition(question: DefinitionNamed, now: int) -> Any:
-    return plans.find(question.name, question.version, now)
-
-
-def _written(question: DefinitionWritten, now: int) -> Any:
-    try:
-        return plans.of_document(json.loads(question.document), now)
-    except ValidationFailed as refused:
-        return "; ".join(complaint.message for complaint in refused.complaints)
-    except Refused as refused:
-        return refused.message

@@ -1,0 +1,169 @@
+"""What would happen: a command is decided as it would be, and neither locked nor saved (ARCHITECTURE §4)."""
+
+import json
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .. import clock
+from ..core import commands, reports
+from ..core.decide import Command, Decision, nothing
+from ..core.definition import Definition
+from ..core.effects import Effect, Send, StartRun
+from ..core.errors import Busy, Conflict, Invalid, NotFound, ValidationFailed
+from ..core.questions import DefinitionNamed, DefinitionWritten
+from ..core.snapshot import UNKNOWN, Run
+from ..models import Attempt
+from ..models import Run as RunRow
+from ..store import outgoing
+from ..store import runs as store
+from . import plans
+from .answers import Answers
+from .change import ROUNDS
+from .deciding import Undecidable, decided
+
+MOST_MESSAGES = 200
+"""Messages that are followed; what more there are is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What would become of one run."""
+
+    before: Run
+    after: Run
+    effects: tuple[Effect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would become of a run and of those that would hear from it, itself first. `revision`: as it was seen."""
+
+    run_id: str
+    revision: int
+    runs: dict[str, Foreseen]
+    is_cut: bool = False
+
+
+def preview(run_id: str, command: Command) -> Preview:
+    """What this command would do now. Raises what the command would: NotFound, Conflict, Invalid."""
+    run = store.load(run_id)
+    ahead = Ahead(clock.now())
+    ahead.decide(run, command)
+    is_cut = ahead.follow()
+    return Preview(run_id, run.revision, ahead.runs, is_cut)
+
+
+class Known(Answers):
+    """Answers that keep nothing: the plan of a definition that nobody follows yet is read, not written down."""
+
+    def definition_named(self, question: DefinitionNamed, now: int) -> Definition | None:
+        return plans.unkept(question.name, question.version)
+
+    def definition_written(self, question: DefinitionWritten, now: int) -> Definition | str:
+        try:
+            return plans.unkept_document(json.loads(question.document))
+        except ValidationFailed as refused:
+            return "; ".join(complaint.message for complaint in refused.complaints)
+
+
+class Ahead:
+    """Runs as they would be, in memory, and the messages between them."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+        self.runs: dict[str, Foreseen] = {}
+        self._messages: deque[tuple[str, str, dict[str, Any]]] = deque()
+
+    def decide(self, run: Run, command: Command) -> None:
+        """What the command would make of the run; who would be told is noted."""
+        decision = self._decided(run, command)
+        first = self.runs.get(run.id, Foreseen(run, run))
+        after = replace(decision.after, touched=frozenset(), moved=frozenset())
+        if decision.effects:
+            after = replace(after, revision=run.revision + 1)
+        self.runs[run.id] = Foreseen(first.before, after, (*first.effects, *decision.effects))
+        for effect in decision.effects:
+            self._note(effect, after)
+
+    def follow(self) -> bool:
+        """Let the messages be heard, one after another; whether there are more than are followed."""
+        for _ in range(MOST_MESSAGES):
+            if not self._messages:
+                return False
+            to, subject, facts = self._messages.popleft()
+            try:
+                if hear := HEARERS.get(subject):
+                    hear(self, to, facts)
+            except (NotFound, Conflict):
+                # Nobody would be left who could hear it.
+                continue
+        return bool(self._messages)
+
+    def run(self, run_id: str) -> Run:
+        """The run as it would be by then."""
+        return self.runs[run_id].after if run_id in self.runs else store.load(run_id)
+
+    def _decided(self, run: Run, command: Command) -> Decision:
+        answers = Known()
+        for _ in range(ROUNDS):
+            try:
+                decision = decided(run, command, answers, self.now)
+            except Undecidable as fault:
+                raise Invalid(f"The engine could not decide how this workflow goes on: {fault}"[:500]) from fault
+            if not decision.questions:
+                return decision
+            answers.learn_from_scripts(decision.questions)
+        raise Busy(run=run.id)
+
+    def _note(self, effect: Effect, by: Run) -> None:
+        if isinstance(effect, StartRun):
+            child = outgoing.begun(effect, by, self.now)
+            self.runs[child.id] = Foreseen(child, child)
+            self._messages.append((child.id, "begin", {}))
+        elif isinstance(effect, Send):
+            self._messages.append((effect.to, effect.subject, effect.facts))
+
+    def is_waiting(self, run_id: str, attempt_id: str) -> bool:
+        """Whether the attempt would be open."""
+        if run_id in self.runs:
+            task = self.runs[run_id].after.task_of_attempt(attempt_id)
+            return task is not None and task.attempt.is_open
+        return Attempt.objects.open().filter(pk=attempt_id).exists()
+
+
+def _begin(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
+    ahead.decide(ahead.run(to), nothing)
+
+
+def _terminate(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
+    child = ahead.run(to)
+    if not ahead.is_waiting(child.parent_id, child.parent_attempt_id):
+        ahead.decide(child, commands.stop(facts.get("reason", "")))
+
+
+def _child_reopened(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
+    repair = commands.Repair(facts["attempt"], facts["child"], facts["how"], facts.get("asked") or {})
+    ahead.decide(ahead.run(to), repair)
+
+
+def _child_ended(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
+    child = ahead.run(facts["child"])
+    if child.is_open:
+        return
+    output = child.output
+    if output is UNKNOWN:
+        output = RunRow.objects.values_list("output", flat=True).get(pk=child.id)
+    said = {"id": child.id, "name": child.definition.name, "version": child.definition.version}
+    said |= {"status": child.status, "reason": child.reason, "output": output}
+    ahead.decide(ahead.run(to), reports.child_ended(facts["attempt"], said))
+
+
+HEARERS: dict[str, Callable[[Ahead, str, dict[str, Any]], None]] = {
+    "begin": _begin,
+    "terminate": _terminate,
+    "child_reopened": _child_reopened,
+    "child_ended": _child_ended,
+}
+"""How each message would be heard; who waits for a limit, or for anything outside, is not looked at."""

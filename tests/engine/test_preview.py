@@ -1,0 +1,161 @@
+"""A preview says what then happens, and changes nothing."""
+
+import pytest
+
+from conductor_app.core import commands
+from conductor_app.core.definition import Key
+from conductor_app.core.errors import Conflict, NotFound, Refused
+from conductor_app.engine import runs
+from conductor_app.engine.preview import Preview, preview
+from conductor_app.models import Attempt, HistoryEntry, Message, Plan, Run, Task
+from conductor_app.store.rows import turn_of
+from tests.builders import definition, fork, inline, step, sub_workflow
+from tests.engine.chance import Chance
+from tests.engine.views import complaints
+from tests.story import BY, Story, committed
+
+pytestmark = pytest.mark.django_db
+
+LEAF = definition(step("x"), name="leaf")
+
+
+def everything() -> list:
+    """All rows that an operator's act may touch."""
+    return [list(model.objects.order_by("pk").values()) for model in (Run, Task, Attempt, Message, HistoryEntry, Plan)]
+
+
+def lines(seen: Preview) -> dict[str, list]:
+    """What each run's history would say."""
+    return {id: [effect.line() for effect in run.effects] for id, run in seen.runs.items() if run.effects}
+
+
+def written(after: int) -> dict[str, list]:
+    """What each run's history says since then."""
+    found: dict[str, list] = {}
+    for entry in HistoryEntry.objects.filter(pk__gt=after).order_by("pk"):
+        found.setdefault(entry.run_id, []).extend(entry.effects)
+    return found
+
+
+def last_entry() -> int:
+    return HistoryEntry.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+
+
+def statuses(seen: Preview) -> dict[str, str]:
+    return {id: run.after.status for id, run in seen.runs.items()}
+
+
+def test_a_preview_changes_nothing(clock):
+    story = Story(clock, *fork([step("a")], [sub_workflow("s", "leaf")]), others=[LEAF])
+    story.worker("a").fails()
+    before = everything()
+
+    seen = preview(story.id, commands.restart())
+
+    assert everything() == before
+    assert seen.revision == story.row.revision
+    assert seen.runs[story.id].after.status == "RUNNING"
+
+
+def test_a_preview_follows_who_would_be_told(clock):
+    middle = definition(sub_workflow("below", "leaf"), step("m"), name="middle")
+    story = Story(clock, sub_workflow("s", "middle"), others=[LEAF, middle])
+    story.worker("x").fails()
+    leaf = story.child("s").child("below")
+
+    seen = preview(leaf.id, commands.retry)
+
+    assert statuses(seen) == {leaf.id: "RUNNING", story.child("s").id: "RUNNING", story.id: "RUNNING"}
+
+
+def test_a_preview_of_a_rerun_shows_the_child_that_would_begin(clock):
+    story = Story(clock, sub_workflow("s", "leaf"), others=[LEAF])
+    story.worker("x").completes()
+
+    seen = preview(story.id, commands.Rerun(Key("s")))
+    begun = seen.runs[story.id].after.tasks[Key("s")].attempt.child_id
+
+    assert [str(key) for key in seen.runs[begun].after.tasks] == ["x"]
+    story.rerun("s")
+    assert story.child("s").id == begun
+
+
+def test_a_preview_asks_scripts_like_the_real_thing(clock):
+    story = Story(clock, inline("i", "$.n * 2", inputs={"n": "${workflow.input.n}"}), step("a"), input={"n": 1})
+    story.worker("a").completes()
+
+    seen = preview(story.id, commands.Rerun(Key("i"), input={"n": 4}))
+
+    assert seen.runs[story.id].after.tasks[Key("i")].attempt.output == {"result": 8}
+
+
+def test_what_would_be_refused_is_refused(clock):
+    story = Story(clock, step("a"))
+
+    with pytest.raises(Conflict):
+        preview(story.id, commands.Rerun())
+    with pytest.raises(NotFound):
+        preview("nobody", commands.Rerun())
+
+
+class Deeds:
+    """Something that an operator does to a run, as a command and as an act."""
+
+    def __init__(self, chance: Chance) -> None:
+        self.random, self.id = chance.random, chance.story.id
+
+    def rerun(self):
+        task = self.random.choice([None, *Task.objects.filter(run_id=self.id).order_by("seq")])
+        key = Key(task.ref, turn_of(task.turn)) if task else None
+        attempt = task.attempt_id if task else ""
+        return commands.Rerun(key), lambda: runs.rerun(self.id, BY, attempt_id=attempt)
+
+    def restart(self):
+        return commands.restart(), lambda: runs.restart(self.id, BY)
+
+    def retry(self):
+        return commands.retry, lambda: runs.retry(self.id, BY)
+
+    def terminate(self):
+        return commands.terminate("enough"), lambda: runs.terminate(self.id, BY, "enough")
+
+    def below(self):
+        """A child is retried or restarted."""
+        child = self.random.choice(list(Run.objects.filter(parent_id=self.id).order_by("created_at", "id")) or [None])
+        self.id = child.id if child else self.id
+        return self.random.choice((self.restart, self.rerun, self.retry))()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_was_foreseen_happens_and_the_run_ends_again(clock, seed):
+    chance = Chance(clock, seed)
+    chance.live(steps=25)
+    chance.finish()
+    for _ in range(3):
+        deeds = Deeds(chance)
+        command, act = chance.random.choice(
+            (deeds.rerun, deeds.rerun, deeds.rerun, deeds.restart, deeds.retry, deeds.terminate, deeds.below)
+        )()
+        before, since = everything(), last_entry()
+        try:
+            seen = preview(deeds.id, command)
+        except Refused as refused:
+            with pytest.raises(type(refused)), committed():
+                act()
+            continue
+        assert everything() == before
+
+        with committed():
+            act()
+
+        assert lines(seen) == written(since)
+        for id, foreseen in seen.runs.items():
+            row = Run.objects.get(pk=id)
+            assert (row.status, row.revision, row.next_seq) == (
+                foreseen.after.status,
+                foreseen.after.revision,
+                foreseen.after.next_seq,
+            )
+            assert complaints(id) == []
+        chance.finish()
+        assert chance.story.row.ended_at
