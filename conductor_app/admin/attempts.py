@@ -13,6 +13,7 @@ from .. import clock
 from ..core.states import ATTEMPT
 from ..insight.waits import first_line
 from ..models import Attempt
+from .actions import offered
 from .attempt_panel import DOCUMENTS, of_attempt, readable
 from .documents import as_file
 from .marks import ago, badge
@@ -72,6 +73,7 @@ class AttemptAdmin(ReadOnlyAdmin):
             "is_open": attempt.status in ATTEMPT.open,
             "run_address": address(attempt.run_id),
             "run_badge": badge(attempt.run.status),
+            **offered(attempt.run.status, request.user.has_perm),
             "panel": of_attempt(attempt, [], 0, {}, now),
         }
         return TemplateResponse(request, "admin/conductor/attempt/page.html", shown)

@@ -73,7 +73,7 @@ def _attempt(action: Action, run: Run, request: HttpRequest) -> Result:
     """One of them; whatever goes wrong with it, the others are still tried."""
     reason = request.POST.get("reason", "").strip()
     try:
-        action.command(run.pk, request.user.get_username(), reason, **action.chosen_options(request.POST))
+        action.command(run.pk, request.user.get_username(), reason, **action.chosen(request.POST))
     except Refused as refused:
         return Result(run, False, refused.message)
     except Exception:

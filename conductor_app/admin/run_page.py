@@ -25,7 +25,7 @@ def page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> Ht
         **model_admin.admin_site.each_context(request),
         "title": f"{run.name} v{run.version}",
         "opts": Run._meta,
-        "actions": offered(run.status, request.user.has_perm),
+        **offered(run.status, request.user.has_perm),
         **story(run, request.GET),
     }
     return TemplateResponse(request, "admin/conductor/run/page.html", shown)
@@ -36,7 +36,7 @@ def parts(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> H
     run = _found(request, run_id)
     if request.GET.get("rev") == str(run.revision):
         return HttpResponse(status=204)
-    shown = {"actions": offered(run.status, request.user.has_perm), **story(run, request.GET)}
+    shown = {**offered(run.status, request.user.has_perm), **story(run, request.GET)}
     return TemplateResponse(request, "ops/run/parts.html", shown)
 
 
@@ -59,7 +59,7 @@ def act(request: HttpRequest, run_id: str, name: str) -> HttpResponse:
         raise PermissionDenied
     reason = request.POST.get("reason", "").strip()
     try:
-        action.command(run_id, request.user.get_username(), reason, **action.chosen_options(request.POST))
+        action.command(run_id, request.user.get_username(), reason, **action.chosen(request.POST))
         messages.success(request, f"The run {action.done}")
     except Refused as refused:
         messages.error(request, refused.message)

@@ -14,7 +14,7 @@ from ..insight.spans import span
 from ..insight.waits import first_line
 from ..models import Run
 from . import run_page
-from .actions import ACTIONS
+from .actions import of_runs
 from .bulk import bulk_action
 from .marks import ago, badge, exact
 from .read_only import ReadOnlyAdmin
@@ -24,7 +24,7 @@ from .run_filters import DefinitionFilter, StartedFilter, StatusFilter, search
 class RunAdmin(ReadOnlyAdmin):
     """Find any run in seconds, and act on several at once."""
 
-    actions = [bulk_action(action) for action in ACTIONS.values()]
+    actions = [bulk_action(action) for action in of_runs()]
     list_display = ("state", "run", "correlation", "started", "took", "trouble")
     list_display_links = None
     list_filter = (StatusFilter, DefinitionFilter, StartedFilter)
@@ -49,7 +49,7 @@ class RunAdmin(ReadOnlyAdmin):
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """What the actions on a selection ask for."""
-        return any(request.user.has_perm(action.permission) for action in ACTIONS.values())
+        return any(request.user.has_perm(action.permission) for action in of_runs())
 
     def get_urls(self) -> list[URLPattern]:
         return [

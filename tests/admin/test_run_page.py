@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.urls import reverse
 
 from conductor_app.engine import runs, tasks
 from conductor_app.models import Run, Task
@@ -79,8 +80,8 @@ def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
     [
         (lambda run: None, ["pause", "terminate"]),
         (lambda run: runs.pause(run.pk, "ann"), ["resume", "terminate"]),
-        (lambda run: runs.terminate(run.pk, "ann"), ["retry"]),
-        (lambda run: work("ship"), []),
+        (lambda run: runs.terminate(run.pk, "ann"), ["retry", "restart"]),
+        (lambda run: work("ship"), ["restart"]),
     ],
     ids=["running", "paused", "terminated", "completed"],
 )
@@ -106,6 +107,46 @@ def test_retry_gives_what_failed_another_attempt(operator, failed):
 
     assert now_of(failed).status == "RUNNING"
     assert attempt_of(failed, "charge").number == 2
+
+
+def test_a_run_is_restarted_by_its_newest_definition_where_that_is_ticked(operator, clock):
+    run = started(step("ship"))
+    work("ship")
+    define("order", step("pack"), version=2)
+
+    operator.post(run_do(run, "restart"), {"latest_definitions": "on", "reason": "packing was forgotten"})
+
+    assert (now_of(run).status, now_of(run).version) == ("RUNNING", 2)
+
+
+@pytest.mark.parametrize("page_of", [
+    lambda run, attempt: run_page(run, task="reserve"),
+    lambda run, attempt: reverse("admin:conductor_attempt_change", args=[attempt.pk]),
+], ids=["the run's page", "the attempt's page"])  # fmt: skip
+def test_a_run_is_rerun_from_the_task_that_is_open(operator, failed, page_of):
+    attempt = attempt_of(failed, "reserve")
+    page = operator.get(page_of(failed, attempt))
+    assert "rerun" in buttons(page)
+    assert f'name="attempt_id" value="{attempt.pk}"' in html(page)
+
+    page = operator.post(run_do(failed, "rerun"), {"attempt_id": attempt.pk, "reason": "wrong shelf"}, follow=True)
+
+    assert "The run goes on from this task." in words(page)
+    assert "olga — wrong shelf" in words(page) or "wrong shelf" in words(page)
+    assert [str(task) for task in Task.objects.filter(run=failed)] == ["reserve"]
+
+
+def test_a_rerun_that_names_no_task_is_refused(operator, failed):
+    page = operator.post(run_do(failed, "rerun"), follow=True)
+
+    assert "It is not said which task is meant." in words(page)
+    assert now_of(failed).status == "FAILED"
+
+
+def test_an_open_run_offers_no_rerun(operator, clock):
+    run = started(step("ship"))
+
+    assert "rerun" not in buttons(operator.get(run_page(run, task="ship")))
 
 
 def test_a_refused_action_shows_the_engines_words(operator, clock):
