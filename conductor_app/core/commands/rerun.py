@@ -50,7 +50,7 @@ class Rerun:
             yield from taken_back(run, run.tasks)
         else:
             yield from self._from_task(self.key, run, know, facts, now)
-        yield from told_parent(run, "reran", self.asked)
+        yield from told_parent(run, "rerun", self.asked)
 
     def _from_task(self, key: Key, run: Run, know: Knowledge, facts: dict[str, Any], now: int) -> Iterator[Effect]:
         if key not in run.tasks:
