@@ -3,7 +3,7 @@
 import json
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from .. import clock
@@ -14,6 +14,7 @@ from ..core.effects import Effect, Send, StartRun
 from ..core.errors import Busy, Conflict, Invalid, NotFound, ValidationFailed
 from ..core.questions import DefinitionNamed, DefinitionWritten
 from ..core.snapshot import UNKNOWN, Run
+from ..core.values import replace
 from ..models import Attempt
 from ..models import Run as RunRow
 from ..store import outgoing

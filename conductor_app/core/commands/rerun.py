@@ -1,7 +1,7 @@
 """Let an ended run go on from one of its tasks, or from its start, as if what came after had never been (§7.4)."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from ..knowledge import Knowledge, gather
 from ..rules.advance import entered, led_to
 from ..snapshot import Run, Task
 from ..steps import kind_of
+from ..values import replace
 from .reopening import (
     ended_badly,
     fresh_facts,
