@@ -82,7 +82,7 @@ class Knowledge:
     def given_input(self, key: Key) -> dict[str, Any] | None:
         """The input that an operator gave to this task, now or when it was made."""
         task = self.run.tasks.get(key)
-        return self.given.get(key, task.memo.get("given") if task else None)
+        return self.given.get(key, task.memo.get("input") if task else None)
 
     def domain(self, task_type: str) -> str:
         """The domain that a task of this type is scheduled in (api §5.8)."""

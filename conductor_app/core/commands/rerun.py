@@ -124,5 +124,5 @@ def _branch_of(task: Task, source: Task | None, after: Run) -> Task | None:
 def _with_given(effect: Effect, know: Knowledge) -> Effect:
     """An input that an operator gave is the task's own from now on, also for its further attempts."""
     if isinstance(effect, CreateTask) and (given := know.given.get(effect.task.key)) is not None:
-        return CreateTask(replace(effect.task, memo={**effect.task.memo, "given": given}))
+        return CreateTask(replace(effect.task, memo={**effect.task.memo, "input": given}))
     return effect
