@@ -19,7 +19,7 @@ from ..models import Attempt
 from ..models import Run as RunRow
 from ..store import outgoing
 from ..store import runs as store
-from . import plans
+from . import payloads, plans
 from .answers import Answers
 from .change import ROUNDS
 from .deciding import Undecidable, decided
@@ -155,7 +155,8 @@ def _child_ended(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
         return
     output = child.output
     if output is UNKNOWN:
-        output = RunRow.objects.values_list("output", flat=True).get(pk=child.id)
+        row = RunRow.objects.only("output", "output_path").get(pk=child.id)
+        output = payloads.content_of(row.output_path) if row.output_path else row.output
     said = {"id": child.id, "name": child.definition.name, "version": child.definition.version}
     said |= {"status": child.status, "reason": child.reason, "output": output}
     ahead.decide(ahead.run(to), reports.child_ended(facts["attempt"], said))
