@@ -114,6 +114,11 @@ def human(ref: str, **fields: Any) -> Document:
     return _step("HUMAN", ref, **fields)
 
 
+def pull(ref: str, **inputs: Any) -> Document:
+    """What clients have sent to the run."""
+    return _step("PULL_WORKFLOW_MESSAGES", ref, inputs=inputs)
+
+
 def noop(ref: str, **fields: Any) -> Document:
     """Nothing."""
     return _step("NOOP", ref, **fields)

@@ -255,6 +255,20 @@ class SetVariables(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class TakeMessages(Effect):
+    """The messages up to this number leave the run's inbox."""
+
+    up_to: int
+    left: int
+
+    def change(self, draft: Draft) -> None:
+        draft.changes |= {"inbox": self.left, "inbox_taken": self.up_to}
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "TakeMessages", "left": self.left}
+
+
+@dataclass(frozen=True, slots=True)
 class MoveRun(Effect):
     """The run goes through an event of its life; `facts` are fields that change with it."""
 
@@ -266,7 +280,7 @@ class MoveRun(Effect):
         status = RUN.after(draft.get("status"), self.event)
         draft.changes |= {"status": status, "updated_at": self.at, **self.facts}
         if status in RUN.final:
-            draft.changes |= {"ended_at": self.at, "wake_at": NEVER}
+            draft.changes |= {"ended_at": self.at, "wake_at": NEVER, "inbox": 0}
 
     def line(self) -> dict[str, Any]:
         line = {"effect": "MoveRun", "event": self.event}

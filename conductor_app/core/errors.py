@@ -46,6 +46,10 @@ class Busy(Refused):
     """Others keep changing the same run; try again in a moment."""
 
 
+class QueueFull(Refused):
+    """As much waits there as may wait; try again when some of it is taken."""
+
+
 class Forbidden(Refused):
     """The caller may not do this."""
 

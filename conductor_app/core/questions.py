@@ -90,6 +90,14 @@ class LastOutput(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class InboxMessages(Question):
+    """The oldest `count` messages to the run, of those with a number above `after`. Answer: Taken."""
+
+    count: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Script(Question):
     """The value of a script. `inputs`: JSON text of what the script calls `$`. Answer: ScriptAnswer."""
 
@@ -164,6 +172,15 @@ class Outcome:
     attempt_id: str
     lets_control_pass: bool
     output: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Messages from a run's inbox. `up_to`: the last of them, or of those too old; `left`: how many follow."""
+
+    messages: tuple[dict[str, Any], ...]
+    up_to: int
+    left: int
 
 
 @dataclass(frozen=True, slots=True)

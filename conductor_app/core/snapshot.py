@@ -151,6 +151,8 @@ class Run:
     domains: Mapping[str, str] = field(default_factory=dict)
     limit_key: str = ""
     is_held: bool = False
+    inbox: int = 0  # messages that clients have sent and no step has taken
+    inbox_taken: int = 0  # the last of them that this decision has taken, by its number
     watched_as: str = ""  # under this name somebody waits for news of it,
     watched_until: int = 0  # until then; its children inherit both
     input: Any = UNKNOWN
@@ -178,6 +180,10 @@ class Run:
         if self.is_whole:
             return list(self.tasks.values())
         return [self.tasks[key] for key in self.moved if key in self.tasks]
+
+    def tasks_of_type(self, type: str) -> list[Task]:
+        """The open tasks of this type."""
+        return [task for task in self.tasks.values() if task.is_open and task.step.type == type]
 
     def has_news_for(self, task: Task, keys: Iterable[Key]) -> bool:
         """Whether a task may find that what it waits for has changed; where all is known it looks for itself."""

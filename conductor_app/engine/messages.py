@@ -7,12 +7,14 @@ from threading import local
 
 from .. import clock
 from ..core import commands, reports
+from ..core.decide import nothing
 from ..core.errors import AlreadyResolved, Conflict, NotFound, Refused
 from ..core.states import RUN
 from ..core.tidings import started
 from ..insight.execution import run_document
 from ..models import Attempt, Message, Run
 from ..models.fields import dumps
+from ..store import inbox
 from ..store.due import messages as due_messages
 from ..telemetry.about import doing
 from . import event_actions, events, payloads
@@ -148,6 +150,14 @@ def _release(message: Message) -> None:
     Message.objects.filter(pk=message.pk).delete()
 
 
+def _inbox(message: Message) -> None:
+    """What waits for messages to the run looks into its inbox."""
+    if attempts := inbox.waiting(message.to):
+        change(message.to, nothing, "engine", near=attempts, message=message.pk)
+    else:
+        Message.objects.filter(pk=message.pk).delete()
+
+
 HEARERS: dict[str, Callable[[Message], None]] = {
     "begin": _begin,
     "child_ended": _child_ended,
@@ -157,6 +167,7 @@ HEARERS: dict[str, Callable[[Message], None]] = {
     "started": _started,
     "event": events.hear,
     "act": event_actions.act,
+    "inbox": _inbox,
 }
 
 

@@ -79,6 +79,7 @@ def _turn(task: Task) -> str:
 HELD = {
     "HUMAN": lambda attempt, now: f"`{attempt.task}` waits for a person since {span(now - attempt.scheduled_at)}",
     "WAIT": _until,
+    "PULL_WORKFLOW_MESSAGES": lambda attempt, now: f"`{attempt.task}` waits for a message to the workflow",
     "SUB_WORKFLOW": lambda attempt, now: f"`{attempt.task}` waits for its sub-workflow",
     "JOIN": lambda attempt, now: f"`{attempt.task}` waits for the branches that it joins",
     "EXCLUSIVE_JOIN": lambda attempt, now: f"`{attempt.task}` waits for the first of its branches",

@@ -5,6 +5,7 @@ from .audit import AuditEntry
 from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
 from .events import EventAction, EventDelivery, EventHandler, EventVerdict, Webhook
 from .history import HistoryEntry, TaskLog
+from .inbox import InboxMessage
 from .outbox import Message
 from .payloads import PayloadUse, StoredPayload
 from .queues import Poller, SweepPass
@@ -27,6 +28,7 @@ __all__ = [
     "Grant",
     "GroupFacts",
     "HistoryEntry",
+    "InboxMessage",
     "Message",
     "PayloadUse",
     "Plan",

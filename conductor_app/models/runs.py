@@ -59,6 +59,7 @@ class Run(models.Model):
     failed_refs = DocumentField(default=list)
     failed_names = DocumentField(default=list)
     domains = DocumentField(default=dict)
+    inbox = models.IntegerField(default=0)
     limit_key = models.CharField(max_length=512, default="", blank=True)
     is_held = models.BooleanField(default=False)
     started_by = models.CharField(max_length=255, default="", blank=True)

@@ -12,6 +12,7 @@ from ..core.questions import (
     ActiveDomains,
     AttemptPayload,
     Environment,
+    InboxMessages,
     Inside,
     Joined,
     LastOutput,
@@ -27,6 +28,7 @@ from ..core.snapshot import Run, Task
 from ..core.steps import KINDS
 from ..models.fields import loads
 from .environment import environment
+from .inbox import taken
 from .rows import turn_of, turn_text
 from .runs import TASK_SQL, tasks_at, tasks_of
 from .statements import fetch, placeholders
@@ -210,6 +212,10 @@ def _active_domains(run: Run, asked: list[ActiveDomains], now: int) -> dict[Ques
     return answers
 
 
+def _inbox(run: Run, asked: list[InboxMessages], now: int) -> dict[Question, Any]:
+    return {question: taken(run, question, now) for question in asked}
+
+
 def _environment(run: Run, asked: list[Environment], now: int) -> dict[Question, Any]:
     return dict.fromkeys(asked, environment())
 
@@ -225,4 +231,5 @@ ANSWERERS: dict[type, Callable[[Run, list[Any], int], dict[Question, Any]]] = {
     Look: _looks,
     ActiveDomains: _active_domains,
     Environment: _environment,
+    InboxMessages: _inbox,
 }

@@ -20,7 +20,7 @@ RUN_INSERTED = (
     "id", "name", "version", "plan_id", "status", "reason", "correlation_id", "priority", "created_at", "updated_at",
     "last_retried_at", "wake_at", "revision", "next_seq", "has_skips", "parent_id", "parent_attempt_id",
     "failed_attempt_id", "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event",
-    "schedule", "idempotency_key", "request_id", "watched_as", "watched_until",
+    "schedule", "idempotency_key", "request_id", "watched_as", "watched_until", "inbox",
     "input", "output", "variables", "input_size", "output_size", "variables_size",
     "input_path", "output_path",
 )  # fmt: skip
@@ -56,7 +56,7 @@ def _inserted_run(
         rows.clean(run.correlation_id)[:512], run.priority, run.created_at, run.created_at,
         0, run.wake_at, 0, 1, False, run.parent_id, run.parent_attempt_id,
         "", "[]", "[]", dumps(dict(run.domains)), run.limit_key, run.is_held, rows.clean(started_by)[:255],
-        rows.clean(event)[:255], schedule, idempotency_key, request_id, run.watched_as, run.watched_until,
+        rows.clean(event)[:255], schedule, idempotency_key, request_id, run.watched_as, run.watched_until, 0,
         input.text, "{}", variables, input.size, 2, len(variables),
         input.path, "",
     ]  # fmt: skip

@@ -96,6 +96,7 @@ RUN_COLUMNS = (
     "is_held",
     "watched_as",
     "watched_until",
+    "inbox",
 )
 RUN_UPDATED = (
     "status",
@@ -106,6 +107,7 @@ RUN_UPDATED = (
     "wake_at",
     "next_seq",
     "is_held",
+    "inbox",
     "failed_attempt_id",
     "failed_refs",
     "failed_names",
@@ -250,6 +252,7 @@ def updated_run(run: Run) -> list[Any]:
         run.wake_at,
         run.next_seq,
         run.is_held,
+        run.inbox,
         run.failed_attempt_id,
         dumps(list(run.failed_refs)),
         dumps(list(run.failed_names)),

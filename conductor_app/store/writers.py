@@ -39,6 +39,7 @@ def save(writes: Writes, before: Run, effects: Iterable[Effect], after: Run, now
     _write_attempts(writes, before, attempts, after)
     _write_tasks(writes, before, after)
     _forget(writes, before, effects)
+    _empty_inbox(writes, before, after)
     _write_run(writes, before, after, now)
     _remember(writes, before, effects, now, by, reason)
     start_runs(writes, effects, after, now)
@@ -161,6 +162,15 @@ def _forget(writes: Writes, before: Run, effects: list[Effect]) -> None:
             tasks = f"SELECT id FROM conductor_task WHERE {where}"
             writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN ({tasks})", params)
             writes.run(f"DELETE FROM conductor_task WHERE {where}", params)
+
+
+def _empty_inbox(writes: Writes, before: Run, after: Run) -> None:
+    """What was taken leaves the inbox, and what nobody took leaves it with the end of the run."""
+    if before.inbox and not after.is_open:
+        writes.run("DELETE FROM conductor_inboxmessage WHERE run_id = %s", [before.id])
+    elif after.inbox_taken:
+        params = [before.id, after.inbox_taken]
+        writes.run("DELETE FROM conductor_inboxmessage WHERE run_id = %s AND number <= %s", params)
 
 
 def _or_in(refs: list[str]) -> str:

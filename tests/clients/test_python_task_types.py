@@ -5,6 +5,7 @@ from conductor.client.workflow.conductor_workflow import ConductorWorkflow
 from conductor.client.workflow.task.http_poll_task import HttpPollInput, HttpPollTask
 from conductor.client.workflow.task.http_task import HttpInput, HttpTask
 from conductor.client.workflow.task.json_jq_task import JsonJQTask
+from conductor.client.workflow.task.pull_workflow_messages_task import PullWorkflowMessagesTask
 
 from tests.web import answering, as_json
 
@@ -55,3 +56,14 @@ def test_an_http_poll_task_asks_until_the_answer_is_as_wanted(shop: Shop, web):
     run = shop.end_of(written(shop, task).start_workflow_with_input())
 
     assert (run.status, run.output["polls"], run.output["response"]["body"]) == ("COMPLETED", 2, {"done": True})
+
+
+def test_a_message_that_is_sent_reaches_the_workflow(shop: Shop):
+    run_id = written(shop, PullWorkflowMessagesTask("next")).start_workflow_with_input()
+
+    sent = shop.workflows.workflowResourceApi.send_workflow_message({"said": "hello"}, run_id)
+
+    run = shop.end_of(run_id)
+    [message] = run.output["messages"]
+    assert (run.status, run.output["count"]) == ("COMPLETED", 1)
+    assert (message["id"], message["workflowId"], message["payload"]) == (sent, run_id, {"said": "hello"})

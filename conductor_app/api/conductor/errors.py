@@ -18,6 +18,7 @@ from ...core.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    QueueFull,
     Refused,
     StepRefused,
     Unauthenticated,
@@ -36,6 +37,7 @@ STATUS: dict[type[Exception], int] = {
     Invalid: 400,
     StepRefused: 400,
     Busy: 503,
+    QueueFull: 429,
     Forbidden: 403,
     Unauthenticated: 401,
     MethodNotAllowed: 405,
@@ -55,7 +57,7 @@ def answer(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
     status = status_of(error)
     if status == 500:
         return _unexpected(error, context)
-    body = {"status": status, "message": _message(error), "retryable": isinstance(error, Busy)}
+    body = {"status": status, "message": _message(error), "retryable": isinstance(error, Busy | QueueFull)}
     if isinstance(error, ValidationFailed):
         body["validationErrors"] = [_complaint(complaint) for complaint in error.complaints]
     else:

@@ -18,9 +18,9 @@ def Json(document: Any, status: int = 200) -> HttpResponse:
     return _reply(body, "application/json", status)
 
 
-def PlainText(text: str) -> HttpResponse:
+def PlainText(text: str, status: int = 200) -> HttpResponse:
     """Bare text without quotes, as clients want their ids."""
-    return _reply(text.encode(), "text/plain;charset=UTF-8", 200)
+    return _reply(text.encode(), "text/plain;charset=UTF-8", status)
 
 
 def Empty() -> HttpResponse:

@@ -14,6 +14,7 @@ from .json_jq_transform import JsonJqTransform
 from .kind import Kind
 from .lambda_ import Lambda
 from .noop import Noop
+from .pull_workflow_messages import PullWorkflowMessages
 from .set_variable import SetVariable
 from .simple import Simple
 from .start_workflow import StartWorkflow
@@ -42,6 +43,7 @@ KINDS: dict[str, Kind] = {
         Terminate(),
         Wait(),
         Human(),
+        PullWorkflowMessages(),
         SetVariable(),
         Inline(),
         Lambda(),

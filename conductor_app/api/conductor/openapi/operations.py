@@ -156,6 +156,7 @@ OPERATIONS: dict[str, Operation] = {
     "Resume.put": Operation("Resume a workflow", EMPTY),
     "Rerun.post": Operation("Rerun a workflow from one of its tasks, or from its start", TEXT, RERUN_REQUEST),
     "Restart.post": Operation("Begin a workflow anew", NOTHING, query={"useLatestDefinitions": bool}),
+    "WorkflowMessages.post": Operation("Send a message to a running workflow", TEXT, mapping),
     "Retry.post": Operation("Retry what failed", NOTHING, query={"resumeSubworkflowTasks": bool}),
     "Remove.delete": Operation("Remove a workflow", EMPTY, query=REMOVAL),
     "TerminateRemove.delete": Operation("Terminate a workflow, then remove it", EMPTY, query=REASON | REMOVAL),

@@ -1,0 +1,50 @@
+"""Messages to a run: kept in its inbox, and the step that waits for one is woken."""
+
+import uuid
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from .. import clock, conf
+from ..core.errors import Invalid, NotAllowedInState, NotFound, QueueFull
+from ..core.states import RUNNING
+from ..models import InboxMessage, Message, Run
+from ..models.fields import dumps
+from ..store import inbox
+from .messages import deliver_soon
+
+MOST_MESSAGES = 1000
+"""How many messages may wait for one run (execution §10.8)."""
+
+
+def send(run_id: str, payload: dict[str, Any]) -> str:
+    """Keep a message for the run; its id. Raises NotFound, NotAllowedInState and QueueFull.
+
+    A step that waits for it hears of it by a message to the run, written with it and delivered after the commit.
+    """
+    size, most = len(dumps(payload) or ""), conf.task_payload_max_bytes
+    if size > most:
+        raise Invalid(f"The message of {size} bytes is larger than the {most} bytes that a task may have.")
+    with transaction.atomic():
+        now = clock.now()
+        row = Run.objects.select_for_update().filter(pk=run_id).only("id", "status", "inbox").first()
+        _refuse(run_id, row, now)
+        id = str(uuid.uuid4())
+        InboxMessage.objects.create(id=id, run_id=run_id, received_at=now, payload=payload)
+        Run.objects.filter(pk=run_id).update(inbox=row.inbox + 1)
+        if inbox.waiting(run_id):
+            told = Message.objects.create(to=run_id, subject="inbox", sent_at=now, due_at=now)
+            transaction.on_commit(partial(deliver_soon, (told.pk,)))
+    return id
+
+
+def _refuse(run_id: str, row: Run | None, now: int) -> None:
+    if row is None:
+        raise NotFound(f"No such workflow found by id: {run_id}")
+    if row.status != RUNNING:
+        raise NotAllowedInState(f"Workflow {run_id} is {row.status}: only one that is RUNNING takes messages.")
+    if row.inbox >= MOST_MESSAGES:
+        row.inbox = inbox.forget_expired(run_id, now)
+    if row.inbox >= MOST_MESSAGES:
+        raise QueueFull(f"{MOST_MESSAGES} messages wait for workflow {run_id}: it has to take some before more come.")

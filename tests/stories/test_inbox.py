@@ -1,0 +1,154 @@
+"""Messages to a run, and the steps that take them (execution §8.23, §10.8)."""
+
+import pytest
+
+from conductor_app.core.errors import NotAllowedInState, NotFound, QueueFull
+from conductor_app.engine import inbox
+from conductor_app.models import InboxMessage
+from tests.builders import fork, loop, pull, step
+from tests.story import Story, committed
+
+DAY = 86_400
+
+
+def send(story: Story, *numbers: int) -> None:
+    for n in numbers:
+        with committed():
+            inbox.send(story.id, {"n": n})
+
+
+def taken(story: Story, ref: str) -> list[int]:
+    output = story.task(ref).output
+    assert output["count"] == len(output["messages"])
+    return [message["payload"]["n"] for message in output["messages"]]
+
+
+def test_a_message_wakes_the_step_that_waits_for_it(clock):
+    story = Story(clock, pull("next"))
+    assert story.statuses == {"next": "IN_PROGRESS"}
+
+    send(story, 1)
+
+    assert (story.status, taken(story, "next")) == ("COMPLETED", [1])
+    [message] = story.task("next").output["messages"]
+    assert (message["workflowId"], message["receivedAt"][-1]) == (story.id, "Z")
+    assert InboxMessage.objects.count() == 0
+
+
+def test_messages_wait_in_order_for_the_step_that_takes_them(clock):
+    story = Story(clock, step("a"), pull("some", batchSize=2), pull("rest", batchSize="500"))
+    send(story, 1, 2, 3)
+
+    story.worker("a").completes()
+
+    assert (taken(story, "some"), taken(story, "rest"), story.status) == ([1, 2], [3], "COMPLETED")
+
+
+@pytest.mark.parametrize("blocking", [False, "false"])
+def test_a_step_that_does_not_block_is_over_at_once(clock, blocking):
+    story = Story(clock, pull("next", blocking=blocking))
+
+    assert (story.status, story.output) == ("COMPLETED", {"messages": [], "count": 0})
+
+
+def test_steps_that_wait_together_take_turns(clock):
+    story = Story(clock, fork([pull("one")], [pull("two")]), step("after"))
+
+    send(story, 1)
+    assert (taken(story, "one"), story.is_waiting_for("two")) == ([1], True)
+    send(story, 2)
+
+    assert (taken(story, "two"), story.is_waiting_for("after")) == ([2], True)
+
+
+def test_messages_that_came_before_are_shared_among_steps_that_come_together(clock):
+    story = Story(clock, step("a"), fork([pull("one")], [pull("two")], [pull("three", blocking=False)]))
+    send(story, 1, 2)
+
+    story.worker("a").completes()
+
+    assert (taken(story, "one"), taken(story, "two"), taken(story, "three")) == ([1], [2], [])
+    assert story.status == "COMPLETED"
+
+
+def test_a_loop_takes_message_after_message(clock):
+    story = Story(clock, loop("l", pull("next"), times=3))
+
+    send(story, 1, 2, 3)
+
+    assert (story.status, [taken(story, f"next__{turn}") for turn in (1, 2, 3)]) == ("COMPLETED", [[1], [2], [3]])
+
+
+def test_a_paused_run_takes_no_messages(clock):
+    story = Story(clock, pull("next"))
+    story.pause()
+
+    with pytest.raises(NotAllowedInState):
+        send(story, 1)
+    story.resume()
+    send(story, 2)
+
+    assert taken(story, "next") == [2]
+
+
+def test_a_message_is_forgotten_after_a_day(clock):
+    story = Story(clock, step("a"), pull("next"))
+    send(story, 1)
+    story.later(DAY - 10)
+    send(story, 2)
+    story.later(10)
+
+    story.worker("a").completes()
+
+    assert taken(story, "next") == [2]
+    assert InboxMessage.objects.count() == 0
+
+
+def test_old_messages_alone_do_not_end_a_wait(clock):
+    story = Story(clock, step("a"), pull("next"))
+    send(story, 1)
+    story.later(DAY)
+
+    story.worker("a").completes()
+
+    assert story.is_waiting_for("next")
+    assert (story.row.inbox, InboxMessage.objects.count()) == (0, 0)
+
+
+def test_what_nobody_has_taken_is_gone_with_the_end_of_the_run(clock):
+    story = Story(clock, step("a"))
+    send(story, 1)
+
+    story.worker("a").completes()
+
+    assert (story.status, InboxMessage.objects.count()) == ("COMPLETED", 0)
+    with pytest.raises(NotAllowedInState):
+        inbox.send(story.id, {})
+
+
+def test_only_so_many_messages_may_wait_and_those_of_yesterday_do_not_count(clock, monkeypatch):
+    monkeypatch.setattr(inbox, "MOST_MESSAGES", 2)
+    story = Story(clock, step("a"))
+    send(story, 1, 2)
+
+    with pytest.raises(QueueFull):
+        inbox.send(story.id, {})
+    story.later(DAY)
+    send(story, 3)
+
+    assert (story.row.inbox, InboxMessage.objects.count()) == (1, 1)
+
+
+def test_nobody_hears_a_message_to_a_run_that_does_not_exist(db):
+    with pytest.raises(NotFound):
+        inbox.send("nobody", {})
+
+
+def test_a_message_whose_waking_got_lost_is_found_by_the_sweep(clock):
+    story = Story(clock, pull("next"))
+    inbox.send(story.id, {"n": 1})
+    assert story.is_waiting_for("next")
+
+    story.later(1)
+
+    assert taken(story, "next") == [1]
