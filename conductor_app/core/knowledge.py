@@ -21,6 +21,7 @@ from .questions import (
     TaskPart,
 )
 from .snapshot import UNKNOWN, Run, Task
+from .states import SKIPPED
 
 Answers = Mapping[Question, Any]
 LONGEST_DOMAIN = 128
@@ -117,8 +118,13 @@ class Knowledge:
         if self._newest_by_ref is None:
             self._newest_by_ref = {}
             for task in sorted(self.run.tasks.values(), key=lambda task: task.seq):
-                self._newest_by_ref[task.key.ref] = task
+                if self._may_be_newest(task):
+                    self._newest_by_ref[task.key.ref] = task
         return self._newest_by_ref.get(ref)
+
+    def _may_be_newest(self, task: Task) -> bool:
+        """Whether a task may be the newest of its reference: skipped ones of every turn are read, whatever followed."""
+        return self.run.is_whole or task.status != SKIPPED or task.key in self.run.touched
 
     def _unborn(self) -> frozenset[str]:
         return frozenset() if self.run.has_begun else frozenset(self.run.definition.steps)
