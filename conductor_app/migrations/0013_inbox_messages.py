@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conductor', '0011_webhooks'),
+        ('conductor', '0012_schemas'),
     ]
 
     operations = [
