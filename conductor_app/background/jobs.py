@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import BoundedSemaphore, Event
+from threading import BoundedSemaphore, Event, Thread
+from time import sleep
 from typing import Any
 
 from celery.signals import task_postrun, task_prerun, worker_ready, worker_shutting_down
@@ -13,6 +14,8 @@ from conductor_app.celery import app
 from conductor_app.telemetry import about, pools
 
 THREADS_KEPT_FOR_SWEEPS = 3
+FINISHING_SECONDS = 2.0
+"""How long a worker process that is told to stop goes on with its tasks: `serve` ends it after four."""
 
 _sweeping = BoundedSemaphore(1)
 _working = BoundedSemaphore(max(1, settings.CELERY_WORKER_CONCURRENCY - THREADS_KEPT_FOR_SWEEPS))
@@ -78,8 +81,17 @@ def watch_pool(**_: Any) -> None:
 
 @worker_shutting_down.connect
 def stop_working(**_: Any) -> None:
-    """Let the built-in workers take nothing more."""
+    """Let the built-in workers take nothing more, and give up what they cannot finish in time."""
     _stopping.set()
+    # In a thread, because this is called by the handler of a signal.
+    Thread(target=_hand_back_in_time, name="handing back", daemon=True).start()
+
+
+def _hand_back_in_time() -> None:
+    from conductor_app.workers.runner import hand_back
+
+    sleep(FINISHING_SECONDS)
+    hand_back()
 
 
 @contextmanager

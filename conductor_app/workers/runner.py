@@ -15,6 +15,8 @@ from .worker import Outcome
 log = logging.getLogger(__name__)
 
 NAME = f"built-in@{gethostname()}"
+_at_work: dict[str, Attempt] = {}
+"""What the threads of this process are working on."""
 SPELLED = {"FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
 
 
@@ -32,12 +34,36 @@ def work_off(is_stopping: Callable[[], bool] = lambda: False) -> int:
 def work(attempt: Attempt) -> bool:
     """Do one task and report it; False where it was over already."""
     with doing(attempt.task.type, run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id):
-        return _worked(attempt)
+        _at_work[attempt.id] = attempt
+        try:
+            return _worked(attempt)
+        finally:
+            _at_work.pop(attempt.id, None)
+
+
+def hand_back() -> int:
+    """The process is about to end: what its threads have not finished goes to other workers; returns how much.
+
+    A thread that completes its work after all is still heard, as long as nobody else was first; no other outcome is.
+    """
+    handed_back = 0
+    for attempt in list(_at_work.values()):
+        asks_for_time = Report("IN_PROGRESS", worker=NAME, merges=True, is_kept=False)
+        try:
+            handed_back += tasks.report(attempt.run_id, attempt.id, asks_for_time, NAME)
+            _at_work.pop(attempt.id, None)
+        except Exception:
+            # Its lease runs out: that is late, but no reason to keep the others.
+            log.exception("not_handed_back", extra={"run_id": attempt.run_id, "attempt_id": attempt.id})
+    return handed_back
 
 
 def _worked(attempt: Attempt) -> bool:
     named = attempt.task.memo.get("secrets", ())
     outcome = _performed(attempt)
+    if attempt.id not in _at_work and outcome.status != "COMPLETED":
+        # It was handed back meanwhile: that it was cut off says nothing of the work.
+        return False
     report = Report(
         SPELLED.get(outcome.status, outcome.status),
         hidden(outcome.output, named),

@@ -54,7 +54,7 @@ class Server:
         return "Stop with Ctrl-C" in self.words()
 
     def wait_until_up(self) -> "Server":
-        until(self.is_up)
+        until(self.is_up, seconds=60)
         parent = psutil.Process(self.process.pid)
         self.family = [parent, *parent.children(recursive=True)]
         return self

@@ -1,13 +1,21 @@
 """One command starts a server, keeps it alive and stops it."""
 
+import http.client
 import json
 import signal
+import socket
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 from django.conf import settings
 
+from tests.web import answering
+
 from .server import Server, until
+
+WAIT = {"name": "w", "taskReferenceName": "w", "type": "WAIT", "inputParameters": {"duration": "1 s"}}
 
 pytestmark = pytest.mark.skipif(
     "postgresql" in settings.DATABASES["default"]["ENGINE"], reason="serve brings its own SQLite; one run says it all"
@@ -110,6 +118,67 @@ def test_open_access_is_refused_beyond_loopback(start):
 
     assert server.process.wait(20) == 1
     assert "CONDUCTOR_API_ACCESS is open, but HOST=0.0.0.0 can be reached from other machines." in server.words()
+
+
+def test_its_processes_count_together(server):
+    api(server, "POST", "/api/metadata/workflow", {"name": "wait", "tasks": [WAIT]})
+    api(server, "POST", "/api/workflow/wait", {})
+
+    def ended_and_counted():
+        # Started by a request in the web process, ended by a sweep in the Celery worker.
+        found = server.get("/metrics")[1].decode()
+        return 'conductor_runs_started_total{definition="wait"} 1.0' in found and (
+            'conductor_runs_ended_total{definition="wait",status="COMPLETED"} 1.0' in found
+        )
+
+    until(ended_and_counted)
+
+
+def test_a_report_that_arrives_while_it_stops_is_answered(start):
+    server = start().wait_until_up()
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    body = b'{"name": "late", "retryCount": 1, "timeoutSeconds": 0}'
+    head = f"POST /api/metadata/taskdefs HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body) + 2}\r\n"
+    connection.sendall(f"{head}Content-Type: application/json\r\n\r\n[".encode() + body[:10])
+    beat = server.child("beat")
+
+    server.process.send_signal(signal.SIGTERM)
+    until(lambda: not beat.is_running() or beat.status() == "zombie")
+    connection.sendall(body[10:] + b"]")
+
+    assert connection.recv(64).startswith(b"HTTP/1.1 200")
+    server.process.wait(20)
+
+
+def test_what_a_built_in_worker_is_at_goes_back_to_its_queue_when_it_stops(tmp_path):
+    # Alone with its data: another server would take what goes back at once.
+    server = Server(tmp_path).wait_until_up()
+    with answering() as slow:
+        asked, released = Event(), Event()
+        slow.answer_to = lambda path: (asked.set(), released.wait(20), (200, {}, b"{}"))[-1]
+        asks = {"uri": slow.url, "method": "GET", "readTimeOut": 30_000}
+        call = {**WAIT, "name": "call", "type": "HTTP", "inputParameters": asks}
+        api(server, "POST", "/api/metadata/workflow", {"name": "call", "tasks": [call]})
+        run = api(server, "POST", "/api/workflow/call", {})
+        assert asked.wait(10)
+
+        server.stop()
+        released.set()
+
+    rows = sqlite3.connect(tmp_path / "var" / "conductor.sqlite3")
+    found = rows.execute("SELECT status, worker FROM conductor_attempt WHERE run_id = ?", [run.decode()]).fetchall()
+    rows.close()
+    assert [status for status, _ in found] == ["PENDING"]
+
+
+def api(server, method, path, body):
+    """What the API answers; it must be well."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    content = answer.read()
+    assert answer.status == 200, content
+    return content
 
 
 def _poll(server):

@@ -1,0 +1,74 @@
+"""What migrations may do: a process of the version before goes on working while, and after, they are applied.
+
+They add. What is to go is first no longer read or written, in one version, and removed in a later one; what is to be
+called otherwise is added under its new name. A column that is added must accept the rows of a process that has never
+heard of it: it is nullable, or the database itself knows its default (`db_default`).
+"""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from django.db import migrations, models
+
+import conductor_app.migrations
+
+REMOVES = (
+    migrations.RemoveField,
+    migrations.DeleteModel,
+    migrations.RenameField,
+    migrations.RenameModel,
+    migrations.AlterModelTable,
+)
+IN_TWO_STEPS = {"0006_access", "0008_keys_of_applications"}
+"""Migrations that remove what the version before no longer reads or writes (these two: before there was a version)."""
+FIRST_RELEASE = None
+"""The last migration of the first version that was released; before it, no older process could be running."""
+
+
+def complaint(operation, is_released=True):
+    """Why an older process would not survive it; None where it would."""
+    if isinstance(operation, REMOVES):
+        return f"{type(operation).__name__} takes away what an older process reads"
+    if isinstance(operation, migrations.AddField) and is_released and not accepts_old_rows(operation.field):
+        return f"an older process cannot write a row without {operation.name}"
+    return None
+
+
+def accepts_old_rows(field):
+    return field.null or field.many_to_many or field.db_default is not models.NOT_PROVIDED
+
+
+def names():
+    folder = Path(conductor_app.migrations.__file__).parent
+    return sorted(path.stem for path in folder.glob("[0-9]*.py"))
+
+
+@pytest.mark.parametrize("name", names())
+def test_migrations_only_add(name):
+    found = import_module(f"conductor_app.migrations.{name}").Migration.operations
+    is_released = FIRST_RELEASE is not None and name > FIRST_RELEASE
+
+    complaints = [] if name in IN_TWO_STEPS else [why for one in found if (why := complaint(one, is_released))]
+
+    assert complaints == []
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        migrations.RemoveField("run", "reason"),
+        migrations.RenameField("run", "reason", "why"),
+        migrations.RenameModel("Run", "Life"),
+        migrations.DeleteModel("Run"),
+        migrations.AddField("run", "colour", models.TextField(default="")),
+    ],
+    ids=lambda operation: type(operation).__name__,
+)
+def test_the_check_sees_what_an_older_process_would_not_survive(operation):
+    assert complaint(operation)
+
+
+@pytest.mark.parametrize("field", [models.TextField(null=True), models.TextField(db_default="")])
+def test_a_column_that_older_rows_may_lack_is_welcome(field):
+    assert complaint(migrations.AddField("run", "colour", field)) is None
