@@ -86,6 +86,29 @@ def test_a_group_gives_its_members_what_it_has_and_so_do_its_roles(admin):
     assert names(api) == []
 
 
+def test_searches_find_what_may_be_read(admin):
+    theirs, single, hidden = admin.start("order_a"), admin.start("bill"), admin.start("bill")
+    made = application()
+    allow(made, "WORKFLOW_DEF", "order_a", "READ")
+    allow(made, "WORKFLOW", single, "READ")
+    api = api_of(made)
+
+    for query in (
+        "",
+        "status = RUNNING",
+        f"workflowId IN ({theirs}, {single}, {hidden})",
+        "workflowType IN (bill, order_a)",
+    ):
+        for address in ("/workflow/search", "/workflow/search-v2", "/workflow/search-by-tasks"):
+            asked = query.replace("status = RUNNING", "status != COMPLETED")
+            found = api.get(address, query=asked).json()
+            assert {each["workflowId"] for each in found["results"]} == {theirs, single}, (address, query)
+            assert found["totalHits"] == 2
+    assert api.get("/workflow/search", freeText=hidden).json()["totalHits"] == 0
+    assert {each["workflowId"] for each in api.get("/tasks/search").json()["results"]} == {theirs, single}
+    assert api.get("/tasks/search-v2", query=f"workflowId = {hidden}").json()["results"] == []
+
+
 def test_runs_are_seen_by_their_definition_or_one_by_one(admin):
     seen, other = admin.start("bill"), admin.start("order_a")
     shop = application("shop")

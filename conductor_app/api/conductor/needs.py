@@ -194,6 +194,13 @@ NEEDS: dict[str, Need] = {
     "CorrelatedMany.get": sees_runs_of,
     "CorrelatedBatch.post": on(READ, WORKFLOW_DEF, things.correlated),
     "Running.get": sees_runs_of,
+    # Searches find what may be read.
+    "WorkflowSearch.get": ANYBODY,
+    "WorkflowSearchV2.get": ANYBODY,
+    "WorkflowSearchByTasks.get": ANYBODY,
+    "WorkflowSearchByTasksV2.get": ANYBODY,
+    "TaskSearch.get": ANYBODY,
+    "TaskSearchV2.get": ANYBODY,
     "Decide.put": steers_run,
     "Pause.put": steers_run,
     "Resume.put": steers_run,

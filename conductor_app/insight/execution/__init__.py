@@ -4,7 +4,7 @@ from .imagined import imagined_document
 from .lookups import find_attempt, find_run, logs_of
 from .rows import attempts_of, facts_of, rows_of
 from .runs import run_document, wire_run, wire_runs
-from .tasks import task_document, task_documents, wire_task, wire_task_and_definition
+from .tasks import task_document, task_documents, wire_task, wire_task_and_definition, wire_tasks
 
 __all__ = [
     "attempts_of",
@@ -21,4 +21,5 @@ __all__ = [
     "wire_runs",
     "wire_task",
     "wire_task_and_definition",
+    "wire_tasks",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
-from ...models import Attempt
+from ...models import Attempt, Run
 
 PLAIN = (
     "id", "number", "seq", "status", "domain", "scheduled_at", "started_at", "updated_at", "ended_at", "lease_ms",
@@ -45,3 +45,8 @@ def attempts_of(run_ids: Iterable[str]) -> "QuerySet[Attempt]":
 def facts_of(run: Any) -> RunFacts:
     """What a task's document says of its run."""
     return RunFacts._make(_of_run(run))
+
+
+def run_facts(run_ids: Iterable[str]) -> list[RunFacts]:
+    """What the documents of several runs' tasks say of their runs."""
+    return list(map(RunFacts._make, Run.objects.filter(pk__in=list(run_ids)).values_list(*RUN_FACTS)))

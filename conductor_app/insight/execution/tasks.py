@@ -1,5 +1,6 @@
 """An attempt as Conductor's Task (api §3.6)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -10,8 +11,8 @@ from ...core.states import TASK
 from ...models import Attempt
 from ...models.fields import loads
 from . import plans
-from .branches import branches
-from .rows import Row, RunFacts, facts_of, row_of
+from .branches import branches, branches_of_many
+from .rows import Row, RunFacts, facts_of, row_of, rows_of, run_facts
 
 NAMED_BY_TYPE = frozenset(("JOIN", "SWITCH", "DECISION", "FORK"))
 """Types whose rows bear the type as the name of their definition (execution §1.5)."""
@@ -34,6 +35,15 @@ def wire_task_and_definition(attempt: Attempt) -> tuple[dict[str, Any], dict[str
     step = step_of(row, run, branches([row]))
     document = spelled(row, run, step.json, step.task_definition.json, clock.now())
     return document, step.task_definition.document or {}
+
+
+def wire_tasks(ids: Sequence[str]) -> list[dict[str, Any]]:
+    """The attempts with these ids for a reply, in their order; those that are gone are left out."""
+    rows = {row.id: row for row in rows_of(Attempt.objects.filter(pk__in=list(ids)))}
+    runs = {run.id: run for run in run_facts({row.run_id for row in rows.values()})}
+    known = [row for id in ids if (row := rows.get(id)) and row.run_id in runs]
+    grown, now = branches_of_many(known), clock.now()
+    return [wire_row(row, run := runs[row.run_id], step_of(row, run, grown[row.run_id]), now) for row in known]
 
 
 def task_documents(rows: list[Row], run: RunFacts, is_wire: bool) -> list[dict[str, Any]]:

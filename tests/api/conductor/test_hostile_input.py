@@ -114,6 +114,10 @@ GETS = [
     "/metadata/workflow/{}", "/metadata/workflow/{}/versions", "/metadata/taskdefs/{}",
     "/tasks/poll/batch/pay?timeout=0&workerid={}&domain={}", "/workflow/x/tasks?start={}&count={}",
     "/metadata/workflow/x?version={}", "/workflow/running/x?startTime={}&endTime={}", "/tasks/queue/size?taskType={}",
+    "/workflow/search?query={}", "/workflow/search?start={}&size={}&freeText={}&sort={}&queryId={}",
+    "/workflow/search?query=input.a%3D{}", "/workflow/search?query=startTime%3E{}%20AND%20version%3D{}",
+    "/workflow/search?classifier={}&topLevelOnly={}", "/workflow/search-by-tasks?query={}", "/tasks/search?query={}",
+    "/tasks/search-v2?query=input.a%3D{}", "/tasks/search?freeText={}&sort={}",
     "/tasks/queue/sizes?taskType={}", "/tasks/queue/polldata?taskType={}", "/metadata/workflow?classifier={}",
 ]  # fmt: skip
 

@@ -46,10 +46,13 @@ from .tables import (
     STATUS,
     TASK,
     TASK_PAGE,
+    TASK_SUMMARY_PAGE,
     TOKEN,
     USER,
     VARIABLE,
     WORKFLOW,
+    WORKFLOW_PAGE,
+    WORKFLOW_SUMMARY_PAGE,
 )
 
 
@@ -88,6 +91,8 @@ VERSION = {"version": int}
 REASON = {"reason": str}
 REMOVAL = {"archiveWorkflow": bool, "cascade": bool}
 PAGE = {"start": int, "size": int, "sort": str, "freeText": str}
+SEARCH = {"start": int, "size": int, "sort": str, "freeText": str, "query": str}
+MORE = SEARCH | {"classifier": str, "topLevelOnly": bool, "queryId": str, "skipCache": bool}
 
 OPERATIONS: dict[str, Operation] = {
     "BatchPoll.get": Operation("Poll for several tasks", Many(TASK), query=POLL | {"count": int, "timeout": int}),
@@ -151,6 +156,14 @@ OPERATIONS: dict[str, Operation] = {
         "Workflows of several names with several correlation ids", ManyByKey(WORKFLOW), CORRELATION, TASKS
     ),
     "Running.get": Operation("Ids of open workflows", texts, query={"version": int, "startTime": int, "endTime": int}),
+    "WorkflowSearch.get": Operation("Search workflows", WORKFLOW_SUMMARY_PAGE, query=MORE),
+    "WorkflowSearchV2.get": Operation("Search workflows, get them whole", WORKFLOW_PAGE, query=MORE),
+    "WorkflowSearchByTasks.get": Operation("Search workflows by their tasks", WORKFLOW_SUMMARY_PAGE, query=SEARCH),
+    "WorkflowSearchByTasksV2.get": Operation(
+        "Search workflows by their tasks, get them whole", WORKFLOW_PAGE, query=SEARCH
+    ),
+    "TaskSearch.get": Operation("Search tasks", TASK_SUMMARY_PAGE, query=SEARCH),
+    "TaskSearchV2.get": Operation("Search tasks, get them whole", TASK_PAGE, query=SEARCH),
     "Decide.put": Operation("Decide anew what comes next", EMPTY),
     "Pause.put": Operation("Pause a workflow", EMPTY),
     "Resume.put": Operation("Resume a workflow", EMPTY),

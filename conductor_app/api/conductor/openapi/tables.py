@@ -13,7 +13,7 @@ from ....core.language.checks.tables import (
     WORKFLOW_DEFINITION,
     WORKFLOW_TASK,
 )
-from ....core.language.checks.values import Choice, ListOf, MapOf, Whole, flag, mapping, text, texts
+from ....core.language.checks.values import Choice, ListOf, MapOf, Whole, anything, flag, mapping, text, texts
 from ....core.language.checks.webhook import WEBHOOK
 from ..serializers.detours import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
 from ..serializers.reruns import RERUN_REQUEST
@@ -87,6 +87,29 @@ STATUS: Table = (
     Field("status", WORKFLOW_STATUS),
 )
 TASK_PAGE: Table = (Field("totalHits", Whole(64)), Field("results", ListOf(Of(TASK))))
+PAGE: Table = (Field("totalHits", Whole(64)), Field("totalHitsIsLowerBound", flag), Field("searchedSince", anything))
+WORKFLOW_PAGE: Table = (*PAGE, Field("results", ListOf(Of(WORKFLOW))))
+WORKFLOW_SUMMARY: Table = (
+    *fields(text, "workflowId", "workflowType", "correlationId", "startTime", "updateTime", "endTime", "input",
+            "output", "reasonForIncompletion", "event", "failedReferenceTaskNames", "createdBy", "idempotencyKey",
+            "parentWorkflowId", "classifier", "externalInputPayloadStoragePath",
+            "externalOutputPayloadStoragePath"),
+    *fields(Whole(), "version", "priority", "inputSize", "outputSize"),
+    Field("status", WORKFLOW_STATUS),
+    Field("executionTime", Whole(64)),
+    Field("failedTaskNames", texts),
+    Field("taskToDomain", MapOf(text)),
+)  # fmt: skip
+WORKFLOW_SUMMARY_PAGE: Table = (*PAGE, Field("queryId", text), Field("results", ListOf(Of(WORKFLOW_SUMMARY))))
+TASK_SUMMARY: Table = (
+    *fields(text, "workflowId", "workflowType", "correlationId", "scheduledTime", "startTime", "updateTime", "endTime",
+            "reasonForIncompletion", "taskDefName", "taskType", "input", "output", "taskId", "domain",
+            "externalInputPayloadStoragePath", "externalOutputPayloadStoragePath"),
+    *fields(Whole(64), "executionTime", "queueWaitTime"),
+    Field("workflowPriority", Whole()),
+    Field("status", TASK_STATUS),
+)  # fmt: skip
+TASK_SUMMARY_PAGE: Table = (*PAGE, Field("results", ListOf(Of(TASK_SUMMARY))))
 DEFINITION_SUMMARY: Table = (
     Field("name", text),
     Field("version", Whole()),
@@ -192,6 +215,11 @@ NAMED: dict[str, Table] = {
     "SignalResponse": SIGNAL_RESPONSE,
     "Task": TASK,
     "SearchResultTask": TASK_PAGE,
+    "SearchResultWorkflow": WORKFLOW_PAGE,
+    "WorkflowSummary": WORKFLOW_SUMMARY,
+    "SearchResultWorkflowSummary": WORKFLOW_SUMMARY_PAGE,
+    "TaskSummary": TASK_SUMMARY,
+    "SearchResultTaskSummary": TASK_SUMMARY_PAGE,
     "TaskResult": TASK_RESULT,
     "TaskExecLogLine": LOG,
     "TaskExecLog": SENT_LOG,

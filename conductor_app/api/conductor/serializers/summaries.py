@@ -1,0 +1,93 @@
+"""WorkflowSummary and TaskSummary (api §3.10, §3.11): times are texts here, and payloads are what Java would print."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from ....core.expressions.java_text import java_text
+from ....core.knowledge import spelled_status, spelled_type
+from ....insight.execution.tasks import NAMED_BY_TYPE
+from ....insight.search.summaries import AttemptLine, RunLine
+from ....models.fields import loads
+
+
+def workflow_summary(run: RunLine) -> dict[str, Any]:
+    """A run as WorkflowSummary."""
+    summary = {
+        "workflowType": run.name,
+        "version": run.version,
+        "workflowId": run.id,
+        "startTime": moment_text(run.created_at),
+        "updateTime": moment_text(run.updated_at),
+        "status": run.status,
+        "input": payload_text(run.input),
+        "output": payload_text(run.output),
+        "executionTime": run.ended_at - run.created_at if run.ended_at else 0,
+        "failedReferenceTaskNames": ",".join(run.failed_refs),
+        "failedTaskNames": run.failed_names,
+        "priority": run.priority,
+        "taskToDomain": run.domains,
+        "parentWorkflowId": run.parent_id,
+        "classifier": "workflow",
+        "inputSize": run.input_size,
+        "outputSize": run.output_size,
+    }
+    return summary | with_values(
+        endTime=moment_text(run.ended_at) if run.ended_at else None,
+        correlationId=run.correlation_id,
+        reasonForIncompletion=run.reason,
+        event=run.event,
+        createdBy=run.started_by,
+        idempotencyKey=run.idempotency_key,
+        externalInputPayloadStoragePath=run.input_path,
+        externalOutputPayloadStoragePath=run.output_path,
+    )
+
+
+def task_summary(attempt: AttemptLine) -> dict[str, Any]:
+    """An attempt as TaskSummary."""
+    is_newest = attempt.id == attempt.task_attempt_id
+    kind = attempt.name if attempt.task_type == "DYNAMIC" else spelled_type(attempt.task_type, attempt.name)
+    summary = {
+        "workflowId": attempt.run_id,
+        "workflowType": attempt.run_name,
+        "scheduledTime": moment_text(attempt.scheduled_at),
+        "startTime": moment_text(attempt.started_at),
+        "updateTime": moment_text(attempt.updated_at),
+        "endTime": moment_text(attempt.ended_at),
+        "status": spelled_status(attempt.status, attempt.task_status if is_newest else ""),
+        "executionTime": span(attempt.started_at, attempt.ended_at),
+        "queueWaitTime": span(attempt.scheduled_at, attempt.started_at),
+        "taskDefName": kind if kind in NAMED_BY_TYPE else attempt.name or kind,
+        "taskType": kind,
+        "input": payload_text(attempt.input),
+        "output": payload_text(attempt.output),
+        "taskId": attempt.id,
+        "workflowPriority": attempt.run_priority,
+    }
+    return summary | with_values(
+        correlationId=attempt.run_correlation_id,
+        reasonForIncompletion=attempt.reason[:500],
+        domain=attempt.domain,
+        externalInputPayloadStoragePath=attempt.input_path,
+        externalOutputPayloadStoragePath=attempt.output_path,
+    )
+
+
+def with_values(**fields: Any) -> dict[str, Any]:
+    """The fields that have a value."""
+    return {name: value for name, value in fields.items() if value}
+
+
+def moment_text(moment: int | None) -> str:
+    """A moment as the summaries spell it; the epoch where there is none yet."""
+    at = datetime.fromtimestamp((moment or 0) / 1000, UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{(moment or 0) % 1000:03d}Z"
+
+
+def span(start: int | None, end: int | None) -> int:
+    return max(end - start, 0) if start and end else 0
+
+
+def payload_text(shown: str) -> str:
+    """A payload as the original prints it, `{total=5}`; of a long one the beginning of its JSON."""
+    return f"{shown[1:]}…" if shown.startswith("…") else java_text(loads(shown))

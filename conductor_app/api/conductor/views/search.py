@@ -1,0 +1,72 @@
+"""Searches for workflows and tasks: as summaries, or as the whole documents (v2)."""
+
+from django.http import HttpResponse
+
+from ....insight.execution import wire_runs, wire_tasks
+from ....insight.search.by_tasks import runs_of_tasks
+from ....insight.search.summaries import attempt_lines, run_lines
+from ....models import Run
+from ..replies import Json
+from ..search import task_search, workflow_search
+from ..serializers.summaries import task_summary, workflow_summary
+from ..view import ConductorRequest, ConductorView
+
+
+class WorkflowSearch(ConductorView):
+    """GET /api/workflow/search: workflows as summaries."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        asked = workflow_search(request.query, request.actor)
+        page = asked.page()
+        return Json(asked.reply(page, [workflow_summary(run) for run in run_lines(page.ids)]))
+
+
+class WorkflowSearchV2(ConductorView):
+    """GET /api/workflow/search-v2: workflows without their tasks."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        asked = workflow_search(request.query, request.actor)
+        page = asked.page()
+        return Json(asked.reply(page, workflows(page.ids)))
+
+
+class WorkflowSearchByTasks(ConductorView):
+    """GET /api/workflow/search-by-tasks: the workflows of the tasks that are found, as summaries."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        asked = task_search(request.query, request.actor, shown="run_id")
+        page = runs_of_tasks(asked.search, asked.start, asked.size)
+        return Json(asked.reply(page, [workflow_summary(run) for run in run_lines(page.ids)]))
+
+
+class WorkflowSearchByTasksV2(ConductorView):
+    """GET /api/workflow/search-by-tasks-v2: the same without their tasks."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        asked = task_search(request.query, request.actor, shown="run_id")
+        page = runs_of_tasks(asked.search, asked.start, asked.size)
+        return Json(asked.reply(page, workflows(page.ids)))
+
+
+class TaskSearch(ConductorView):
+    """GET /api/tasks/search: tasks as summaries."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        asked = task_search(request.query, request.actor)
+        page = asked.page()
+        return Json(asked.reply(page, [task_summary(attempt) for attempt in attempt_lines(page.ids)]))
+
+
+class TaskSearchV2(ConductorView):
+    """GET /api/tasks/search-v2: whole tasks."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        asked = task_search(request.query, request.actor)
+        page = asked.page()
+        return Json(asked.reply(page, wire_tasks(page.ids)))
+
+
+def workflows(ids: list[str]) -> list[dict]:
+    """Workflows without their tasks, in this order."""
+    found = {each["workflowId"]: each for each in wire_runs(Run.objects.filter(pk__in=ids), with_tasks=False)}
+    return [found[id] for id in ids if id in found]

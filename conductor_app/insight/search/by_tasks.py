@@ -1,0 +1,17 @@
+"""The runs of the tasks that a search finds, each once, in the order of their newest hit."""
+
+from .pages import COUNTED, Page, Search
+
+MOST_HITS = 400_000
+
+
+def runs_of_tasks(search: Search, start: int, size: int) -> Page:
+    """A page of distinct runs. `search` shows the run of each hit; so many hits are read as the page needs."""
+    wanted, hits = start + size, min(COUNTED, 4 * (start + size) + 100)
+    while True:
+        found = search.page(0, hits)
+        runs = list(dict.fromkeys(found.ids))
+        is_all = len(found.ids) < hits
+        if is_all or hits >= MOST_HITS or (len(runs) > wanted and hits >= COUNTED):
+            return Page(runs[start:wanted], len(runs), is_all and found.is_exact, found.since)
+        hits = max(COUNTED, 4 * hits)

@@ -1,0 +1,86 @@
+"""The few expressions that searches need beside Django's own, in the words of both databases."""
+
+from typing import Any
+
+from django.db.models import BigIntegerField, BooleanField, Expression, F, Func, Value
+from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
+
+COMPARED = {"=": Exact, ">": GreaterThan, ">=": GreaterThanOrEqual, "<": LessThan, "<=": LessThanOrEqual}
+MOST_STARS, LONGEST_PATTERN = 5, 1_000
+
+
+class Hidden(Func):
+    """A column that SQLite shall not look up in an index.
+
+    SQLite knows nothing of how often a value occurs: told of two indexes it may well take the one that finds a million
+    rows. So one field leads, and the others are hidden. PostgreSQL counts, and chooses for itself.
+    """
+
+    template = "+%(expressions)s"
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+        return compiler.compile(self.source_expressions[0])
+
+
+class Unordered(Func):
+    """A column to order by that no database reads in the order of an index: few rows are found first, then sorted."""
+
+    template = "+%(expressions)s"
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+        is_text = self.output_field.get_internal_type() in ("CharField", "TextField", "IdField")
+        template = "(%(expressions)s || '')" if is_text else "(%(expressions)s + 0)"
+        return super().as_sql(compiler, connection, template=template, **context)
+
+
+class Matches(Func):
+    """Whether a text matches a pattern of LIKE; small and capital letters alike."""
+
+    template = "(%(expressions)s ESCAPE '\\')"
+    output_field = BooleanField()
+
+    def as_sql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+        return super().as_sql(compiler, connection, **{"arg_joiner": " LIKE ", **context})
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+        return self.as_sql(compiler, connection, arg_joiner=" ILIKE ", **context)
+
+
+def column(name: str, is_hidden: bool) -> Expression | F:
+    """A column to compare with."""
+    return Hidden(F(name)) if is_hidden else F(name)
+
+
+def compared(left: Any, operator: str, value: Any) -> Expression:
+    """One comparison."""
+    return COMPARED[operator](left, typed(value))
+
+
+def one_of(left: Any, values: list[Any]) -> Expression:
+    """IN; a single value is compared with =."""
+    return Exact(left, typed(values[0])) if len(values) == 1 else In(left, [typed(value) for value in values])
+
+
+def typed(value: Any) -> Any:
+    """A number with all its bits: PostgreSQL would be given a short one and lose some."""
+    return Value(value, output_field=BigIntegerField()) if isinstance(value, int) else value
+
+
+def matching(left: Any, pattern: str) -> Expression:
+    """Whether the text matches, `*` in the pattern standing for anything."""
+    return Matches(left, Value(like(pattern)))
+
+
+def containing(left: Any, words: str) -> Expression:
+    """Whether the text holds these words."""
+    return Matches(left, Value(f"%{escaped(words)}%"))
+
+
+def like(pattern: str) -> str:
+    """A pattern of LIKE from one with stars."""
+    return escaped(pattern).replace("*", "%")
+
+
+def escaped(text: str) -> str:
+    """A text in which nothing has a meaning for LIKE."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,0 +1,53 @@
+"""What a list shows of each hit: narrow rows, and payloads only as far as a line can show them."""
+
+from collections import namedtuple
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Case, CharField, F, QuerySet, TextField, Value, When
+from django.db.models.functions import Cast, Concat, Substr
+
+from ...models import Attempt, Run
+
+LONGEST_SHOWN, MOST_SHOWN = 10_000, 10_000_000
+"""Characters of one payload, and of all payloads of a page."""
+
+RUN_COLUMNS = (
+    "id", "name", "version", "status", "reason", "correlation_id", "priority", "created_at", "updated_at", "ended_at",
+    "parent_id", "failed_refs", "failed_names", "domains", "started_by", "event", "idempotency_key", "input_size",
+    "output_size", "input_path", "output_path",
+)  # fmt: skip
+ATTEMPT_COLUMNS = (
+    "id", "run_id", "name", "status", "reason", "domain", "scheduled_at", "started_at", "updated_at", "ended_at",
+    "callback_ms", "number", "worker", "run__name", "run__correlation_id", "run__priority", "task__type",
+    "task__status", "task__attempt_id", "input_size", "output_size", "input_path", "output_path",
+)  # fmt: skip
+RunLine = namedtuple("RunLine", [*RUN_COLUMNS, "input", "output"])
+AttemptLine = namedtuple("AttemptLine", [*(name.replace("__", "_") for name in ATTEMPT_COLUMNS), "input", "output"])
+
+
+def run_lines(ids: Sequence[str]) -> list[RunLine]:
+    """The runs with these ids, in their order."""
+    return _lines(Run.objects.all(), RUN_COLUMNS, RunLine, ids)
+
+
+def attempt_lines(ids: Sequence[str]) -> list[AttemptLine]:
+    """The attempts with these ids, in their order."""
+    return _lines(Attempt.objects.all(), ATTEMPT_COLUMNS, AttemptLine, ids)
+
+
+def _lines(rows: QuerySet, columns: Sequence[str], kind: Any, ids: Sequence[str]) -> list[Any]:
+    if not ids:
+        return []
+    most = min(LONGEST_SHOWN, MOST_SHOWN // len(ids))
+    shown = {f"{name}_shown": _shown(name, most) for name in ("input", "output")}
+    found = rows.filter(pk__in=list(ids)).annotate(**shown).values_list(*columns, *shown)
+    by_id = {values[0]: kind._make(values) for values in found}
+    return [by_id[id] for id in ids if id in by_id]
+
+
+def _shown(name: str, most: int) -> Case:
+    """The text of a payload; of a long one only its beginning, which is no JSON any more."""
+    text = Cast(F(name), TextField())
+    beginning = Concat(Value("…"), Substr(text, 1, most), output_field=CharField())
+    return Case(When(**{f"{name}_size__lte": most}, then=text), default=beginning, output_field=TextField())

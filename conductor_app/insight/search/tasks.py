@@ -1,0 +1,193 @@
+"""What can be asked about tasks, which are attempts: by their own fields, and by those of their runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import BooleanField, F, Func, Q
+
+from ...core.ids import derived_id
+from ...core.knowledge import WIRE_STATUS
+from ...core.states import ATTEMPT
+from ...core.steps import KINDS
+from ...models import Run
+from .fields import NOTHING, Document, Field, Id, Moment, Told, Whole, Words
+from .grammar import Clause, Value
+from .questions import Language
+from .sql import column, matching, one_of
+
+MOST_RUNS = 1_000
+JOINED = 50_000
+"""Rows whose task or run is looked at too."""
+ODD = ("COMPLETED_WITH_ERRORS", "SKIPPED")
+"""Statuses that a task bears, and not its newest attempt."""
+BAD = tuple(sorted(ATTEMPT.final - {"COMPLETED"}))
+OPEN = tuple(sorted(ATTEMPT.open))
+OWN_STATUS = {WIRE_STATUS.get(status, status): status for status in sorted(ATTEMPT.statuses)}
+SPELLED_TYPES = {"FORK": ("FORK_JOIN", "FORK_JOIN_DYNAMIC")}
+
+
+class AmongLiterals(Func):
+    """A status among words that stand in the statement itself: SQLite finds the partial index by them."""
+
+    template = "%(expressions)s IN (%(words)s)"
+    output_field = BooleanField()
+
+    def __init__(self, name: str, words: Sequence[str]) -> None:
+        super().__init__(F(name), words=", ".join(f"'{word}'" for word in words))
+
+
+@dataclass(frozen=True)
+class TaskStatus(Words):
+    """The status that clients see: an attempt's own, or its task's where that says more."""
+
+    def rank_of(self, clause: Clause) -> int | None:
+        if super().rank_of(clause) is None:
+            return None
+        words = set(self.chosen(clause))
+        own = {OWN_STATUS.get(word, word) for word in words}
+        is_indexed = any(own <= set(indexed) for indexed in (BAD, OPEN, ODD))
+        return self.rank if is_indexed else None
+
+    def among(self, found: list[str], hidden: bool) -> Q:
+        own = [OWN_STATUS[word] for word in found if word in OWN_STATUS]
+        shows_task = Q(task__status__in=ODD, task__attempt_id=F("id"))
+        conditions = NOTHING
+        if own:
+            conditions |= Q(one_of(column("status", hidden), own)) & ~shows_task & self.index_words(own, hidden)
+        if odd := [word for word in found if word in ODD]:
+            literal = Q(AmongLiterals("task__status", ODD)) if not own else Q()
+            conditions |= Q(task__status__in=odd, task__attempt_id=F("id")) & literal
+        return conditions
+
+    @staticmethod
+    def index_words(own: list[str], hidden: bool) -> Q:
+        words = next((words for words in (BAD, OPEN) if set(own) <= set(words)), ())
+        return Q(AmongLiterals("status", words)) if words and not hidden else Q()
+
+
+@dataclass(frozen=True)
+class TaskName(Field):
+    """The name of what a task does: a task definition's, or the type of a step that the engine does itself."""
+
+    def is_sharp(self, text: str) -> bool:
+        return super().is_sharp(text) and text not in KINDS and text not in SPELLED_TYPES
+
+    def equal(self, left: Any, values: Sequence[Value]) -> Q:
+        types = [kind for value in values if not self.is_sharp(value.text) for kind in self.types(value.text)]
+        named = [value for value in values if self.is_sharp(value.text) or "*" in value.text]
+        by_type = Q(task__type__in=types) if types else NOTHING
+        return by_type | super().equal(left, named) if named else by_type
+
+    def types(self, text: str) -> tuple[str, ...]:
+        return SPELLED_TYPES.get(text, (text,))
+
+
+@dataclass(frozen=True)
+class Began(Moment):
+    """When an attempt was scheduled; its id says the same, and is what rows are ordered by."""
+
+    def condition(self, clause: Clause, hidden: bool) -> Q:
+        found = super().condition(clause, True)
+        match clause.operator:
+            case "NULL":
+                return NOTHING
+            case "BETWEEN":
+                return found & self.since(clause.values[0]) & self.until(clause.values[1])
+            case ">" | ">=":
+                return found & self.since(clause.values[0])
+            case "<" | "<=":
+                return found & self.until(clause.values[0])
+        return found
+
+    def since(self, value: Value) -> Q:
+        return Q(id__gte=moment_of_id(self.value(value)))
+
+    def until(self, value: Value) -> Q:
+        return begun_by(self.value(value))
+
+
+def begun_by(moment: int) -> Q:
+    """Attempts that were scheduled by a moment."""
+    return Q(id__lt=moment_of_id(moment + 1))
+
+
+def moment_of_id(moment: int) -> str:
+    """What ids of this moment begin with."""
+    return derived_id(max(0, min(moment, 2**48 - 1)))[:13]
+
+
+@dataclass(frozen=True)
+class OfRun(Field):
+    """A field of the run: where few runs have the value, their tasks are asked for."""
+
+    reach: int = JOINED
+
+    def plain(self, clause: Clause) -> Clause:
+        if clause.operator not in ("=", "IN") or any(not value.text or "*" in value.text for value in clause.values):
+            return clause
+        name = self.column.removeprefix("run__")
+        runs = Run.objects.filter(**{f"{name}__in": [value.text for value in clause.values]}).exclude(**{name: ""})
+        ids = list(runs.values_list("pk", flat=True)[: MOST_RUNS + 1])
+        if len(ids) > MOST_RUNS:
+            return clause
+        return Clause("workflowId", "IN", tuple(Value(id, clause.place) for id in ids), clause.place)
+
+
+def by_reference(text: str) -> Q:
+    """A task by its reference, in any turn of its loops; `pay__2` is one turn."""
+    if "*" in text:
+        return Q(matching(F("task__ref"), text))
+    found = Q(task__ref=text)
+    parts = text.split("__")
+    for count in range(1, min(len(parts), 8)):
+        turns = parts[len(parts) - count :]
+        if not all(turn.isdecimal() for turn in turns):
+            break
+        found |= Q(task__ref="__".join(parts[: len(parts) - count]), task__turn=".".join(turns))
+    return found
+
+
+NAME = OfRun("run__name")
+TASK_NAME = TaskName("name", rank=2, reach=JOINED)
+REASON = Field("reason")
+
+FIELDS: dict[str, Field] = {
+    "taskId": Id("id", rank=0),
+    "workflowId": Field("run_id", rank=1, is_ordered=False),
+    "workflowInstanceId": Field("run_id", rank=1, is_ordered=False),
+    "taskType": TASK_NAME,
+    "taskDefName": TASK_NAME,
+    "referenceTaskName": Told("task__ref", reach=JOINED, find=by_reference),
+    "workflowType": NAME,
+    "workflowName": NAME,
+    "correlationId": OfRun("run__correlation_id"),
+    "status": TaskStatus("status", rank=3, is_ordered=False, spelled=tuple(sorted({*OWN_STATUS, *ODD}))),
+    "workerId": Field("worker"),
+    "domain": Field("domain", rank=2, partial=True),
+    "scheduledTime": Began("scheduled_at", is_bound=True),
+    "startTime": Moment("started_at", is_nullable=True, begun_by=begun_by),
+    "endTime": Moment("ended_at", is_nullable=True, begun_by=begun_by),
+    "updateTime": Moment("updated_at", is_nullable=True, begun_by=begun_by),
+    "retryCount": Whole("number"),
+    "pollCount": Whole("poll_count"),
+    "workflowPriority": Whole("run__priority", reach=JOINED),
+    "priority": Whole("run__priority", reach=JOINED),
+    "reason": REASON,
+    "reasonForIncompletion": REASON,
+    "subWorkflowId": Field("child_id"),
+    "retriedTaskId": Field("previous_id"),
+    "input": Document("input"),
+    "output": Document("output"),
+}
+
+TASKS = Language(
+    things="tasks",
+    fields=FIELDS,
+    newest="id",
+    texts=("id", "run_id", "name", "reason", "worker", "input", "output", "status"),
+    exact=("id", "run_id"),
+    sorts={name: field.column for name, field in FIELDS.items() if field.column not in ("input", "output")}
+    | {"scheduledTime": "id"},
+    sorts_by_index=frozenset(("id", "run_id")),
+)
