@@ -6,6 +6,7 @@ from django.http import HttpRequest
 
 from .. import clock
 from ..core.states import RUN
+from ..insight.search import RUNS, Question, Search
 from ..insight.spans import DAY, HOUR
 from ..models import Run, WorkflowDefinition
 
@@ -59,10 +60,13 @@ class StartedFilter(admin.SimpleListFilter):
 
 
 def search(runs: QuerySet[Run], term: str) -> QuerySet[Run]:
-    """Runs whose id begins like this; else those of this correlation id; else those of definitions named so.
+    """What a query finds, in the words of the API; else runs whose id begins like this; else those of this correlation
+    id; else those of definitions named so. Raises Invalid where a query cannot be understood.
 
     One after another, and whatever else is asked for is asked afterwards: so one index answers each question.
     """
+    if RUNS.speaks(term):
+        return Search(runs, Question(RUNS, term)).hits()
     by_id = Q(id__gte=term, id__lte=term + LAST, id__startswith=term)
     by_correlation = Q(correlation_id=term) & ~Q(correlation_id="")
     for question in (by_id, by_correlation):

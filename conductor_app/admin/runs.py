@@ -1,6 +1,6 @@
 """Runs: the list. The page of one run is `run_page.py`."""
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -9,6 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from .. import clock
+from ..core.errors import Invalid
 from ..insight.cause import failures
 from ..insight.spans import span
 from ..insight.waits import first_line
@@ -30,14 +31,21 @@ class RunAdmin(ReadOnlyAdmin):
     list_filter = (StatusFilter, DefinitionFilter, StartedFilter)
     ordering = ("-created_at", "id")
     search_fields = ("id",)
-    search_help_text = "A run id or its beginning, a correlation id, or the name of a definition"
+    search_help_text = (
+        "A run id or its beginning, a correlation id, the name of a definition, "
+        "or a query: status = FAILED AND input.customer.id = 42"
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         return Run.objects.light().defer("domains")
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet, search_term: str) -> tuple[QuerySet, bool]:
-        term = search_term.strip()
-        return (search(queryset, term) if term else queryset), False
+        term = search_term.strip().replace("\0", "")
+        try:
+            return (search(queryset, term) if term else queryset), False
+        except Invalid as refused:
+            self.message_user(request, refused.message, messages.ERROR)
+            return queryset.none(), False
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         """The list, with what its failed runs failed of read at once."""

@@ -7,6 +7,9 @@ from ..core.snapshot import NEVER
 from ..core.states import ATTEMPT, RUN, TASK
 from .fields import DocumentField, IdField, MomentField
 
+ENDED_ODDLY = ["COMPLETED_WITH_ERRORS", "SKIPPED"]
+"""Statuses that a task bears and its attempts do not."""
+
 
 def one_of(statuses: frozenset[str]) -> Q:
     return Q(status__in=sorted(statuses))
@@ -86,7 +89,8 @@ class Run(models.Model):
             ends_exactly_in(RUN, "run_has_ended_exactly_when_final"),
             models.UniqueConstraint(
                 name="one_run_per_idempotency_key",
-                fields=["name", "idempotency_key"],
+                # The key comes first: it is looked for without a name too.
+                fields=["idempotency_key", "name"],
                 condition=Q(idempotency_key__isnull=False),
             ),
             models.UniqueConstraint(
@@ -96,11 +100,20 @@ class Run(models.Model):
             ),
         ]
         indexes = [
-            models.Index(name="run_by_start", fields=["-created_at", "id"]),
-            models.Index(name="run_by_definition", fields=["name", "-created_at"]),
+            # What few values of a column would not find is told by an index that is walked in order anyway.
+            models.Index(
+                name="run_by_start", fields=["-created_at", "id", "parent_id", "version", "priority", "started_by"]
+            ),
+            models.Index(name="run_by_definition", fields=["name", "-created_at", "version", "status"]),
             models.Index(name="run_by_status", fields=["status", "-created_at"]),
-            models.Index(name="run_by_correlation", fields=["correlation_id"], condition=~Q(correlation_id="")),
-            models.Index(name="run_by_parent", fields=["parent_id"], condition=~Q(parent_id="")),
+            models.Index(
+                name="run_by_correlation", fields=["correlation_id", "-created_at"], condition=~Q(correlation_id="")
+            ),
+            models.Index(name="run_by_parent", fields=["parent_id", "-created_at"], condition=~Q(parent_id="")),
+            models.Index(name="run_by_event", fields=["event", "-created_at"], condition=~Q(event="")),
+            models.Index(name="run_by_limit_key", fields=["limit_key", "-created_at"], condition=~Q(limit_key="")),
+            models.Index(name="run_with_reason", fields=["-created_at"], condition=~Q(reason="")),
+            models.Index(name="run_with_failures", fields=["-created_at"], condition=~Q(failed_refs=[])),
             models.Index(name="run_by_end", fields=["ended_at"], condition=Q(ended_at__isnull=False)),
             models.Index(name="run_by_schedule", fields=["schedule"], condition=one_of(RUN.open) & ~Q(schedule="")),
             models.Index(name="run_to_wake", fields=["wake_at"], condition=one_of(RUN.open)),
@@ -151,6 +164,7 @@ class Task(models.Model):
         ]
         indexes = [
             models.Index(name="task_open", fields=["run"], condition=one_of(TASK.open)),
+            models.Index(name="task_ended_oddly", fields=["status"], condition=Q(status__in=ENDED_ODDLY)),
             models.Index(name="task_joined", fields=["run", "joined_by", "turn", "status"], condition=~Q(joined_by="")),
             models.Index(name="task_in_loop", fields=["run", "loop_ref", "turn"], condition=~Q(loop_ref="")),
         ]
@@ -229,6 +243,12 @@ class Attempt(models.Model):
         ]
         indexes = [
             models.Index(name="attempt_of_run", fields=["run", "seq"]),
+            # Ids are time-ordered: these list the newest first.
+            models.Index(name="attempt_by_name", fields=["name", "id"]),
+            models.Index(name="attempt_by_domain", fields=["domain", "id"], condition=~Q(domain="")),
+            models.Index(
+                name="attempt_ended_badly", fields=["status", "id"], condition=one_of(ATTEMPT.final - {"COMPLETED"})
+            ),
             models.Index(
                 name="attempt_to_claim",
                 fields=["queue", "-priority", "visible_at", "id"],

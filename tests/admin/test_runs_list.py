@@ -129,3 +129,32 @@ def test_a_terminated_run_shows_the_reason_that_was_given(operator, orders):
     runs.terminate(run.pk, "bob", "ordered twice")
 
     assert "ordered twice" in words(operator.get(LIST))
+
+
+@pytest.mark.parametrize(
+    "query", ["status = FAILED", "NOT status = RUNNING AND input.size > 3", "(correlationId = 'order-4711')"]
+)
+def test_a_query_of_the_api_works_in_the_search_box(operator, orders, query):
+    failed = start("order", correlation_id="order-4711", input={"size": 5})
+    work("charge", "FAILED", reason="no funds")
+    other = start("order", input={"size": 5})
+
+    page = html(operator.get(LIST, {"q": query}))
+
+    assert failed.pk in page
+    assert other.pk not in page
+
+
+def test_a_query_that_cannot_be_understood_says_where(operator, orders):
+    run = start("order")
+
+    page = operator.get(LIST, {"q": "status = "})
+
+    assert "at character 9, the end: expected a value" in words(page)
+    assert run.pk not in html(page)
+
+
+def test_words_that_look_a_little_like_a_query_are_looked_for(operator, orders):
+    run = start("order", correlation_id="refund in progress")
+
+    assert run.pk in html(operator.get(LIST, {"q": "refund in progress"}))

@@ -4,21 +4,18 @@ A field says how well an index narrows it down (`rank`): 0 finds a handful of ro
 whose rows have to be looked at one by one, so a search by it alone is bounded (`pages.py`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import Expression, Q
+from django.db.models import Q
 
 from ...core.errors import Invalid
-from .documents import Inside, path_of
 from .grammar import Clause, Value
-from .sql import LONGEST_PATTERN, MOST_STARS, column, compared, containing, matching, one_of
+from .sql import LONGEST_PATTERN, MOST_STARS, column, compared, matching, one_of
 
 EVERYTHING, NOTHING = ~Q(pk__in=[]), Q(pk__in=[])
-COLUMNS, RARE, DOCUMENTS = 200_000, 50_000, 20_000
-LEAST, MOST = -(2**63), 2**63 - 1
+COLUMNS, RARE = 200_000, 50_000
 
 
 class Misread(Invalid):
@@ -151,177 +148,6 @@ class Rare(Field):
         return found & self.index_condition(clause) if self.rank_of(clause) is not None else found
 
 
-@dataclass(frozen=True)
-class Whole(Field):
-    """Whole numbers."""
-
-    def value(self, value: Value) -> int:
-        text = value.text.strip()
-        if not text.removeprefix("-").isdecimal() or not text.isascii():
-            raise Misread(value.place, "expected a whole number")
-        return max(LEAST, min(MOST, int(text[:40])))
-
-    def equal(self, left: Any, values: Sequence[Value]) -> Q:
-        return Q(one_of(left, [self.value(value) for value in values]))
-
-    def null(self, left: Any) -> Q:
-        return NOTHING
-
-
-@dataclass(frozen=True)
-class Moment(Whole):
-    """Moments: epoch milliseconds, or an ISO date such as 2026-11-21T07:00Z."""
-
-    is_ordered: bool = False
-    begun_by: Callable[[int], Q] | None = None
-    """Rows that had begun by a moment: nothing ends before it begins."""
-
-    def rank_of(self, clause: Clause) -> int | None:
-        return None if clause.operator == "NULL" else self.rank
-
-    def bounds(self, clause: Clause) -> Q | None:
-        if self.begun_by is None or clause.operator not in ("=", "<", "<=", "BETWEEN"):
-            return None
-        return self.begun_by(self.value(clause.values[-1]))
-
-    def value(self, value: Value) -> int:
-        text = value.text.strip()
-        if text.removeprefix("-").isdecimal():
-            return super().value(value)
-        try:
-            moment = datetime.fromisoformat(text)
-            aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            return round(aware.timestamp() * 1000)
-        except (ValueError, OverflowError, OSError):
-            raise Misread(value.place, "expected a moment: epoch milliseconds, or 2026-11-21T07:00:00Z") from None
-
-
-@dataclass(frozen=True)
-class Words(Field):
-    """One of a few words; `spelled` are all of them."""
-
-    spelled: tuple[str, ...] = ()
-
-    def plain(self, clause: Clause) -> Clause:
-        """The words themselves, in place of a pattern."""
-        if clause.operator not in ("=", "IN", "STARTS_WITH"):
-            return clause
-        return Clause(
-            clause.field, "IN", tuple(Value(word, clause.place) for word in self.chosen(clause)), clause.place
-        )
-
-    def rank_of(self, clause: Clause) -> int | None:
-        return self.rank if clause.operator in ("=", "IN", "STARTS_WITH") else None
-
-    def condition(self, clause: Clause, hidden: bool) -> Q:
-        if clause.operator not in ("=", "IN", "STARTS_WITH"):
-            return super().condition(clause, hidden)
-        found = self.chosen(clause)
-        return self.among(found, hidden) if found else NOTHING
-
-    def chosen(self, clause: Clause) -> list[str]:
-        """The words that are asked for."""
-        more = "*" if clause.operator == "STARTS_WITH" else ""
-        return [word for word in self.spelled if any(fits(word, value.text + more) for value in clause.values)]
-
-    def opposite(self, clause: Clause) -> Clause:
-        """The comparison that finds all other words: an index answers it too."""
-        others = [word for word in self.spelled if not any(fits(word, value.text) for value in clause.values)]
-        return Clause(clause.field, "IN", tuple(Value(word, clause.place) for word in others), clause.place)
-
-    def among(self, found: list[str], hidden: bool) -> Q:
-        return Q(one_of(column(self.column, hidden), found))
-
-
-def fits(word: str, pattern: str) -> bool:
-    """Whether a word is this one, or matches the stars in it; small and capital letters alike."""
-    pieces = pattern.strip().upper().split("*")
-    if len(pieces) == 1:
-        return word == pieces[0]
-    first, *middle, last = pieces
-    at = len(first)
-    for piece in middle:
-        at = word.find(piece, at)
-        if at < 0:
-            return False
-        at += len(piece)
-    return word.startswith(first) and word.endswith(last) and at <= len(word) - len(last)
-
-
-@dataclass(frozen=True)
-class Names(Rare):
-    """Names out of a list kept as JSON, such as the references that failed."""
-
-    def index_condition(self, clause: Clause) -> Q:
-        return ~Q(**{self.column: []})
-
-    def null(self, left: Any) -> Q:
-        return Q(compared(left, "=", "[]"))
-
-    def condition(self, clause: Clause, hidden: bool) -> Q:
-        if clause.operator not in ("=", "IN", "NULL"):
-            raise Misread(clause.place, f"{clause.field} can be compared with =, !=, IN and IS NULL only")
-        return super().condition(clause, hidden)
-
-    def equal(self, left: Any, values: Sequence[Value]) -> Q:
-        found = NOTHING
-        for value in values:
-            text = checked(value, value.text)
-            found |= Q(matching(left, f"*{text}*") if "*" in text else containing(left, f'"{text}"'))
-        return found
-
-
-@dataclass(frozen=True)
-class Document(Field):
-    """An input, an output or the variables: as a whole with stars, or at a path."""
-
-    reach: int = DOCUMENTS
-
-    def condition(self, clause: Clause, hidden: bool) -> Q:
-        path = path_of(clause.field[len(clause.field.split(".")[0].split("[")[0]) :])
-        if not path:
-            return super().condition(clause, hidden)
-        match clause.operator:
-            case "IN":
-                found = NOTHING
-                for value in clause.values:
-                    found |= Q(Inside(self.column, path, "=", checked(value, value.text)))
-                return found
-            case "BETWEEN":
-                lower, upper = (checked(value, value.text) for value in clause.values)
-                return Q(Inside(self.column, path, ">=", lower)) & Q(Inside(self.column, path, "<=", upper))
-        return Q(Inside(self.column, path, clause.operator, *(checked(v, v.text) for v in clause.values)))
-
-
-@dataclass(frozen=True)
-class Constant(Field):
-    """A field that says the same of everything here."""
-
-    says: str = ""
-
-    def rank_of(self, clause: Clause) -> int | None:
-        return None
-
-    def condition(self, clause: Clause, hidden: bool) -> Q:
-        is_true = clause.operator in ("=", "IN") and any(fits(self.says.upper(), v.text) for v in clause.values)
-        return EVERYTHING if is_true else NOTHING
-
-
-@dataclass(frozen=True)
-class Told(Field):
-    """A field whose rows a function knows to find: from the texts asked for to a condition."""
-
-    find: Callable[[str], Q] = lambda text: NOTHING
-
-    def condition(self, clause: Clause, hidden: bool) -> Q:
-        if clause.operator not in ("=", "IN"):
-            return super().condition(clause, hidden)
-        found = NOTHING
-        for value in clause.values:
-            found |= self.find(checked(value, value.text))
-        return found
-
-
 def checked(value: Value, pattern: str) -> str:
     """The pattern, if it is not too long or wild for a database."""
     if len(pattern) > LONGEST_PATTERN:
@@ -329,11 +155,3 @@ def checked(value: Value, pattern: str) -> str:
     if pattern.count("*") > MOST_STARS:
         raise Misread(value.place, f"a pattern may have at most {MOST_STARS} stars")
     return pattern
-
-
-def any_of(conditions: Iterable[Q | Expression]) -> Q:
-    """One of these."""
-    found = NOTHING
-    for condition in conditions:
-        found |= Q(condition)
-    return found

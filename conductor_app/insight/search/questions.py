@@ -14,9 +14,11 @@ from operator import and_
 from django.db.models import F, Q
 
 from ...core.errors import Invalid
-from .fields import EVERYTHING, NOTHING, Document, Field, Misread, Rare, Words
+from .fields import EVERYTHING, NOTHING, Field, Misread, Rare
 from .grammar import CLAUSE_AHEAD, All, Any, Clause, Condition, Not, parse, refusal
+from .payloads import Document
 from .sql import containing
+from .words import Words
 
 MOST_WORDS = 10
 FREE_TEXT = 5_000

@@ -6,10 +6,13 @@ from django.db.models import F, Q
 
 from ...core.states import RUN
 from ...models import Plan
-from .fields import Constant, Document, Field, Id, Moment, Names, Rare, Whole, Words, checked
+from .fields import Field, Id, Rare, checked
 from .grammar import Clause, Value
+from .numbers import Moment, Whole
+from .payloads import Document
 from .questions import Language
 from .sql import matching
+from .words import Constant, Names, Words
 
 MOST_NAMES = 1_000
 CHANGES_AFTER_END_MS = 300_000

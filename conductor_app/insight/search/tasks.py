@@ -1,6 +1,6 @@
 """What can be asked about tasks, which are attempts: by their own fields, and by those of their runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,13 @@ from ...core.knowledge import WIRE_STATUS
 from ...core.states import ATTEMPT
 from ...core.steps import KINDS
 from ...models import Run
-from .fields import NOTHING, Document, Field, Id, Moment, Told, Whole, Words
+from .fields import NOTHING, Field, Id, checked
 from .grammar import Clause, Value
+from .numbers import Moment, Whole
+from .payloads import Document
 from .questions import Language
 from .sql import column, matching, one_of
+from .words import Words
 
 MOST_RUNS = 1_000
 JOINED = 50_000
@@ -132,6 +135,21 @@ class OfRun(Field):
         if len(ids) > MOST_RUNS:
             return clause
         return Clause("workflowId", "IN", tuple(Value(id, clause.place) for id in ids), clause.place)
+
+
+@dataclass(frozen=True)
+class Told(Field):
+    """A field whose rows a function knows to find: from the texts asked for to a condition."""
+
+    find: Callable[[str], Q] = lambda text: NOTHING
+
+    def condition(self, clause: Clause, hidden: bool) -> Q:
+        if clause.operator not in ("=", "IN"):
+            return super().condition(clause, hidden)
+        found = NOTHING
+        for value in clause.values:
+            found |= self.find(checked(value, value.text))
+        return found
 
 
 def by_reference(text: str) -> Q:

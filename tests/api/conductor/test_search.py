@@ -25,13 +25,13 @@ def shop_at_noon(api, clock):
     api.post("/metadata/taskdefs", [{"name": "pay", "retryCount": 0}])
     api.define(simple("pay"))
     api.define(simple("pay"), simple("ship"), name="refund", version=2)
-    waits = api.start(correlationId="c-1", priority=5, input={"customer": {"id": 42, "name": "Ann"}, "total": 9.5})
+    waits = api.start(correlationId="cu-1", priority=5, input={"customer": {"id": 42, "name": "Ann"}, "total": 9.5})
     clock.advance(seconds=60)
     paused = api.start(idempotencyKey="k-1", input={"customer": {"id": "42"}, "tags": ["a", "b"]})
     api.put(f"/workflow/{paused}/pause")
     clock.advance(seconds=60)
-    failed = api.start("refund", correlationId="c-2", input={"customer": {"id": 7}, "urgent": True})
-    done = api.start(correlationId="c 3 and more", input={"total": 100})
+    failed = api.start("refund", correlationId="cu-2", input={"customer": {"id": 7}, "urgent": True})
+    done = api.start(correlationId="cu 3 and more", input={"total": 100})
     for task in api.poll("pay", count=4):
         if task["workflowInstanceId"] == failed:
             api.report(task, "FAILED", reasonForIncompletion="No funds left")
@@ -53,15 +53,15 @@ QUERIES = {
     "workflowType = 'order' AND status = 'COMPLETED'": "done",
     "workflowType='refund'": "failed",
     "workflowId='{paused}'": "paused",
-    "correlationId IN (c-1,c-2)": "failed waits",
-    "correlationId = c 3 and more": "done",
+    "correlationId IN (cu-1,cu-2)": "failed waits",
+    "correlationId = cu 3 and more": "done",
     "idempotencyKey IN (k-1)": "paused",
     'parentWorkflowId=""': "failed done paused waits",
     "startTime>{noon}": "failed done paused",
     "startTime<{a_minute_later}": "waits",
     "status = RUNNING AND startTime>1 AND startTime<99999999999999": "waits",
-    "correlationId = 'c-*'": "failed waits",
-    "correlationId = 'C-*'": "failed waits",
+    "correlationId = 'cu-*'": "failed waits",
+    "correlationId = 'CU-*'": "failed waits",
     "classifier = workflow": "failed done paused waits",
     "classifier = agent": "",
     # What other back ends understand (§6.3), and a little more.
@@ -183,7 +183,7 @@ FREE_TEXTS = {
     '"no funds"': "failed",
     '"funds no"': "",
     "refund": "failed",
-    "c-1": "waits",
+    "cu-1": "waits",
     "r-1": "done",
     "r-2": "",
     "50%": "",
@@ -204,7 +204,7 @@ def test_a_summary_has_the_fields_and_forms_that_clients_read(api, shop, clock):
         "workflowType": "refund",
         "version": 2,
         "workflowId": shop["failed"],
-        "correlationId": "c-2",
+        "correlationId": "cu-2",
         "startTime": "2027-03-01T12:02:00.000Z",
         "updateTime": "2027-03-01T12:02:00.000Z",
         "endTime": "2027-03-01T12:02:00.000Z",
@@ -299,7 +299,7 @@ TASK_QUERIES = {
     "status = SKIPPED OR status = FAILED": 1,
     "workflowName = refund": 2,
     "workflowType = order": 3,
-    "correlationId = c-1": 1,
+    "correlationId = cu-1": 1,
     "workerId = w-9": 1,
     "domain IS NULL": 5,
     "domain = x": 0,
@@ -331,7 +331,7 @@ def tasks(api, clock):
         simple("pay"),
         name="refund",
     )
-    first = api.start(correlationId="c-1", priority=5)
+    first = api.start(correlationId="cu-1", priority=5)
     clock.advance(seconds=60)
     api.start()
     clock.advance(seconds=60)
@@ -375,9 +375,9 @@ def test_a_task_summary_has_the_fields_and_forms_that_clients_read(api, tasks):
 
 
 def test_what_has_not_ended_shows_the_epoch_in_a_task_summary(api, tasks):
-    found = api.get("/tasks/search", query="correlationId = c-1").json()["results"][0]
+    found = api.get("/tasks/search", query="correlationId = cu-1").json()["results"][0]
 
-    assert (found["endTime"], found["correlationId"]) == ("1970-01-01T00:00:00.000Z", "c-1")
+    assert (found["endTime"], found["correlationId"]) == ("1970-01-01T00:00:00.000Z", "cu-1")
 
 
 def test_whole_tasks_are_as_they_are_by_their_ids(api, tasks):
@@ -478,7 +478,7 @@ def test_free_text_is_looked_for_in_the_newest_and_the_reply_says_so(api, shop, 
     assert "searchedSince" not in everything
 
 
-@pytest.mark.parametrize("word", ["{waits}", "c-1"])
+@pytest.mark.parametrize("word", ["{waits}", "cu-1"])
 def test_free_text_that_is_an_id_is_found_however_old(api, shop, near, word):
     assert ids(api.get("/workflow/search", freeText=word.format(**shop))) == [shop["waits"]]
 

@@ -1,0 +1,59 @@
+"""Fields that are numbers, and moments."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db.models import Q
+
+from .fields import NOTHING, Field, Misread
+from .grammar import Clause, Value
+from .sql import one_of
+
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Whole(Field):
+    """Whole numbers."""
+
+    def value(self, value: Value) -> int:
+        text = value.text.strip()
+        if not text.removeprefix("-").isdecimal() or not text.isascii():
+            raise Misread(value.place, "expected a whole number")
+        return max(LEAST, min(MOST, int(text[:40])))
+
+    def equal(self, left: Any, values: Sequence[Value]) -> Q:
+        return Q(one_of(left, [self.value(value) for value in values]))
+
+    def null(self, left: Any) -> Q:
+        return NOTHING
+
+
+@dataclass(frozen=True)
+class Moment(Whole):
+    """Moments: epoch milliseconds, or an ISO date such as 2026-11-21T07:00Z."""
+
+    is_ordered: bool = False
+    begun_by: Callable[[int], Q] | None = None
+    """Rows that had begun by a moment: nothing ends before it begins."""
+
+    def rank_of(self, clause: Clause) -> int | None:
+        return None if clause.operator == "NULL" else self.rank
+
+    def bounds(self, clause: Clause) -> Q | None:
+        if self.begun_by is None or clause.operator not in ("=", "<", "<=", "BETWEEN"):
+            return None
+        return self.begun_by(self.value(clause.values[-1]))
+
+    def value(self, value: Value) -> int:
+        text = value.text.strip()
+        if text.removeprefix("-").isdecimal():
+            return super().value(value)
+        try:
+            moment = datetime.fromisoformat(text)
+            aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return round(aware.timestamp() * 1000)
+        except (ValueError, OverflowError, OSError):
+            raise Misread(value.place, "expected a moment: epoch milliseconds, or 2026-11-21T07:00:00Z") from None

