@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conductor', '0011_webhooks'),
+        ('conductor', '0013_inbox_messages'),
     ]
 
     operations = [
