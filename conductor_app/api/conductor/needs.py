@@ -211,6 +211,7 @@ NEEDS: dict[str, Need] = {
     "Jump.post": steers_run,
     "Upgrade.post": steers_run,
     "Variables.post": steers_run,
+    "WorkflowMessages.post": steers_run,
     "State.post": steers_run,
     "ResetCallbacks.post": steers_run,
     "Remove.delete": on(DELETE, WORKFLOW, things.run("workflow")),
