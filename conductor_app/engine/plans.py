@@ -11,6 +11,7 @@ from ..core.errors import ValidationFailed
 from ..core.language.checks import workflow_complaints
 from ..models import TaskDefinition, WorkflowDefinition
 from ..store import definitions
+from ..store.rows import clean
 from .schemas import all_with_schemas, with_schemas
 
 
@@ -94,7 +95,7 @@ def names_in(document: Any) -> set[str]:
     while left:
         value = left.pop()
         if isinstance(value, dict):
-            names |= {value["name"]} if isinstance(value.get("name"), str) else set()
+            names |= {clean(value["name"])} if isinstance(value.get("name"), str) else set()
             left += value.values()
         elif isinstance(value, list):
             left += value

@@ -11,6 +11,7 @@ from ..access.rights import SCHEMA
 from ..core.errors import Complaint, Conflict, NotFound, ValidationFailed
 from ..core.language.checks.schema import read_schema
 from ..models import SchemaDefinition
+from ..store.rows import clean
 from . import judging
 from .access.grants import forget_target
 from .catalogue import note
@@ -115,7 +116,7 @@ def _is_named(schema: Any) -> bool:
 def _filled(schema: Document) -> Document:
     try:
         version = schema.get("version")
-        return {**schema, **find(str(schema["name"]), None if version is None else int(version)).document}
+        return {**schema, **find(clean(str(schema["name"])), None if version is None else int(version)).document}
     except (NotFound, TypeError, ValueError, OverflowError):
         # Whoever is held to it will hear that there is none.
         return schema

@@ -24,6 +24,7 @@ ADDRESSES = [
     ("POST", "/event"),
     ("PUT", "/event"),
     ("POST", "/event/handleIncomingEvent"),
+    ("POST", "/schema"),
     ("POST", "/metadata/webhook"),
     ("PUT", "/metadata/webhook/x"),
     ("POST", "/webhook/x"),
@@ -132,6 +133,7 @@ WRITES = [
     ("POST", "/tasks/{}/{}/COMPLETED"), ("POST", "/tasks/{}/log"), ("DELETE", "/workflow/{}?reason={}"),
     ("PUT", "/workflow/{}/pause"), ("PUT", "/workflow/{}/resume"), ("POST", "/workflow/{}/retry"),
     ("DELETE", "/workflow/{}/remove"), ("PUT", "/workflow/decide/{}"), ("POST", "/workflow/{}"),
+    ("DELETE", "/schema/{}"), ("DELETE", "/schema/{}/1"), ("DELETE", "/schema/x/{}"),
     ("DELETE", "/metadata/workflow/{}/1"), ("DELETE", "/metadata/workflow/x/{}"), ("DELETE", "/metadata/taskdefs/{}"),
     ("POST", "/workflow/x?priority={}&version={}&correlationId={}"),
 ]  # fmt: skip

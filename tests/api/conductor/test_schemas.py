@@ -281,3 +281,15 @@ def test_a_workflow_that_is_tried_out_is_held_to_its_schemas_too(api):
     reply = api.post("/workflow/test", {"name": "order", "workflowDef": definition, "input": {"id": "x"}})
 
     assert reply.status_code == 400
+
+
+@pytest.mark.parametrize("schema", [{"name": "a\0b"}, {"name": "x", "version": 10**30}, {"name": 7}, {"name": ["x"]}])
+def test_a_schema_under_an_impossible_name_is_no_fault_of_ours(api, schema):
+    sub = {"name": "child", "tasks": [simple("pay")], "inputSchema": schema}
+    param = {"name": "child", "workflowDefinition": "${workflow.input.sub}"}
+    api.define(step("SUB_WORKFLOW", "sub", subWorkflowParam=param))
+
+    run = api.start(input={"sub": sub})
+
+    assert api.workflow(run)["status"] == "FAILED"
+    assert api.workflow(run)["tasks"][0]["status"] == "FAILED_WITH_TERMINAL_ERROR"
