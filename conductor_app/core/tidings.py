@@ -16,7 +16,15 @@ from .states import COMPLETED, PENDING, RUN
 
 STATE, STATUS = "state", "status"
 """What a message is about, where its sink leaves open where it goes."""
-STATUS_EVENTS = {"pause": "PAUSED", "resume": "RESUMED", "reopen": "RETRIED", "complete": "COMPLETED"}
+STATUS_EVENTS = {
+    "pause": "PAUSED",
+    "resume": "RESUMED",
+    "retry": "RETRIED",
+    "rerun": "RERAN",
+    "restart": "RESTARTED",
+    "reopen": "RETRIED",
+    "complete": "COMPLETED",
+}
 """How listeners know the events of a run's life; every other end is TERMINATED."""
 STATES = {
     "claim": "onStart",

@@ -26,7 +26,8 @@ ANSWERED: dict[type, str] = {
     OrkesWorkflowClient: """
         delete_workflow execute_workflow execute_workflow_with_return_strategy get_by_correlation_ids
         get_by_correlation_ids_in_batch get_workflow get_workflow_status pause_workflow remove_workflow
-        resume_workflow retry_workflow skip_task_from_workflow start_workflow
+        rerun_workflow restart_workflow resume_workflow retry_workflow search send_message skip_task_from_workflow
+        start_workflow
         start_workflow_by_name terminate_workflow test_workflow update_state update_variables""",
     OrkesTaskClient: """
         add_task_log batch_poll_tasks get_queue_size_for_task get_task get_task_logs get_task_poll_data poll_task
@@ -57,12 +58,6 @@ ANSWERED: dict[type, str] = {
 }
 
 LEFT_OUT: dict[type, dict[str, str]] = {
-    OrkesWorkflowClient: {
-        "rerun_workflow": "not built yet",
-        "restart_workflow": "not built yet",
-        "search": "not built yet",
-        "send_message": "belongs to the PULL_WORKFLOW_MESSAGES step of AI agents",
-    },
     OrkesAuthorizationClient: dict.fromkeys(
         [
             "create_gateway_auth_config",
