@@ -80,7 +80,7 @@ class OnSqlite:
         if asked.operator == "NULL":
             return self.null()
         pairs = [self.as_text()]
-        if asked.number is not None:
+        if asked.number is not None and asked.operator != "STARTS_WITH":
             pairs = [self.as_number(), *(pairs if asked.operator == "=" else [])]
         elif asked.operator == "=" and asked.text in ("true", "false"):
             pairs.append(self.as_truth())

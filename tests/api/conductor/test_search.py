@@ -423,6 +423,12 @@ QUERY = st.recursive(
 )
 
 
+def test_a_beginning_inside_a_document_may_look_like_a_number(api):
+    reply = api.get("/workflow/search", query="input.order STARTS_WITH 10")
+
+    assert reply.status_code == 200
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
 @given(query=QUERY, free_text=VALUE, sort=st.sampled_from(["", "endTime:DESC", "priority|status:DESC", "workflowId:X"]))
 def test_no_query_whatsoever_is_a_fault_of_ours(api, query, free_text, sort):
