@@ -65,6 +65,16 @@ def test_every_bad_end_is_told_as_terminated_and_a_retry_as_retried(clock):
     assert "no luck" in told()[1]["reasonForIncompletion"]
 
 
+@pytest.mark.parametrize(("act", "event"), [("rerun", "RERAN"), ("restart", "RESTARTED")])
+def test_a_run_that_is_opened_again_says_how(clock, act, event):
+    story = Story(clock, step("a"), **LISTENED)
+    story.worker("a").completes()
+
+    getattr(story, act)()
+
+    assert events() == ["STARTED", "COMPLETED", "FINALIZED", event]
+
+
 def test_a_run_that_is_over_at_once_is_told_of_in_one_go(clock):
     Story(clock, noop("a"), **LISTENED)
 
