@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import conf
 from ..core.definition import Definition
-from ..core.errors import Busy, Refused, ValidationFailed
+from ..core.errors import Busy
 from ..core.questions import (
     DefinitionNamed,
     DefinitionWritten,
@@ -90,12 +90,7 @@ class Answers(dict[Question, Any]):
 
     def definition_written(self, question: DefinitionWritten, now: int) -> Definition | str:
         """The plan of a definition that is given in place, or the complaint about it."""
-        try:
-            return plans.of_document(json.loads(question.document), now)
-        except ValidationFailed as refused:
-            return "; ".join(complaint.message for complaint in refused.complaints)
-        except Refused as refused:
-            return refused.message
+        return plans.written(question.document, now)
 
     def learn_from_scripts(self, questions: Iterable[Question]) -> None:
         """Run the scripts that are asked for, and read the payloads that are kept elsewhere: what takes its time."""

@@ -1,5 +1,6 @@
 """Plans: what a run follows from its start on, with task definitions filled in and sub-workflow versions fixed."""
 
+import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from ..core.definition import Definition
-from ..core.errors import ValidationFailed
+from ..core.errors import NotFound, Refused, ValidationFailed
 from ..core.language.checks import workflow_complaints
 from ..models import TaskDefinition, WorkflowDefinition
 from ..store import definitions
@@ -35,6 +36,20 @@ def current() -> Known:
     return _known
 
 
+def asked_for(name: str, version: int | None, document: dict[str, Any] | None, now: int | None = None) -> Definition:
+    """The plan that somebody asks for by name or gives in place, kept for its runs if `now` is given.
+
+    Raises NotFound, and ValidationFailed with every complaint.
+    """
+    if document is not None:
+        return of_document(document, now)
+    found = unkept(name, version) if now is None else find(name, version, now)
+    if found is None:
+        asked = name if version is None else f"{name}, version {version}"
+        raise NotFound(f"No such workflow found by name: {asked}")
+    return found
+
+
 def find(name: str, version: int | None, now: int) -> Definition | None:
     """The plan of a definition as it is now; the newest version if none is given; None if there is none."""
     known = current()
@@ -47,24 +62,31 @@ def find(name: str, version: int | None, now: int) -> Definition | None:
     return found
 
 
-def of_document(document: dict[str, Any], now: int) -> Definition:
-    """The plan of a definition given in place; raises ValidationFailed with every complaint."""
+def of_document(document: dict[str, Any], now: int | None = None) -> Definition:
+    """The plan of a definition given in place, kept for its runs if `now` is given.
+
+    Raises ValidationFailed with every complaint.
+    """
     if complaints := workflow_complaints(document):
         raise ValidationFailed(complaints)
-    return definitions.keep(completed(document), now)
+    whole = completed(document)
+    return definitions.read(whole) if now is None else definitions.keep(whole, now)
+
+
+def written(text: str, now: int | None = None) -> Definition | str:
+    """The plan of a definition that a run has written as JSON, or the complaint about it."""
+    try:
+        return of_document(json.loads(text), now)
+    except ValidationFailed as refused:
+        return "; ".join(complaint.message for complaint in refused.complaints)
+    except Refused as refused:
+        return refused.message
 
 
 def unkept(name: str, version: int | None) -> Definition | None:
     """The definition with this name and version, read but not kept: nothing can follow it beyond this process."""
     row = row_of(name, version)
     return None if row is None else definitions.read(completed(row.document))
-
-
-def unkept_document(document: dict[str, Any]) -> Definition:
-    """The same of a definition given in place; raises ValidationFailed with every complaint."""
-    if complaints := workflow_complaints(document):
-        raise ValidationFailed(complaints)
-    return definitions.read(completed(document))
 
 
 def row_of(name: str, version: int | None) -> WorkflowDefinition | None:

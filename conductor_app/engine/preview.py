@@ -1,6 +1,5 @@
 """What would happen: a command is decided as it would be, and neither locked nor saved (ARCHITECTURE §4)."""
 
-import json
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from ..core import commands, reports
 from ..core.decide import Command, Decision, nothing
 from ..core.definition import Definition
 from ..core.effects import Effect, Send, StartRun
-from ..core.errors import Busy, Conflict, Invalid, NotFound, ValidationFailed
+from ..core.errors import Busy, Conflict, Invalid, NotFound
 from ..core.questions import DefinitionNamed, DefinitionWritten
 from ..core.snapshot import UNKNOWN, Run
 from ..core.values import replace
@@ -63,10 +62,7 @@ class Known(Answers):
         return plans.unkept(question.name, question.version)
 
     def definition_written(self, question: DefinitionWritten, now: int) -> Definition | str:
-        try:
-            return plans.unkept_document(json.loads(question.document))
-        except ValidationFailed as refused:
-            return "; ".join(complaint.message for complaint in refused.complaints)
+        return plans.written(question.document)
 
 
 class Ahead:

@@ -78,7 +78,7 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
     """
     now = clock.now()
     request = with_input(request)
-    definition = _definition(request, now)
+    definition = plans.asked_for(request.name, request.version, request.document, now)
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
     run = new_run(request, definition, now, secrets.token_hex(8))
@@ -113,16 +113,6 @@ def _start(run: Run, request: StartRequest, definition: Definition, by: str, als
         answers.forget_passing()
         answers.learn_from_scripts(decision.questions)
     raise Busy(workflow=definition.name)
-
-
-def _definition(request: StartRequest, now: int) -> Definition:
-    if request.document is not None:
-        return plans.of_document(request.document, now)
-    found = plans.find(request.name, request.version, now)
-    if found is None:
-        version = f", version {request.version}" if request.version is not None else ""
-        raise NotFound(f"No such workflow found by name: {request.name}{version}")
-    return found
 
 
 def with_input(request: StartRequest) -> StartRequest:

@@ -1,6 +1,5 @@
 """A workflow tried out in memory: definitions are read and scripts run, but nothing is written."""
 
-import json
 import logging
 import secrets
 from collections.abc import Iterable, Mapping
@@ -8,8 +7,7 @@ from time import monotonic
 from typing import Any
 
 from .. import clock
-from ..core.definition import Definition
-from ..core.errors import Invalid, NotFound, Refused, ValidationFailed
+from ..core.errors import Invalid, Refused
 from ..core.questions import (
     ActiveDomains,
     DefinitionNamed,
@@ -42,7 +40,7 @@ def simulate(request: StartRequest, script: Written) -> dict[str, Any]:
     """
     request = with_input(request)
     now, ends_at = clock.now(), monotonic() + MOST_SECONDS
-    run = new_run(request, _definition(request), now, secrets.token_hex(8))
+    run = new_run(request, plans.asked_for(request.name, request.version, request.document), now, secrets.token_hex(8))
     play = Play(now, _answers, lambda: monotonic() > ends_at)
     try:
         part = play.play(run, script)
@@ -52,16 +50,6 @@ def simulate(request: StartRequest, script: Written) -> dict[str, Any]:
         log.exception("play_undecidable", extra={"definition": run.definition.name})
         raise Invalid(f"The engine could not decide how this workflow goes on: {fault}"[:500]) from fault
     return _shown(part, play.now)
-
-
-def _definition(request: StartRequest) -> Definition:
-    if request.document is not None:
-        return plans.unkept_document(request.document)
-    found = plans.unkept(request.name, request.version)
-    if found is None:
-        version = f", version {request.version}" if request.version is not None else ""
-        raise NotFound(f"No such workflow found by name: {request.name}{version}")
-    return found
 
 
 def _shown(part: Part, now: int) -> dict[str, Any]:
@@ -81,7 +69,7 @@ def _answer(question: Question) -> Any:
         case DefinitionNamed():
             return plans.unkept(question.name, question.version)
         case DefinitionWritten():
-            return _written(question)
+            return plans.written(question.document)
         case PolicyNamed():
             return plans.task_document(question.name)
         case Judged():
@@ -92,12 +80,3 @@ def _answer(question: Question) -> Any:
         case Environment():
             return environment()
     raise Invalid(f"This workflow asks for what a test cannot tell: {type(question).__name__}.")
-
-
-def _written(question: DefinitionWritten) -> Definition | str:
-    try:
-        return plans.unkept_document(json.loads(question.document))
-    except ValidationFailed as refused:
-        return "; ".join(complaint.message for complaint in refused.complaints)
-    except Refused as refused:
-        return refused.message

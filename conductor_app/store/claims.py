@@ -161,10 +161,11 @@ def limit_facts(limits: Candidate, now: int) -> Facts:
 
 
 def _claim(chosen: str, params: Sequence, worker: str, now: int) -> list[str]:
+    """Claim what was chosen; the ids in hand-out order, which RETURNING does not keep."""
     # Materialized: PostgreSQL may else run the choice once a row and so take more than were asked for.
-    claim = f"{CLAIM} WHERE id IN (SELECT id FROM chosen) AND status = 'PENDING' RETURNING id"
+    claim = f"{CLAIM} WHERE id IN (SELECT id FROM chosen) AND status = 'PENDING' RETURNING -priority, visible_at, id"
     sql = f"WITH chosen AS MATERIALIZED ({chosen}) {claim}"
-    return [id for (id,) in fetch(sql, [*params, worker, now, now, now, now, now, now])]
+    return [id for *_, id in sorted(fetch(sql, [*params, worker, now, now, now, now, now, now]))]
 
 
 def next_visible_at(queue: str) -> int | None:
