@@ -79,6 +79,14 @@ def _delete(model: type[Secret | Variable], name: str, by: str, reason: str) -> 
     transaction.on_commit(_forget)
 
 
+def tags_of(model: type[Secret | Variable], name: str) -> Tags:
+    """Its tags. Raises NotFound."""
+    found = model.objects.filter(pk=name).values_list("tags", flat=True).first()
+    if found is None:
+        raise NotFound(f"There is no {model._meta.verbose_name} named {name}.")
+    return found
+
+
 def change_tags(model: type[Secret | Variable], name: str, change: Callable[[Tags], Tags], by: str) -> None:
     """Give it other tags. Raises NotFound."""
     with transaction.atomic():

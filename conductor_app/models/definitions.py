@@ -2,10 +2,10 @@
 
 from django.db import models
 
-from .fields import DocumentField, MomentField
+from .fields import Authored, DocumentField, MomentField
 
 
-class WorkflowDefinition(models.Model):
+class WorkflowDefinition(Authored):
     """The document that (name, version) points to now; overwriting replaces it, its runs keep their plan."""
 
     name = models.CharField(max_length=255)
@@ -16,10 +16,6 @@ class WorkflowDefinition(models.Model):
     rate_limit_key = models.CharField(max_length=512, default="", blank=True)
     concurrent_limit = models.IntegerField(default=0)
     owner_email = models.CharField(max_length=255, default="", blank=True)
-    created_at = MomentField(default=0)
-    created_by = models.CharField(max_length=255, default="", blank=True)
-    updated_at = MomentField(default=0)
-    updated_by = models.CharField(max_length=255, default="", blank=True)
     revision = models.IntegerField(default=1)
 
     class Meta:
@@ -31,7 +27,7 @@ class WorkflowDefinition(models.Model):
         return f"{self.name} version {self.version}"
 
 
-class TaskDefinition(models.Model):
+class TaskDefinition(Authored):
     """A task definition as it was written; the limits are columns too, since every claim asks for them."""
 
     name = models.CharField(max_length=255, unique=True)
@@ -41,10 +37,6 @@ class TaskDefinition(models.Model):
     rate_count = models.IntegerField(default=0)
     rate_seconds = models.IntegerField(default=1)
     owner_email = models.CharField(max_length=255, default="", blank=True)
-    created_at = MomentField(default=0)
-    created_by = models.CharField(max_length=255, default="", blank=True)
-    updated_at = MomentField(default=0)
-    updated_by = models.CharField(max_length=255, default="", blank=True)
     revision = models.IntegerField(default=1)
 
     class Meta:

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from .fields import DocumentField, IdField, MomentField
+from .fields import Authored, DocumentField, IdField, MomentField
 
 IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
 """The life of one action of a handler."""
@@ -11,17 +11,13 @@ MATCHED, NOT_MATCHED = "MATCHED", "NOT_MATCHED"
 LONGEST_NAME = 255
 
 
-class EventHandler(models.Model):
+class EventHandler(Authored):
     """What is to be done when an event comes, as its author wrote it; what is asked of each event is columns too."""
 
     name = models.CharField(max_length=LONGEST_NAME, unique=True)
     event = models.CharField(max_length=LONGEST_NAME)
     is_active = models.BooleanField(default=False)
     document = DocumentField(default=dict)
-    created_at = MomentField(default=0)
-    created_by = models.CharField(max_length=255, default="", blank=True)
-    updated_at = MomentField(default=0)
-    updated_by = models.CharField(max_length=255, default="", blank=True)
     revision = models.IntegerField(default=1)
 
     class Meta:

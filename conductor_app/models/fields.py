@@ -1,4 +1,4 @@
-"""Our own columns: a moment, and a JSON document kept as text."""
+"""Our own columns: a moment, a JSON document kept as text, and who made and changed a thing."""
 
 import json
 import re
@@ -19,6 +19,18 @@ class IdField(models.CharField):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"max_length": 64, **kwargs})
+
+
+class Authored(models.Model):
+    """Who made a thing and who changed it last, and when."""
+
+    created_at = MomentField(default=0)
+    created_by = models.CharField(max_length=255, default="", blank=True)
+    updated_at = MomentField(default=0)
+    updated_by = models.CharField(max_length=255, default="", blank=True)
+
+    class Meta:
+        abstract = True
 
 
 class DocumentField(models.TextField):

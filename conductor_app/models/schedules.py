@@ -3,13 +3,13 @@
 from django.db import models
 from django.db.models import Q
 
-from .fields import DocumentField, IdField, MomentField
+from .fields import Authored, DocumentField, IdField, MomentField
 
 WAITING, EXECUTED, FAILED = "POLLED", "EXECUTED", "FAILED"
 """What a slot has come to: its run is still to be started, was started, or could not be."""
 
 
-class Schedule(models.Model):
+class Schedule(Authored):
     """Starts runs by the clock. The document is as it was given; the columns say when it fires next."""
 
     name = models.CharField(max_length=255, unique=True)
@@ -22,10 +22,6 @@ class Schedule(models.Model):
     next_run_at = MomentField(null=True)
     next_entry = models.IntegerField(default=0)
     revision = models.IntegerField(default=1)
-    created_at = MomentField(default=0)
-    created_by = models.CharField(max_length=255, default="", blank=True)
-    updated_at = MomentField(default=0)
-    updated_by = models.CharField(max_length=255, default="", blank=True)
 
     class Meta:
         ordering = ["name"]

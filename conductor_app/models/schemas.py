@@ -2,19 +2,15 @@
 
 from django.db import models
 
-from .fields import DocumentField, MomentField
+from .fields import Authored, DocumentField
 
 
-class SchemaDefinition(models.Model):
+class SchemaDefinition(Authored):
     """A schema that definitions refer to; plans hold a copy of the one that was there when they were made."""
 
     name = models.CharField(max_length=255)
     version = models.IntegerField(default=1)
     document = DocumentField(default=dict)
-    created_at = MomentField(default=0)
-    created_by = models.CharField(max_length=255, default="", blank=True)
-    updated_at = MomentField(default=0)
-    updated_by = models.CharField(max_length=255, default="", blank=True)
 
     class Meta:
         ordering = ["name", "-version"]

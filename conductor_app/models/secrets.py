@@ -2,18 +2,14 @@
 
 from django.db import models
 
-from .fields import DocumentField, MomentField
+from .fields import Authored, DocumentField
 
 
-class Named(models.Model):
+class Named(Authored):
     """What both have: a name, tags, and who wrote it when."""
 
     name = models.CharField(max_length=255, primary_key=True)
     tags = DocumentField(default=list)
-    created_at = MomentField(default=0)
-    created_by = models.CharField(max_length=255, default="", blank=True)
-    updated_at = MomentField(default=0)
-    updated_by = models.CharField(max_length=255, default="", blank=True)
 
     class Meta:
         abstract = True

@@ -22,16 +22,8 @@ class JsonJqTransform(Kind):
             answer = know.script("jq", program, inputs)
         else:
             answer = ScriptAnswer(error="The jq program is missing: write one in the input 'queryExpression'.")
-        yield finished_at_once(
-            step,
-            key,
-            know.run,
-            now,
-            FAILED if answer.error else COMPLETED,
-            input=inputs,
-            output=transformed(answer),
-            reason=answer.error,
-        )
+        output, status = transformed(answer), FAILED if answer.error else COMPLETED
+        yield finished_at_once(step, key, know.run, now, status, input=inputs, output=output, reason=answer.error)
 
 
 def transformed(answer: ScriptAnswer) -> dict[str, object]:

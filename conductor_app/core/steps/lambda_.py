@@ -19,16 +19,8 @@ class Lambda(Kind):
         inputs = inputs_of(step, know, key, know.run, now)
         script = inputs.get("scriptExpression") or step.document.get("scriptExpression")
         answer = value_of(as_function(script), "javascript", inputs, know)
-        yield finished_at_once(
-            step,
-            key,
-            know.run,
-            now,
-            FAILED if answer.error else COMPLETED,
-            input=inputs,
-            output={} if answer.error else {"result": answer.value},
-            reason=answer.error,
-        )
+        output, status = ({}, FAILED) if answer.error else ({"result": answer.value}, COMPLETED)
+        yield finished_at_once(step, key, know.run, now, status, input=inputs, output=output, reason=answer.error)
 
 
 def as_function(script: object) -> object:

@@ -3,14 +3,13 @@
 from django.http import HttpResponse
 
 from ....access.rights import READ, VARIABLE
-from ....core.errors import NotFound
 from ....engine import named
 from ....models import Variable
 from .. import body
 from ..replies import Empty, Json, PlainText
 from ..serializers.named import sent_text
-from ..serializers.tags import sent_tags, without
 from ..view import ConductorRequest, ConductorView
+from .tags import NamedTags
 
 
 class EnvironmentVariables(ConductorView):
@@ -40,21 +39,9 @@ class EnvironmentVariable(ConductorView):
         return Empty()
 
 
-class EnvironmentTags(ConductorView):
+class EnvironmentTags(NamedTags):
     """GET, PUT, DELETE /api/environment/{key}/tags: shown, replaced, taken off."""
 
-    def get(self, request: ConductorRequest, key: str) -> HttpResponse:
-        row = Variable.objects.filter(pk=key).first()
-        if row is None:
-            raise NotFound(f"There is no variable named {key}.")
-        return Json(row.tags)
+    model = Variable
 
-    def put(self, request: ConductorRequest, key: str) -> HttpResponse:
-        tags = sent_tags(request)
-        named.change_tags(Variable, key, lambda _: tags, request.actor.name)
-        return Empty()
-
-    def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
-        tags = sent_tags(request)
-        named.change_tags(Variable, key, lambda kept: without(kept, tags), request.actor.name)
-        return Empty()
+    get, put, delete = NamedTags.get, NamedTags.put, NamedTags.delete

@@ -5,14 +5,13 @@ from django.http import HttpResponse
 from ....access.kept import forget
 from ....access.permissions import readable
 from ....access.rights import READ, SECRET
-from ....core.errors import NotFound
 from ....engine import named
 from ....models import Secret
 from .. import body
 from ..replies import Empty, Json, PlainText
 from ..serializers.named import sent_text, wire_secret, wire_secret_with_tags
-from ..serializers.tags import sent_tags, without
 from ..view import ConductorRequest, ConductorView
+from .tags import NamedTags
 
 TAKE_FALSE_FOR_TRUE = ("node", "undici")
 """How the JavaScript SDK's clients introduce themselves: any answer but null means to them that the secret is there."""
@@ -71,24 +70,12 @@ class SecretExists(ConductorView):
         return Json(None if not exists and agent.startswith(TAKE_FALSE_FOR_TRUE) else exists)
 
 
-class SecretTags(ConductorView):
+class SecretTags(NamedTags):
     """GET, PUT, DELETE /api/secrets/{key}/tags: shown, replaced, taken off."""
 
-    def get(self, request: ConductorRequest, key: str) -> HttpResponse:
-        row = kept().filter(pk=key).first()
-        if row is None:
-            raise NotFound(f"There is no secret named {key}.")
-        return Json(row.tags)
+    model = Secret
 
-    def put(self, request: ConductorRequest, key: str) -> HttpResponse:
-        tags = sent_tags(request)
-        named.change_tags(Secret, key, lambda _: tags, request.actor.name)
-        return Empty()
-
-    def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
-        tags = sent_tags(request)
-        named.change_tags(Secret, key, lambda kept: without(kept, tags), request.actor.name)
-        return Empty()
+    get, put, delete = NamedTags.get, NamedTags.put, NamedTags.delete
 
 
 class SecretCaches(ConductorView):

@@ -5,12 +5,13 @@ from django.http import HttpResponse
 from ....access.rights import APPLICATION, TASK_DEF, WORKFLOW_DEF
 from ....core.errors import NotFound
 from ....core.language.checks.tables import RATE_LIMIT
-from ....engine import tags
+from ....engine import named, tags
 from ....engine.access.applications import find_application
+from ....models import Secret, Variable
 from .. import body
 from ..replies import Empty, Json
 from ..serializers.requests import complaints_at, read_request
-from ..serializers.tags import sent_tags
+from ..serializers.tags import sent_tags, without
 from ..view import ConductorRequest, ConductorView
 
 
@@ -62,6 +63,25 @@ class ApplicationTags(ConductorView):
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         tags.remove_tags(APPLICATION, find_application(id).id, sent_tags(request), request.actor.name)
+        return Empty()
+
+
+class NamedTags(ConductorView):
+    """GET, PUT, DELETE of the tags of what is kept under a name: shown, replaced, taken off."""
+
+    model: type[Secret | Variable]
+
+    def get(self, request: ConductorRequest, key: str) -> HttpResponse:
+        return Json(named.tags_of(self.model, key))
+
+    def put(self, request: ConductorRequest, key: str) -> HttpResponse:
+        tags = sent_tags(request)
+        named.change_tags(self.model, key, lambda _: tags, request.actor.name)
+        return Empty()
+
+    def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
+        tags = sent_tags(request)
+        named.change_tags(self.model, key, lambda kept: without(kept, tags), request.actor.name)
         return Empty()
 
 
