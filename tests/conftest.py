@@ -29,6 +29,25 @@ class Clock:
         return self._moment * 1_000_000
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rows-only", action="store_true", help="leave out the tests that no database can change")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What touches no rows is the same on every database: once is enough for it."""
+    if not config.getoption("--rows-only"):
+        return
+    left_out = [item for item in items if not touches_rows(item)]
+    items[:] = [item for item in items if touches_rows(item)]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def touches_rows(item: pytest.Item) -> bool:
+    """Whether the test asks for the suite's database, by a mark or by a fixture."""
+    asks = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
+    return bool(asks) or item.get_closest_marker("django_db") is not None
+
+
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Time that passes only when the test says so."""

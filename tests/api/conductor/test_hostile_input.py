@@ -72,9 +72,9 @@ def test_ten_megabytes_are_answered(api):
         check(api.send(method, address, b'{"name": "' + b"x" * 10_000_000 + b'"}'))
 
 
-def test_a_hundred_thousand_empty_documents_are_answered(api):
+def test_ten_thousand_empty_documents_are_answered(api):
     for method, address in ADDRESSES:
-        check(api.send(method, address, b"[" + b"{}," * 100_000 + b"{}]"))
+        check(api.send(method, address, b"[" + b"{}," * 10_000 + b"{}]"))
 
 
 def test_a_body_beyond_the_limit_is_refused(api, settings):
