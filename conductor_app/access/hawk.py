@@ -1,0 +1,136 @@
+"""Hawk: requests signed with a key that both sides have, in a header or in the address (taskcluster §6.1, §6.4).
+
+What is signed is the address byte for byte as it was sent; whoever decodes it first can verify nothing.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from dataclasses import dataclass
+
+from ..core.errors import Unauthenticated
+
+SKEW_SECONDS = 15 * 60
+HEADER, BEWIT, PAYLOAD = "hawk.1.header", "hawk.1.bewit", "hawk.1.payload"
+ATTRIBUTE = re.compile(r'\s*([a-z]+)="([ !#-\[\]-~]*)"\s*(?:,|\Z)')
+KNOWN = {"id", "ts", "nonce", "hash", "ext", "mac", "app", "dlg"}
+NEEDED = ("id", "ts", "nonce", "mac")
+WITH_BEWIT = re.compile(r"(.*)([?&])bewit=([^&]*)(?:&(.+))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as it is signed: the raw target, and the host and port that the client has spoken to."""
+
+    method: str
+    resource: str
+    host: str
+    port: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """What the signature says: by whom, when, over what; `hash` and `ext` may be empty."""
+
+    kind: str
+    id: str
+    ts: str
+    nonce: str
+    hash: str
+    ext: str
+    mac: str
+
+
+def signed_header(text: str) -> Signed:
+    """What an Authorization header says; raises Unauthenticated."""
+    scheme, _, rest = text.partition(" ")
+    if scheme.lower() != "hawk":
+        raise Unauthenticated("The Authorization header is not of Hawk.")
+    found: dict[str, str] = {}
+    place = 0
+    while place < len(rest):
+        match = ATTRIBUTE.match(rest, place)
+        if match is None or match[1] not in KNOWN or match[1] in found:
+            raise Unauthenticated("The Authorization header cannot be read.")
+        found[match[1]] = match[2]
+        place = match.end()
+    if not all(found.get(name) for name in NEEDED):
+        raise Unauthenticated("The Authorization header says too little.")
+    # What `app` and `dlg` say would belong to what is signed; no client of Taskcluster sends them.
+    return Signed(HEADER, found["id"], found["ts"], found["nonce"], found.get("hash", ""), found.get("ext", ""),
+                  found["mac"])  # fmt: skip
+
+
+def signed_address(resource: str) -> tuple[Signed, str] | None:
+    """What the bewit of an address says, and the address without it; None if it has none, raises Unauthenticated."""
+    match = WITH_BEWIT.fullmatch(resource)
+    if match is None:
+        return None
+    before, separator, bewit, after = match.groups()
+    try:
+        id, expires, mac, ext = from_base64(bewit).decode().split("\\")
+    except ValueError:
+        raise Unauthenticated("The bewit of this address cannot be read.") from None
+    # Other parameters keep their order: some clients put the bewit last, others sort.
+    bare = f"{before}{separator}{after}" if after else before
+    return Signed(BEWIT, id, expires, "", "", ext, mac), bare
+
+
+def verify(signed: Signed, asked: Asked, key: str, now: int) -> None:
+    """Raise Unauthenticated unless the key has signed this request, and not too long ago."""
+    if not same(mac(signed, asked, key), signed.mac):
+        raise Unauthenticated("The signature of the request is wrong.")
+    seconds = _seconds(signed.ts)
+    if signed.kind == BEWIT and seconds * 1000 <= now:
+        raise Unauthenticated("The signature of this address has expired.")
+    if signed.kind == HEADER and abs(now / 1000 - seconds) > SKEW_SECONDS:
+        raise Unauthenticated("The request was signed too long ago, or the clock of the client is wrong.")
+
+
+def verify_payload(signed: Signed, content_type: str, body: bytes) -> None:
+    """Raise Unauthenticated if the signature is over another body; one that says nothing of the body is good."""
+    if signed.hash and not same(payload_hash(content_type, body), signed.hash):
+        raise Unauthenticated("The body is not the one that was signed.")
+
+
+def mac(signed: Signed, asked: Asked, key: str) -> str:
+    """The signature that a key gives to a request."""
+    method = "GET" if signed.kind == BEWIT else asked.method.upper()
+    lines = (signed.kind, signed.ts, signed.nonce, method, asked.resource, asked.host.lower(), asked.port,
+             signed.hash, signed.ext)  # fmt: skip
+    text = "".join(f"{line}\n" for line in lines)
+    return base64.b64encode(digest(key, text)).decode()
+
+
+def payload_hash(content_type: str, body: bytes) -> str:
+    """What stands for a body in a signature."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    hashed = hashlib.sha256(b"%s\n%s\n%s\n" % (PAYLOAD.encode(), media_type.encode("utf-8", "replace"), body))
+    return base64.b64encode(hashed.digest()).decode()
+
+
+def digest(key: str, text: str) -> bytes:
+    """HMAC-SHA256 of a text."""
+    return hmac.new(key.encode(), text.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
+
+
+def same(wanted: str, given: str) -> bool:
+    """Whether two texts are equal, in a time that does not tell where they differ."""
+    return hmac.compare_digest(wanted.encode("utf-8", "surrogatepass"), given.encode("utf-8", "surrogatepass"))
+
+
+def from_base64(text: str) -> bytes:
+    """What either alphabet has written, with padding or without; raises ValueError."""
+    standard = text.translate(str.maketrans("-_", "+/")).rstrip("=")
+    try:
+        return base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from None
+
+
+def _seconds(ts: str) -> int:
+    if not (ts.isascii() and ts.isdigit() and len(ts) <= 15):
+        raise Unauthenticated("The moment of the signature is no number of seconds.")
+    return int(ts)

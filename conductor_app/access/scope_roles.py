@@ -1,0 +1,84 @@
+"""Roles of scopes: `assume:<role>` stands for the scopes of the role, and of the roles that these assume in turn.
+
+A role whose id ends in `*` is assumed by every `assume:` that begins so; `<..>` in its scopes is what the star is then.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from .scopes import EVERYTHING, without_covered
+
+ASSUME = "assume:"
+REST = "<..>"
+Roles = Mapping[str, Sequence[str]]
+"""The scopes of each role, by its id."""
+
+
+def expanded(scopes: Iterable[str], roles: Roles) -> list[str]:
+    """The scopes and all that they imply, in order, without those that another one covers."""
+    found = set(scopes)
+    pending = [scope for scope in found if assumes(scope)]
+    # Whoever may do everything is not given more by any role.
+    while pending and EVERYTHING not in found:
+        for scope in implied(pending.pop(), roles):
+            if scope not in found:
+                found.add(scope)
+                if assumes(scope):
+                    pending.append(scope)
+    return [EVERYTHING] if EVERYTHING in found else without_covered(found)
+
+
+def assumes(scope: str) -> bool:
+    """Whether the scope stands for roles: `assume:…`, or a beginning of it with a star."""
+    return scope.startswith(ASSUME) or (scope.endswith("*") and ASSUME.startswith(scope[:-1]))
+
+
+def implied(scope: str, roles: Roles) -> Iterator[str]:
+    """The scopes of the roles that one scope assumes."""
+    assumed = _assumed(scope)
+    for role, held in roles.items():
+        rest = _rest(assumed, role)
+        if rest is not None:
+            yield from (_filled(each, rest) if role.endswith("*") else each for each in held)
+
+
+def _rest(assumed: str, role: str) -> str | None:
+    """What came for the star of the role's id, empty if there is none; None if the role is not assumed."""
+    beginning = role[:-1] if role.endswith("*") else role
+    if role.endswith("*") and assumed.startswith(beginning):
+        return assumed[len(beginning) :]
+    if assumed.endswith("*") and role.startswith(assumed[:-1]):
+        return "*"
+    return "" if assumed == role else None
+
+
+def _filled(scope: str, rest: str) -> str:
+    if "*" in rest:
+        before, place, _ = scope.partition(REST)
+        return before + rest if place else scope
+    return scope.replace(REST, rest)
+
+
+def assumes_itself(role: str, roles: Roles) -> bool:
+    """Whether a role assumes itself, by way of others or at once: its scopes could then grow without end."""
+    seen: set[str] = set()
+    pending = [role]
+    while pending:
+        for other in _assumed_by(pending.pop(), roles):
+            if other == role:
+                return True
+            if other not in seen:
+                seen.add(other)
+                pending.append(other)
+    return False
+
+
+def _assumed_by(role: str, roles: Roles) -> list[str]:
+    """The roles that a role may assume, whatever comes for its star."""
+    widest = (_filled(scope, "*") if role.endswith("*") else scope for scope in roles[role])
+    assumed = [_assumed(scope) for scope in widest if scope != EVERYTHING and assumes(scope)]
+    return [other for other in roles if any(_rest(each, other) is not None for each in assumed)]
+
+
+def _assumed(scope: str) -> str:
+    """The ids of roles that a scope assumes: one, or all with a beginning."""
+    return scope[len(ASSUME) :] if scope.startswith(ASSUME) else EVERYTHING

@@ -1,0 +1,87 @@
+"""Roles: what a scope that assumes them stands for (taskcluster §6.5)."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conductor_app.access.scope_roles import assumes_itself, expanded
+from conductor_app.access.scopes import granted
+
+ROLES = {
+    "build": ["queue:build", "assume:upload"],
+    "upload": ["artifacts:write"],
+    "repo:*": ["queue:route:<..>", "assume:project:<..>:read", "log"],
+    "project:shop:read": ["secrets:shop"],
+    "all:*": ["queue:all:<..>/x"],
+}
+EXPANDED = {
+    "no role": (["a"], ["a"]),
+    "a role, and one that it assumes": (["assume:build"], ["queue:build", "assume:upload", "artifacts:write"]),
+    "a role that is not there": (["assume:builder"], []),
+    "a role by a star": (["assume:b*"], ["queue:build", "assume:upload", "artifacts:write"]),
+    "a role for many, with what came for its star": (
+        ["assume:repo:shop"],
+        ["log", "queue:route:shop", "assume:project:shop:read", "secrets:shop"],
+    ),
+    "the rest of a star that came for the star": (["assume:all:a*"], ["queue:all:a*"]),
+    "a star before the star": (["assume:al*"], ["queue:all:*"]),
+    "nothing for the star": (["assume:all:"], ["queue:all:/x"]),
+    "a literal star in the rest": (["assume:all:a*b"], ["queue:all:a*b"]),
+}
+
+
+@pytest.mark.parametrize("case", EXPANDED)
+def test_scopes_are_expanded(case):
+    scopes, implied = EXPANDED[case]
+
+    assert set(expanded(scopes, ROLES)) == {*scopes, *implied}
+
+
+def test_a_beginning_of_assume_with_a_star_assumes_all_roles():
+    for scope in ("assume:*", "assume*", "a*"):
+        assert {"queue:build", "secrets:shop", "queue:route:*"} <= set(expanded([scope], ROLES))
+
+
+def test_whoever_may_do_everything_is_given_nothing_more():
+    assert expanded(["*", "assume:build"], ROLES) == ["*"]
+
+
+def test_roles_that_assume_one_another_come_to_an_end():
+    assert expanded(["assume:a"], {"a": ["assume:b", "x"], "b": ["assume:a", "y"]}) == [
+        "assume:a", "assume:b", "x", "y",
+    ]  # fmt: skip
+
+
+ENDLESS = {
+    "itself": ({"a": ["assume:a"]}, True),
+    "by way of another": ({"a": ["assume:b"], "b": ["assume:a"]}, True),
+    "itself, growing": ({"a*": ["assume:a<..>x"]}, True),
+    "by way of another's star": ({"a": ["assume:b:1"], "b:*": ["assume:<..>"]}, True),
+    "all roles": ({"a": ["assume:*"]}, True),
+    "another": ({"a": ["assume:b"], "b": ["x"]}, False),
+    "another, with what came for the star": ({"a*": ["assume:b:<..>"], "b:*": ["x:<..>"]}, False),
+    "nothing, for it may do everything": ({"a": ["*"]}, False),
+}
+
+
+@pytest.mark.parametrize("case", ENDLESS)
+def test_a_role_assumes(case):
+    roles, is_endless = ENDLESS[case]
+
+    assert assumes_itself("a" if "a" in roles else "a*", roles) is is_endless
+
+
+TEXT = st.text("ab:", max_size=3)
+ENDED = st.builds("{}{}".format, TEXT, st.sampled_from(["", "*"]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    scopes=st.lists(st.builds("assume:{}".format, ENDED), max_size=3),
+    roles=st.dictionaries(ENDED, st.lists(st.builds("{}{}".format, st.sampled_from(["x:<..>", "y", ""]), ENDED))),
+)
+def test_an_expansion_holds_what_it_was_made_of_and_expands_no_further(scopes, roles):
+    once = expanded(scopes, roles)
+
+    assert all(scope in granted(once) for scope in scopes)
+    assert expanded(once, roles) == once

@@ -1,0 +1,67 @@
+"""Scopes, what satisfies which, and the expressions that methods require (taskcluster §6.5)."""
+
+import pytest
+
+from conductor_app.access.scopes import granted, is_satisfied, lacking, rendered, without_covered, written
+
+SATISFIED = {
+    "the same": (["a:b"], "a:b", True),
+    "another": (["a:b"], "a:c", False),
+    "a beginning without a star": (["a:"], "a:b", False),
+    "a beginning with a star": (["a:*"], "a:b", True),
+    "nothing after the beginning": (["a:*"], "a:", True),
+    "a narrower star": (["a:*"], "a:b*", True),
+    "a wider star": (["a:b*"], "a:*", False),
+    "a star in the middle is only a star": (["a:*:c"], "a:b:c", False),
+    "everything": (["*"], "a:b", True),
+    "nothing": ([], "a:b", False),
+    "all of nothing": ([], {"AllOf": []}, True),
+    "any of nothing": (["*"], {"AnyOf": []}, False),
+    "all of two": (["a", "b"], {"AllOf": ["a", "b"]}, True),
+    "one of two where all are needed": (["a"], {"AllOf": ["a", "b"]}, False),
+    "one of two where any will do": (["b"], {"AnyOf": ["a", "b"]}, True),
+    "any of which all": (["b", "c"], {"AnyOf": ["a", {"AllOf": ["b", "c"]}]}, True),
+}
+
+
+@pytest.mark.parametrize("case", SATISFIED)
+def test_scopes_satisfy(case):
+    scopes, expression, is_enough = SATISFIED[case]
+    held = granted(scopes)
+
+    assert is_satisfied(expression, held) is is_enough
+    assert (lacking(expression, held) is None) is is_enough
+
+
+def test_what_is_lacking_is_the_smallest_part_that_would_do():
+    expression = {"AllOf": ["a", {"AnyOf": ["b", "c"]}, {"AnyOf": ["d", "a"]}]}
+
+    assert lacking(expression, granted(["a"])) == {"AnyOf": ["b", "c"]}
+    assert lacking(expression, granted([])) == expression
+
+
+def test_an_expression_can_be_read_by_a_person():
+    assert written({"AllOf": ["a", {"AnyOf": ["b", "c"]}]}) == "all of:\n  a\n  any of:\n    b\n    c"
+
+
+def test_a_template_is_filled_in():
+    template = {"AllOf": ["queue:create:<queue>", {"for": "scope", "in": "scopes", "each": "<scope>"}]}
+
+    assert rendered(template, {"queue": "p/w", "scopes": ["x:*", "y"]}) == {"AllOf": ["queue:create:p/w", "x:*", "y"]}
+
+
+def test_a_parameter_is_filled_in_as_it_is():
+    assert rendered("get:<name>", {"name": "<name>*"}) == "get:<name>*"
+
+
+def test_what_depends_on_a_fact_that_is_not_so_needs_nothing():
+    template = {"if": "private", "then": "get:<name>"}
+
+    assert rendered(template, {"private": False, "name": "a"}) == {"AllOf": []}
+    assert rendered(template, {"private": True, "name": "a"}) == "get:a"
+    assert rendered({"AnyOf": ["b", template]}, {"private": False, "name": "a"}) == {"AnyOf": ["b"]}
+    assert rendered(None, {}) == {"AllOf": []}
+
+
+def test_scopes_that_another_one_covers_are_left_out():
+    assert without_covered(["a:b", "a:*", "b", "a:b*", "b", "a:", "b!"]) == ["a:*", "b", "b!"]
