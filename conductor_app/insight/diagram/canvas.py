@@ -1,0 +1,208 @@
+"""What is drawn: boxes, lines and frames with their places, in units of the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from .seen import Mark, Seen
+
+BOX_WIDTH, BOX_HEIGHT = 196, 46
+GAP, ROW_GAP, MARGIN = 26, 28, 14
+DOT = 7
+LONGEST_WORD = 23
+MOST_BOXES = 2_000
+
+
+@dataclass(slots=True)
+class Node:
+    """One step: its box, what stands in it, and what became of it."""
+
+    ref: str
+    name: str
+    type: str
+    path: str
+    href: str
+    shape: str
+    x: int = 0
+    y: int = 0
+    width: int = BOX_WIDTH
+    height: int = BOX_HEIGHT
+    mark: Mark | None = None
+    note: str = ""
+    is_faint: bool = False
+    is_chosen: bool = False
+    tone: str = ""  # how a page shows the status: a colour,
+    icon: str = ""  # and a sign
+
+    @property
+    def title(self) -> str:
+        """The reference, as much of it as the box holds."""
+        most = LONGEST_WORD - (3 if self.status else 0) - (4 if self.mark and self.mark.count > 1 else 0)
+        return shortened(self.ref or "no reference", most)
+
+    @property
+    def status(self) -> str:
+        return self.mark.status if self.mark else ""
+
+    @property
+    def word(self) -> str:
+        """What became of it."""
+        if self.mark is None:
+            return ""
+        return self.mark.word or self.mark.status.replace("_", " ").capitalize()
+
+    @property
+    def subtitle(self) -> str:
+        """Second line: the type, or what is more telling in a run."""
+        words = (self.type, self.note) if self.note else (self.type, self.word) if self.word else (self.type, self.also)
+        return shortened(" · ".join(filter(None, words)), LONGEST_WORD + (2 if self.status else 5))
+
+    @property
+    def also(self) -> str:
+        return self.name if self.name != self.ref else ""
+
+    @property
+    def label(self) -> str:
+        """Everything, for whoever cannot see the box."""
+        times = f"{self.mark.count} times" if self.mark and self.mark.count > 1 else ""
+        return ", ".join(filter(None, (self.ref or "no reference", self.type, self.also, self.word, self.note, times)))
+
+
+@dataclass(slots=True)
+class Edge:
+    """A line along which control goes."""
+
+    d: str
+    is_faint: bool
+    has_arrow: bool = False
+
+
+@dataclass(slots=True)
+class Label:
+    """A word beside a line."""
+
+    x: int
+    y: int
+    text: str
+    is_faint: bool
+
+
+@dataclass(slots=True)
+class Frame:
+    """What a loop repeats, or a handler guards."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+    is_faint: bool
+
+
+@dataclass(slots=True)
+class Diagram:
+    """The whole picture."""
+
+    width: int
+    height: int
+    nodes: list[Node]
+    edges: list[Edge]
+    labels: list[Label]
+    frames: list[Frame]
+    dots: list[tuple[int, int, bool]]
+    is_cut: bool
+
+
+class Block(Protocol):
+    """Something that control enters at the top of its axis and leaves at the bottom of it.
+
+    `left`, `right`: how far it reaches beside its axis; `was_entered`, `was_left`: by control, in the run.
+    """
+
+    left: int
+    right: int
+    height: int
+    was_entered: bool
+    was_left: bool
+    goes_on: bool
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None: ...
+
+
+@dataclass
+class Canvas:
+    """The picture while it is drawn."""
+
+    seen: Seen
+    chosen: str
+    link: Callable[[str, str], str]
+    nodes: list[Node] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    labels: list[Label] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    dots: list[tuple[int, int, bool]] = field(default_factory=list)
+    width: int = 0
+    height: int = 0
+    boxes: int = 0
+    is_cut: bool = False
+
+    def has_room(self) -> bool:
+        """Whether one more box may be drawn; counts it."""
+        self.boxes += 1
+        self.is_cut = self.is_cut or self.boxes > MOST_BOXES
+        return self.boxes <= MOST_BOXES
+
+    def is_faint(self, was_taken: bool) -> bool:
+        return self.seen.is_run and not was_taken
+
+    def line(self, points: list[tuple[int, int]], was_taken: bool, arrow: bool = False) -> None:
+        """A line with right angles through these points."""
+        if len(set(points)) > 1:
+            self.edges.append(Edge(path_through(points), self.is_faint(was_taken), arrow))
+
+    def draw(self, block: Block) -> None:
+        """Everything, between a dot where control enters and a dot where it leaves."""
+        axis, top = MARGIN + block.left, MARGIN + DOT
+        self.dots.append((axis, top, False))
+        first = top + DOT + ROW_GAP
+        self.line([(axis, top + DOT), (axis, first)], block.was_entered, arrow=block.height > 0)
+        block.draw(self, axis, first)
+        bottom = first + block.height
+        if block.goes_on:
+            self.line([(axis, bottom), (axis, bottom + ROW_GAP)], block.was_left, arrow=True)
+        self.dots.append((axis, bottom + ROW_GAP + DOT, True))
+        self.width, self.height = axis + block.right + MARGIN, bottom + ROW_GAP + 2 * DOT + MARGIN
+
+    def finished(self) -> Diagram:
+        parts: list[Any] = [self.nodes, self.edges, self.labels, self.frames, self.dots]
+        return Diagram(self.width, self.height, *parts, is_cut=self.is_cut)
+
+
+def shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+CORNER = 6
+
+
+def path_through(points: list[tuple[int, int]]) -> str:
+    """The `d` of a line through these points, its corners rounded."""
+    points = [point for place, point in enumerate(points) if place == 0 or point != points[place - 1]]
+    parts = [f"M{points[0][0]} {points[0][1]}"]
+    for before, here, after in zip(points, points[1:], points[2:], strict=False):
+        begin, end = _towards(here, before), _towards(here, after)
+        parts.append(f"L{begin[0]} {begin[1]}Q{here[0]} {here[1]} {end[0]} {end[1]}")
+    parts.append(f"L{points[-1][0]} {points[-1][1]}")
+    return "".join(parts)
+
+
+def _towards(corner: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """The point of the line to `other` at which the corner begins to be round; lines are level or upright."""
+    (x, y), (other_x, other_y) = corner, other
+    reach = min(CORNER, max(abs(other_x - x), abs(other_y - y)) // 2)
+    return x + _sign(other_x - x) * reach, y + _sign(other_y - y) * reach
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)

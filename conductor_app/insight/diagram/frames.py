@@ -1,0 +1,79 @@
+"""Blocks with a frame around them: a loop and its body, a guarded body and its handlers."""
+
+from typing import Any
+
+from .canvas import BOX_HEIGHT, BOX_WIDTH, GAP, ROW_GAP, Block, Canvas, Frame, Label
+from .leaf import Box
+
+PAD = 16
+LANE = 26
+"""Room for the line that leads back to the beginning of a loop."""
+NAMED = 22
+
+
+class Loop:
+    """A step and the body that it repeats, with a line back."""
+
+    def __init__(self, box: Box, body: Any) -> None:
+        self.box, self.body = box, body
+        self.left = max(body.left, BOX_WIDTH // 2) + PAD
+        self.right = max(body.right, BOX_WIDTH // 2) + PAD + LANE
+        self.height = PAD + BOX_HEIGHT + ROW_GAP + body.height + ROW_GAP + PAD
+        self.was_entered, self.was_left, self.goes_on = box.was_entered, box.was_left, True
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
+        faint = canvas.is_faint(self.was_entered)
+        canvas.frames.append(Frame(axis - self.left, top, self.left + self.right, self.height, faint))
+        canvas.line([(axis, top), (axis, top + PAD)], self.was_entered)
+        self.box.draw(canvas, axis, top + PAD)
+        head = top + PAD + BOX_HEIGHT
+        canvas.line([(axis, head), (axis, head + ROW_GAP)], self.body.was_entered, arrow=bool(self.body.height))
+        self.body.draw(canvas, axis, head + ROW_GAP)
+        end = head + ROW_GAP + self.body.height
+        bottom, lane = top + self.height, axis + self.right - LANE + 6
+        back = [(axis, end + 14), (lane, end + 14), (lane, head - 23), (axis + BOX_WIDTH // 2, head - 23)]
+        canvas.line(back, bool(self.box.node.mark and self.box.node.mark.turn > 1), arrow=True)
+        canvas.line([(axis, end), (axis, bottom)], self.was_left)
+
+
+class Guarded:
+    """A step, the body that it guards beside the handlers of what goes wrong there, and what is done in the end."""
+
+    def __init__(self, box: Box, columns: list[tuple[str, Any]], last: Any | None) -> None:
+        self.box, self.columns, self.last = box, columns, last
+        inner = sum(column.left + column.right for _label, column in columns) + GAP * (len(columns) - 1)
+        ends: list[Block] = [box, *([last] if last else [])]
+        self.inner = inner
+        self.left = max(inner - inner // 2, *(end.left for end in ends)) + PAD
+        self.right = max(inner // 2, *(end.right for end in ends)) + PAD
+        self.body = max(column.height for _label, column in columns)
+        tail = NAMED + ROW_GAP + last.height if last else 0
+        self.height = PAD + BOX_HEIGHT + ROW_GAP + NAMED + self.body + ROW_GAP + tail + PAD
+        self.was_entered, self.was_left, self.goes_on = box.was_entered, box.was_left, True
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
+        faint = canvas.is_faint(self.was_entered)
+        canvas.frames.append(Frame(axis - self.left, top, self.left + self.right, self.height, faint))
+        canvas.line([(axis, top), (axis, top + PAD)], self.was_entered)
+        self.box.draw(canvas, axis, top + PAD)
+        fork = top + PAD + BOX_HEIGHT + 14
+        head = top + PAD + BOX_HEIGHT + ROW_GAP + NAMED
+        foot = head + self.body + 14
+        x = axis - self.inner // 2
+        for label, column in self.columns:
+            own = x + column.left
+            begin = [(axis, fork - 14), (axis, fork), (own, fork), (own, head)]
+            canvas.line(begin, column.was_entered, arrow=bool(column.height))
+            canvas.labels.append(Label(own + 6, head - 11, label[:26], canvas.is_faint(column.was_entered)))
+            column.draw(canvas, own, head)
+            if column.goes_on:
+                canvas.line([(own, head + column.height), (own, foot), (axis, foot)], column.was_left)
+            x = own + column.right + GAP
+        below = foot + ROW_GAP - 14
+        if self.last:
+            below += NAMED
+            canvas.labels.append(Label(axis + 6, below - 8, "finally", canvas.is_faint(self.last.was_entered)))
+            canvas.line([(axis, foot), (axis, below)], self.last.was_entered, arrow=True)
+            self.last.draw(canvas, axis, below)
+            below += self.last.height
+        canvas.line([(axis, below if self.last else foot), (axis, top + self.height)], self.was_left)

@@ -1,0 +1,149 @@
+"""The blocks of a picture: a step alone, steps one after another, branches beside one another, a framed body.
+
+Every block knows its size before anything is drawn, so that whatever stands around it can make room; the work is in
+proportion to the number of steps.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .canvas import BOX_HEIGHT, GAP, ROW_GAP, Block, Canvas, Label, shortened
+from .frames import Guarded, Loop
+from .leaf import Box, Growth, of_more
+from .parts import GROWS, GUARD, LOOP, SPLIT, Part, finally_of, parts_of, shape_of, type_of
+
+DEEPEST = 60
+MOST_BRANCHES = 16
+"""Branches that are drawn; those beyond are counted in one box, what a run has touched is always drawn."""
+
+LONGEST_CASE = 26
+HEAD = 40
+FOOT = 22
+
+
+class Sequence:
+    """Steps one after another, on one axis."""
+
+    def __init__(self, blocks: list[Block], label: str = "") -> None:
+        self.blocks = blocks
+        self.left = max((block.left for block in blocks), default=GAP)
+        self.right = max((block.right for block in blocks), default=8 + 6 * min(len(label), LONGEST_CASE))
+        self.height = sum(block.height for block in blocks) + ROW_GAP * max(len(blocks) - 1, 0)
+        self.was_entered = blocks[0].was_entered if blocks else False
+        self.was_left = blocks[-1].was_left if blocks else False
+        self.goes_on = blocks[-1].goes_on if blocks else True
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
+        for place, block in enumerate(self.blocks):
+            if place:
+                was_taken = block.was_entered and self.blocks[place - 1].was_entered
+                if self.blocks[place - 1].goes_on:
+                    canvas.line([(axis, top), (axis, top + ROW_GAP)], was_taken, arrow=True)
+                top += ROW_GAP
+            block.draw(canvas, axis, top)
+            top += block.height
+
+
+class Split:
+    """A step and the branches that it leads to; below, they come together again."""
+
+    def __init__(self, box: Box, branches: list[tuple[str, Sequence]]) -> None:
+        self.box, self.branches = box, branches
+        widths = [branch.left + branch.right for _label, branch in branches]
+        self.total = sum(widths) + GAP * max(len(widths) - 1, 0)
+        self.left = max(self.total - self.total // 2, box.left)
+        self.right = max(self.total // 2, box.right)
+        inner = max((branch.height for _label, branch in branches), default=0)
+        self.height = BOX_HEIGHT + HEAD + inner + FOOT
+        self.was_entered = box.was_entered
+        self.skips = box.was_left and not any(branch.was_entered for _label, branch in branches)
+        self.was_left = any(map(self._passed, branches))
+        self.goes_on = any(branch.goes_on for _label, branch in branches) or not branches
+
+    def _passed(self, branch: tuple[str, Sequence]) -> bool:
+        return branch[1].was_left if branch[1].blocks else self.skips
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
+        self.box.draw(canvas, axis, top)
+        fork, head = top + BOX_HEIGHT + 14, top + BOX_HEIGHT + HEAD
+        foot = top + self.height - FOOT + 10
+        x = axis - self.left + (self.left + self.right - self.total) // 2
+        for label, branch in self.branches:
+            own = x + branch.left
+            entered = branch.was_entered if branch.blocks else self.skips
+            begin = [(axis, top + BOX_HEIGHT), (axis, fork), (own, fork), (own, head)]
+            canvas.line(begin, entered, arrow=bool(branch.blocks))
+            if label:
+                canvas.labels.append(
+                    Label(own + 6, head - 11, shortened(label, LONGEST_CASE), canvas.is_faint(entered))
+                )
+            branch.draw(canvas, own, head)
+            if branch.goes_on:
+                end = [(own, head + branch.height), (own, foot), (axis, foot), (axis, top + self.height)]
+                canvas.line(end, self._passed((label, branch)))
+            x = own + branch.right + GAP
+
+
+def sequence(steps: Any, path: str, canvas: Canvas, depth: int = 0, label: str = "") -> Sequence:
+    """The block of a list of steps; what is no step is left out. `label`: what stands beside its line."""
+    blocks: list[Block] = []
+    for place, step in enumerate(steps if isinstance(steps, list) else ()):
+        if isinstance(step, Mapping) and canvas.has_room():
+            follower = steps[place + 1] if place + 1 < len(steps) else None
+            blocks.append(_block(step, f"{path}[{place}]", follower, canvas, depth))
+    return Sequence(blocks, label)
+
+
+def _block(step: Mapping[str, Any], path: str, follower: Any, canvas: Canvas, depth: int) -> Block:
+    shape = shape_of(step) if depth < DEEPEST else ""
+    box = Box(step, path, canvas)
+    if shape == SPLIT:
+        return _split(step, path, box, canvas, depth)
+    if shape == GROWS:
+        return Growth(box, _forked(follower, canvas), canvas)
+    if shape in (LOOP, GUARD):
+        inner = [(part.label, _of(part, canvas, depth)) for part in parts_of(step, path)]
+        if shape == LOOP:
+            return Loop(box, inner[0][1] if inner else Sequence([]))
+        last = finally_of(step, path)
+        return Guarded(box, inner, _of(last, canvas, depth) if last else None)
+    return box
+
+
+def _of(part: Part, canvas: Canvas, depth: int) -> Sequence:
+    return sequence(part.steps, part.path, canvas, depth + 1, part.label)
+
+
+def _forked(follower: Any, canvas: Canvas) -> Mapping[str, int]:
+    """The branches that a dynamic fork has made, by status: its join knows them."""
+    ref = str(follower.get("taskReferenceName")) if isinstance(follower, Mapping) else ""
+    return canvas.seen.forked.get(ref, {})
+
+
+def _split(step: Mapping[str, Any], path: str, box: Box, canvas: Canvas, depth: int) -> Split:
+    parts = parts_of(step, path)
+    shown = _shown(parts, canvas)
+    branches = [(part.label, _of(part, canvas, depth)) for part in shown]
+    more = len(parts) - len(shown)
+    if more:
+        branches.append(("", Sequence([of_more(more, path, canvas)])))
+    split = Split(box, branches)
+    if type_of(step) == "FORK_JOIN":
+        passed = sum(branch.was_left for _label, branch in branches)
+        box.node.note = f"{passed} of {len(parts)} done" if box.was_entered else f"{len(parts)} branches"
+    return split
+
+
+def _shown(parts: list[Part], canvas: Canvas) -> list[Part]:
+    """The branches that are drawn, in their order: those that a run has touched before those that it has not."""
+    if len(parts) <= MOST_BRANCHES:
+        return parts
+    ranked = sorted(range(len(parts)), key=lambda place: (not _is_touched(parts[place], canvas), place))
+    return [parts[place] for place in sorted(ranked[:MOST_BRANCHES])]
+
+
+def _is_touched(part: Part, canvas: Canvas) -> bool:
+    """Whether the head of the branch is in a state that somebody wants to see: anything but untouched or done."""
+    head = part.steps[0] if part.steps and isinstance(part.steps[0], Mapping) else {}
+    mark = canvas.seen.get(str(head.get("taskReferenceName")))
+    return mark is not None and not mark.has_passed

@@ -1,0 +1,129 @@
+"""A run laid over the picture of its definition."""
+
+import pytest
+
+from conductor_app.insight.diagram import Mark, Seen, diagram, seen_in
+from conductor_app.models import Run, WorkflowDefinition
+
+from ..situations import started, step, work
+
+ROUTE = step(
+    "route",
+    "SWITCH",
+    evaluatorType="value-param",
+    expression="way",
+    inputParameters={"way": "${workflow.input.way}"},
+    decisionCases={"air": [step("fly")], "land": [step("drive")]},
+)
+COUNTED = step("count", "DO_WHILE", loopCondition="$.count['iteration'] < 3", loopOver=[step("again")])
+FORKED = {"name": "part", "type": "SIMPLE"}
+EACH = step(
+    "each",
+    "FORK_JOIN_DYNAMIC",
+    dynamicForkTasksParam="parts",
+    dynamicForkTasksInputParamName="inputs",
+    inputParameters={
+        "parts": [{**FORKED, "taskReferenceName": f"part{number}"} for number in range(4)],
+        "inputs": {},
+    },
+)
+
+
+def picture(run: Run):
+    return diagram(WorkflowDefinition.objects.get(name=run.name).document, seen_in(run))
+
+
+def box(picture, ref: str):
+    return next(node for node in picture.nodes if node.ref == ref)
+
+
+@pytest.fixture(autouse=True)
+def rows(clock, db):
+    """A run is needed."""
+
+
+def test_the_way_that_was_taken_is_told_from_the_others():
+    drawn = picture(started(ROUTE, step("end"), input={"way": "air"}))
+
+    assert [node.ref for node in drawn.nodes if node.is_faint] == ["drive", "end"]
+    assert {label.text: label.is_faint for label in drawn.labels} == {"air": False, "land": True, "otherwise": True}
+
+
+def test_a_case_without_steps_is_shown_as_taken_when_no_other_was():
+    drawn = picture(started(ROUTE, step("end"), input={"way": "water"}))
+
+    assert {label.text: label.is_faint for label in drawn.labels} == {"air": True, "land": True, "otherwise": False}
+    assert not box(drawn, "end").is_faint
+
+
+def test_a_box_says_what_became_of_its_step():
+    run = started(step("charge"), step("ship"))
+    work("charge")
+
+    drawn = picture(run)
+
+    assert box(drawn, "charge").word == "Completed" and box(drawn, "ship").status == "ACTIVE"
+    assert box(drawn, "charge").label == "charge, SIMPLE, Completed"
+
+
+def test_a_loop_says_its_turn_and_a_step_in_it_how_often_it_was_done():
+    run = started(COUNTED)
+    work("again")
+    work("again")
+
+    drawn = picture(run)
+
+    assert box(drawn, "count").note == "turn 3 of 3"
+    assert box(drawn, "again").mark.count == 3
+    assert box(drawn, "again").status == "ACTIVE", "the newest of them counts"
+
+
+def test_a_fork_says_how_many_of_its_branches_are_done():
+    run = started(
+        step("fork", "FORK_JOIN", forkTasks=[[step("one")], [step("two")]]), step("join", "JOIN", joinOn=["one", "two"])
+    )
+    work("two")
+
+    assert box(picture(run), "fork").note == "1 of 2 done"
+
+
+def test_the_branches_of_a_dynamic_fork_are_counted_by_status():
+    run = started(EACH, step("all", "JOIN"))
+    work("part")
+    work("part", "FAILED", reason="broken")
+
+    grown = box(picture(run), "4 branches")
+
+    assert "1 completed" in grown.note and "1 failed" in grown.note
+    assert grown.status == "FAILED"
+
+
+def test_two_queries_are_enough(django_assert_num_queries):
+    run = started(EACH, step("all", "JOIN"))
+
+    with django_assert_num_queries(2):
+        seen_in(run)
+
+
+def test_tasks_at_hand_can_be_laid_over_a_definition_too():
+    class Played:
+        ref, status, iteration = "a", "FAILED", 0
+
+    assert Seen.of([Played, Played]).get("a") == Mark("FAILED", 2)
+
+
+def test_a_plan_may_say_what_will_become_of_a_step_in_its_own_words():
+    drawn = diagram({"tasks": [step("a")]}, Seen({"a": Mark("COMPLETED", word="will run again")}))
+
+    assert drawn.nodes[0].word == "will run again"
+
+
+def test_of_many_branches_those_that_went_wrong_are_drawn():
+    branches = [[step(f"b{number}")] for number in range(100)]
+    marks = {f"b{number}": Mark("COMPLETED") for number in range(100)} | {"b77": Mark("FAILED")}
+
+    drawn = diagram(
+        {"tasks": [step("fork", "FORK_JOIN", forkTasks=branches)]}, Seen({"fork": Mark("COMPLETED"), **marks})
+    )
+
+    assert "b77" in [node.ref for node in drawn.nodes]
