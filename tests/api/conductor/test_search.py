@@ -32,12 +32,10 @@ def shop_at_noon(api, clock):
     clock.advance(seconds=60)
     failed = api.start("refund", correlationId="cu-2", input={"customer": {"id": 7}, "urgent": True})
     done = api.start(correlationId="cu 3 and more", input={"total": 100})
-    for task in api.poll("pay", count=4):
-        if task["workflowInstanceId"] == failed:
-            api.report(task, "FAILED", reasonForIncompletion="No funds left")
-        if task["workflowInstanceId"] == done:
-            clock.advance(seconds=1)
-            api.report(task, outputData={"receipt": "r-1"}, workerId="w-9")
+    tasks = {task["workflowInstanceId"]: task for task in api.poll("pay", count=4)}
+    api.report(tasks[failed], "FAILED", reasonForIncompletion="No funds left")
+    clock.advance(seconds=1)
+    api.report(tasks[done], outputData={"receipt": "r-1"}, workerId="w-9")
     return {"waits": waits, "paused": paused, "failed": failed, "done": done}, noon
 
 
@@ -336,12 +334,10 @@ def tasks(api, clock):
     api.start()
     clock.advance(seconds=60)
     failed, done = api.start("refund"), api.start()
-    for task in api.poll("pay", count=4):
-        if task["workflowInstanceId"] == failed:
-            api.report(task, "FAILED", reasonForIncompletion="No funds left")
-        if task["workflowInstanceId"] == done:
-            clock.advance(seconds=1)
-            api.report(task, outputData={"receipt": "r-1"}, workerId="w-9")
+    tasks = {task["workflowInstanceId"]: task for task in api.poll("pay", count=4)}
+    api.report(tasks[failed], "FAILED", reasonForIncompletion="No funds left")
+    clock.advance(seconds=1)
+    api.report(tasks[done], outputData={"receipt": "r-1"}, workerId="w-9")
     return {"first": first, "failed": failed, "done": done, "noon": noon, "two_minutes_later": noon + 120_000}
 
 
