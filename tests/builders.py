@@ -104,6 +104,17 @@ def decision(ref: str, cases: dict[str, list[Document]], default: list[Document]
     )
 
 
+def try_(ref: str, *body: Document, on: list[Document] = (), default: list[Document] = (), last: list[Document] = ()):
+    """A body with handlers: `on` are cases as catch() makes them."""
+    parts = {"catchCases": list(on), "catchDefault": list(default), "finallyTasks": list(last)}
+    return _step("TRY_CATCH", ref, tryTasks=list(body), **{name: value for name, value in parts.items() if value})
+
+
+def catch(*tasks: Document, **match: Any) -> Document:
+    """One handler of a try."""
+    return {"match": match, "tasks": list(tasks)}
+
+
 def wait(ref: str, **inputs: Any) -> Document:
     """A wait; `duration` or `until` says for how long."""
     return _step("WAIT", ref, inputs=inputs)

@@ -6,6 +6,7 @@ from random import Random
 
 from tests.builders import Document, fork, noop, step
 
+LISTS = ("defaultCase", "loopOver", "tryTasks", "catchDefault", "finallyTasks")
 PAIRED = ("JOIN", "EXCLUSIVE_JOIN", "FORK_JOIN", "FORK_JOIN_DYNAMIC")
 
 
@@ -13,7 +14,9 @@ def sequences(tasks: list[Document]) -> Iterator[list[Document]]:
     yield tasks
     for task in tasks:
         inner = [*(task.get("decisionCases") or {}).values(), *(task.get("forkTasks") or [])]
-        for each in (*inner, task.get("defaultCase") or [], task.get("loopOver") or []):
+        inner += [case["tasks"] for case in task.get("catchCases") or []]
+        inner += [task.get(name) or [] for name in LISTS]
+        for each in inner:
             if each:
                 yield from sequences(each)
 

@@ -4,6 +4,7 @@ from random import Random
 
 from tests.builders import (
     Document,
+    catch,
     definition,
     dynamic_fork,
     exclusive_join,
@@ -18,6 +19,7 @@ from tests.builders import (
     sub_workflow,
     switch,
     terminate,
+    try_,
     wait,
 )
 
@@ -43,7 +45,7 @@ class Draw:
         """Some steps that follow one another."""
         kinds = [self.work, self.work, self.work, self.quick, self.wait]
         if depth < self.deepest:
-            kinds += [self.fork, self.switch, self.loop, self.dynamic_fork]
+            kinds += [self.fork, self.switch, self.loop, self.dynamic_fork, self.try_]
         drawn = (self.random.choice(kinds)(depth + 1) for _ in range(self.random.randint(1, most)))
         return [inner for given in drawn for inner in given]
 
@@ -94,6 +96,17 @@ class Draw:
         if self.random.random() < 0.3:
             return [loop(self.ref("l"), *body, inputs={"_items": [1, 2][: self.random.randint(0, 2)], **keep})]
         return [loop(self.ref("l"), *body, times=self.random.randint(1, 3), inputs=keep)]
+
+    def try_(self, depth: int) -> list[Document]:
+        body = self.sequence(depth, 2)
+        kinds = ["FAILED", "TIMED_OUT", ["CANCELED", "FAILED_WITH_TERMINAL_ERROR"]]
+        on = [
+            catch(*(self.sequence(depth, 1) if self.random.random() < 0.8 else ()), status=self.random.choice(kinds))
+            for _ in range(self.random.randint(0, 2))
+        ]
+        default = self.sequence(depth, 1) if not on or self.random.random() < 0.4 else []
+        last = self.sequence(depth, 1) if self.random.random() < 0.4 else []
+        return [try_(self.ref("t"), *body, on=on, default=default, last=last) | self.mood()]
 
     def dynamic_fork(self, depth: int) -> list[Document]:
         if self.random.random() < 0.3:

@@ -49,3 +49,11 @@ def _inside(task: Mapping[str, Any], depth: int) -> Iterator[Line]:
         yield Line(depth, "", "", "", "otherwise")
         yield from _steps(task["defaultCase"], depth + 1)
     yield from _steps(task.get("loopOver"), depth)
+    yield from _steps(task.get("tryTasks"), depth)
+    cases = task.get("catchCases")
+    handlers = [(f"catch {number + 1}", case) for number, case in enumerate(cases if isinstance(cases, list) else ())]
+    named = [(name, case.get("tasks")) for name, case in handlers if isinstance(case, dict)]
+    for name, tasks in (*named, ("catch all else", task.get("catchDefault")), ("finally", task.get("finallyTasks"))):
+        if tasks:
+            yield Line(depth, "", "", "", name)
+            yield from _steps(tasks, depth + 1)

@@ -64,6 +64,7 @@ class Step:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     follower: str | None = None
     heads: tuple[str, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)  # the heads of the named parts of its body
     cases: Mapping[str, str | None] = field(default_factory=dict)
     default_case: str | None = None
     loops: tuple[str, ...] = ()

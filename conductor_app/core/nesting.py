@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .language.layout import parts_of
+
 Document = Mapping[str, Any]
 
 
@@ -23,6 +25,21 @@ def sequences(step: Document) -> Iterator[Sequence[Document]]:
         yield from step.get("forkTasks") or ()
     elif step.get("type") == "DO_WHILE":
         yield step.get("loopOver") or ()
+    elif step.get("type") == "TRY_CATCH":
+        yield from (tasks for _name, tasks in parts_of(step))
+
+
+def part_with(step: Document, ref: str) -> str | None:
+    """The name of the part of a TRY_CATCH that holds a step with this reference, however deep."""
+    if step.get("type") != "TRY_CATCH":
+        return None
+    return next((name for name, tasks in parts_of(step) if path_to(tasks, ref)), None)
+
+
+def phase_in(step: Document, ref: str) -> int | None:
+    """The phase in which a TRY_CATCH does what is inside it under this reference; None for any other step."""
+    part = part_with(step, ref)
+    return None if part is None else {"try": 1, "finally": 3}.get(part, 2)
 
 
 def inside(step: Document) -> tuple[str, ...]:

@@ -15,6 +15,9 @@ from ..store import definitions
 from ..store.rows import clean
 from .schemas import all_with_schemas, with_schemas
 
+SEQUENCES = ("defaultCase", "loopOver", "tryTasks", "catchDefault", "finallyTasks")
+"""The fields of a step that hold a list of steps."""
+
 
 class Known:
     """What this process has read of the definitions, as of one revision of the catalogue."""
@@ -141,11 +144,13 @@ def _completed_inside(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict
     def many(tasks: Any) -> list[dict[str, Any]]:
         return [_completed_step(task, found) for task in tasks or ()]
 
-    inside: dict[str, Any] = {name: many(step[name]) for name in ("defaultCase", "loopOver") if step.get(name)}
+    inside: dict[str, Any] = {name: many(step[name]) for name in SEQUENCES if step.get(name)}
     if step.get("decisionCases"):
         inside["decisionCases"] = {case: many(tasks) for case, tasks in step["decisionCases"].items()}
     if step.get("forkTasks"):
         inside["forkTasks"] = [many(branch) for branch in step["forkTasks"]]
+    if step.get("catchCases"):
+        inside["catchCases"] = [{**case, "tasks": many(case.get("tasks"))} for case in step["catchCases"]]
     return inside
 
 

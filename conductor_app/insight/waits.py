@@ -7,7 +7,7 @@ from ..models import Attempt, Task
 from .explain import Verdict, shut
 from .spans import span
 
-STRUCTURE = ("JOIN", "EXCLUSIVE_JOIN", "DO_WHILE", "FORK_JOIN", "FORK_JOIN_DYNAMIC")
+STRUCTURE = ("JOIN", "EXCLUSIVE_JOIN", "DO_WHILE", "TRY_CATCH", "FORK_JOIN", "FORK_JOIN_DYNAMIC")
 """Steps that only wait for other tasks of the same run: what those wait for says more."""
 
 
@@ -76,6 +76,9 @@ def _turn(task: Task) -> str:
     return f"`{task}` is in turn {task.iteration}"
 
 
+PHASES = {2: "handler", 3: "last tasks"}
+
+
 HELD = {
     "HUMAN": lambda attempt, now: f"`{attempt.task}` waits for a person since {span(now - attempt.scheduled_at)}",
     "WAIT": _until,
@@ -84,6 +87,7 @@ HELD = {
     "JOIN": lambda attempt, now: f"`{attempt.task}` waits for the branches that it joins",
     "EXCLUSIVE_JOIN": lambda attempt, now: f"`{attempt.task}` waits for the first of its branches",
     "DO_WHILE": lambda attempt, now: _turn(attempt.task),
+    "TRY_CATCH": lambda attempt, now: f"`{attempt.task}` waits for its {PHASES.get(attempt.task.iteration, 'body')}",
 }
 
 

@@ -103,6 +103,9 @@ class Way:
             raise Conflict(f"{self.target} lies in {task.key}, which was skipped.")
         if self.step(ref).type == "DO_WHILE":
             self._turn(ref, task)
+        elif kind_of(self.step(ref).type).takes_failures:
+            self._turn(ref, task)
+            self._refuse_another_part(ref, inner)
         elif self.step(ref).type in ("SWITCH", "DECISION"):
             self._choose(ref, task, inner)
         elif task is None:
@@ -122,6 +125,12 @@ class Way:
         if task is None or not task.is_open or not task.attempt.is_open:
             raise Conflict(f"{self.target} lies in the loop {ref}, which has no turn left.")
         self.turn = (*self.turn, task.iteration)
+
+    def _refuse_another_part(self, ref: str, inner: Level) -> None:
+        """What is done after a failure, or at the end, is not jumped to before its time."""
+        scope = self.run.tasks[Key(ref, self.turn[:-1])]
+        if Key((*inner.before, inner.ref)[0], self.turn) not in kind_of(scope.step.type).leads_to(scope):
+            raise Conflict(f"{self.target} lies in a part of {scope.key} that control has not come to.")
 
     def _choose(self, ref: str, task: Task | None, inner: Level) -> None:
         """The case that the target lies in is taken, whatever the switch would choose or has chosen."""

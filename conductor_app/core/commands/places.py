@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ..definition import Key, Step
 from ..errors import Busy, Conflict, NotAllowedInState, NotFound
-from ..nesting import inside
+from ..nesting import inside, phase_in
 from ..snapshot import Run, Task
 from ..states import RUNNING
 
@@ -58,14 +58,24 @@ def _find_step(run: Run, ref: str) -> tuple[Step, Task | None] | None:
 
 
 def present_turn(run: Run, step: Step) -> tuple[int, ...]:
-    """The turn in which the loops around a step are now; the first one where they have not begun."""
+    """The turn in which the loops around a step are now, or will be when they come to it."""
     turn: tuple[int, ...] = ()
     for ref in step.loops:
         loop = run.tasks.get(Key(ref, turn))
         if loop is not None and not loop.is_open:
             raise Conflict(f"The loop {loop.key} is over: {step.ref} will not be reached in it again.")
-        turn = (*turn, loop.iteration if loop else 1)
+        present = loop.iteration if loop else 1
+        part = _part_of(run, step, ref, loop)
+        if part is not None and part < present:
+            raise Conflict(f"{ref} has gone on: {step.ref} will not be reached in it again.")
+        turn = (*turn, part or present)
     return turn
+
+
+def _part_of(run: Run, step: Step, ref: str, loop: Task | None) -> int | None:
+    """The turn of a step with parts in which it does what is inside it."""
+    around = run.step(ref, loop)
+    return phase_in(around.document, step.ref) if around else None
 
 
 def _checked(run: Run, step: Step, turn: tuple[int, ...]) -> tuple[int, ...]:
@@ -73,6 +83,8 @@ def _checked(run: Run, step: Step, turn: tuple[int, ...]) -> tuple[int, ...]:
         loop = run.tasks.get(Key(ref, turn[:place]))
         if turn[place] < 1 or (loop is not None and (not loop.is_open or turn[place] < loop.iteration)):
             raise Conflict(f"Turn {turn[place]} of the loop {Key(ref, turn[:place])} is over.")
+        if (part := _part_of(run, step, ref, loop)) not in (None, turn[place]):
+            raise Conflict(f"{step.ref} is done in turn {part} of {ref}, never in turn {turn[place]}.")
     return turn
 
 

@@ -10,7 +10,7 @@ from ..questions import Asked, Whole
 from ..snapshot import NEVER, Run, Task
 from ..states import CANCELED, FAILED, TIMED_OUT
 from ..steps import kind_of
-from .trail import Trail, inside_of
+from .trail import Trail, inside_of, later
 
 TAKEN_BACK = "The task that it was started for was taken back."
 
@@ -76,8 +76,14 @@ def hears_outside(task: Task) -> bool:
     return kind_of(task.step.type).hears_outside and task.attempt.ends_at == NEVER
 
 
+def superseded(run: Run, task: Task) -> set[Key]:
+    """What a step did after the turn in which it failed: if it goes on there, that has never been."""
+    turn = kind_of(task.step.type).failed_turn(task)
+    return set() if turn is None else set(later(inside_of(run), task.key, turn))
+
+
 def reopened(run: Run, keys: dict[Key, int | None], know: Knowledge, now: int) -> Iterator[Effect]:
-    """Open the joins and loops again that are over; a loop goes on in the turn that is given."""
+    """Open the joins and loops again that are over; a step with turns goes on in the one that is given."""
     for task in sorted((run.tasks[key] for key in keys), key=seq):
         if not task.is_open:
             yield from kind_of(task.step.type).reopened(task, know, now, keys[task.key])

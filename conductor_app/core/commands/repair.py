@@ -6,6 +6,7 @@ from typing import Any
 
 from ..effects import Effect, MoveRun, Send, UpdateRun
 from ..knowledge import Knowledge
+from ..scopes import is_handled
 from ..snapshot import Run, Task
 from ..steps import kind_of
 from .reopening import ended_badly, fresh_facts, need_whole, origin, terminations, told_parent
@@ -29,7 +30,9 @@ class Repair:
     def __call__(self, run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         need_whole(run)
         task = run.task_of_attempt(self.attempt)
-        if task is None or task.attempt.child_id != self.child or (task.step.optional and not self.asked):
+        if task is None or task.attempt.child_id != self.child:
+            return
+        if not self.asked and (task.step.optional or is_handled(run, task)):
             return
         repaired = self._in_open_run if run.is_open else self._in_ended_run
         if effects := list(repaired(run, task, know, now)):
@@ -60,10 +63,11 @@ class Repair:
 def waiting_again(run: Run, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
     """The task waits for its child again, and what else had ended badly is tried again.
 
-    A result that is waited for anew was none: what came after a task that had succeeded is taken back.
+    A result that is waited for anew was none: what came of a task that had succeeded, or of a failure that was
+    handled, is taken back.
     """
     trail, ends = Trail(run, task.key), terminations(run)
-    trails = [trail] if task.succeeded or any(end.key in trail.gone for end in ends) else []
+    trails = [trail] if task.succeeded or is_handled(run, task) or any(end.key in trail.gone for end in ends) else []
     covered = {key for trail in trails for key in trail.gone}
     causes = [origin(run, end, spared=task.key) for end in ends if end.key not in covered]
     trails += [Trail(run, cause.key) for cause in causes]

@@ -10,6 +10,7 @@ from ..effects import CreateTask, Effect, MoveRun, evolve
 from ..errors import Invalid, NotAllowedInState
 from ..knowledge import Knowledge, gather
 from ..rules.advance import entered, led_to
+from ..scopes import is_handled
 from ..snapshot import Run, Task
 from ..steps import kind_of
 from ..values import replace
@@ -20,6 +21,7 @@ from .reopening import (
     origin,
     reopened,
     seq,
+    superseded,
     taken_back,
     terminations,
     told_parent,
@@ -86,10 +88,11 @@ class Plan:
     def _clean_up(self, run: Run) -> None:
         """What else ended badly gets another chance, unless the run has gone on from it already."""
         for task in ended_badly(run):
-            if task.key in self.gone or task.key in self.waiting:
+            if task.key in self.gone or task.key in self.waiting or is_handled(run, task, self.waiting):
                 continue
             if kind_of(task.step.type).is_reopened:
-                self.waiting[task.key] = None
+                self.waiting[task.key] = kind_of(task.step.type).failed_turn(task)
+                self.gone |= superseded(run, task)
             elif not self._is_left(run, task):
                 self.gone.add(task.key)
                 self.again.append(task.key)

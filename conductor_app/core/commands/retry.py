@@ -7,6 +7,7 @@ from ..effects import Effect, MoveRun, OpenAttempt, ResolveTask
 from ..errors import Conflict, NotAllowedInState
 from ..knowledge import Knowledge
 from ..rules.retry import next_attempt
+from ..scopes import is_handled
 from ..snapshot import Run, Task
 from ..states import RUN, TIMED_OUT
 from ..steps import kind_of
@@ -18,6 +19,7 @@ from .reopening import (
     origin,
     reopened,
     seq,
+    superseded,
     taken_back,
     terminations,
     told_parent,
@@ -32,7 +34,7 @@ def retry(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     RUN.after(run.status, "retry")
     need_whole(run)
     failed, ends = ended_badly(run), terminations(run)
-    if not failed and not ends and run.status != TIMED_OUT:
+    if not ends and run.status != TIMED_OUT and all(is_handled(run, task) for task in failed):
         raise Conflict(f"There are no retryable tasks in workflow {run.id}; restart it, or rerun it from a task.")
     trails = [Trail(run, _cause(run, end).key) for end in ends]
     yield MoveRun("retry", now, fresh_facts(now))
@@ -58,15 +60,18 @@ def tried_again(
     asked for anew: what came of it is taken back.
     """
     gone = {key for trail in trails for key in trail.gone if key != trail.start}
-    starts = (run.tasks[trail.start] for trail in trails)
-    left = {task.key: task for task in (*failed, *starts) if task.key not in gone}
-    waiting: dict[Key, int | None] = {
-        key: None for key, task in left.items() if key in in_place or kind_of(task.step.type).is_reopened
-    }
-    for trail in trails:
-        waiting |= {key: turn for key, turn in trail.waiting.items() if key not in gone}
+    waiting = {key: turn for trail in trails for key, turn in trail.waiting.items()}
+    left: dict[Key, Task] = {}
+    for task in (*failed, *(run.tasks[trail.start] for trail in trails)):
+        if task.key in gone or is_handled(run, task, waiting):
+            continue
+        left[task.key] = task
+        if task.key not in waiting and (task.key in in_place or kind_of(task.step.type).is_reopened):
+            waiting[task.key] = kind_of(task.step.type).failed_turn(task)
+            gone |= superseded(run, task)
+    waiting = {key: turn for key, turn in waiting.items() if key not in gone}
     yield from taken_back(run, gone)
     yield from reopened(run, waiting, know, now)
-    for task in sorted((task for key, task in left.items() if key not in waiting), key=seq):
+    for task in sorted((task for key, task in left.items() if key not in waiting and key not in gone), key=seq):
         yield ResolveTask(task.key, "reopen")
         yield OpenAttempt(task.key, next_attempt(task, know, now, delay=0, first_at=now))

@@ -1,6 +1,6 @@
 """What came of a task: all that control has reached from it, and what has waited for that."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ..definition import Key, Step
 from ..snapshot import Run, Task
@@ -54,11 +54,7 @@ class Trail:
                 if waiter.step.follower:
                     yield Key(waiter.step.follower, key.turn), waiter
                 if is_loop:
-                    yield from ((late, waiter) for late in self._later(key, asked.key.turn))
-
-    def _later(self, loop: Key, turn: tuple[int, ...]) -> Iterable[Key]:
-        depth = len(loop.turn)
-        return [key for key in self._inside.get(loop, ()) if key.turn[depth] > turn[depth]]
+                    yield from ((late, waiter) for late in later(self._inside, key, asked.key.turn[-1]))
 
 
 def waiters(task: Task) -> Iterator[Key]:
@@ -76,6 +72,12 @@ def inside_of(run: Run) -> Inside:
         for depth, ref in enumerate(task.step.loops):
             inside.setdefault(Key(ref, key.turn[:depth]), []).append(key)
     return inside
+
+
+def later(inside: Inside, loop: Key, turn: int) -> list[Key]:
+    """The tasks in the turns after this one."""
+    depth = len(loop.turn)
+    return [key for key in inside.get(loop, ()) if key.turn[depth] > turn]
 
 
 def followers(step: Step, key: Key, task: Task | None) -> Iterator[Key]:

@@ -9,7 +9,7 @@ from ..effects import LEFT, Effect, FollowPlan, UpdateRun, UpdateTask, evolve
 from ..errors import Conflict, Invalid
 from ..given import GIVEN, with_given
 from ..knowledge import Knowledge
-from ..nesting import Level, inside, path_to
+from ..nesting import Level, inside, part_with, path_to, phase_in
 from ..rules.advance import entered
 from ..snapshot import Run, Task
 from ..states import SKIPPED
@@ -104,6 +104,9 @@ def _problems(run: Run, definition: Definition, kept: list[Task], levels: Levels
             yield f"{task.key.ref} is {task.step.type} here and {step.type} there."
         elif step.type == "FORK_JOIN_DYNAMIC" and step.follower != task.step.follower:
             yield f"What {task.key.ref} has forked is joined by {task.step.follower} here, by {step.follower} there."
+        for ref, turn in zip(step.loops, task.key.turn, strict=False):
+            if phase_in(definition.steps[ref].document, task.key.ref) not in (None, turn):
+                yield f"{task.key.ref} stands in another part of {ref} there."
     for task in open_tasks:
         yield from _misplaced(run, definition, task, open_tasks, levels[task.key])
 
@@ -148,7 +151,7 @@ def _effects(
         for key in plan.completed
     ]
     after = evolve(after, made)
-    rest = [*_reheaded(run, after), *_halted(run, after, plan)]
+    rest = [*_reheaded(run, after), *_rehandled(after), *_halted(run, after, plan)]
     after = evolve(after, rest)
     return [*effects, *made, *rest, *_begun_anew(run, after, know, now)]
 
@@ -180,6 +183,19 @@ def _reheaded(before: Run, after: Run) -> Iterator[Effect]:
         fresh = task.step.default_case if case is None else task.step.cases.get(case, task.step.default_case)
         if fresh != head:
             yield UpdateTask(task.key, {"memo": {**task.memo, "head": fresh}})
+
+
+def _rehandled(after: Run) -> Iterator[Effect]:
+    """A failure is handled where the tasks of its handler stand now."""
+    for task in after.tasks.values():
+        if (handler := task.memo.get("handler")) is None or task.root:
+            continue
+        depth = len(task.key.turn)
+        tasks = (each for each in after.tasks.values() if task.key.ref in each.step.loops[depth : depth + 1])
+        refs = [each.key.ref for each in tasks if each.key.turn[: depth + 1] == (*task.key.turn, 2)]
+        part = next(filter(None, (part_with(task.step.document, ref) for ref in refs)), handler)
+        if part != handler:
+            yield UpdateTask(task.key, {"memo": {**task.memo, "handler": part}})
 
 
 def _halted(before: Run, after: Run, plan: Upgrade) -> Iterator[Effect]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..definition import Step
@@ -24,6 +24,15 @@ def _secrets_of(task: Document) -> frozenset[str]:
     template = (task.get("taskDefinition") or {}).get("inputTemplate") or {}
     written = json.dumps([task.get("inputParameters") or {}, template], default=str)
     return frozenset(SECRET.findall(written))
+
+
+def parts_of(task: Document) -> Iterator[tuple[str, Sequence[Document]]]:
+    """The lists of steps in a TRY_CATCH, by the names of its parts."""
+    yield "try", task.get("tryTasks") or ()
+    for index, case in enumerate(task.get("catchCases") or ()):
+        yield f"catch {index}", case.get("tasks") or ()
+    yield "catch default", task.get("catchDefault") or ()
+    yield "finally", task.get("finallyTasks") or ()
 
 
 class Layout:
@@ -79,7 +88,15 @@ class Layout:
             known = set(self.steps)
             head = self.sequence(task.get("loopOver") or (), None, (*step.loops, step.ref), depth + 1)
             return {"heads": (head,) if head else (), "inside": frozenset(set(self.steps) - known)}
+        if step.type == "TRY_CATCH":
+            return self._parts(task, step, depth)
         return {}
+
+    def _parts(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
+        known, loops = set(self.steps), (*step.loops, step.ref)
+        heads = {name: self.sequence(tasks, None, loops, depth + 1) for name, tasks in parts_of(task)}
+        parts = {name: head for name, head in heads.items() if head}
+        return {"parts": parts, "heads": tuple(parts.values()), "inside": frozenset(set(self.steps) - known)}
 
     def _cases(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
         cases = {case: self._case(tasks, step, depth) for case, tasks in (task.get("decisionCases") or {}).items()}

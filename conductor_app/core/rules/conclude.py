@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from ..effects import Effect
 from ..knowledge import Knowledge
 from ..questions import Asked, Remainder, Rest, Whole
+from ..scopes import is_enclosed
 from ..snapshot import Run, Task
 from ..states import CANCELED, TIMED_OUT
 from ..steps import kind_of
@@ -20,7 +21,7 @@ def break_off(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
     """The run ends by a TERMINATE, or by a failure that nothing forgives; what else goes on is not looked at."""
     if ending := _first(task for task in run.tasks.values() if "ends" in task.memo and task.succeeded):
         yield from _terminated(run, know, now, ending)
-    elif failed := _first(task for task in run.tasks.values() if task.failed_fatally):
+    elif failed := _first(task for task in run.tasks.values() if task.failed_fatally and not is_enclosed(run, task)):
         yield from _failed(run, know, now, failed)
 
 
@@ -94,5 +95,7 @@ def _permissive_failures(run: Run) -> list[tuple[str, str, str]]:
     """The permissive tasks that did not succeed: allowed to fail until all else is done (execution §1.3)."""
     tasks = sorted(run.tasks.values(), key=lambda task: task.seq)
     return [
-        (task.attempt.id, task.status, task.attempt.reason) for task in tasks if not task.is_open and not task.succeeded
+        (task.attempt.id, task.status, task.attempt.reason)
+        for task in tasks
+        if not task.is_open and not task.succeeded and not is_enclosed(run, task)
     ]

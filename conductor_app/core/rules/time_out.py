@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from ..definition import ALERT_ONLY, RETRY
-from ..effects import Effect, MoveAttempt, Send, UpdateTask
+from ..effects import Effect, MoveAttempt, ResolveTask, Send, UpdateTask
 from ..knowledge import Knowledge
 from ..moments import Clock, clocks, is_due, next_clock, run_ends_at
+from ..scopes import is_enclosed
 from ..snapshot import Run, Task
 from ..states import PAUSED
 from .endings import end_run
@@ -26,7 +27,7 @@ def time_out(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         yield from end_run(run, know, now, "time_out", _run_sentence(run, now))
         return
     due = [(task, _run_down(task, now)) for task in run.tasks.values() if is_due(task, now)]
-    if last := next(((task, clock) for task, clock in due if clock and ends_run(task, clock)), None):
+    if last := next(((task, clock) for task, clock in due if clock and ends_run(run, task, clock)), None):
         # It takes along what else is due: an attempt that is canceled with its run cannot time out too.
         yield from _end_run(run, know, *last, now)
         return
@@ -46,8 +47,13 @@ def _run_down(task: Task, now: int) -> Clock | None:
     return passed[0] if passed else None
 
 
-def ends_run(task: Task, clock: Clock) -> bool:
+def ends_run(run: Run, task: Task, clock: Clock) -> bool:
     """Whether this clock ends the run with the task."""
+    return gives_up(task, clock) and not is_enclosed(run, task)
+
+
+def gives_up(task: Task, clock: Clock) -> bool:
+    """Whether this clock ends the task, however many attempts it has left."""
     return clock.name != "response" and task.step.policy.timeout_policy not in (RETRY, ALERT_ONLY)
 
 
@@ -73,6 +79,8 @@ def _ran_out(task: Task, clock: Clock, now: int) -> Iterator[Effect]:
         yield UpdateTask(task.key, attempt_facts={"due_at": due, "reason": sentence(task, clock)})
         return
     yield from expire(task, now, sentence(task, clock))
+    if gives_up(task, clock):
+        yield ResolveTask(task.key, "time_out")
 
 
 def expire(task: Task, now: int, reason: str) -> Iterator[Effect]:

@@ -21,6 +21,7 @@ from .start_workflow import StartWorkflow
 from .sub_workflow import SubWorkflow
 from .switch import Switch
 from .terminate import Terminate
+from .try_catch import TryCatch
 from .wait import Wait
 
 SIMPLE = Simple()
@@ -38,6 +39,7 @@ KINDS: dict[str, Kind] = {
         ExclusiveJoin(),
         DoWhile(),
         Event(),
+        TryCatch(),
         SubWorkflow(),
         StartWorkflow(),
         Terminate(),

@@ -7,10 +7,10 @@ from ..definition import Key, Step
 from ..effects import Effect, ForgetTasks, UpdateTask
 from ..errors import StepRefused
 from ..knowledge import Knowledge
-from ..questions import Inside, Outcome
+from ..questions import Outcome
 from ..snapshot import Task
 from .kind import Kind, complete, fail, finished_at_once, held_by_engine, inputs_of
-from .outcomes import outcome_of
+from .turns import first_failure, outcomes_of_turn, outputs_by_ref
 
 
 class DoWhile(Kind):
@@ -35,12 +35,10 @@ class DoWhile(Kind):
         outcomes = outcomes_of_turn(task, know)
         if outcomes is None or not outcomes:
             return
-        bad = [
-            outcome for outcome in outcomes if outcome.status not in ("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED")
-        ]
+        bad = first_failure(outcomes)
         output = with_turn(know.attempt_payload(task, "output"), task.iteration, outcomes)
         if bad:
-            yield from fail(task, now, bad[0].reason or f"{bad[0].key} did not succeed.", output)
+            yield from fail(task, now, bad.reason or f"{bad.key} did not succeed.", output)
             return
         yield from self._turn_or_end(task, know, now, outcomes, output)
 
@@ -98,21 +96,9 @@ def without_turns(output: dict[str, Any], first: int) -> dict[str, Any]:
     return {name: value for name, value in output.items() if not (name.isdecimal() and int(name) >= first)}
 
 
-def outcomes_of_turn(task: Task, know: Knowledge) -> list[Outcome] | None:
-    """What the tasks of the present turn came to; None as long as one is open."""
-    turn = (*task.key.turn, task.iteration)
-    known = {t.key: t for t in know.run.tasks.values() if t.loop == task.key and t.key.turn == turn}
-    if any(t.is_open for t in known.values()) or not know.run.has_news_for(task, known):
-        return None
-    others = [] if know.run.is_whole else know.ask(Inside(task.key, task.iteration, frozenset(known)))
-    if others is None:
-        return None
-    return sorted([*(outcome_of(t, know) for t in known.values()), *others], key=lambda outcome: outcome.seq)
-
-
 def with_turn(output: dict[str, Any], turn: int, outcomes: list[Outcome]) -> dict[str, Any]:
     """The loop's output with the outputs of this turn under its number."""
-    return {**output, str(turn): {outcome.key.ref: outcome.output for outcome in outcomes}, "iteration": turn}
+    return {**output, str(turn): outputs_by_ref(outcomes), "iteration": turn}
 
 
 def continues(
@@ -124,7 +110,7 @@ def continues(
     condition = task.step.document.get("loopCondition")
     if not isinstance(condition, str) or not condition.strip():
         return items is not None, ""
-    seen = {**inputs, **{outcome.key.ref: outcome.output for outcome in outcomes}, task.step.ref: output}
+    seen = {**inputs, **outputs_by_ref(outcomes), task.step.ref: output}
     if items is not None:
         seen |= {"loopIndex": task.iteration - 1, "loopItem": items[task.iteration - 1]}
     answer = know.script("javascript", condition, seen)

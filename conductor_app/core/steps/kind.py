@@ -23,6 +23,7 @@ class Kind:
     is_queued = False  # its attempts wait in a queue for a worker
     waits_for_tasks = False  # it is open until other tasks of the run have ended
     is_retried = True  # a failed attempt may be tried again (execution §3)
+    takes_failures = False  # a failure inside it does not end the run
     is_reopened = False  # an operator's retry opens the same attempt again instead of a new one (execution §7.3)
     hears_outside = False  # what it comes to is said by a worker, a person or another run
 
@@ -43,8 +44,16 @@ class Kind:
         if task.lets_control_pass and task.step.follower:
             yield Key(task.step.follower, task.key.turn)
 
+    def take(self, task: Task, failed: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        """A task inside has failed: where the step goes from here, if it takes failures."""
+        raise NotImplementedError
+
+    def failed_turn(self, task: Task) -> int | None:
+        """The turn with which it failed, where it went on to others before its end; a further try begins there."""
+        return None
+
     def reopened(self, task: Task, know: Knowledge, now: int, turn: int | None = None) -> Iterator[Effect]:
-        """The effects that open the same attempt again, its clocks anew; a loop goes on in this turn."""
+        """The effects that open the same attempt again, its clocks anew; a step with turns goes on in this one."""
         policy = task.step.policy
         total_ends_at = now + policy.total_seconds * 1000 if policy.total_seconds else NEVER
         facts: dict[str, Any] = {"reason": "", "started_at": now, "lease_ends_at": None, "total_ends_at": total_ends_at}

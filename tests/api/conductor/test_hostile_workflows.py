@@ -43,6 +43,8 @@ CASES = {
     "forked fields of wrong types": forked(retryCount="x", startDelay="y", inputParameters=3, taskDefinition="z"),
     "a forked switch without cases": forked(type="SWITCH", decisionCases=[1]),
     "a forked loop over a number": forked(type="DO_WHILE", loopOver=[3]),
+    "a forked try with handlers that are none": forked(type="TRY_CATCH", tryTasks=[simple("x")], catchCases=[3]),
+    "a forked try of nothing": forked(type="TRY_CATCH", tryTasks=[None], catchCases=[{"match": "x"}]),
     "a forked sub-workflow without a name": forked(type="SUB_WORKFLOW", subWorkflowParam=[]),
     "a forked policy beyond all bounds": forked(
         taskDefinition={"retryCount": HUGE, "timeoutSeconds": HUGE, "responseTimeoutSeconds": HUGE}

@@ -107,7 +107,41 @@ def test_each_type_of_task_asks_for_its_own_fields(kind):
     assert found == [f"{field} field is required for taskType: {kind} taskName: a" for field in fields]
 
 
+def tried(**fields):
+    return step("t", "TRY_CATCH", **{"tryTasks": [step("charge")], **fields})
+
+
+FAULTY_TRIES = {
+    "nothing to handle failures with": (tried(), "needs catchCases, catchDefault or finallyTasks"),
+    "a field that means nothing": (tried(catchCases=[{"match": {"reasn": "x"}}]), "did you mean reason?"),
+    "a status that is none": (tried(catchCases=[{"match": {"status": "TIMEDOUT"}}]), "did you mean TIMED_OUT?"),
+    "a task elsewhere": (tried(catchCases=[{"match": {"taskRef": ["chrge"]}}]), "did you mean charge?"),
+    "no regular expression": (tried(catchCases=[{"match": {"reason": "("}}]), "reason '(' cannot be used"),
+    "a reason that is no text": (tried(catchCases=[{"match": {"reason": ["a", "b"]}}]), "reason must be text"),
+    "a type that is no text": (tried(catchCases=[{"match": {"taskType": [7]}}]), "must be text, or a list of texts"),
+}
+
+
+@pytest.mark.parametrize(("task", "said"), FAULTY_TRIES.values(), ids=FAULTY_TRIES)
+def test_what_a_try_cannot_catch_is_said_beforehand(task, said):
+    [complaint] = workflow_complaints(workflow(task))
+
+    assert said in complaint.message
+
+
+def test_all_complaints_of_a_try_come_at_once_those_of_the_tasks_inside_too():
+    cases = [{"match": {"status": "X", "taskRef": "y"}, "tasks": [step("a", "HTTP")]}]
+    found = workflow_complaints(workflow(tried(catchCases=cases, finallyTasks=[step("charge")])))
+
+    assert len(found) == 4
+
+
 ACCEPTED = {
+    "a try with every part": tried(
+        catchCases=[{"match": {"status": ["FAILED"], "reason": "(?i)no .*", "taskRef": "charge"}, "tasks": []}, {}],
+        catchDefault=[step("other")],
+        finallyTasks=[step("last")],
+    ),
     "a loop over a list without a condition of its own": step(
         "a", "DO_WHILE", loopCondition="", items="${workflow.input.x}", loopOver=[step("b")]
     ),

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from ....core.language.checks.fields import Of, Table
-from ....core.language.checks.tables import WORKFLOW_TASK, a_step, sub_workflow_document
+from ....core.language.checks.tables import CATCH_CASE, WORKFLOW_TASK, a_step, sub_workflow_document
 from ....core.language.checks.values import Choice, ListOf, MapOf, Reader, Whole, anything, flag, mapping
 from .tables import NAMED
 
@@ -18,6 +18,8 @@ PLAIN: dict[Reader, dict[str, Any]] = {
     mapping: {"type": "object", "additionalProperties": {}},
     sub_workflow_document: {},
 }
+IN_STEPS = (WORKFLOW_TASK, CATCH_CASE)
+"""Tables that steps are made of: they name a step, since they cannot hold the whole of one."""
 _made: dict[int, type[serializers.Serializer]] = {}
 
 
@@ -36,7 +38,7 @@ def _field(table: Table, reader: Reader) -> serializers.Field:
     item = reader.item if isinstance(reader, ListOf) else None
     if isinstance(item, Of):
         return shape(item.table)(many=True, required=False)
-    if item is a_step and table is not WORKFLOW_TASK:
+    if item is a_step and not any(table is inner for inner in IN_STEPS):
         return shape(WORKFLOW_TASK)(many=True, required=False)
     return _drawn(schema(reader))(required=False)
 

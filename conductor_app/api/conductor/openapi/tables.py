@@ -5,6 +5,7 @@ from ....core.language.checks.fields import Field, Of, Table
 from ....core.language.checks.tables import (
     AUDIT,
     CACHE,
+    CATCH_CASE,
     RATE_LIMIT,
     SCHEMA,
     STATE_CHANGE,
@@ -195,6 +196,7 @@ NAMED: dict[str, Table] = {
     "AuthorizationRequest": AUTHORIZATION,
     "GrantedAccess": GRANT,
     "GrantedAccessResponse": GRANTED,
+    "CatchCase": CATCH_CASE,
     "RateLimitConfig": RATE_LIMIT,
     "CacheConfig": CACHE,
     "SchemaDef": SCHEMA,

@@ -56,3 +56,7 @@ def inner_steps(step: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]
     for index, steps in enumerate(step["forkTasks"]):
         yield f"forkTasks[{index}]", steps or []
     yield "loopOver", step["loopOver"]
+    for index, case in enumerate(step.get("catchCases") or ()):
+        yield f"catchCases[{index}].tasks", (case or {}).get("tasks") or []
+    for name in ("tryTasks", "catchDefault", "finallyTasks"):
+        yield name, step.get(name) or []

@@ -1,10 +1,13 @@
 """What each type of step must be given (api §3.4): one check a type, one table that finds it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from ...errors import StepRefused
+from ...expressions.patterns import BadPattern, compile_pattern
 from ...steps.wait import milliseconds, moment
+from .reading import inner_steps
 from .values import Place
 
 Step = Mapping[str, Any]
@@ -87,6 +90,60 @@ def wait(step: Step, template: Mapping[str, Any]) -> Iterator[str]:
             yield refused.message
 
 
+def try_catch(step: Step, template: Mapping[str, Any]) -> Iterator[str]:
+    yield from needs("tryTasks")(step, template)
+    cases, name = step.get("catchCases") or (), step.get("name", "")
+    if not (cases or step.get("catchDefault") or step.get("finallyTasks")):
+        yield f"taskType: TRY_CATCH taskName: {name} needs catchCases, catchDefault or finallyTasks"
+    refs = set(references(step.get("tryTasks") or ()))
+    for index, case in enumerate(cases):
+        for complaint in match_complaints((case or {}).get("match") or {}, refs):
+            yield f"catchCases[{index}].match of taskName: {name}: {complaint}"
+
+
+def match_complaints(match: Mapping[str, Any], refs: set[str]) -> Iterator[str]:
+    """What is wrong with what a handler wants of a failure."""
+    for field, value in match.items():
+        if value is None:
+            continue
+        values = value if isinstance(value, list) else [value]
+        if field not in MATCHED:
+            yield unknown(field, MATCHED)
+        elif not all(isinstance(each, str) for each in values) or (field == "reason" and len(values) != 1):
+            yield f"{field} must be text" + ("" if field == "reason" else ", or a list of texts")
+        elif field == "reason":
+            yield from pattern_complaints(values[0])
+        elif field in ("status", "taskRef"):
+            known = ENDS_BADLY if field == "status" else refs
+            yield from (unknown(each, known) for each in values if each not in known)
+
+
+def pattern_complaints(pattern: str) -> Iterator[str]:
+    """Why a text cannot be looked for in reasons."""
+    try:
+        compile_pattern(pattern)
+    except BadPattern as problem:
+        yield f"reason {pattern[:100]!r} cannot be used: {problem}"
+
+
+def unknown(given: str, known: Iterable[str]) -> str:
+    """A word that means nothing here, with the one that may have been meant."""
+    near = get_close_matches(given, sorted(known), 1)
+    meant = f"; did you mean {near[0]}?" if near else f": use one of {', '.join(sorted(known)[:20])}."
+    return f"{given[:100]!r} is not known{meant}"
+
+
+def references(steps: Iterable[Any]) -> Iterator[str]:
+    """The references of all steps in a body."""
+    for step in filter(None, steps):
+        yield step.get("taskReferenceName") or ""
+        for _place, inner in inner_steps(step):
+            yield from references(inner)
+
+
+MATCHED = ("status", "reason", "taskRef", "taskType")
+ENDS_BADLY = ("FAILED", "FAILED_WITH_TERMINAL_ERROR", "TIMED_OUT", "CANCELED")
+
 CHECKS: dict[str, Check] = {
     "EVENT": needs("sink"),
     "DECISION": decision,
@@ -102,5 +159,6 @@ CHECKS: dict[str, Check] = {
     "JSON_JQ_TRANSFORM": input_named("queryExpression"),
     "SUB_WORKFLOW": needs("subWorkflowParam"),
     "TERMINATE": terminate,
+    "TRY_CATCH": try_catch,
     "WAIT": wait,
 }

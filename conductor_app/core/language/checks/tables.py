@@ -106,6 +106,8 @@ STATE_CHANGE: Table = (Field("type", text), Field("payload", mapping))
 
 STEPS: Reader = ListOf(a_step)
 
+CATCH_CASE: Table = (Field("match", mapping), Field("tasks", STEPS))
+
 WORKFLOW_TASK: Table = (
     Field("name", short_text),
     Field("taskReferenceName", short_text),
@@ -129,6 +131,10 @@ WORKFLOW_TASK: Table = (
     Field("decisionCases", MapOf(STEPS), dict),
     Field("defaultCase", STEPS, list),
     Field("loopOver", STEPS, list),
+    Field("tryTasks", STEPS),
+    Field("catchCases", ListOf(Of(CATCH_CASE))),
+    Field("catchDefault", STEPS),
+    Field("finallyTasks", STEPS),
     Field("forkTasks", ListOf(STEPS), list),
     Field("joinOn", texts, list),
     Field("defaultExclusiveJoinTask", texts, list),

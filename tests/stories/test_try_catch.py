@@ -1,0 +1,87 @@
+"""Failures that a TRY_CATCH takes, on real rows."""
+
+from tests.builders import bare, catch, definition, fork, policy, step, sub_workflow, try_
+from tests.engine.views import complaints
+from tests.story import Story, register
+
+
+def test_a_payment_that_fails_is_refunded_and_the_order_goes_on(clock):
+    said = {"why": "${paid.output.error.reason}", "who": "${paid.output.error.taskRef}"}
+    refund = catch(step("refund", inputs=said), reason="no funds")
+    body = try_("paid", step("charge", policy=policy(retries=1)), on=[refund], last=[step("tell")])
+    story = Story(clock, body, step("ship"))
+
+    story.worker("charge").fails("no funds left")
+    assert story.attempts("charge__1") == ["FAILED", "SCHEDULED"]
+    story.worker("charge").fails("no funds left")
+    assert story.task("refund__2").input == {"why": "no funds left", "who": "charge"}
+    for name in ("refund", "tell", "ship"):
+        story.worker(name).completes()
+
+    assert story.status == "COMPLETED"
+    assert story.task("paid").output["caughtBy"] == "catch 0"
+
+
+def test_a_child_that_fails_is_caught_and_one_beside_it_is_stopped(clock):
+    child = definition(step("x", "pay"), name="child")
+    body = fork([sub_workflow("one")], [sub_workflow("two")])
+    story = Story(clock, try_("t", *body, default=[step("c")]), others=[child])
+    one, two = story.child("one__1"), story.child("two__1")
+
+    story.worker("pay").fails_for_good("broken")
+
+    assert {one.status, two.status} == {"FAILED", "TERMINATED"}
+    assert story.is_waiting_for("c__2")
+    failed = "one" if one.status == "FAILED" else "two"
+    assert story.task("t").output["error"]["taskRef"] == failed
+
+
+def test_a_retry_of_an_operator_goes_on_in_the_body(clock):
+    story = Story(clock, try_("t", step("a"), on=[catch(status="CANCELED")], last=[step("z")]), step("after"))
+    story.worker("a").fails("no luck")
+    story.worker("z").completes()
+    assert (story.status, "no luck" in story.reason) == ("FAILED", True)
+
+    story.retry()
+    for name in ("a", "z", "after"):
+        story.worker(name).completes()
+
+    assert (story.status, story.attempts("a__1")) == ("COMPLETED", ["FAILED", "COMPLETED"])
+
+
+def test_definitions_inside_get_the_policies_that_are_registered_for_them(clock):
+    register(tasks=[{"name": "pay", **policy(retries=1)}, {"name": "mail", **policy(retries=1)}])
+    parts = {"catchCases": [{"match": {}, "tasks": [bare("c", "mail")]}]}
+    story = Story(clock, {**try_("t", bare("a", "pay")), **parts})
+
+    story.worker("pay").fails()
+    story.worker("pay").fails()
+    story.worker("mail").fails()
+
+    assert (story.attempts("a__1"), story.attempts("c__2")) == (["FAILED", "FAILED"], ["FAILED", "SCHEDULED"])
+
+
+def test_a_child_that_is_tried_again_after_its_failure_was_handled_moves_nobody(clock):
+    child = definition(step("x", "pay"), name="child")
+    story = Story(clock, try_("t", sub_workflow("s"), default=[step("c")]), others=[child])
+    story.worker("pay").fails_for_good("broken")
+    story.worker("c").completes()
+    child_of = story.child("s__1")
+
+    child_of.retry()
+    story.worker("pay").completes()
+
+    assert (child_of.status, story.status) == ("COMPLETED", "COMPLETED")
+    assert story.statuses["s__1"] == "FAILED"
+
+
+def test_a_rerun_stops_the_child_that_a_handler_had_started(clock):
+    child = definition(step("x", "pay"), name="child")
+    story = Story(clock, try_("t", step("a"), default=[sub_workflow("s")]), others=[child])
+    story.worker("a").fails_for_good("broken")
+    story.terminate()
+    story.rerun("a__1")
+    story.worker("a").completes()
+
+    assert (story.status, set(story.statuses)) == ("COMPLETED", {"t", "a__1"})
+    assert complaints(story.id) == []
