@@ -42,6 +42,10 @@ class AlreadyResolved(Conflict):
     """The attempt has ended already; the report came too late."""
 
 
+class Moved(Conflict):
+    """It has moved on since it was looked at; look at it again."""
+
+
 class Busy(Refused):
     """Others keep changing the same run; try again in a moment."""
 

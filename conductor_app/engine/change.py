@@ -1,6 +1,6 @@
 """change(): lock one run, hear the command, let the core decide, write it down. The shape of every command."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from django.db import transaction
 
@@ -8,8 +8,10 @@ from .. import clock
 from ..core.commands import Abandon
 from ..core.decide import Command, Decision, nothing
 from ..core.effects import Effect
-from ..core.errors import Busy
+from ..core.errors import Busy, Moved
+from ..core.knowledge import Knowledge
 from ..core.questions import Whole
+from ..core.snapshot import Run
 from ..models import AuditEntry, Message
 from ..store import runs as store
 from ..store.shelf import TooLarge
@@ -37,15 +39,30 @@ def change(
     action: str = "",
     also: Callable[[int], None] | None = None,
     named: Mapping[tuple[str, str], str] | None = None,
+    revision: int | None = None,
 ) -> tuple[Effect, ...]:
     """Change one run in one transaction; returns the effects. Raises NotFound, Conflict and Busy.
 
     `near`: the attempts that it is about (None: the whole run is read). `message`: the message that is heard, deleted
     in the same transaction. `action`: names an operator's act, for the audit. `also`: what else is written with it.
-    `named`: payloads that a client keeps elsewhere, by their attempt and part.
+    `named`: payloads that a client keeps elsewhere, by their attempt and part. `revision`: the one that the run was
+    seen in; raises Moved where it is another by now.
     """
+    if revision is not None:
+        command = unmoved(command, revision)
     with doing(action or "change", run_id=run_id, attempt_id=near[0] if near else ""):
         return _change(run_id, command, by, reason, near, message, action, also, Answers(named))
+
+
+def unmoved(command: Command, revision: int) -> Command:
+    """The command, heard only by the run as it was seen."""
+
+    def asked(run: Run, know: Knowledge, now: int) -> Iterable[Effect]:
+        if run.revision != revision:
+            raise Moved(f"Run {run.id} has moved on since it was looked at: look at it again.")
+        return command(run, know, now)
+
+    return asked
 
 
 def _change(run_id, command, by, reason, near, message, action, also, answers: Answers) -> tuple[Effect, ...]:

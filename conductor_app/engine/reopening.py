@@ -1,11 +1,12 @@
 """Commands that open ended runs again: retry, restart, rerun. Who waited for such a run is told by message."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import clock, conf
 from ..core import commands
-from ..core.definition import Key
+from ..core.decide import Command
+from ..core.definition import Definition, Key
 from ..core.errors import Conflict, Invalid, NotFound
 from ..core.states import RUN
 from ..models import Attempt, Run, Task
@@ -14,24 +15,43 @@ from ..store.rows import turn_of
 from . import plans
 from .change import change
 
+Asked = tuple[str, Command]
+"""The run that hears it, and the command: to be previewed or carried out."""
+Find = Callable[[str, int | None], Definition | None]
 BAD_ENDS = ("FAILED", "TIMED_OUT", "CANCELED")
 
 
 def retry(run_id: str, by: str, reason: str = "", resume_children: bool = False) -> None:
     """Try again what failed, from where the run stands; with `resume_children` inside the run that failed first."""
-    if resume_children:
-        run_id = _deepest_failed(run_id)
-    change(run_id, commands.retry, by, reason, action="retry")
+    target, command = retrying(run_id, resume_children)
+    change(target, command, by, reason, action="retry")
+
+
+def retrying(run_id: str, resume_children: bool = False) -> Asked:
+    """What a retry comes to."""
+    return (_deepest_failed(run_id) if resume_children else run_id), commands.retry
 
 
 def restart(run_id: str, by: str, reason: str = "", latest_definitions: bool = False) -> None:
     """Begin an ended run anew; with `latest_definitions` by the newest version of its definition."""
-    definition = None
-    if latest_definitions:
-        definition = plans.find(_run(run_id).name, None, clock.now())
-        if definition is None:
-            raise NotFound(f"No such workflow definition: {_run(run_id).name}")
-    change(run_id, commands.restart(definition), by, reason, action="restart")
+    target, command = restarting(run_id, latest_definitions, find=kept)
+    change(target, command, by, reason, action="restart")
+
+
+def restarting(run_id: str, latest: bool = False, version: int | None = None, *, find: Find = plans.unkept) -> Asked:
+    """What a restart comes to: by the plan that the run follows, by the newest version, or by this one."""
+    if not latest and version is None:
+        return run_id, commands.restart(None)
+    name = _run(run_id).name
+    definition = find(name, version)
+    if definition is None:
+        raise NotFound(f"No such workflow definition: {name}" + (f", version {version}" if version else ""))
+    return run_id, commands.restart(definition)
+
+
+def kept(name: str, version: int | None) -> Definition | None:
+    """The plan of a definition, kept for the run that is to follow it."""
+    return plans.find(name, version, clock.now())
 
 
 def rerun(
@@ -48,6 +68,18 @@ def rerun(
 
     `attempt_id`: any attempt at that task. What else is None stays as it is.
     """
+    target, command = rerunning(run_id, attempt_id, task_input, input, correlation_id)
+    change(target, command, by, reason, action="rerun")
+
+
+def rerunning(
+    run_id: str,
+    attempt_id: str = "",
+    task_input: dict[str, Any] | None = None,
+    input: dict[str, Any] | None = None,
+    correlation_id: str | None = None,
+) -> Asked:
+    """What a rerun comes to, for the run that the task belongs to."""
     _refuse_too_large(task_input, conf.task_payload_max_bytes)
     _refuse_too_large(input, conf.workflow_payload_max_bytes)
     path = _path(_run(run_id), attempt_id) if attempt_id else [run_id]
@@ -55,10 +87,8 @@ def rerun(
     key = _key_of(attempt_id) if attempt_id else None
     new = {"input": input, "correlation_id": correlation_id}
     if path[-1] == run_id:
-        command = commands.Rerun(key, task_input, **new)
-    else:
-        command = commands.Rerun(key, task_input, asked={"run": run_id, **new})
-    change(path[-1], command, by, reason, action="rerun")
+        return run_id, commands.Rerun(key, task_input, **new)
+    return path[-1], commands.Rerun(key, task_input, asked={"run": run_id, **new})
 
 
 def _run(run_id: str) -> Run:

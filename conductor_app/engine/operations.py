@@ -1,0 +1,85 @@
+"""What operators ask of runs, as values: planned without effect, or carried out; one run at a time or many."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..core import commands
+from ..core.errors import Conflict, Invalid
+from . import plans
+from .change import change
+from .deciding import Undecidable
+from .reopening import Asked, Find, kept, rerunning, restarting, retrying
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that is asked of a run. What is None or empty is left as it is.
+
+    `attempt_id`: the task that a rerun begins with. `ref`: the step that is skipped. `version`: of a restart.
+    """
+
+    name: str
+    attempt_id: str = ""
+    ref: str = ""
+    task_input: dict[str, Any] | None = None
+    task_output: dict[str, Any] | None = None
+    input: dict[str, Any] | None = None
+    version: int | None = None
+    latest: bool = False
+    resume_children: bool = False
+    with_failure: bool = False
+    reason: str = ""
+
+
+def _retry(run_id: str, asked: Operation, find: Find) -> Asked:
+    return retrying(run_id, asked.resume_children)
+
+
+def _rerun(run_id: str, asked: Operation, find: Find) -> Asked:
+    return rerunning(run_id, asked.attempt_id, asked.task_input, asked.input)
+
+
+def _restart(run_id: str, asked: Operation, find: Find) -> Asked:
+    return restarting(run_id, asked.latest, asked.version, find=find)
+
+
+def _skip(run_id: str, asked: Operation, find: Find) -> Asked:
+    return run_id, commands.skip(asked.ref, asked.task_input, asked.task_output)
+
+
+OPERATIONS: dict[str, Callable[[str, Operation, Find], Asked]] = {
+    "retry": _retry,
+    "rerun": _rerun,
+    "restart": _restart,
+    "skip": _skip,
+    "pause": lambda run_id, asked, find: (run_id, commands.pause),
+    "resume": lambda run_id, asked, find: (run_id, commands.resume),
+    "terminate": lambda run_id, asked, find: (run_id, commands.terminate(asked.reason, asked.with_failure)),
+}
+
+
+def asked_of(run_id: str, operation: Operation, find: Find = plans.unkept) -> Asked:
+    """The run that hears it, and the command. Raises NotFound, Conflict, Invalid.
+
+    `find`: how a definition is found that the run would follow; what is only planned keeps none.
+    """
+    if operation.name not in OPERATIONS:
+        raise Invalid(f"There is no operation {operation.name[:64]}.")
+    return OPERATIONS[operation.name](run_id, operation, find)
+
+
+def carry_out(
+    run_id: str,
+    operation: Operation,
+    by: str,
+    *,
+    revision: int | None = None,
+    also: Callable[[int], None] | None = None,
+) -> None:
+    """Do it, in one transaction with `also`. Raises Moved where the run is no longer in the revision that was seen."""
+    target, command = asked_of(run_id, operation, kept)
+    try:
+        change(target, command, by, operation.reason, action=operation.name, also=also, revision=revision)
+    except Undecidable as fault:
+        raise Conflict(f"The engine cannot decide how run {target} would go on after that: {fault}"[:500]) from fault

@@ -1,0 +1,273 @@
+"""The plan of an operation says what then becomes of each task, and warns of what the outside would see twice."""
+
+import pytest
+
+from conductor_app.core import fates
+from conductor_app.core.errors import Conflict, Moved, NotFound, Refused
+from conductor_app.engine.operations import Operation, carry_out
+from conductor_app.engine.planning import Plan, plan
+from conductor_app.models import Attempt, AuditEntry, Run, Task
+from tests.builders import definition, dynamic_fork, fork, loop, policy, step, sub_workflow, switch
+from tests.engine.chance import Chance
+from tests.engine.test_preview import everything
+from tests.story import BY, Story, committed, register
+
+pytestmark = pytest.mark.django_db
+
+
+def told(planned: Plan, run_id: str = "") -> dict[str, str]:
+    """The fate of each task of one run, by its name."""
+    [run] = [run for run in planned.runs if run.run_id == (run_id or planned.target)]
+    return {str(fate.key): fate.name + (", later" if fate.is_later else "") for fate in run.fates}
+
+
+def do(run_id: str, operation: Operation, **more) -> None:
+    with committed():
+        carry_out(run_id, operation, BY, **more)
+
+
+def forked(clock) -> Story:
+    """Two turns of a loop around a fork; the run failed in the second, after one branch had gone on."""
+    body = fork([step("a"), step("b")], [step("c")])
+    story = Story(clock, step("first"), loop("l", *body, step("d"), times=3), step("last"))
+    story.worker("first").completes()
+    for _ in range(2):
+        for name in ("a", "c", "b"):
+            story.worker(name).completes()
+        story.worker("d").completes() if story.is_waiting_for("d__1") else story.worker("d").fails()
+    assert story.status == "FAILED"
+    return story
+
+
+def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_shows_exactly_what_is_done_again(clock):
+    story = forked(clock)
+
+    planned = plan(story.id, Operation("rerun", attempt_id=story.task("a__2").id))
+
+    again = {name for name, fate in told(planned).items() if fate.startswith("again")}
+    assert again == {"l", "a__2", "b__2", "join__2", "d__2"}
+    assert told(planned)["a__2"] == "again"
+    assert told(planned)["b__2"] == told(planned)["d__2"] == "again, later"
+    assert {told(planned)[name] for name in ("first", "a__1", "d__1", "c__2", "fork_join__2")} == {"reused"}
+
+
+def test_then_it_is_done(clock):
+    story = forked(clock)
+    operation = Operation("rerun", attempt_id=story.task("a__2").id, reason="the data was wrong")
+    kept = {name: story.task(name).id for name in ("first", "a__1", "c__2")}
+    planned = plan(story.id, operation)
+
+    do(story.id, operation, revision=planned.revision)
+
+    assert story.is_waiting_for("a__2")
+    assert "b__2" not in story.statuses
+    assert {name: story.task(name).id for name in kept} == kept
+    assert AuditEntry.objects.get(object_id=story.id, action="rerun").reason == "the data was wrong"
+
+
+def test_a_plan_changes_nothing(clock):
+    story = forked(clock)
+    before = everything()
+
+    plan(story.id, Operation("restart", latest=True))
+
+    assert everything() == before
+
+
+def test_a_retry_reuses_what_succeeded(clock):
+    story = Story(clock, step("a"), *fork([step("b")], [step("c")]))
+    story.worker("a").completes()
+    story.worker("b").fails()
+
+    planned = plan(story.id, Operation("retry"))
+
+    assert told(planned) == {"a": "reused", "fork_join": "reused", "b": "again", "c": "again", "join": "again"}
+    assert planned.counts == {"again": 3, "reused": 2}
+
+
+def test_a_task_that_an_end_would_stop_is_cancelled(clock):
+    story = Story(clock, *fork([step("a")], [sub_workflow("s", definition(step("x"), name="leaf"))]))
+    child = story.child("s")
+
+    planned = plan(story.id, Operation("terminate"))
+
+    assert told(planned)["a"] == told(planned)["s"] == "cancelled"
+    assert told(planned, child.id) == {"x": "cancelled"}
+
+
+def test_what_is_skipped_is_new(clock):
+    story = Story(clock, step("a"), step("b"))
+
+    planned = plan(story.id, Operation("skip", ref="b"))
+
+    assert told(planned) == {"a": "goes on", "b": "new"}
+
+
+def test_a_task_with_effects_outside_is_warned_of_when_it_has_run(clock):
+    charge = step("charge", policy=policy() | {"sideEffects": "external"})
+    refund = step("refund", policy=policy() | {"sideEffects": "external"})
+    story = Story(clock, step("a"), charge, step("b"), refund)
+    for name in ("a", "charge"):
+        story.worker(name).completes()
+    story.worker("b").fails()
+
+    from_start = plan(story.id, Operation("restart"))
+    retried = plan(story.id, Operation("retry"))
+
+    assert [str(fate.key) for _, fate in from_start.external] == ["charge"]
+    assert retried.external == []
+
+
+def test_the_effects_of_a_child_that_is_started_anew_are_warned_of(clock):
+    charge = step("charge", policy=policy() | {"sideEffects": "external"})
+    leaf = definition(charge, step("x"), name="leaf")
+    middle = definition(sub_workflow("below", "leaf"), name="middle")
+    story = Story(clock, sub_workflow("s", "middle"), step("z"), others=[leaf, middle])
+    old = story.child("s").child("below")
+    story.worker("charge").completes()
+    story.worker("x").completes()
+    story.worker("z").fails()
+
+    planned = plan(story.id, Operation("rerun", attempt_id=story.task("s").id))
+
+    assert [(run.run_id, run.is_replaced, str(fate.key)) for run, fate in planned.external] == [
+        (old.id, True, "charge")
+    ]
+    assert [run.definition for run in planned.runs if run.is_new] == ["middle", "leaf"]
+
+
+def test_a_retry_inside_a_child_shows_that_its_parents_go_on(clock):
+    story = Story(clock, sub_workflow("s", "leaf"), others=[definition(step("x"), name="leaf")])
+    story.worker("x").fails()
+    child = story.child("s")
+
+    planned = plan(story.id, Operation("retry", resume_children=True))
+
+    assert planned.target == child.id
+    assert told(planned, child.id) == {"x": "again"}
+    assert told(planned, story.id) == {"s": "again"}
+
+
+def test_what_is_confirmed_after_the_run_has_moved_is_refused(clock):
+    story = Story(clock, step("a"))
+    story.worker("a").fails()
+    planned = plan(story.id, Operation("retry"))
+    story.retry()
+    story.worker("a").fails()
+
+    with pytest.raises(Moved, match="has moved on"):
+        do(story.id, Operation("retry"), revision=planned.revision)
+
+    assert story.status == "FAILED"
+
+
+def test_a_restart_by_another_version_is_planned_and_done_by_that_version(clock):
+    story = Story(clock, step("a"))
+    story.worker("a").fails()
+    register(definition(step("a"), step("b"), version=2), definition(step("c"), version=3))
+
+    by_second = Operation("restart", version=2)
+    assert {run.version for run in plan(story.id, by_second).runs} == {2}
+    do(story.id, by_second)
+
+    assert story.row.version == 2
+    assert story.is_waiting_for("a")
+    assert plan(Story(clock, step("z"), name="y").id, Operation("pause")).counts == {"goes on": 1}
+
+
+@pytest.mark.parametrize(
+    ("operation", "error"),
+    [
+        (Operation("retry"), Conflict),
+        (Operation("dance"), Refused),
+        (Operation("restart", version=9), NotFound),
+        (Operation("rerun", attempt_id="nobody"), Refused),
+    ],
+)
+def test_what_is_not_possible_has_no_plan(clock, operation, error):
+    story = Story(clock, step("a"))
+
+    with pytest.raises(error):
+        plan(story.id, operation)
+
+
+def test_a_dynamic_forks_branches_are_done_again_when_what_led_to_it_is(clock):
+    steps = [step("a"), *dynamic_fork(inputs={"forkTaskInputs": [1, 2], "forkTaskName": "pay"}), step("z")]
+    story = Story(clock, *steps, tasks=[policy("pay")])
+    story.worker("a").completes()
+    for _ in range(2):
+        story.worker("pay").completes()
+    story.worker("z").fails()
+
+    planned = plan(story.id, Operation("rerun", attempt_id=story.task("a").id))
+
+    assert set(told(planned).values()) == {"again", "again, later"}
+
+
+def rows(run_ids) -> dict[tuple[str, str], tuple]:
+    """Every task of these runs, as its rows say."""
+    found = {}
+    for task in Task.objects.filter(run_id__in=run_ids):
+        attempt = Attempt.objects.get(pk=task.attempt_id)
+        found[task.run_id, str(task)] = (task.pk, attempt.pk, task.status, attempt.ended_at)
+    return found
+
+
+def happened(old: tuple | None, new: tuple | None, run: Run) -> set[str]:
+    """What the rows before and after say of one task."""
+    if old is None:
+        return {fates.NEW}
+    if new is None:
+        return {fates.AGAIN, fates.DROPPED} if run.ended_at is None else {fates.DROPPED}
+    if old[:2] != new[:2]:
+        return {fates.AGAIN}
+    if old[2] == "ACTIVE":
+        return {fates.CANCELLED} if new[2] == "CANCELED" else {fates.GOES_ON}
+    return {fates.REUSED} if old == new else {fates.AGAIN}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_was_planned_is_what_becomes_of_every_task(clock, seed):
+    chance = Chance(clock, seed)
+    chance.live(steps=chance.random.choice((5, 15, 30)))
+    for _ in range(3):
+        id = chance.story.id
+        task = chance.random.choice(list(Task.objects.filter(run_id=id).order_by("seq")) or [None])
+        operation = chance.random.choice(
+            (
+                Operation("retry", resume_children=chance.random.random() < 0.5),
+                Operation("rerun", attempt_id=task.attempt_id if task else ""),
+                Operation("rerun"),
+                Operation("restart"),
+                Operation("terminate", reason="enough"),
+                Operation("skip", ref=chance.random.choice(("w1", "w2", "n3", "s4"))),
+            )
+        )
+        try:
+            planned = plan(id, operation)
+        except Refused as refused:
+            with pytest.raises(type(refused)):
+                do(id, operation)
+            continue
+        affected = [run.run_id for run in planned.runs if not run.is_replaced]
+        before = rows(affected)
+
+        do(id, operation, revision=planned.revision)
+
+        after, runs = rows(affected), Run.objects.in_bulk(affected)
+        said = {
+            (run.run_id, str(fate.key)): fate.name for run in planned.runs if not run.is_replaced for fate in run.fates
+        }
+        assert said.keys() == before.keys() | after.keys()
+        for place, fate in said.items():
+            assert fate in happened(before.get(place), after.get(place), runs[place[0]]), place
+        chance.finish()
+
+
+def test_a_switch_in_a_plan_follows_the_new_input(clock):
+    story = Story(clock, switch("way", {"x": [step("b")], "y": [step("c")]}), input={"way": "x"})
+    story.worker("b").fails()
+
+    planned = plan(story.id, Operation("rerun", input={"way": "y"}))
+
+    assert told(planned) == {"way": "again", "b": "dropped", "c": "new"}
