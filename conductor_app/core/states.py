@@ -109,3 +109,24 @@ RUN = Machine(
     },
     open_statuses=(RUNNING, PAUSED),
 )
+
+UNHANDLED, ACKNOWLEDGED, RESOLVED, IGNORED, REGRESSED = "OPEN", "ACKNOWLEDGED", "RESOLVED", "IGNORED", "REGRESSED"
+FAILURE = Machine(
+    "failure group",
+    {
+        (UNHANDLED, "acknowledge"): ACKNOWLEDGED,
+        (UNHANDLED, "resolve"): RESOLVED,
+        (UNHANDLED, "ignore"): IGNORED,
+        (ACKNOWLEDGED, "resolve"): RESOLVED,
+        (ACKNOWLEDGED, "ignore"): IGNORED,
+        (ACKNOWLEDGED, "reopen"): UNHANDLED,
+        (REGRESSED, "acknowledge"): ACKNOWLEDGED,
+        (REGRESSED, "resolve"): RESOLVED,
+        (REGRESSED, "ignore"): IGNORED,
+        (RESOLVED, "recur"): REGRESSED,
+        (RESOLVED, "reopen"): UNHANDLED,
+        (IGNORED, "reopen"): UNHANDLED,
+    },
+    open_statuses=(UNHANDLED, ACKNOWLEDGED, REGRESSED),
+)
+"""What is being done about failures of one cause."""

@@ -18,7 +18,7 @@ from ..core.ids import derived_id
 from ..core.snapshot import Run
 from ..core.states import RUN, RUNNING
 from ..models import Attempt as AttemptRow
-from ..models import AuditEntry, Message, TaskLog
+from ..models import AuditEntry, Failure, Message, TaskLog
 from ..models import Run as RunRow
 from ..models.fields import dumps
 from ..store import outgoing
@@ -228,6 +228,7 @@ def remove(run_id: str, by: str, reason: str = "", archive: bool = True) -> None
             raise Invalid(f"Cannot archive workflow: {run_id} with status: {row['status']}: terminate it first.")
         TaskLog.objects.filter(attempt_id__in=AttemptRow.objects.filter(run_id=run_id).values("id")).delete()
         Message.objects.filter(to=run_id).delete()
+        Failure.objects.filter(run_id=run_id).delete()
         release_payloads(run_id, clock.now())
         RunRow.objects.filter(pk=run_id).delete()
         AuditEntry.objects.create(

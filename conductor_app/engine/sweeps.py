@@ -10,7 +10,7 @@ from ..core.errors import NotFound
 from ..models import Poller, ScheduleExecution, SweepPass
 from ..store import due
 from ..telemetry.about import doing, learn
-from . import events, outbox, schedules
+from . import events, failures, outbox, schedules
 from .change import change
 from .messages import deliver_due
 from .payloads import forget_expired
@@ -80,6 +80,7 @@ def prune_finished(limit: int) -> int:
     if conf.retention_days <= 0:
         return 0
     before = now - conf.retention_days * DAY_MS
+    failures.prune(before, limit)
     ScheduleExecution.objects.filter(pk__in=due.old_slots(before, limit)).delete()
     return each(due.finished(before, limit), lambda run_id: remove(run_id, CLOCK, "Its retention is over."))
 
@@ -108,6 +109,7 @@ SWEEPS: dict[str, Callable[[int], int]] = {
     "fire_schedules": fire_schedules,
     "start_waiting_slots": start_waiting_slots,
     "deliver_messages": deliver_messages,
+    "group_failures": failures.group_failures,
 }
 
 

@@ -4,6 +4,7 @@ from .access import AccessKey, AccessRevision, Application, Grant, GroupFacts, P
 from .audit import AuditEntry
 from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
 from .events import EventAction, EventDelivery, EventHandler, EventVerdict, Webhook
+from .failures import Failure, FailureGroup, FailureTally
 from .history import HistoryEntry, TaskLog
 from .inbox import InboxMessage
 from .outbox import Message
@@ -25,6 +26,9 @@ __all__ = [
     "EventDelivery",
     "EventHandler",
     "EventVerdict",
+    "Failure",
+    "FailureGroup",
+    "FailureTally",
     "Grant",
     "GroupFacts",
     "HistoryEntry",

@@ -75,6 +75,7 @@ EARLIEST = {
     "expire_leases": f"SELECT MIN(due_at) FROM conductor_attempt WHERE {OPEN}",
     "wake_runs": f"SELECT MIN(wake_at) FROM conductor_run WHERE {OPEN_RUN}",
     "deliver_messages": f"SELECT MIN(due_at) FROM conductor_message WHERE {NOT_REMOTE}",
+    "group_failures": "SELECT MIN(at) FROM conductor_failure WHERE group_id IS NULL",
 }
 """The earliest moment at which each sweep has something to do."""
 

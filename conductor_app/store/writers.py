@@ -14,7 +14,7 @@ from ..models import HistoryEntry
 from ..models import Task as TaskRow
 from ..models.fields import dumps
 from ..models.outbox import PUBLISH
-from . import rows
+from . import failures, rows
 from .outgoing import send, start_runs
 from .statements import CHUNK, placeholders
 from .writes import Stale, Writes
@@ -42,6 +42,7 @@ def save(writes: Writes, before: Run, effects: Iterable[Effect], after: Run, now
     _empty_inbox(writes, before, after)
     _write_run(writes, before, after, now)
     _remember(writes, before, effects, now, by, reason)
+    failures.note(writes, before, attempts, after, now)
     start_runs(writes, effects, after, now)
     try:
         writes.send()

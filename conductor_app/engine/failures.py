@@ -1,0 +1,178 @@
+"""Failures are counted into groups; people say what is being done about them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from django.db import transaction
+
+from .. import clock
+from ..core.errors import Conflict, Invalid, NotFound
+from ..core.fingerprints import normalised
+from ..core.states import FAILURE, RESOLVED
+from ..models import AuditEntry, Failure, FailureGroup, FailureTally
+from ..store import failures as store
+
+HOUR_MS = 3_600_000
+MOST_BUILDS = 200
+"""Builds that a resolved group remembers as being from before it."""
+
+
+def group_failures(limit: int) -> int:
+    """Count what has failed since into its groups; returns how many."""
+    with transaction.atomic():
+        found = store.take_uncounted(limit)
+        if not found:
+            return 0
+        by_fingerprint: dict[str, list[Failure]] = defaultdict(list)
+        for failure in found:
+            by_fingerprint[failure.fingerprint].append(failure)
+        groups = _groups(by_fingerprint)
+        by_group: dict[int, list[Failure]] = defaultdict(list)
+        for fingerprint, failures in by_fingerprint.items():
+            by_group[groups[fingerprint].pk] += failures
+        for group in {group.pk: group for group in groups.values()}.values():
+            _count(group, by_group[group.pk])
+    return len(found)
+
+
+def _groups(failures: Mapping[str, Sequence[Failure]]) -> dict[str, FailureGroup]:
+    """The group of each fingerprint: new ones are made, merged ones stand for the one that they were merged into."""
+    known = {group.fingerprint: group for group in FailureGroup.objects.filter(fingerprint__in=failures)}
+    fresh = [_first(some) for fingerprint, some in failures.items() if fingerprint not in known]
+    known |= {group.fingerprint: group for group in FailureGroup.objects.bulk_create(fresh)}
+    whole = FailureGroup.objects.in_bulk({group.merged_into_id for group in known.values()} - {None})
+    return {fingerprint: whole.get(group.merged_into_id, group) for fingerprint, group in known.items()}
+
+
+def _first(failures: Sequence[Failure]) -> FailureGroup:
+    first = failures[0]
+    return FailureGroup(
+        fingerprint=first.fingerprint,
+        definition=first.definition,
+        ref=first.ref,
+        message=normalised(first.message),
+        first_at=first.at,
+        last_at=first.at,
+    )
+
+
+def _count(group: FailureGroup, failures: Sequence[Failure]) -> None:
+    last = max(failures, key=lambda failure: (failure.at, failure.pk))
+    if last.at >= group.last_at:
+        group.last_at, group.sample = last.at, last.message
+        group.sample_run_id, group.sample_attempt_id = last.run_id, last.attempt_id
+    group.first_at = min(group.first_at, *(failure.at for failure in failures))
+    group.count += len(failures)
+    if any(is_regression(group, failure.version, failure.build) for failure in failures):
+        group.state = FAILURE.after(group.state, "recur")
+    group.save()
+    Failure.objects.filter(pk__in=[failure.pk for failure in failures]).update(group=group)
+    counts = Counter((f.at - f.at % HOUR_MS, f.version, f.build) for f in failures)
+    store.add_to_tallies([(group.pk, *place, count) for place, count in counts.items()])
+
+
+def is_regression(group: FailureGroup, version: int, build: str) -> bool:
+    """Whether a failure says that what was resolved is not: older versions and builds may fail as they did."""
+    if group.state != RESOLVED:
+        return False
+    if group.resolved_version is not None and version < group.resolved_version:
+        return False
+    return not (group.resolved_build and build != group.resolved_build and build in group.earlier_builds)
+
+
+def move(
+    group_id: int, event: str, by: str, reason: str = "", *, version: int | None = None, build: str = ""
+) -> FailureGroup:
+    """Acknowledge, resolve, ignore or reopen. `version`, `build`: from which on it is resolved, if not in all."""
+    with transaction.atomic():
+        group = _locked(group_id)
+        was, group.state = group.state, FAILURE.after(group.state, event)
+        is_resolved = group.state == RESOLVED
+        group.resolved_version = version if is_resolved else None
+        group.resolved_build = build if is_resolved else ""
+        group.earlier_builds = _builds(group) if is_resolved and build else []
+        group.save()
+        facts = {"from": was, "to": group.state, "version": version, "build": build}
+        _note(group, by, event, reason, {name: value for name, value in facts.items() if value})
+    return group
+
+
+def assign(group_id: int, assignee: str, by: str, reason: str = "") -> None:
+    """Somebody takes care of it; nobody, if the name is empty."""
+    with transaction.atomic():
+        group = _locked(group_id)
+        was, group.assignee = group.assignee, assignee.strip()[:255]
+        group.save(update_fields=["assignee"])
+        _note(group, by, "assign", reason, {"from": was, "to": group.assignee})
+
+
+def annotate(group_id: int, note: str, by: str) -> None:
+    """What is known about it."""
+    with transaction.atomic():
+        group = _locked(group_id)
+        group.note = note.strip()[:5000]
+        group.save(update_fields=["note"])
+        _note(group, by, "note", group.note)
+
+
+def merge(group_id: int, into_id: int, by: str, reason: str = "") -> None:
+    """Let two groups be one cause: what is and will be counted in one is counted in the other."""
+    with transaction.atomic():
+        store.one_at_a_time()
+        part, whole = _locked(group_id), _locked(into_id)
+        if part.pk == whole.pk or whole.merged_into_id is not None:
+            raise Invalid("A group can be merged into another one that is not merged itself.")
+        if part.merged_into_id is not None:
+            raise Conflict(f"Group {part.pk} is a part of group {part.merged_into_id} already.")
+        FailureGroup.objects.filter(merged_into=part).update(merged_into=whole)
+        part.merged_into = whole
+        whole.count, whole.first_at = whole.count + part.count, min(whole.first_at, part.first_at)
+        whole.last_at = max(whole.last_at, part.last_at)
+        part.save(), whole.save()
+        _note(whole, by, "merge", reason, {"part": part.pk})
+
+
+def split(group_id: int, by: str, reason: str = "") -> None:
+    """Take a merged group out again; what was counted meanwhile stays where it was counted."""
+    with transaction.atomic():
+        store.one_at_a_time()
+        part = _locked(group_id)
+        if part.merged_into_id is None:
+            raise Conflict(f"Group {part.pk} is not part of another.")
+        whole = _locked(part.merged_into_id)
+        whole.count = max(whole.count - part.count, 0)
+        part.merged_into = None
+        part.save(), whole.save()
+        _note(whole, by, "split", reason, {"part": part.pk})
+
+
+def prune(before: int, limit: int) -> int:
+    """Forget failures from before a moment, and the groups that have had none since."""
+    old = list(Failure.objects.filter(at__lt=before).order_by("at").values_list("pk", flat=True)[:limit])
+    FailureTally.objects.filter(hour_at__lt=before).delete()
+    FailureGroup.objects.filter(last_at__lt=before).delete()
+    return Failure.objects.filter(pk__in=old).delete()[0]
+
+
+def _locked(group_id: int) -> FailureGroup:
+    group = FailureGroup.objects.select_for_update().filter(pk=group_id).first()
+    if group is None:
+        raise NotFound(f"There is no group of failures {group_id}.")
+    return group
+
+
+def _builds(group: FailureGroup) -> list[str]:
+    builds: Iterable[str] = FailureTally.objects.filter(group=group).values_list("build", flat=True).distinct()
+    return sorted(builds)[:MOST_BUILDS]
+
+
+def _note(group: FailureGroup, by: str, action: str, reason: str, facts: Mapping[str, object] | None = None) -> None:
+    AuditEntry.objects.create(
+        at=clock.now(),
+        actor=by,
+        action=action,
+        object_type="failure group",
+        object_id=str(group.pk),
+        reason=reason,
+        facts=dict(facts or {}),
+    )

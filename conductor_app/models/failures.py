@@ -1,0 +1,99 @@
+"""Failures, and the groups of those that have one cause."""
+
+from django.db import models
+from django.db.models import Q
+
+from ..core.states import FAILURE, UNHANDLED
+from .fields import DocumentField, IdField, MomentField
+
+
+class FailureGroupQuerySet(models.QuerySet):
+    """How groups are found."""
+
+    def own(self):
+        """Those that are not part of another."""
+        return self.filter(merged_into__isnull=True)
+
+
+class FailureGroup(models.Model):
+    """Failures that an operator would call the same, and what is being done about them."""
+
+    fingerprint = models.CharField(max_length=40, unique=True)
+    definition = models.CharField(max_length=255)
+    ref = models.CharField(max_length=512, default="", blank=True)
+    message = models.TextField(default="", blank=True)
+    sample = models.TextField(default="", blank=True)
+    sample_run_id = IdField(default="", blank=True)
+    sample_attempt_id = IdField(default="", blank=True)
+    first_at = MomentField()
+    last_at = MomentField()
+    count = models.BigIntegerField(default=0)
+    state = models.CharField(max_length=16, default=UNHANDLED)
+    assignee = models.CharField(max_length=255, default="", blank=True)
+    note = models.TextField(default="", blank=True)
+    resolved_version = models.IntegerField(null=True)
+    resolved_build = models.CharField(max_length=255, default="", blank=True)
+    earlier_builds = DocumentField(default=list)
+    merged_into = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="parts")
+
+    objects = FailureGroupQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(name="failure_state_is_known", condition=Q(state__in=sorted(FAILURE.statuses)))
+        ]
+        indexes = [
+            models.Index(name="failure_group_by_state", fields=["state", "-last_at"]),
+            models.Index(name="failure_group_by_time", fields=["-last_at"]),
+            models.Index(name="failure_group_of_name", fields=["definition", "-last_at"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.definition} · {self.ref or 'the run itself'}: {self.message[:80]}"
+
+
+class Failure(models.Model):
+    """One attempt that failed, or one run that ended badly by itself; written in the transaction that saw it.
+
+    It belongs to no group until the sweep has counted it.
+    """
+
+    group = models.ForeignKey(FailureGroup, on_delete=models.CASCADE, null=True, db_index=False)
+    fingerprint = models.CharField(max_length=40)
+    run_id = IdField()
+    attempt_id = IdField(default="", blank=True)
+    definition = models.CharField(max_length=255)
+    version = models.IntegerField()
+    ref = models.CharField(max_length=512, default="", blank=True)
+    message = models.TextField(default="", blank=True)
+    queue = models.CharField(max_length=640, default="", blank=True)
+    worker = models.CharField(max_length=255, default="", blank=True)
+    build = models.CharField(max_length=255, default="", blank=True)
+    at = MomentField()
+
+    class Meta:
+        indexes = [
+            models.Index(name="failure_to_count", fields=["id", "at"], condition=Q(group__isnull=True)),
+            models.Index(name="failure_of_group", fields=["group", "-at", "run_id"], condition=Q(group__isnull=False)),
+            models.Index(name="failure_of_run", fields=["run_id"]),
+            models.Index(name="failure_by_time", fields=["at"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.definition} {self.ref}: {self.message[:80]}"
+
+
+class FailureTally(models.Model):
+    """How many failures of a group one hour has seen, by the definition's version and the worker's build."""
+
+    group = models.ForeignKey(FailureGroup, on_delete=models.CASCADE, db_index=False)
+    hour_at = MomentField()
+    version = models.IntegerField()
+    build = models.CharField(max_length=255, default="", blank=True)
+    count = models.IntegerField(default=0)
+
+    class Meta:
+        verbose_name_plural = "failure tallies"
+        constraints = [
+            models.UniqueConstraint(name="one_tally_per_hour", fields=["group", "hour_at", "version", "build"])
+        ]

@@ -1,0 +1,84 @@
+"""The failures of a decision, written with it: one statement, and only where something has failed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..core.fingerprints import LONGEST, SECONDHAND, build_of, fingerprint, told
+from ..core.snapshot import Attempt, Run, Task
+from ..core.states import EXPIRED, FAILED, FAILED_FOR_GOOD, RUN
+from ..models import Failure
+from . import rows
+from .statements import CHUNK, run, serialize
+from .writes import Writes
+
+BAD = frozenset((FAILED, FAILED_FOR_GOOD, EXPIRED))
+COLUMNS = (
+    "fingerprint", "run_id", "attempt_id", "definition", "version", "ref", "message", "queue", "worker", "build", "at",
+)  # fmt: skip
+
+
+def note(writes: Writes, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run, now: int) -> None:
+    """Have written what has failed by this decision, to be grouped soon."""
+    seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
+    failed = [
+        _of_attempt(attempt, task, after, now)
+        for id, (attempt, task) in touched.items()
+        if attempt.status in BAD and _is_news(attempt, seen.get(id)) and not _is_secondhand(attempt, task)
+    ]
+    failed += [] if failed else list(_of_run(before, after, now))
+    if failed:
+        writes.insert(Failure, COLUMNS, failed)
+
+
+def _is_news(attempt: Attempt, seen: Attempt | None) -> bool:
+    return seen is None or seen.is_open
+
+
+def _is_secondhand(attempt: Attempt, task: Task) -> bool:
+    """Whether something else has failed before it, and is noted itself."""
+    return task.step.type in SECONDHAND or bool(attempt.child_id)
+
+
+def _of_attempt(attempt: Attempt, task: Task, after: Run, now: int) -> list[Any]:
+    return _row(after, task.key.ref, attempt.id, attempt.reason, attempt.queue, attempt.worker, now)
+
+
+def _of_run(before: Run, after: Run, now: int) -> Iterator[list[Any]]:
+    """A run that ended badly, and not by one of its tasks: its own time was over, or a TERMINATE said so."""
+    ended = before.status in RUN.open and after.status in RUN.final
+    blamed = after.task_of_attempt(after.failed_attempt_id)
+    is_noted = after.failed_attempt_id and (blamed is None or blamed.attempt.status in BAD)
+    if ended and after.status in ("FAILED", "TIMED_OUT") and not is_noted:
+        yield _row(after, "", "", after.reason, "", "", now)
+
+
+def _row(of: Run, ref: str, attempt_id: str, reason: str, queue: str, worker: str, now: int) -> list[Any]:
+    name = of.definition.name
+    message = rows.clean(told(reason))[:LONGEST]
+    return [
+        fingerprint(name, ref, message), of.id, attempt_id, name, of.definition.version, ref, message,
+        queue, worker, build_of(worker), now,
+    ]  # fmt: skip
+
+
+def one_at_a_time() -> None:
+    """Groups are counted and merged by one transaction after another."""
+    serialize("failures")
+
+
+def take_uncounted(limit: int) -> list[Failure]:
+    """Failures that no group holds yet, the earliest first."""
+    one_at_a_time()
+    return list(Failure.objects.filter(group__isnull=True).order_by("id")[:limit])
+
+
+def add_to_tallies(counts: Sequence[tuple[int, int, int, str, int]]) -> None:
+    """Add to the tallies: group, hour, version, build, how many more."""
+    for start in range(0, len(counts), CHUNK):
+        some = counts[start : start + CHUNK]
+        run(
+            "INSERT INTO conductor_failuretally (group_id, hour_at, version, build, count) VALUES "
+            f"{', '.join(['(%s, %s, %s, %s, %s)'] * len(some))} ON CONFLICT (group_id, hour_at, version, build) "
+            "DO UPDATE SET count = conductor_failuretally.count + excluded.count",
+            [value for count in some for value in count],
+        )

@@ -1,0 +1,82 @@
+"""Two failures are the same if their messages differ only in what differs from time to time."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conductor_app.core.fingerprints import build_of, fingerprint, normalised
+
+SAME = {
+    "numbers": ("order 4711 has 3 items", "order 4712 has 17 items"),
+    "ids": (
+        "no run 01929b6e-7c1e-7000-8000-0242ac120002",
+        "no run 01929b6e-7c1e-7abc-9def-0242ac120003",
+    ),
+    "hex": ("block 0xdeadbeef of 3f2a9c1b77aa", "block 0x1 of 99ac00ffee12"),
+    "quotations": ('file "a b.txt" is missing', 'file "c.txt" is missing'),
+    "single quotes": ("KeyError: 'total'", "KeyError: 'sum'"),
+    "times": ("late since 2027-03-01T12:00:00Z", "late since 2028-11-21 09:30:15.123+02:00"),
+    "mails": ("cannot write to ann@example.com", "cannot write to bob.b@mail.example.org"),
+    "addresses": ("connect to 10.0.0.1:443 failed", "connect to 192.168.7.20:8443 failed"),
+    "queries": ("GET https://x.example/a?id=1 failed", "GET https://x.example/a?id=2&b=3 failed"),
+    "tokens": ("token sk_live_a8s7df6a8s7d6f8 expired", "token sk_live_99999zzzzzaaaaa77 expired"),
+    "white space": ("no  luck", "no luck "),
+    "what comes after the first line": ("boom\n at a.py:1", "boom\n at b.py:99"),
+    "fractions": ("took 3.25 s", "took 1.5e3 s"),
+}
+DIFFERENT = {
+    "words": ("no funds", "no stock"),
+    "status codes": ("HTTP status 502 from gateway", "HTTP status 404 from gateway"),
+    "leading codes": ("502 from gateway", "503 from gateway"),
+    "apostrophes are no quotations": ("can't pay, won't ship", "can't mail, won't ship"),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME)
+def test_what_differs_from_time_to_time_is_not_looked_at(one, other):
+    assert normalised(one) == normalised(other)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT.values(), ids=DIFFERENT)
+def test_what_says_something_is_kept(one, other):
+    assert normalised(one) != normalised(other)
+
+
+def test_a_traceback_says_in_its_last_line_what_went_wrong():
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 3\nValueError: bad id 7\n'
+
+    assert normalised(trace) == "ValueError: bad id <n>"
+
+
+def test_the_same_message_elsewhere_is_another_failure():
+    places = {fingerprint("order", "pay", "x"), fingerprint("order", "ship", "x"), fingerprint("refund", "pay", "x")}
+
+    assert len(places) == 3
+
+
+@settings(max_examples=60)
+@given(st.text(max_size=3000))
+def test_any_message_has_a_short_form_that_stays_as_it_is(message):
+    short = normalised(message)
+
+    assert len(short) <= 3000
+    assert len(fingerprint("order", "pay", message)) == 24
+
+
+@pytest.mark.parametrize("message", ["a" * 8000, "1" * 8000, "'" * 8000, "a.b-" * 2000, "status " * 1200, "x@" * 4000])
+def test_no_message_takes_long(message):
+    began = time.process_time()
+
+    normalised(message)
+
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("worker", "build"),
+    [("w7@41", "41"), ("mailer@v2.1.0", "v2.1.0"), ("ocr@3f2a9c1", "3f2a9c1"), ("ann@host", ""), ("host-7", "")],
+)
+def test_a_worker_may_tell_its_build_in_its_id(worker, build):
+    assert build_of(worker) == build

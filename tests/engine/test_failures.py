@@ -1,0 +1,199 @@
+"""Failures become groups: written with the failing attempt, counted by the sweep, resolved by people."""
+
+import pytest
+
+from conductor_app.core.errors import Conflict, Invalid, NotAllowedInState, NotFound
+from conductor_app.engine import failures, runs
+from conductor_app.models import AuditEntry, Failure, FailureGroup, FailureTally
+from tests.builders import definition, fork, noop, policy, step, sub_workflow, terminate
+from tests.engine.test_statements import Counted
+from tests.story import BY, Story, committed, register
+
+pytestmark = pytest.mark.django_db
+
+
+def failing(clock, *reasons: str, worker: str = "w7@41", **more) -> Story:
+    """Runs that fail for these reasons, one each."""
+    story = Story(clock, step("pay"), **more)
+    for _ in reasons[1:]:
+        story.starts("order")
+    for reason in reasons:
+        story.worker("pay", worker).fails(reason)
+    return story
+
+
+def groups() -> dict[str, tuple[int, str]]:
+    failures.group_failures(1000)
+    return {group.message: (group.count, group.state) for group in FailureGroup.objects.own()}
+
+
+def test_failures_of_one_cause_are_one_group(clock):
+    failing(clock, "502 from gateway 1", "502 from gateway 2", "no funds for order 4711")
+
+    assert groups() == {"502 from gateway <n>": (2, "OPEN"), "no funds for order <n>": (1, "OPEN")}
+
+
+def test_a_failure_is_counted_once(clock):
+    failing(clock, "no luck")
+
+    assert [failures.group_failures(1000) for _ in range(3)] == [1, 0, 0]
+    assert groups() == {"no luck": (1, "OPEN")}
+
+
+def test_the_sweep_groups_within_its_pass(clock):
+    story = failing(clock, "no luck")
+
+    story.later(1)
+
+    assert FailureGroup.objects.get().count == 1
+
+
+def test_each_attempt_that_fails_counts_and_tells_of_version_worker_and_build(clock):
+    story = Story(clock, step("pay", policy=policy(retries=1)))
+    story.worker("pay", "w7@41").fails("no luck")
+    clock.advance(seconds=3600)
+    story.worker("pay", "w8@42").fails("no luck")
+
+    assert groups() == {"no luck": (2, "OPEN")}
+    assert sorted(FailureTally.objects.values_list("version", "build", "count")) == [(1, "41", 1), (1, "42", 1)]
+    assert set(Failure.objects.values_list("worker", "queue", "ref")) == {
+        ("w7@41", "pay", "pay"),
+        ("w8@42", "pay", "pay"),
+    }
+
+
+def test_a_lost_lease_is_a_failure(clock):
+    story = Story(clock, step("pay", policy=policy(lease_seconds=20)))
+    story.worker("pay").polls()
+
+    story.later(21)
+
+    assert Failure.objects.get().attempt_id == story.task("pay").id
+
+
+def test_what_fails_because_something_else_did_is_not_counted(clock):
+    leaf = definition(step("x"), name="leaf")
+    story = Story(clock, *fork([sub_workflow("s", "leaf")], [step("a")]), others=[leaf])
+    story.worker("x").fails("deep down")
+
+    assert [(f.definition, f.ref) for f in Failure.objects.all()] == [("leaf", "x")]
+
+
+def test_a_run_that_ends_badly_by_itself_is_a_failure_without_a_task(clock):
+    story = Story(clock, noop("n"), terminate("t", "FAILED", "not today"))
+
+    assert groups() == {"not today": (1, "OPEN")}
+    assert Failure.objects.get().run_id == story.id
+
+
+def test_a_canceled_task_and_a_terminated_run_are_no_failures(clock):
+    story = Story(clock, step("a"))
+    story.terminate("enough")
+
+    assert not Failure.objects.exists()
+
+
+def test_a_report_of_success_costs_nothing_and_one_of_failure_one_statement(clock):
+    story = Story(clock, step("a", policy=policy(retries=1)), step("b"))
+    story.worker("a").polls()
+    with Counted() as failed:
+        story.worker("a").fails()
+
+    assert sum("conductor_failure" in sql for sql in failed.statements) == 1
+    assert failed.count <= 8, failed.statements
+    story.worker("a").polls()
+    with Counted() as completed:
+        story.worker("a").completes()
+    assert not any("conductor_failure" in sql for sql in completed.statements)
+
+
+def test_an_acknowledged_group_stays_so_and_a_resolved_one_regresses(clock):
+    story = failing(clock, "no luck")
+    groups()
+    group = FailureGroup.objects.get()
+
+    failures.move(group.pk, "acknowledge", BY, "looking")
+    story.starts("order")
+    story.worker("pay").fails("no luck")
+    assert groups() == {"no luck": (2, "ACKNOWLEDGED")}
+
+    failures.move(group.pk, "resolve", BY, "fixed the gateway")
+    story.starts("order")
+    story.worker("pay").fails("no luck")
+    assert groups() == {"no luck": (3, "REGRESSED")}
+    assert [entry.reason for entry in AuditEntry.objects.filter(object_type="failure group").order_by("id")] == [
+        "looking",
+        "fixed the gateway",
+    ]
+
+
+def test_what_is_resolved_in_a_build_may_fail_in_builds_from_before(clock):
+    story = failing(clock, "no luck", worker="w7@41")
+    groups()
+    failures.move(FailureGroup.objects.get().pk, "resolve", BY, build="42")
+
+    story.starts("order")
+    story.worker("pay", "w7@41").fails("no luck")
+    assert groups() == {"no luck": (2, "RESOLVED")}
+
+    story.starts("order")
+    story.worker("pay", "w7@42").fails("no luck")
+    assert groups() == {"no luck": (3, "REGRESSED")}
+
+
+def test_what_is_resolved_in_a_version_may_fail_in_versions_from_before(clock):
+    story = failing(clock, "no luck")
+    groups()
+    failures.move(FailureGroup.objects.get().pk, "resolve", BY, version=2)
+
+    story.starts("order")
+    story.worker("pay").fails("no luck")
+    assert groups() == {"no luck": (2, "RESOLVED")}
+
+    register(definition(step("pay"), version=2))
+    story.starts("order")
+    story.worker("pay").fails("no luck")
+    assert groups() == {"no luck": (3, "REGRESSED")}
+
+
+def test_groups_are_merged_and_taken_apart_again(clock):
+    story = failing(clock, "no luck", "no funds")
+    groups()
+    luck, funds = FailureGroup.objects.order_by("message").reverse()
+
+    failures.merge(luck.pk, funds.pk, BY, "the same gateway")
+    story.starts("order")
+    story.worker("pay").fails("no luck")
+    assert groups() == {"no funds": (3, "OPEN")}
+
+    failures.split(luck.pk, BY)
+    assert groups() == {"no funds": (2, "OPEN"), "no luck": (1, "OPEN")}
+
+
+def test_what_makes_no_sense_is_refused(clock):
+    failing(clock, "no luck", "no funds")
+    groups()
+    one, other = FailureGroup.objects.order_by("pk")
+    failures.merge(one.pk, other.pk, BY)
+
+    with pytest.raises(NotAllowedInState):
+        failures.move(other.pk, "recur", BY)
+    with pytest.raises(NotFound):
+        failures.move(-1, "resolve", BY)
+    with pytest.raises(Conflict):
+        failures.merge(one.pk, other.pk, BY)
+    with pytest.raises(Invalid):
+        failures.merge(other.pk, one.pk, BY)
+    with pytest.raises(Conflict):
+        failures.split(other.pk, BY)
+
+
+def test_a_removed_run_takes_its_failures_with_it_and_leaves_the_counts(clock):
+    story = failing(clock, "no luck")
+    groups()
+
+    with committed():
+        runs.remove(story.id, BY)
+
+    assert not Failure.objects.exists()
+    assert FailureGroup.objects.get().count == 1
