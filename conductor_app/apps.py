@@ -29,6 +29,7 @@ class ConductorConfig(AppConfig):
         last = apps.get_app_config("django_celery_beat")
         post_migrate.connect(bring_beats_up_to_date, sender=last)
         post_migrate.connect(bring_roles_up_to_date, sender=last)
+        post_migrate.connect(bring_clients_up_to_date, sender=last)
         register(settings_are_known_and_typed)
         register(open_access_stays_on_loopback)
 
@@ -45,6 +46,13 @@ def bring_roles_up_to_date(**_: Any) -> None:
     from .access.roles import ensure_system_roles
 
     ensure_system_roles()
+
+
+def bring_clients_up_to_date(**_: Any) -> None:
+    """The first client and what everybody may do, on the side of Taskcluster."""
+    from .engine.access.first import ensure_first_access
+
+    ensure_first_access()
 
 
 def settings_are_known_and_typed(**_: Any) -> list[Error]:

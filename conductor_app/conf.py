@@ -15,6 +15,10 @@ class Defaults:
     token_seconds: int = 86_400
     owner_email_mandatory: bool = False
 
+    # Taskcluster's side: a client that may do everything, made at start. Empty: none.
+    taskcluster_root_client_id: str = ""
+    taskcluster_root_access_token: str = ""
+
     # Keys that seal secrets, newest first; what SECRET_KEY has sealed stays readable. Without any, it seals.
     secrets_keys: tuple[str, ...] = ()
 

@@ -5,6 +5,7 @@ So a request costs no statement, and a key that is withdrawn or a grant that is 
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
@@ -35,6 +36,8 @@ class Known:
         self.revision, self.read_at, self.looked_at = revision, now, now
         self.keys: dict[str, Holder | None] = {}
         self.powers: dict[int, Powers] = {}
+        self.clients: dict[str, Any] = {}
+        """What `clients.py` has read under this revision."""
 
 
 _known = Known(-1, -KEPT_MS)

@@ -27,6 +27,8 @@ class ObjectFilter(admin.SimpleListFilter):
             ("variable", "Variables"),
             ("application", "Applications"),
             ("permission", "Permissions"),
+            ("client", "Taskcluster clients"),
+            ("scope_role", "Taskcluster roles"),
             ("user", "Users"),
             ("group", "Groups"),
             ("role", "Roles"),
@@ -63,6 +65,8 @@ ACCESS = {
     "user": "auth_user",
     "group": "auth_group",
     "role": "auth_group",
+    "client": "conductor_client",
+    "scope_role": "conductor_scoperole",
 }
 """The pages on which what is said of access is looked for."""
 

@@ -14,10 +14,12 @@ from ..models import (
     Application,
     Attempt,
     AuditEntry,
+    Client,
     Grant,
     Run,
     Schedule,
     ScheduleExecution,
+    ScopeRole,
     Secret,
     TaskDefinition,
     Variable,
@@ -27,6 +29,7 @@ from .access import AccessKeyAdmin
 from .applications import ApplicationAdmin, GrantAdmin
 from .attempts import AttemptAdmin
 from .audit import AuditAdmin
+from .clients import ClientAdmin, ScopeRoleAdmin
 from .named import SecretAdmin, VariableAdmin
 from .overview import overview
 from .pages import Page
@@ -53,6 +56,8 @@ SCREENS = {
     Application: ApplicationAdmin,
     AccessKey: AccessKeyAdmin,
     Grant: GrantAdmin,
+    Client: ClientAdmin,
+    ScopeRole: ScopeRoleAdmin,
     User: People,
     Group: Groups,
     **SCHEDULES,
@@ -71,6 +76,8 @@ SIDEBAR: dict[str, dict[Any, str]] = {
         Application: "Applications",
         AccessKey: "Access keys",
         Grant: "Permissions",
+        Client: "Taskcluster clients",
+        ScopeRole: "Taskcluster roles",
         User: "Users",
         Group: "Groups and roles",
     },

@@ -11,6 +11,7 @@ from ..models import Poller, ScheduleExecution, SweepPass
 from ..store import due
 from ..telemetry.about import doing, learn
 from . import events, failures, outbox, schedules
+from .access import clients
 from .change import change
 from .messages import deliver_due
 from .payloads import forget_expired
@@ -76,6 +77,7 @@ def prune_finished(limit: int) -> int:
     """Remove the runs that ended longer ago than they are kept, payloads of none, and pollers last seen long ago."""
     now = clock.now()
     forget_expired(limit)
+    clients.forget_expired(limit)
     Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()
     if conf.retention_days <= 0:
         return 0

@@ -10,6 +10,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from conductor_app.background.beats import sync_beats
+from conductor_app.engine.access.first import ensure_first_access
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ def prepare() -> Administrator | None:
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         call_command("migrate", verbosity=0, interactive=False)
     sync_beats()
+    ensure_first_access()
     return None if get_user_model().objects.exists() else _create_administrator()
 
 

@@ -2,6 +2,7 @@
 
 from .access import AccessKey, AccessRevision, Application, Grant, GroupFacts, Profile, Tag
 from .audit import AuditEntry
+from .clients import Client, ScopeRole
 from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
 from .events import EventAction, EventDelivery, EventHandler, EventVerdict, Webhook
 from .failures import Failure, FailureGroup, FailureTally
@@ -22,6 +23,7 @@ __all__ = [
     "Attempt",
     "AuditEntry",
     "Catalogue",
+    "Client",
     "EventAction",
     "EventDelivery",
     "EventHandler",
@@ -43,6 +45,7 @@ __all__ = [
     "ScheduleExecution",
     "Scheduler",
     "SchemaDefinition",
+    "ScopeRole",
     "Secret",
     "StoredPayload",
     "SweepPass",

@@ -3,6 +3,7 @@
 import ipaddress
 import json
 import os
+import re
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -66,6 +67,18 @@ def long_words(name: str, *, least: int) -> tuple[str, ...]:
     if any(len(word) < least for word in given):
         raise ImproperlyConfigured(f"{name} is refused: each of its keys must have at least {least} characters.")
     return tuple(given)
+
+
+def taskcluster_client(name_of_id: str, name_of_token: str) -> tuple[str, str]:
+    """A client's id and its access token, or neither. The token is never repeated in a refusal."""
+    id, token = text(name_of_id, ""), text(name_of_token, "")
+    if bool(id) != bool(token):
+        raise ImproperlyConfigured(f"{name_of_id} and {name_of_token} must be set together, or neither.")
+    if id and not re.fullmatch(r"[A-Za-z0-9!@/:.+|_-]{1,255}", id):
+        raise ImproperlyConfigured(f"{name_of_id}={id!r} is refused: it must be a client id such as static/root")
+    if token and not re.fullmatch(r"[a-zA-Z0-9_-]{22,66}", token):
+        raise ImproperlyConfigured(f"{name_of_token} is refused: it must have 22 to 66 letters, digits, _ and -.")
+    return id, token
 
 
 def networks(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -158,3 +158,24 @@ def test_servers_that_are_none_are_refused_by_name(monkeypatch, given):
 
     with pytest.raises(ImproperlyConfigured, match="EVENT_QUEUES_KAFKA_SERVERS is refused"):
         environment.servers("EVENT_QUEUES_KAFKA_SERVERS")
+
+
+@pytest.mark.parametrize(
+    ("id", "token"),
+    [("root", ""), ("", "x" * 22), ("ro ot", "x" * 22), ("root", "short"), ("root", "x" * 21 + "!")],
+)
+def test_a_client_of_taskcluster_has_an_id_and_a_token_or_is_refused(monkeypatch, id, token):
+    monkeypatch.setenv("ID", id)
+    monkeypatch.setenv("TOKEN", token)
+
+    with pytest.raises(ImproperlyConfigured) as refusal:
+        environment.taskcluster_client("ID", "TOKEN")
+
+    assert not token or token not in str(refusal.value)
+
+
+def test_a_client_of_taskcluster_may_be_given_or_not(monkeypatch):
+    assert environment.taskcluster_client("ID", "TOKEN") == ("", "")
+    monkeypatch.setenv("ID", "static/root")
+    monkeypatch.setenv("TOKEN", "x" * 44)
+    assert environment.taskcluster_client("ID", "TOKEN") == ("static/root", "x" * 44)

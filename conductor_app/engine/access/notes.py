@@ -6,8 +6,14 @@ from ... import clock
 from ...models import AuditEntry
 
 
-def note(kind: str, id: str, action: str, by: str, **facts: Any) -> None:
+def note(kind: str, id: str, action: str, by: str, reason: str = "", **facts: Any) -> None:
     """One line of the audit, in the transaction of what it tells of."""
     AuditEntry.objects.create(
-        at=clock.now(), actor=by[:255], action=action, object_type=kind, object_id=id[:320], facts=facts
+        at=clock.now(),
+        actor=by[:255],
+        action=action,
+        object_type=kind,
+        object_id=id[:320],
+        reason=reason,
+        facts=facts,
     )

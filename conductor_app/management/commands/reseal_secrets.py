@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from conductor_app.access.vault import Unreadable
+from conductor_app.engine.access.clients import reseal as reseal_tokens
 from conductor_app.engine.named import reseal
 
 
@@ -15,7 +16,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            count = reseal("manage.py")
+            count = reseal("manage.py") + reseal_tokens()
         except Unreadable as unreadable:
             raise CommandError(f"No key of this server opens the secret {unreadable}.") from None
         self.stdout.write(f"{count} secrets were sealed anew.")

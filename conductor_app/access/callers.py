@@ -1,0 +1,132 @@
+"""Who calls on the side of Taskcluster, by a signature in the header or in the address, and what they may do."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest
+
+from .. import clock
+from ..core.errors import Unauthenticated
+from . import certificates, clients, hawk, origins
+from .hawk import Asked, Signed
+from .powers import NO_NAMES, Names
+from .scopes import EVERYTHING, granted
+
+CLIENT_ID = re.compile(r"[A-Za-z0-9!@/:.+|_-]+")
+STRANGER = "The client is not known, or its access token is another one."
+DEFAULT_PORTS = {"http": "80", "https": "443"}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody who calls: the client id, the scopes with all that they imply, and until when they hold."""
+
+    name: str
+    scopes: Names = NO_NAMES
+    listed: tuple[str, ...] = ()
+    expires_at: int | None = None
+    signed: Signed | None = None
+
+
+ANYBODY = Caller("anonymous", granted([EVERYTHING]), (EVERYTHING,))
+"""Whoever calls a server that asks nobody."""
+
+
+def caller_of(request: HttpRequest, body: bytes) -> Caller:
+    """Who sent the request with this body; raises Unauthenticated or Forbidden."""
+    if clients.is_open():
+        origins.refuse_foreign_pages(request)
+        return ANYBODY
+    caller = identified(asked_of(request), request.META.get("HTTP_AUTHORIZATION", ""))
+    if caller.signed is not None:
+        hawk.verify_payload(caller.signed, request.META.get("CONTENT_TYPE", ""), body)
+    return caller
+
+
+def identified(asked: Asked, authorization: str) -> Caller:
+    """Who has signed this; whoever has not is anonymous. Raises Unauthenticated."""
+    address = hawk.signed_address(asked.resource)
+    if authorization and address:
+        raise Unauthenticated("The request is signed twice, in its header and in its address.")
+    if authorization:
+        return _signer(hawk.signed_header(authorization), asked)
+    if address is None:
+        return _caller("anonymous", (), None, None)
+    if asked.method.upper() not in ("GET", "HEAD"):
+        raise Unauthenticated("A signed address is good for reading only.")
+    signed, bare = address
+    return _signer(signed, Asked(asked.method, bare, asked.host, asked.port))
+
+
+def _signer(signed: Signed, asked: Asked) -> Caller:
+    certificate, authorized = certificates.read_ext(signed.ext)
+    issuer = (
+        clients.issuer_of(certificate.issuer) if certificate and certificate.issuer else clients.holder_of(signed.id)
+    )
+    if issuer is None or not CLIENT_ID.fullmatch(signed.id):
+        raise Unauthenticated(STRANGER)
+    key, scopes, expires_at = issuer.key, issuer.scopes, issuer.expires_at
+    if certificate is not None:
+        certificates.verify(certificate, signed.id, issuer.key, clock.now())
+        key, scopes = certificates.temporary_key(certificate, issuer.key), certificate.scopes
+        expires_at = min(certificate.expiry, issuer.expires_at)
+    hawk.verify(signed, asked, key, clock.now())
+    _still_in_use(issuer)
+    if certificate is not None:
+        named = [f"auth:create-client:{signed.id}"] if certificate.issuer else []
+        _within(clients.expanded(issuer.scopes), [*named, *scopes], "The issuer of the certificate does not hold")
+    if authorized is not None:
+        _within(_with_everybodys(scopes), authorized, "The client does not hold the authorized")
+        scopes = authorized
+    return _caller(signed.id, scopes, expires_at, signed)
+
+
+def _still_in_use(client: clients.Holder) -> None:
+    if client.is_disabled:
+        raise Unauthenticated(f"The client {client.id} is disabled.")
+    if client.expires_at <= clock.now():
+        raise Unauthenticated(f"The client {client.id} has expired.")
+
+
+def _within(held: Iterable[str], wanted: Iterable[str], complaint: str) -> None:
+    names = granted(held)
+    lacking = [scope for scope in wanted if scope not in names]
+    if lacking:
+        raise Unauthenticated(f"{complaint} scopes {', '.join(lacking)[:1000]}.")
+
+
+def _caller(name: str, scopes: Iterable[str], expires_at: int | None, signed: Signed | None) -> Caller:
+    listed = _with_everybodys(scopes)
+    return Caller(name, granted(listed), tuple(listed), expires_at, signed)
+
+
+def _with_everybodys(scopes: Iterable[str]) -> list[str]:
+    return clients.expanded([*scopes, clients.ANONYMOUS])
+
+
+def asked_of(request: HttpRequest) -> Asked:
+    """The request as its client has signed it, before any proxy and before it was decoded."""
+    host = urlsplit(f"//{request.get_host()}")
+    return Asked(str(request.method), raw_target(request), host.hostname or "", _port(request, host.port))
+
+
+def raw_target(request: HttpRequest) -> str:
+    """The target byte for byte; a server that does not tell it (Django's own) has decoded `%2F` already."""
+    meta, scope = request.META, getattr(request, "scope", {})
+    if "raw_path" in scope:
+        query = scope.get("query_string", b"").decode("latin-1")
+        return scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+    return meta.get("RAW_URI") or meta.get("REQUEST_URI") or request.get_full_path()
+
+
+def _port(request: HttpRequest, said: int | None) -> str:
+    """The port that the client has spoken to: a proxy says, or the host's name has it, or the scheme."""
+    forwarded = request.META.get("HTTP_X_FORWARDED_PORT", "").split(",")[0].strip()
+    if forwarded.isascii() and forwarded.isdigit():
+        return forwarded
+    if said is not None:
+        return str(said)
+    scheme = request.META.get("HTTP_X_FORWARDED_PROTO", "").split(",")[0].strip().lower()
+    return DEFAULT_PORTS.get(scheme) or DEFAULT_PORTS["https" if request.is_secure() else "http"]

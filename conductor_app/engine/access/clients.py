@@ -1,0 +1,176 @@
+"""Commands on clients and their access tokens; a token is told once, to whoever asked for it."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import IntegrityError, transaction
+
+from ... import clock
+from ...access import clients as known_clients
+from ...access import vault
+from ...access.callers import CLIENT_ID
+from ...access.scopes import SCOPE
+from ...core.errors import Conflict, Invalid, NotFound
+from ...models import Client
+from .notes import note
+
+KIND = "client"
+SAME_REQUEST_MS = 15 * 60 * 1000
+"""A request to make a client that comes again within this time gets the answer that may have been lost."""
+NOTED_EVERY_MS = 60 * 60 * 1000
+LONGEST_ID, LONGEST_DESCRIPTION = 255, 10_240
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a client shall be."""
+
+    scopes: Sequence[str]
+    expires_at: int
+    description: str = ""
+    is_deleted_when_expired: bool = False
+
+
+def find_client(id: str) -> Client:
+    """The client with this id; raises NotFound."""
+    found = Client.objects.filter(pk=id).first()
+    if found is None:
+        raise NotFound(f"There is no client {id}.")
+    return found
+
+
+def create_client(id: str, wanted: Wanted, by: str, reason: str = "", token: str = "") -> tuple[Client, str]:
+    """A new client and its access token. Raises Invalid, and Conflict if there is one with this id."""
+    check_client(id, wanted)
+    token, now = token or new_token(), clock.now()
+    row = Client(id=id, sealed=known_clients.sealed(id, token), created_at=now, created_by=by[:255])
+    try:
+        with transaction.atomic():
+            _write(row, wanted, by, rotated_at=now)
+            note(KIND, id, "create", by, reason, scopes=list(wanted.scopes))
+    except IntegrityError:
+        return _made_before(id, wanted, by)
+    return row, token
+
+
+def _made_before(id: str, wanted: Wanted, by: str) -> tuple[Client, str]:
+    row = find_client(id)
+    is_same = (row.scopes, row.expires_at, row.description, row.is_deleted_when_expired, row.created_by) == (
+        _sorted(wanted.scopes), wanted.expires_at, wanted.description, wanted.is_deleted_when_expired, by[:255]
+    )  # fmt: skip
+    if not is_same or row.updated_at != row.created_at or clock.now() - row.created_at > SAME_REQUEST_MS:
+        raise Conflict(f"There is a client {id} already.")
+    return row, known_clients.opened(id, row.sealed)
+
+
+def update_client(id: str, wanted: Wanted, by: str, reason: str = "") -> Client:
+    """Let a client be otherwise; its token stays. Raises Invalid and NotFound."""
+    check_client(id, wanted)
+    with transaction.atomic():
+        row = _locked(id)
+        _write(row, wanted, by)
+        note(KIND, id, "change", by, reason, scopes=list(wanted.scopes))
+    return row
+
+
+def set_disabled(id: str, is_disabled: bool, by: str, reason: str = "") -> Client:
+    """Let nobody use a client any more, or again. Raises NotFound."""
+    with transaction.atomic():
+        row = _locked(id)
+        if row.is_disabled != is_disabled:
+            row.is_disabled, row.updated_at, row.updated_by = is_disabled, clock.now(), by[:255]
+            row.save()
+            note(KIND, id, "disable" if is_disabled else "enable", by, reason)
+    return row
+
+
+def reset_token(id: str, by: str, reason: str = "", token: str = "") -> tuple[Client, str]:
+    """Another access token; the one before is good for nothing from now on. Raises NotFound."""
+    token = token or new_token()
+    with transaction.atomic():
+        row = _locked(id)
+        row.sealed = known_clients.sealed(id, token)
+        row.rotated_at = row.updated_at = clock.now()
+        row.updated_by = by[:255]
+        row.save()
+        note(KIND, id, "reset token", by, reason)
+    return row, token
+
+
+def delete_client(id: str, by: str, reason: str = "") -> None:
+    """Delete a client; one that is not there is no fault."""
+    with transaction.atomic():
+        row = Client.objects.filter(pk=id).first()
+        if row is not None:
+            row.delete()
+            note(KIND, id, "delete", by, reason)
+
+
+def note_use(caller_id: str) -> None:
+    """Note now and then that a client is in use."""
+    holder, now = known_clients.holder_of(caller_id), clock.now()
+    if holder is not None and now - holder.used_at > NOTED_EVERY_MS:
+        known_clients.learn_use(holder, now)
+        Client.objects.filter(pk=caller_id).update(used_at=now)
+
+
+def forget_expired(limit: int) -> int:
+    """Delete the clients that wanted to be deleted when they expire."""
+    due = Client.objects.filter(is_deleted_when_expired=True, expires_at__lte=clock.now())
+    ids = list(due.order_by("expires_at").values_list("id", flat=True)[:limit])
+    for id in ids:
+        delete_client(id, "clock", "It has expired.")
+    return len(ids)
+
+
+def reseal() -> int:
+    """Seal every access token with the newest key; how many were sealed with another. Raises vault.Unreadable."""
+    resealed = 0
+    for row in Client.objects.order_by("id"):
+        if not vault.is_current(row.sealed):
+            again = known_clients.sealed(row.id, known_clients.opened(row.id, row.sealed))
+            resealed += Client.objects.filter(pk=row.id, sealed=row.sealed).update(sealed=again)
+    return resealed
+
+
+def new_token() -> str:
+    """A token that nobody can guess, of the length that Taskcluster's have."""
+    return secrets.token_urlsafe(33)
+
+
+def check_scopes(scopes: Sequence[str]) -> None:
+    """Raise Invalid unless these are scopes that may be given."""
+    for scope in scopes:
+        if not SCOPE.match(scope):
+            raise Invalid("A scope has printable ASCII characters only.")
+        if scope.endswith("**"):
+            raise Invalid(f"The scope {scope[:300]} ends in two stars.")
+
+
+def check_client(id: str, wanted: Wanted) -> None:
+    """Raise Invalid unless there may be such a client."""
+    if not CLIENT_ID.fullmatch(id) or len(id) > LONGEST_ID or id == known_clients.ISSUER:
+        raise Invalid(f"A client id has letters, digits and !@/:.+|_- only, and at most {LONGEST_ID} of them.")
+    if len(wanted.description) > LONGEST_DESCRIPTION or "\0" in wanted.description:
+        raise Invalid(f"A description has at most {LONGEST_DESCRIPTION} characters, and no NUL.")
+    check_scopes(wanted.scopes)
+
+
+def _locked(id: str) -> Client:
+    row = Client.objects.select_for_update().filter(pk=id).first()
+    if row is None:
+        raise NotFound(f"There is no client {id}.")
+    return row
+
+
+def _write(row: Client, wanted: Wanted, by: str, rotated_at: int = 0) -> None:
+    row.scopes, row.expires_at, row.description = _sorted(wanted.scopes), wanted.expires_at, wanted.description
+    row.is_deleted_when_expired = wanted.is_deleted_when_expired
+    row.rotated_at = rotated_at or row.rotated_at
+    row.updated_at, row.updated_by = clock.now(), by[:255]
+    row.save(force_insert=bool(rotated_at))
+
+
+def _sorted(scopes: Sequence[str]) -> list[str]:
+    return sorted(set(scopes))

@@ -1,0 +1,83 @@
+"""Commands on the roles of scopes."""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from ... import clock
+from ...access import changes
+from ...access.scope_roles import assumes_itself
+from ...access.scopes import SCOPE
+from ...core.errors import Conflict, Invalid, NotFound
+from ...models import ScopeRole
+from .clients import LONGEST_DESCRIPTION, check_scopes
+from .notes import note
+
+KIND = "scope_role"
+LONGEST_ID = 512
+
+
+def find_role(id: str) -> ScopeRole:
+    """The role with this id; raises NotFound."""
+    found = ScopeRole.objects.filter(pk=id).first()
+    if found is None:
+        raise NotFound(f"There is no role {id}.")
+    return found
+
+
+def create_role(id: str, scopes: Sequence[str], description: str, by: str, reason: str = "") -> ScopeRole:
+    """A new role. Raises Invalid, and Conflict if there is one with this id that is otherwise."""
+    with transaction.atomic():
+        _one_at_a_time()
+        check_role(id, scopes, description)
+        found = ScopeRole.objects.filter(pk=id).first()
+        if found is not None:
+            if (found.scopes, found.description) != (sorted(set(scopes)), description):
+                raise Conflict(f"There is a role {id} already.")
+            return found
+        now = clock.now()
+        row = ScopeRole(id=id, created_at=now, created_by=by[:255])
+        _write(row, scopes, description, by)
+        note(KIND, id, "create", by, reason, scopes=list(scopes))
+    return row
+
+
+def update_role(id: str, scopes: Sequence[str], description: str, by: str, reason: str = "") -> ScopeRole:
+    """Let a role have other scopes. Raises Invalid and NotFound."""
+    with transaction.atomic():
+        _one_at_a_time()
+        check_role(id, scopes, description)
+        row = find_role(id)
+        _write(row, scopes, description, by)
+        note(KIND, id, "change", by, reason, scopes=list(scopes))
+    return row
+
+
+def delete_role(id: str, by: str, reason: str = "") -> None:
+    """Delete a role; one that is not there is no fault."""
+    with transaction.atomic():
+        if ScopeRole.objects.filter(pk=id).delete()[0]:
+            note(KIND, id, "delete", by, reason)
+
+
+def _one_at_a_time() -> None:
+    """Writing down that access changes is the lock: two roles written at once could assume one another."""
+    changes.note()
+
+
+def check_role(id: str, scopes: Sequence[str], description: str) -> None:
+    """Raise Invalid unless there may be such a role."""
+    if not id or not SCOPE.match(id) or len(id) > LONGEST_ID:
+        raise Invalid(f"A role id has printable ASCII characters only, and at most {LONGEST_ID} of them.")
+    if len(description) > LONGEST_DESCRIPTION or "\0" in description:
+        raise Invalid(f"A description has at most {LONGEST_DESCRIPTION} characters, and no NUL.")
+    check_scopes(scopes)
+    roles = dict(ScopeRole.objects.values_list("id", "scopes")) | {id: list(scopes)}
+    if assumes_itself(id, roles):
+        raise Invalid(f"The role {id} would assume itself, at once or by way of others.")
+
+
+def _write(row: ScopeRole, scopes: Sequence[str], description: str, by: str) -> None:
+    row.scopes, row.description = sorted(set(scopes)), description
+    row.updated_at, row.updated_by = clock.now(), by[:255]
+    row.save()

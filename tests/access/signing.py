@@ -1,0 +1,66 @@
+"""Signs requests as Taskcluster's clients do, at the product's time."""
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+
+import mohawk
+from mohawk.base import Resource
+from mohawk.bewit import get_bewit
+from taskcluster.client import createTemporaryCredentials
+
+from conductor_app import clock
+from conductor_app.access.callers import Caller, identified
+from conductor_app.access.hawk import Asked
+
+HOST = "http://tc.example.org:8000"
+PING = "/api/queue/v1/ping"
+
+
+def credentials(id: str, token: str, certificate: str | None = None) -> dict[str, str]:
+    """Credentials as the official client takes them."""
+    given = {"clientId": id, "accessToken": token}
+    return given if certificate is None else {**given, "certificate": certificate}
+
+
+def temporary(issuer: tuple[str, str], scopes: list[str], name: str | None = None, minutes: int = 60) -> dict[str, str]:
+    """Temporary credentials that the official client makes from somebody's own."""
+    now = datetime.fromtimestamp(clock.now() / 1000, UTC)
+    made = createTemporaryCredentials(*issuer, now, now + timedelta(minutes=minutes), scopes, name)
+    return {**made, "accessToken": made["accessToken"].decode()}
+
+
+def ext_of(given: dict[str, str], authorized: list[str] | None = None) -> str:
+    """What a signature carries along."""
+    said = {}
+    if "certificate" in given:
+        said["certificate"] = json.loads(given["certificate"])
+    if authorized is not None:
+        said["authorizedScopes"] = authorized
+    return base64.b64encode(json.dumps(said).encode()).decode()
+
+
+def _signer(given: dict[str, str]) -> dict[str, str]:
+    return {"id": given["clientId"], "key": given["accessToken"], "algorithm": "sha256"}
+
+
+def signed(given: dict[str, str], authorized: list[str] | None = None, method: str = "GET", path: str = PING) -> str:
+    """The Authorization header of a request."""
+    ext, now = ext_of(given, authorized), clock.now() // 1000
+    sender = mohawk.Sender(
+        _signer(given), HOST + path, method, content="", content_type="", ext=ext, _timestamp=now, nonce="n"
+    )
+    return sender.request_header
+
+
+def signed_address(given: dict[str, str], path: str = PING, seconds: int = 900) -> str:
+    """The path with a bewit."""
+    resource = Resource(credentials=_signer(given), method="GET", ext=ext_of(given), url=HOST + path, nonce="",
+                        timestamp=clock.now() // 1000 + seconds)  # fmt: skip
+    return f"{path}{'&' if '?' in path else '?'}bewit={get_bewit(resource).rstrip('=')}"
+
+
+def caller(given: dict[str, str], authorized: list[str] | None = None, **asked: str) -> Caller:
+    """Whom the server takes the sender of a signed request for."""
+    header = signed(given, authorized, **asked)
+    return identified(Asked(asked.get("method", "GET"), asked.get("path", PING), "tc.example.org", "8000"), header)

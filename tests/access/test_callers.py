@@ -1,0 +1,300 @@
+"""Who calls on Taskcluster's side, and what they may do (taskcluster §6)."""
+
+import pytest
+from django.test import RequestFactory
+
+from conductor_app import clock as product_clock
+from conductor_app.access import certificates, clients
+from conductor_app.access.callers import ANYBODY, asked_of, caller_of, identified
+from conductor_app.access.hawk import Asked
+from conductor_app.core.errors import Forbidden, Invalid, Unauthenticated
+from conductor_app.engine.access.clients import (
+    Wanted,
+    create_client,
+    delete_client,
+    note_use,
+    reset_token,
+    set_disabled,
+)
+from conductor_app.engine.access.scope_roles import create_role, update_role
+from conductor_app.models import Client
+from tests.engine.test_statements import Counted
+
+from .signing import PING, caller, credentials, signed, signed_address, temporary
+
+pytestmark = pytest.mark.django_db
+DAY_MS = 86_400_000
+PUBLIC = "queue:get-artifact:public/*"
+
+
+@pytest.fixture(autouse=True)
+def needs_a_signature(settings, clock):
+    settings.CONDUCTOR_API_ACCESS = "token"
+
+
+@pytest.fixture
+def fleet(clock):
+    """A client, and how it signs."""
+    return made("fleet/1", "queue:claim-work:proj/*", "assume:reader", "auth:create-client:fleet/1/*")
+
+
+def made(id, *scopes, days=1):
+    _, token = create_client(id, Wanted(scopes, product_clock.now() + days * DAY_MS), "olga")
+    return credentials(id, token)
+
+
+def pair(given):
+    return given["clientId"], given["accessToken"]
+
+
+def test_whoever_does_not_sign_may_do_what_everybody_may():
+    nobody = identified(Asked("GET", PING, "tc.example.org", "8000"), "")
+
+    assert (nobody.name, nobody.listed) == ("anonymous", ("assume:anonymous", PUBLIC))
+
+
+def test_a_client_may_do_what_its_scopes_and_roles_say_and_what_everybody_may(fleet):
+    create_role("reader", ["queue:status:*"], "", "olga")
+
+    found = caller(fleet)
+
+    assert found.name == "fleet/1"
+    assert "queue:claim-work:proj/linux" in found.scopes
+    assert "queue:status:abc" in found.scopes
+    assert "queue:get-artifact:public/a" in found.scopes
+    assert "queue:get-artifact:private/a" not in found.scopes
+
+
+def test_a_role_that_changes_changes_its_clients_at_once(fleet):
+    create_role("reader", ["queue:status:*"], "", "olga")
+    caller(fleet)
+
+    update_role("reader", ["queue:get-task:*"], "", "olga")
+
+    assert "queue:status:abc" not in caller(fleet).scopes
+
+
+def test_a_wrong_token_is_refused_in_the_words_for_nobody(fleet):
+    with pytest.raises(Unauthenticated):
+        caller(credentials("fleet/1", "x" * 44))
+    with pytest.raises(Unauthenticated, match="not known"):
+        caller(credentials("fleet/2", fleet["accessToken"]))
+
+
+def test_a_client_is_let_in_no_more_once_it_is_disabled_expired_reset_or_gone(fleet, clock):
+    set_disabled("fleet/1", True, "olga")
+    with pytest.raises(Unauthenticated, match="disabled"):
+        caller(fleet)
+
+    set_disabled("fleet/1", False, "olga")
+    assert caller(fleet).name == "fleet/1"
+
+    _, token = reset_token("fleet/1", "olga")
+    with pytest.raises(Unauthenticated):
+        caller(fleet)
+
+    again = credentials("fleet/1", token)
+    clock.advance(seconds=DAY_MS / 1000)
+    with pytest.raises(Unauthenticated, match="expired"):
+        caller(again)
+
+    delete_client("fleet/1", "olga")
+    with pytest.raises(Unauthenticated, match="not known"):
+        caller(again)
+
+
+def test_named_temporary_credentials_hold_their_own_scopes(fleet):
+    given = temporary(pair(fleet), ["queue:claim-work:proj/linux"], "fleet/1/a")
+
+    found = caller(given)
+
+    assert found.name == "fleet/1/a"
+    assert "queue:claim-work:proj/linux" in found.scopes
+    assert "queue:claim-work:proj/windows" not in found.scopes
+    assert "queue:get-artifact:public/a" in found.scopes
+
+
+def test_unnamed_temporary_credentials_are_their_issuers(fleet):
+    found = caller(temporary(pair(fleet), ["queue:claim-work:proj/linux"]))
+
+    assert found.name == "fleet/1"
+    assert "queue:claim-work:proj/windows" not in found.scopes
+
+
+BEYOND = {
+    "a scope that their issuer does not hold": (["queue:claim-work:other/linux"], "fleet/1/a"),
+    "a name that their issuer may not give": (["queue:claim-work:proj/linux"], "fleet/2"),
+    "a wider scope": (["queue:claim-work:*"], None),
+}
+
+
+@pytest.mark.parametrize("case", BEYOND)
+def test_temporary_credentials_cannot_have(case, fleet):
+    with pytest.raises(Unauthenticated, match="issuer"):
+        caller(temporary(pair(fleet), *BEYOND[case]))
+
+
+def test_temporary_credentials_end_with_their_certificate_and_their_issuer(fleet, clock):
+    given = temporary(pair(fleet), [], "fleet/1/a", minutes=30)
+    assert caller(given).expires_at == clock.now() + 30 * 60_000
+
+    clock.advance(seconds=36 * 60)
+    with pytest.raises(Unauthenticated, match="expired"):
+        caller(given)
+
+    given = temporary(pair(fleet), [], "fleet/1/a")
+    set_disabled("fleet/1", True, "olga")
+    with pytest.raises(Unauthenticated, match="disabled"):
+        caller(given)
+
+
+def test_temporary_credentials_issue_no_others(fleet):
+    given = temporary(pair(fleet), ["auth:create-client:fleet/1/*"], "fleet/1/a")
+
+    with pytest.raises(Unauthenticated):
+        caller(temporary(pair(given), [], "fleet/1/b"))
+
+
+def test_authorized_scopes_narrow_what_a_client_may_do(fleet):
+    found = caller(fleet, ["queue:claim-work:proj/linux", PUBLIC])
+
+    assert set(found.listed) == {"assume:anonymous", "queue:claim-work:proj/linux", PUBLIC}
+    assert caller(fleet, []).listed == ("assume:anonymous", PUBLIC)
+    with pytest.raises(Unauthenticated, match="authorized"):
+        caller(fleet, ["queue:claim-work:*"])
+
+
+def test_authorized_scopes_narrow_temporary_credentials_too(fleet):
+    given = temporary(pair(fleet), ["queue:claim-work:proj/*"], "fleet/1/a")
+
+    assert "queue:claim-work:proj/windows" not in caller(given, ["queue:claim-work:proj/linux"]).scopes
+    with pytest.raises(Unauthenticated, match="authorized"):
+        caller(given, ["assume:reader"])
+
+
+def test_what_this_server_issues_for_a_task_is_good_for_that_alone(clock):
+    now = clock.now()
+    given = dict(
+        certificates.issue(
+            clients.ISSUER,
+            clients.issuing_key(),
+            "task-client/x",
+            ["queue:resolve-task:x/0"],
+            start=now,
+            expiry=now + 1000,
+        )
+    )
+
+    assert set(caller(given).listed) == {"assume:anonymous", PUBLIC, "queue:resolve-task:x/0"}
+    with pytest.raises(Unauthenticated):
+        caller(credentials(clients.ISSUER, clients.issuing_key()))
+
+
+def test_nobody_can_be_made_under_the_name_of_the_issuer():
+    with pytest.raises(Invalid, match="client id"):
+        made(clients.ISSUER, "*")
+
+
+def test_a_signed_address_is_good_for_reading(fleet):
+    path = signed_address(fleet, "/api/queue/v1/task/x/artifacts/private%2Fa?limit=2")
+
+    assert identified(Asked("HEAD", path, "tc.example.org", "8000"), "").name == "fleet/1"
+    with pytest.raises(Unauthenticated, match="reading"):
+        identified(Asked("POST", path, "tc.example.org", "8000"), "")
+    with pytest.raises(Unauthenticated, match="twice"):
+        identified(Asked("GET", path, "tc.example.org", "8000"), signed(fleet, path=path))
+
+
+def request(**meta):
+    made = RequestFactory().get("/api/queue/v1/task-queues/a%2Fb", SERVER_NAME="10.0.0.3", SERVER_PORT="8000")
+    made.META |= {"HTTP_HOST": "tc.example.org", **meta}
+    return made
+
+
+RAW = "/api/queue/v1/task-queues/a%2Fb?x=%41"
+ASKED = {
+    "gunicorn": ({"RAW_URI": RAW}, (RAW, "80")),
+    "waitress": ({"REQUEST_URI": RAW}, (RAW, "80")),
+    "a host with a port": ({"RAW_URI": RAW, "HTTP_HOST": "tc.example.org:8080"}, (RAW, "8080")),
+    "HTTPS before a proxy": ({"RAW_URI": RAW, "HTTP_X_FORWARDED_PROTO": "https"}, (RAW, "443")),
+    "a port before a proxy": ({"RAW_URI": RAW, "HTTP_X_FORWARDED_PORT": "8443, 80"}, (RAW, "8443")),
+    "no number before a proxy": ({"RAW_URI": RAW, "HTTP_X_FORWARDED_PORT": "x"}, (RAW, "80")),
+}
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_what_was_asked_is_read_behind(case):
+    meta, (resource, port) = ASKED[case]
+
+    assert asked_of(request(**meta)) == Asked("GET", resource, "tc.example.org", port)
+
+
+def test_what_was_asked_is_read_under_asgi():
+    made = request()
+    made.scope = {"raw_path": b"/api/queue/v1/task-queues/a%2Fb", "query_string": b"x=%41"}
+
+    assert asked_of(made).resource == RAW
+
+
+def test_a_body_that_was_not_signed_so_is_refused(fleet):
+    header = signed(fleet, method="POST").replace('hash="', 'hash="x')
+    with pytest.raises(Unauthenticated):
+        caller_of(request(RAW_URI=PING, HTTP_AUTHORIZATION=header), b"")
+
+
+def test_a_request_is_heard_with_the_body_that_it_was_signed_with(fleet):
+    meta = {"RAW_URI": PING, "HTTP_HOST": "tc.example.org:8000", "HTTP_AUTHORIZATION": signed(fleet)}
+
+    assert caller_of(request(**meta, CONTENT_TYPE=""), b"").name == "fleet/1"
+    with pytest.raises(Unauthenticated, match="body"):
+        caller_of(request(**meta, CONTENT_TYPE=""), b"{}")
+
+
+def test_a_caller_who_is_known_costs_no_statement(fleet, clock):
+    caller(fleet)
+
+    with Counted() as counted:
+        caller(fleet)
+        caller(temporary(pair(fleet), ["queue:claim-work:proj/linux"], "fleet/1/a"))
+
+    assert counted.count == 0, counted.statements
+
+
+def test_the_use_of_a_client_is_noted_now_and_then(fleet, clock):
+    note_use("fleet/1")
+    first = Client.objects.get().used_at
+    clock.advance(seconds=60)
+    with Counted() as counted:
+        note_use("fleet/1")
+    assert first == clock.now() - 60_000
+    assert not [sql for sql in counted.statements if "UPDATE" in sql]
+
+    clock.advance(seconds=3600)
+    note_use("fleet/1")
+    assert Client.objects.get().used_at == clock.now()
+
+
+class TestOnLoopback:
+    @pytest.fixture(autouse=True)
+    def open_to_all(self, settings):
+        settings.CONDUCTOR_API_ACCESS = "open"
+
+    def test_everybody_may_do_everything_until_there_is_a_client(self):
+        stranger = {"RAW_URI": PING, "HTTP_AUTHORIZATION": 'Hawk id="me", ts="1", nonce="n", mac="m"'}
+        assert caller_of(request(**stranger), b"") is ANYBODY
+        assert "whatever:there/is" in ANYBODY.scopes
+
+        made("fleet/1", "*")
+
+        with pytest.raises(Unauthenticated):
+            caller_of(request(**stranger), b"")
+        assert caller_of(request(RAW_URI=PING), b"").listed == ("assume:anonymous", PUBLIC)
+
+    def test_a_page_of_another_site_may_not(self):
+        with pytest.raises(Forbidden):
+            caller_of(request(HTTP_ORIGIN="https://evil.example.org"), b"")
+
+
+def test_no_line_and_no_value_shows_a_key(fleet):
+    assert fleet["accessToken"] not in repr(clients.holder_of("fleet/1"))
+    assert fleet["accessToken"] not in str(Client.objects.values().get())

@@ -1,0 +1,156 @@
+"""Clients and roles of scopes as commands: what is kept, what is told once, what is refused."""
+
+import pytest
+from django.core.management import call_command
+
+from conductor_app.access import clients as known
+from conductor_app.core.errors import Conflict, Invalid, NotFound
+from conductor_app.engine.access import clients, scope_roles
+from conductor_app.engine.access.clients import Wanted
+from conductor_app.engine.access.first import ensure_first_access
+from conductor_app.engine.sweeps import prune_finished
+from conductor_app.models import AuditEntry, Client, ScopeRole
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
+WANTED = Wanted(["b", "a", "b"], known.FOR_EVER, "a fleet")
+
+
+def test_the_answer_to_a_request_that_was_lost_is_given_again(clock):
+    row, token = clients.create_client("fleet", WANTED, "olga")
+    clock.advance(seconds=14 * 60)
+
+    assert clients.create_client("fleet", WANTED, "olga") == (row, token)
+    assert row.scopes == ["a", "b"]
+
+
+OTHERWISE = {
+    "somebody else": (WANTED, "otto", 0),
+    "other scopes": (Wanted(["a"], known.FOR_EVER, "a fleet"), "olga", 0),
+    "a later time": (WANTED, "olga", 16 * 60),
+}
+
+
+@pytest.mark.parametrize("case", OTHERWISE)
+def test_a_client_is_not_made_a_second_time_by(case, clock):
+    wanted, by, seconds = OTHERWISE[case]
+    clients.create_client("fleet", WANTED, "olga")
+    clock.advance(seconds=seconds)
+
+    with pytest.raises(Conflict):
+        clients.create_client("fleet", wanted, by)
+
+
+def test_a_client_that_was_changed_tells_its_token_to_nobody():
+    clients.create_client("fleet", WANTED, "olga")
+    clients.set_disabled("fleet", True, "otto")
+    clients.set_disabled("fleet", False, "otto")
+    Client.objects.update(updated_at=1)
+
+    with pytest.raises(Conflict):
+        clients.create_client("fleet", WANTED, "olga")
+
+
+@pytest.mark.parametrize("id", ["", "a b", "é", "a\n", "x" * 256, known.ISSUER])
+def test_a_client_cannot_be_called(id):
+    with pytest.raises(Invalid):
+        clients.create_client(id, WANTED, "olga")
+
+
+def test_what_is_not_there_cannot_be_changed():
+    for command in (
+        lambda: clients.update_client("fleet", WANTED, "olga"),
+        lambda: clients.set_disabled("fleet", True, "olga"),
+        lambda: clients.reset_token("fleet", "olga"),
+        lambda: scope_roles.update_role("fleet", [], "", "olga"),
+    ):
+        with pytest.raises(NotFound):
+            command()
+    clients.delete_client("fleet", "olga")
+    scope_roles.delete_role("fleet", "olga")
+    assert not AuditEntry.objects.exists()
+
+
+def test_tokens_are_sealed_each_for_its_client():
+    _, token = clients.create_client("fleet", WANTED, "olga")
+    clients.create_client("ship", WANTED, "olga")
+    Client.objects.filter(pk="ship").update(sealed=Client.objects.get(pk="fleet").sealed)
+
+    assert known.holder_of("fleet").key == token
+    assert known.holder_of("ship") is None
+
+
+def test_tokens_are_sealed_anew_with_the_newest_key(settings, capsys):
+    _, token = clients.create_client("fleet", WANTED, "olga")
+    before = Client.objects.get().sealed
+    settings.CONDUCTOR_SECRETS_KEYS = ("another key of more than 32 characters",)
+
+    call_command("reseal_secrets")
+
+    assert capsys.readouterr().out == "1 secrets were sealed anew.\n"
+    assert Client.objects.get().sealed != before
+    assert known.opened("fleet", Client.objects.get().sealed) == token
+
+
+def test_clients_that_want_it_are_deleted_when_they_expire(clock):
+    soon = clock.now() + 1000
+    clients.create_client("short", Wanted([], soon, "", True), "olga")
+    clients.create_client("kept", Wanted([], soon), "olga")
+
+    prune_finished(10)
+    assert Client.objects.count() == 2
+    clock.advance(seconds=1)
+    prune_finished(10)
+
+    assert [row.id for row in Client.objects.all()] == ["kept"]
+
+
+def test_a_role_is_made_again_if_it_is_the_same():
+    made = scope_roles.create_role("repo:*", ["a:<..>"], "", "olga")
+
+    assert scope_roles.create_role("repo:*", ["a:<..>"], "", "otto") == made
+    with pytest.raises(Conflict):
+        scope_roles.create_role("repo:*", ["b"], "", "olga")
+
+
+def test_no_role_comes_to_assume_itself():
+    scope_roles.create_role("a", ["assume:b"], "", "olga")
+
+    with pytest.raises(Invalid):
+        scope_roles.create_role("b", ["assume:a"], "", "olga")
+    with pytest.raises(Invalid):
+        scope_roles.update_role("a", ["assume:*"], "", "olga")
+    assert [role.id for role in ScopeRole.objects.exclude(pk="anonymous")] == ["a"]
+
+
+class TestTheFirstClient:
+    @pytest.fixture(autouse=True)
+    def named_by_the_environment(self, settings):
+        settings.CONDUCTOR_TASKCLUSTER_ROOT_CLIENT_ID = "static/root"
+        settings.CONDUCTOR_TASKCLUSTER_ROOT_ACCESS_TOKEN = "x" * 22
+
+    def test_it_is_made_once_and_may_do_everything(self):
+        ensure_first_access()
+        ensure_first_access()
+
+        assert known.holder_of("static/root").key == "x" * 22
+        assert known.holder_of("static/root").scopes == ("*",)
+        assert AuditEntry.objects.count() == 1
+
+    def test_it_has_the_token_that_the_environment_says(self, settings):
+        ensure_first_access()
+        clients.update_client("static/root", WANTED, "olga")
+        settings.CONDUCTOR_TASKCLUSTER_ROOT_ACCESS_TOKEN = "y" * 22
+
+        ensure_first_access()
+
+        assert known.holder_of("static/root").key == "y" * 22
+        assert known.holder_of("static/root").scopes == ("a", "b")
+
+
+def test_everybody_may_read_public_artifacts_until_somebody_says_otherwise():
+    assert known.expanded(["assume:anonymous"]) == ["assume:anonymous", "queue:get-artifact:public/*"]
+    scope_roles.update_role("anonymous", [], "", "olga")
+
+    ensure_first_access()
+
+    assert known.expanded(["assume:anonymous"]) == ["assume:anonymous"]
