@@ -5,8 +5,8 @@ from typing import Any
 from django import forms
 
 from ..core.errors import Complaint
+from ..core.language.positions import Positions
 from .json_editor import JsonDocumentField
-from .json_places import line_of, lines_of_paths
 
 NEW_VERSION, OVERWRITE = "new", "overwrite"
 
@@ -19,15 +19,16 @@ class DefinitionForm(forms.Form):
 
     def complain(self, complaints: list[Complaint]) -> None:
         """Show every complaint at the field, with the line that it speaks of."""
-        self.complaints = [self._placed(complaint) for complaint in complaints]
+        positions = Positions(self.data.get("document", ""))
+        self.complaints = [self._placed(complaint, positions) for complaint in complaints]
         count = len(complaints)
         self.add_error("document", f"{count} thing{' is' if count == 1 else 's are'} wrong with this definition.")
 
     complaints: list[dict[str, Any]] = []
 
-    def _placed(self, complaint: Complaint) -> dict[str, Any]:
-        places = lines_of_paths(self.data.get("document", ""))
-        line = line_of(complaint.path, places) if complaint.path else None
+    def _placed(self, complaint: Complaint, positions: Positions) -> dict[str, Any]:
+        position = positions.of(complaint.path) if complaint.path else None
+        line = position.line if position else None
         return {"path": complaint.path, "message": complaint.message, "line": line}
 
 

@@ -7,10 +7,10 @@ proportion to the number of steps.
 from collections.abc import Mapping
 from typing import Any
 
+from ...core.language.parts import GROWS, GUARD, LOOP, SPLIT, Part, finally_of, parts_of, shape_of, type_of
 from .canvas import BOX_HEIGHT, GAP, ROW_GAP, Block, Canvas, Label, shortened
 from .frames import Guarded, Loop
 from .leaf import Box, Growth, of_more
-from .parts import GROWS, GUARD, LOOP, SPLIT, Part, finally_of, parts_of, shape_of, type_of
 
 DEEPEST = 60
 MOST_BRANCHES = 16

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ...core.language.parts import most_turns, shape_of, type_of
 from .canvas import BOX_HEIGHT, BOX_WIDTH, ROW_GAP, Canvas, Node
-from .parts import most_turns, shape_of, type_of
 from .seen import Mark
 
 TOP_TO_BOTTOM = ("FAILED", "TIMED_OUT", "CANCELED", "ACTIVE", "COMPLETED_WITH_ERRORS", "SKIPPED", "COMPLETED")

@@ -1,0 +1,35 @@
+"""A definition read as a careful colleague would read it: everything that is odd about it, each with its place."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from ...errors import Complaint
+from .findings import BROKEN, ERROR, HINT, REFUSED, WARNING, Finding, Shape, Surroundings
+from .flow import flow_findings
+from .names import name_findings
+from .places import spots
+from .references import References
+
+__all__ = ["BROKEN", "ERROR", "HINT", "WARNING", "Finding", "Shape", "Surroundings", "findings"]
+
+GRAVITY = {ERROR: 0, WARNING: 1, HINT: 2}
+
+
+def findings(document: Any, known: Surroundings | None = None, complaints: Iterable[Complaint] = ()) -> list[Finding]:
+    """Everything there is to say, gravest first.
+
+    `complaints`: why the document would be refused; those that name no place are left out where a finding says the
+    same and says where.
+    """
+    if not isinstance(document, dict):
+        return [Finding(ERROR, REFUSED, "", "A definition is a JSON object.")]
+    known = known or Surroundings()
+    found = list(spots(document.get("tasks")))
+    said = [
+        *flow_findings(found),
+        *References(document, found, known).findings(),
+        *name_findings(document, found, known),
+    ]
+    has_place = any(finding.severity == ERROR for finding in said)
+    refused = [Finding(ERROR, REFUSED, each.path, each.message) for each in complaints if each.path or not has_place]
+    return sorted([*refused, *said], key=lambda finding: GRAVITY[finding.severity])

@@ -1,0 +1,121 @@
+"""Where control goes: steps that it never comes to, joins that wait for the wrong things, names with two meanings."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..parts import SPLIT, parts_of, shape_of, type_of
+from .findings import CLASH, ERROR, JOIN, UNKNOWN_INPUT, UNREACHABLE, WARNING, Finding, meaning, nearest
+from .places import Spot, spots
+from .scripts import names_read
+
+JOINS = ("JOIN", "EXCLUSIVE_JOIN")
+FORKS = ("FORK_JOIN", "FORK_JOIN_DYNAMIC")
+SCRIPTS = {
+    "INLINE": "inputParameters.expression",
+    "LAMBDA": "inputParameters.scriptExpression",
+    "SWITCH": "expression",
+    "DECISION": "caseExpression",
+    "DO_WHILE": "loopCondition",
+}
+
+
+def flow_findings(found: list[Spot]) -> Iterator[Finding]:
+    """All of them."""
+    by_ref: dict[str, Spot] = {}
+    for spot in found:
+        yield from _unreachable(spot)
+        yield from _clash(spot, by_ref)
+        yield from _scripts(spot)
+    for spot in found:
+        if type_of(spot.step) in JOINS:
+            yield from _join(spot, by_ref)
+
+
+def ends_here(step: Any) -> bool:
+    """Whether control never passes a step: it ends the run, in each of its cases."""
+    if not isinstance(step, Mapping):
+        return False
+    if type_of(step) == "TERMINATE":
+        return True
+    if shape_of(step) == SPLIT and type_of(step) != "FORK_JOIN":
+        parts = parts_of(step, "")
+        return bool(parts) and all(any(map(ends_here, part.steps)) for part in parts)
+    return False
+
+
+def _unreachable(spot: Spot) -> Iterator[Finding]:
+    if spot.follows is not None and ends_here(spot.follows):
+        before = spot.follows.get("taskReferenceName")
+        message = f"Control never comes here: `{before}` ends the run in every case."
+        yield Finding(WARNING, UNREACHABLE, spot.path, message)
+
+
+def _clash(spot: Spot, by_ref: dict[str, Spot]) -> Iterator[Finding]:
+    ref, path = spot.ref, f"{spot.path}.taskReferenceName"
+    if ref in by_ref:
+        message = f"The reference `{ref}` is used twice: each step needs its own."
+        yield Finding(ERROR, CLASH, path, message, ref)
+    elif ref == "workflow":
+        message = "`workflow` means the run itself in expressions: nobody could read this step's output."
+        yield Finding(WARNING, CLASH, path, message, ref)
+    elif ref:
+        by_ref[ref] = spot
+
+
+def _join(spot: Spot, by_ref: Mapping[str, Spot]) -> Iterator[Finding]:
+    joined = spot.step.get("joinOn")
+    for place, ref in enumerate(joined if isinstance(joined, list) else ()):
+        if isinstance(ref, str) and ref not in by_ref and "${" not in ref:
+            near = nearest(ref, by_ref)
+            message = f"There is no step `{ref}` to wait for.{meaning(near)}"
+            yield Finding(WARNING, JOIN, f"{spot.path}.joinOn[{place}]", message, ref, near)
+    fork = spot.follows
+    if not isinstance(fork, Mapping) or type_of(fork) not in FORKS:
+        if type_of(spot.step) == "JOIN" and not joined:
+            message = "This join stands behind no fork and names nothing to wait for."
+            yield Finding(WARNING, JOIN, spot.path, message)
+    elif type_of(fork) == "FORK_JOIN":
+        yield from _against_fork(spot, fork, joined)
+
+
+def _against_fork(spot: Spot, fork: Mapping[str, Any], joined: Any) -> Iterator[Finding]:
+    """What a join says, and what its fork has."""
+    ends = [part.steps[-1].get("taskReferenceName") for part in parts_of(fork, "") if _is_step(part.steps[-1:])]
+    named = set(joined) if isinstance(joined, list) and all(isinstance(ref, str) for ref in joined) else set()
+    inner = {inner.ref for part in parts_of(fork, "") for inner in spots(part.steps)}
+    if not named:
+        message = f"This join names nothing to wait for. The branches end with {', '.join(f'`{ref}`' for ref in ends)}."
+        yield Finding(WARNING, JOIN, f"{spot.path}.joinOn", message)
+    elif not named & inner:
+        message = f"This join waits for nothing of the fork `{fork.get('taskReferenceName')}` before it."
+        yield Finding(WARNING, JOIN, f"{spot.path}.joinOn", message)
+
+
+def _is_step(steps: list[Any]) -> bool:
+    return bool(steps) and isinstance(steps[0], Mapping)
+
+
+def _scripts(spot: Spot) -> Iterator[Finding]:
+    """Names that a script reads, and that its step does not give it."""
+    kind, step = type_of(spot.step), spot.step
+    field = SCRIPTS.get(kind)
+    given = step.get("inputParameters")
+    inputs = given if isinstance(given, Mapping) else {}
+    script = (inputs if field and field.startswith("input") else step).get(field.rpartition(".")[2]) if field else None
+    if not isinstance(script, str) or field is None:
+        return
+    known = {*map(str, inputs), *_of_loop(spot)}
+    is_name = kind == "SWITCH" and step.get("evaluatorType") == "value-param"
+    read = {script} if is_name else names_read(script)
+    for name in sorted(read - known):
+        near = nearest(name, known)
+        message = f"`{name}` is read here, but inputParameters do not give it.{meaning(near)}"
+        yield Finding(WARNING, UNKNOWN_INPUT, f"{spot.path}.{field}", message, name, near)
+
+
+def _of_loop(spot: Spot) -> set[str]:
+    """What the condition of a loop sees beside its inputs."""
+    if type_of(spot.step) != "DO_WHILE":
+        return set()
+    inner = {inner.ref for part in parts_of(spot.step, "") for inner in spots(part.steps)}
+    return {spot.ref, "loopIndex", "loopItem", *inner}

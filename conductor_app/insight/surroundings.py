@@ -1,0 +1,81 @@
+"""What stands beside definitions: other definitions, workers, what tasks gave lately; read for all at once."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..core.language.lint import Shape, Surroundings
+from ..core.language.lint.outputs import both, of_definition, of_value, of_workflow
+from ..core.language.lint.places import spots
+from ..models import Attempt, Poller, Run, TaskDefinition, WorkflowDefinition
+
+LARGEST_EXAMPLE = 64_000
+RUNS_LOOKED_AT = 5
+MOST_WORKFLOWS = 500
+
+
+def surroundings(documents: Iterable[Mapping[str, Any]], *, with_examples: bool = True) -> Surroundings:
+    """What has to be known to judge these definitions, in a few queries however many they are.
+
+    `with_examples`: also what the newest runs of them have given.
+    """
+    documents = list(documents)
+    found = [spot for document in documents for spot in spots(document.get("tasks"))]
+    subs = {name for spot in found for name in named_workflows(spot.step)}
+    workflows = _versions()
+    outputs = _examples(documents) if with_examples else {}
+    return Surroundings(
+        tasks=dict(TaskDefinition.objects.values_list("name", "document")[:5_000]),
+        workflows=workflows,
+        outputs=outputs,
+        workflow_outputs=_outputs_of(subs & workflows.keys()),
+        worked=frozenset(Poller.objects.order_by().values_list("task_type", flat=True).distinct()),
+    )
+
+
+def named_workflows(step: Mapping[str, Any]) -> set[str]:
+    """The workflows that a step starts, as far as they are written out."""
+    given = step.get("inputParameters")
+    start = given.get("startWorkflow") if isinstance(given, Mapping) else None
+    params = [param for param in (step.get("subWorkflowParam"), start) if isinstance(param, Mapping)]
+    return {name for param in params if isinstance(name := param.get("name"), str)}
+
+
+def _versions() -> dict[str, frozenset[int]]:
+    versions: dict[str, set[int]] = {}
+    for name, version in WorkflowDefinition.objects.order_by("name").values_list("name", "version"):
+        versions.setdefault(name, set()).add(version)
+    return {name: frozenset(found) for name, found in versions.items()}
+
+
+def _outputs_of(names: Iterable[str]) -> dict[str, Shape]:
+    """What the newest versions of these workflows give."""
+    rows = WorkflowDefinition.objects.filter(name__in=list(names)).order_by("version")
+    return {row.name: of_workflow(row.document) for row in rows}
+
+
+def _examples(documents: Iterable[Mapping[str, Any]]) -> dict[str, Shape]:
+    """The shapes of what the tasks of the newest runs gave, by the names of the tasks."""
+    names = [name for document in documents if isinstance(name := document.get("name"), str)][:1]
+    runs = [run for name in names for run in newest_runs(name)]
+    attempts = (
+        Attempt.objects.filter(run__in=runs, status="COMPLETED", output_size__lte=LARGEST_EXAMPLE, output_path="")
+        .exclude(output={})
+        .order_by("seq")
+    )
+    shapes: dict[str, Shape] = {}
+    for name, output in attempts.values_list("task__name", "output")[:400]:
+        shape = of_value(output, f"what `{name}` gave in the last runs")
+        shapes[name] = both(shapes[name], shape) if name in shapes else shape
+    return shapes
+
+
+def newest_runs(name: str) -> list[str]:
+    """The ids of the runs of a definition that began last."""
+    runs = Run.objects.of_definition(name).order_by("-created_at")
+    return list(runs.values_list("pk", flat=True)[:RUNS_LOOKED_AT])
+
+
+def shape_of_task(name: str, known: Surroundings) -> Shape:
+    """What a task gives, by its definition or by what it gave lately."""
+    promised = of_definition((known.tasks or {}).get(name))
+    return promised if promised.members is not None else known.outputs.get(name, Shape())
