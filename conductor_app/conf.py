@@ -26,6 +26,10 @@ class Defaults:
     metrics_tokens: tuple[str, ...] = ()
     traces_endpoint: str = ""
 
+    # What the pages call this installation, and the colour of its label: a display group of their status colours.
+    environment_name: str = ""
+    environment_colour: str = "stopped"
+
     # Attempts. 3600 is what the open-source server gives a task that has no definition.
     lease_seconds: int = 3_600
     # "doubling" is d·2ⁿ as the open-source server waits; "scaled" is d·scaleⁿ⁺¹ as the other source says.
@@ -92,7 +96,20 @@ class Defaults:
     redis_url: str = ""
 
 
-CHOICES = {"api_access": ("open", "token"), "exponential_backoff": ("doubling", "scaled")}
+COLOURS = {
+    "grey": "stopped",
+    "blue": "active",
+    "green": "succeeded",
+    "amber": "waiting",
+    "red": "failed",
+    "violet": "paused",
+}
+"""The colours of the environment's label, as display groups of the pages."""
+CHOICES = {
+    "api_access": ("open", "token"),
+    "exponential_backoff": ("doubling", "scaled"),
+    "environment_colour": tuple(COLOURS.values()),
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from django.templatetags.static import static
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.timezone import get_current_timezone
 
 from .. import clock
 from ..insight.spans import span
@@ -48,22 +49,52 @@ def icon(name: str) -> SafeString:
 def badge(status: str) -> SafeString:
     """A status as icon, word and colour."""
     group = group_of(status)
-    word = status.replace("_", " ").capitalize()
-    return format_html('<span class="badge {}">{}{}</span>', group, icon(ICONS.get(status, group)), word)
+    return pill(group, status.replace("_", " ").capitalize(), ICONS.get(status, group))
+
+
+def pill(group: str, word: str, symbol: str = "") -> SafeString:
+    """A word in the colour of a display group, with the group's icon or one of its own."""
+    return format_html('<span class="badge {}">{}{}</span>', group, icon(symbol or group), word)
 
 
 def exact(moment: int | None) -> str:
-    """A moment with its zone."""
-    return "" if moment is None else _utc(moment).strftime("%Y-%m-%d %H:%M:%S UTC")
+    """A moment in the reader's zone, with its offset."""
+    return "" if moment is None else _words(_utc(moment).astimezone(get_current_timezone()))
 
 
 def ago(moment: int | None, now: int | None = None) -> SafeString:
-    """How long ago a moment was, the moment itself in the tooltip; a dash where it has not come."""
+    """How long ago a moment was: it goes on counting in the browser, the moment itself in both zones in the tooltip."""
     if not moment:
         return mark_safe('<span class="quiet">–</span>')
     passed = (clock.now() if now is None else now) - moment
     words = f"{span(passed)} ago" if passed >= 0 else f"in {span(-passed)}"
-    return format_html('<time datetime="{}" title="{}">{}</time>', _utc(moment).isoformat(), exact(moment), words)
+    return _time(moment, words, "ago")
+
+
+def lasting(begin: int | None, end: int | None = None) -> SafeString:
+    """How long something has lasted; without an end it goes on counting in the browser."""
+    if begin is None:
+        return mark_safe('<span class="quiet">–</span>')
+    if end is None:
+        return _time(begin, span(clock.now() - begin), "since")
+    return format_html('<span class="number">{}</span>', span(end - begin))
+
+
+def many(count: int) -> str:
+    """A count with its thousands apart."""
+    return f"{count:,}"
+
+
+def _time(moment: int, words: str, counting: str) -> SafeString:
+    title, utc = exact(moment), _words(_utc(moment))
+    title = title if title == utc else f"{title}\n{utc}"
+    machine = _utc(moment).isoformat(timespec="milliseconds")
+    return format_html('<time datetime="{}" title="{}" data-counts="{}">{}</time>', machine, title, counting, words)
+
+
+def _words(moment: datetime) -> str:
+    zone = "UTC" if not moment.utcoffset() else f"{moment:%z}"
+    return f"{moment:%Y-%m-%d %H:%M:%S} {zone}"
 
 
 def marked(sentence: str) -> SafeString:

@@ -4,6 +4,7 @@ from typing import Any
 
 from .. import clock
 from ..insight.cause import failures
+from ..insight.health import has_failed, is_late
 from ..insight.queues import queues
 from ..insight.spans import span
 from ..insight.waits import first_line
@@ -11,7 +12,6 @@ from ..models import Run, SweepPass, WorkflowDefinition
 from .marks import ago, badge
 from .paginator import MOST_COUNTED
 from .run_page import address
-from .sweeps import has_failed, is_late
 
 MOST_FAILURES = 8
 

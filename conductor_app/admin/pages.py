@@ -1,12 +1,23 @@
-"""The shape of a page that is not about one table: queues, sweeps."""
+"""The shape of a page that is not a list of one table: overview, queues, sweeps.
+
+A page says its address, its title, its template and the permission that opens it, and answers `context`. With a
+`live_template` the page follows what it shows: its template holds
+
+    <div data-live="{{ live_address }}" data-rev="{{ live_revision }}">{% include page.live_template %}</div>
+
+and `static/ops/live.js` asks that address again, which answers 204 while nothing has changed.
+"""
 
 from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+
+from .fragments import fragment, revision_of
+from .refusals import require
 
 
 class Page:
@@ -16,24 +27,44 @@ class Page:
     title = ""
     template = ""
     permission = ""
+    live_template = ""
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         """What the template shows."""
         raise NotImplementedError
 
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """A form of the page was sent."""
+        return HttpResponseNotAllowed(["GET"])
+
     def is_open_to(self, request: HttpRequest) -> bool:
         return request.user.has_perm(self.permission)
 
-    def url(self, site: AdminSite) -> URLPattern:
-        """The page's line among the site's addresses."""
+    def urls(self, site: AdminSite) -> list[URLPattern]:
+        """The page's lines among the site's addresses."""
 
-        def view(request: HttpRequest) -> TemplateResponse:
-            if not self.is_open_to(request):
-                raise PermissionDenied
-            shown = {**site.each_context(request), "title": self.title, **self.context(request)}
+        def view(request: HttpRequest) -> HttpResponse:
+            self._admit(request)
+            if request.method == "POST":
+                return self.post(request)
+            shown = {**site.each_context(request), "title": self.title, "page": self, **self.context(request)}
+            if self.live_template:
+                html = render_to_string(self.live_template, shown, request)
+                shown |= {"live_address": reverse(f"admin:{self.name}_live"), "live_revision": revision_of(html)}
             return TemplateResponse(request, self.template, shown)
 
-        return path(f"{self.name}/", site.admin_view(view), name=self.name)
+        def live(request: HttpRequest) -> HttpResponse:
+            self._admit(request)
+            return fragment(request, self.live_template, self.context(request))
+
+        lines = [path(f"{self.name}/", site.admin_view(view), name=self.name)]
+        if self.live_template:
+            lines.append(path(f"{self.name}/live/", site.admin_view(live), name=f"{self.name}_live"))
+        return lines
+
+    def _admit(self, request: HttpRequest) -> None:
+        if not self.is_open_to(request):
+            require(request, self.permission)
 
     def in_sidebar(self) -> dict[str, Any]:
         """The page as the sidebar lists models."""

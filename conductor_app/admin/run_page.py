@@ -10,6 +10,7 @@ from ..core.errors import Refused
 from ..models import Run
 from .actions import ACTIONS, offered
 from .documents import as_file
+from .fragments import fragment
 from .run_story import DOCUMENTS, readable, story
 
 
@@ -32,12 +33,11 @@ def page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> Ht
 
 
 def parts(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> HttpResponse:
-    """What changes with the run; 204 where it has not moved since the revision that the page shows."""
+    """What changes with the run; 204 where it says what the page shows already."""
     run = _found(request, run_id)
-    if request.GET.get("rev") == str(run.revision):
-        return HttpResponse(status=204)
-    shown = {**offered(run.status, request.user.has_perm), **story(run, request.GET)}
-    return TemplateResponse(request, "ops/run/parts.html", shown)
+    return fragment(
+        request, "ops/run/parts.html", {**offered(run.status, request.user.has_perm), **story(run, request.GET)}
+    )
 
 
 def raw(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str, field: str) -> HttpResponse:

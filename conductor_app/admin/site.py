@@ -1,4 +1,4 @@
-"""Our AdminSite: what is registered, and in which order the sidebar lists it."""
+"""Our AdminSite: what is registered, and what every page shows around its own."""
 
 from typing import Any
 
@@ -6,9 +6,10 @@ from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, URLResolver
-from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
+from django.urls import URLPattern, URLResolver, reverse
 
+from .. import clock, conf
+from ..insight.health import health
 from ..models import (
     AccessKey,
     Application,
@@ -33,16 +34,20 @@ from .clients import ClientAdmin, ScopeRoleAdmin
 from .named import SecretAdmin, VariableAdmin
 from .overview import overview
 from .pages import Page
+from .palette import PalettePage
 from .people import Groups, People
+from .preferences import PreferencesPage, zone_of
 from .queues import QueuesPage
 from .runs import RunAdmin
 from .schedules import SCHEDULES
+from .sidebar import sections
+from .strip import StripPage
 from .sweeps import SweepsPage
 from .task_definitions import TaskDefinitionAdmin
 from .workflow_definitions import WorkflowDefinitionAdmin
 from .workflow_schedules import ScheduleAdmin, ScheduleExecutionAdmin
 
-PAGES: tuple[Page, ...] = (QueuesPage(), SweepsPage())
+PAGES: tuple[Page, ...] = (QueuesPage(), SweepsPage(), PalettePage(), PreferencesPage(), StripPage())
 SCREENS = {
     Run: RunAdmin,
     Attempt: AttemptAdmin,
@@ -62,26 +67,10 @@ SCREENS = {
     Group: Groups,
     **SCHEDULES,
 }
-SIDEBAR: dict[str, dict[Any, str]] = {
-    "Operate": {Run: "Runs", Attempt: "Attempts", PAGES[0]: "Queues", Schedule: "Schedules"},
-    "Definitions": {WorkflowDefinition: "Workflows", TaskDefinition: "Tasks"},
-    "Record": {ScheduleExecution: "Scheduled starts", AuditEntry: "Audit"},
-    "System": {
-        PAGES[1]: "Sweeps",
-        PeriodicTask: "Beats",
-        IntervalSchedule: "Intervals",
-        CrontabSchedule: "Crontabs",
-        Secret: "Secrets",
-        Variable: "Variables",
-        Application: "Applications",
-        AccessKey: "Access keys",
-        Grant: "Permissions",
-        Client: "Taskcluster clients",
-        ScopeRole: "Taskcluster roles",
-        User: "Users",
-        Group: "Groups and roles",
-    },
-}
+
+
+EVERYBODYS = {page.name for page in PAGES if not page.permission}
+"""Pages that are open to whoever may sign in."""
 
 
 class OperatorsSite(AdminSite):
@@ -93,7 +82,14 @@ class OperatorsSite(AdminSite):
     site_url = None
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        return [*(page.url(self) for page in PAGES), *super().get_urls()]
+        return [*(line for page in PAGES for line in page.urls(self)), *super().get_urls()]
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """What stands around every page: sidebar, environment, how the engine is, the reader's zone."""
+        shown = super().each_context(request)
+        if shown["has_permission"]:
+            shown |= {"health": health(clock.now()), "zone_name": zone_of(request)}
+        return shown | {"environment": (conf.environment_name, conf.environment_colour)}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
         """The sidebar in the order of the operators' work."""
@@ -101,20 +97,14 @@ class OperatorsSite(AdminSite):
         if app_label is not None:
             return apps
         known: dict[Any, dict] = {model["model"]: model for app in apps for model in app["models"]}
-        known |= {page: page.in_sidebar() for page in PAGES if page.is_open_to(request)}
-        sections = {
-            name: [known[key] | {"name": word} for key, word in rows.items() if key in known]
-            for name, rows in SIDEBAR.items()
-        }
-        return [_section(name, models) for name, models in sections.items() if models]
+        known |= {page.name: page.in_sidebar() for page in PAGES if page.is_open_to(request)}
+        if known.keys() - EVERYBODYS:
+            known["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}
+        return sections(known)
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         shown = overview() if request.user.has_perm("conductor.view_run") else {}
         return super().index(request, {**shown, **(extra_context or {})})
-
-
-def _section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"name": name, "app_label": name.lower(), "app_url": "", "has_module_perms": True, "models": models}
 
 
 site = OperatorsSite(name="admin")

@@ -6,13 +6,11 @@ from django.http import HttpRequest
 from django_celery_beat.models import PeriodicTask
 
 from .. import clock
-from ..insight.spans import MINUTE, span
+from ..insight.health import has_failed, is_late
+from ..insight.spans import span
 from ..models import SweepPass
 from .marks import ago
 from .pages import Page
-
-LATE_AFTER_MS = MINUTE
-"""A sweep that has not passed for so long is late: an idle one notes its pass every ten seconds."""
 
 
 class SweepsPage(Page):
@@ -26,16 +24,6 @@ class SweepsPage(Page):
             "sweeps": [_shown(sweep, now) for sweep in SweepPass.objects.order_by("name")],
             "jobs": [_job(job, now) for job in PeriodicTask.objects.select_related().order_by("name")],
         }
-
-
-def is_late(sweep: SweepPass, now: int) -> bool:
-    """Whether nobody has rung it lately."""
-    return now - sweep.began_at > LATE_AFTER_MS
-
-
-def has_failed(sweep: SweepPass) -> bool:
-    """Whether its last pass went wrong."""
-    return bool(sweep.error) and (sweep.failed_at or 0) >= sweep.began_at
 
 
 def _shown(sweep: SweepPass, now: int) -> dict[str, Any]:

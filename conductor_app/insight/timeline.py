@@ -90,6 +90,8 @@ def rows(tasks: Iterable[Task], attempts: Iterable[Attempt], scale: Scale, now: 
 
 def row(task: Task, attempts: list[Attempt], scale: Scale, now: int) -> Row:
     """One task's row."""
+    for attempt in attempts:
+        attempt.task = task
     segments = tuple(segment for attempt in attempts for segment in segments_of(attempt, scale, now))
     return Row(task, tuple(attempts), segments)
 

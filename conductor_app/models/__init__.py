@@ -10,6 +10,7 @@ from .history import HistoryEntry, TaskLog
 from .inbox import InboxMessage
 from .outbox import Message
 from .payloads import PayloadUse, StoredPayload
+from .preferences import Preference
 from .queues import Poller, SweepPass
 from .runs import Attempt, Run, Task
 from .schedules import Schedule, ScheduleExecution, Scheduler
@@ -39,6 +40,7 @@ __all__ = [
     "PayloadUse",
     "Plan",
     "Poller",
+    "Preference",
     "Profile",
     "Run",
     "Schedule",

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ..conf import COLOURS
 from . import environment
 from .logs import logging_at
 
@@ -36,6 +37,7 @@ MIDDLEWARE = [
     "conductor_app.access.pages.Forgery",
     "conductor_app.access.pages.Users",
     "conductor_app.access.pages.Messages",
+    "conductor_app.admin.preferences.in_the_readers_zone",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "conductor_app.admin.security.content_security_policy",
 ]
@@ -49,7 +51,8 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ]
+            ],
+            "builtins": ["conductor_app.admin.tags"],
         },
     }
 ]
@@ -115,6 +118,8 @@ CONDUCTOR_EVENT_QUEUES_NATS_URL = environment.address("EVENT_QUEUES_NATS_URL", "
 CONDUCTOR_EVENT_QUEUES_KAFKA_SERVERS = environment.servers("EVENT_QUEUES_KAFKA_SERVERS")
 CONDUCTOR_WORKFLOW_STATUS_LISTENER_URL = environment.address("WORKFLOW_STATUS_LISTENER_URL", "https", "http")
 CONDUCTOR_STATE_CHANGE_SINK = environment.text("STATE_CHANGE_SINK", "conductor")
+CONDUCTOR_ENVIRONMENT_NAME = environment.text("ENVIRONMENT_NAME", "")
+CONDUCTOR_ENVIRONMENT_COLOUR = COLOURS[environment.choice("ENVIRONMENT_COLOUR", tuple(COLOURS), "grey")]
 CONDUCTOR_EXPONENTIAL_BACKOFF = environment.choice("EXPONENTIAL_BACKOFF", ("doubling", "scaled"), "doubling")
 CONDUCTOR_SQL_TASK_CONNECTIONS = environment.connections("SQL_TASK_CONNECTIONS")
 

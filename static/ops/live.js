@@ -1,106 +1,183 @@
-// The page of a run follows the run: parts that have changed are exchanged, whatever the reader holds open stays open.
+// Fragments that follow what they show.
+//
+//   <div data-live="/admin/queues/live/" data-rev="…">…</div>     asked again with ?rev=…; 204 where nothing changed
+//     data-every="15"    seconds between two looks (2 while the page is used, never less than 15 while it is not)
+//     data-with-query    the page's own query goes along, so that a choice in the address is kept
+//     data-final         what it shows has ended: no more looks (the server may bring it with the fragment's root)
+//   <span class="live" data-live-for="id"></span>                 says how old fragment #id is, with a pause switch
+//   <a data-select href="?task=a">                                inside a fragment: changes the address, not the page
+//   <details data-load="/admin/…">                                fetches its body when it is opened
+//   <p data-announce>                                             read out when its words change, every 5 s at most
+//
+// What comes is laid over what is there: focus, selection, scroll and what the reader has opened stay.
 (() => {
   "use strict";
 
-  const EVERY_MS = 2000;
-  const FRESHEN_AFTER = 5; // every fifth look ignores the revision, so that "4 s ago" does not stand still
-  const root = document.querySelector("[data-live]");
-  if (!root) return;
+  const BUSY_MS = 2000, IDLE_MS = 15000, IDLE_AFTER_MS = 60000, LATE_MS = 10000, SKELETON_MS = 300, ANNOUNCE_MS = 5000;
+  let usedAt = Date.now();
+  for (const event of ["pointerdown", "pointermove", "keydown", "scroll"])
+    addEventListener(event, () => { usedAt = Date.now(); }, { passive: true, capture: true });
 
-  let looks = 0;
-  let seenAt = Date.now();
-  let failed = false;
-  let timer = null;
+  // Laying one tree over another -------------------------------------------------------------------------------
 
-  const parts = (from) => new Map([...from.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
-  const state = () => root.querySelector('[data-part="state"]').dataset;
-  const isOpen = () => state().open === "1";
-  const served = new Map([...parts(root)].map(([name, part]) => [name, part.innerHTML]));
+  const keyOf = (node) => node.nodeType === 1 ? node.id || node.dataset.key || "" : "";
+  const fits = (old, fresh) => old.nodeType === fresh.nodeType && old.nodeName === fresh.nodeName && keyOf(old) === keyOf(fresh);
+  const isHeld = (node) => node.matches("details.act[open], dialog, [data-live]") || node === document.activeElement && node.matches("input, textarea, select");
+  const KEPT = { DETAILS: ["open"], INPUT: ["value", "checked"], TEXTAREA: ["value"], OPTION: ["selected"] };
 
-  // A part is left alone while somebody types in it or has one of its menus open.
-  const isHeld = (part) =>
-    part.contains(document.activeElement) && document.activeElement.matches("input, textarea, button, summary")
-    || part.querySelector("details.act[open]");
-
-  const branches = (part) => [...part.querySelectorAll("details")];
-  const keepOpen = (from, to) => {
-    const before = branches(from);
-    const after = branches(to);
-    if (before.length === after.length) after.forEach((details, place) => { details.open = before[place].open; });
-  };
-
-  const exchange = (fresh) => {
-    const old = parts(root);
-    for (const [name, part] of fresh) {
-      const current = old.get(name);
-      if (!current) { location.reload(); return; }
-      Object.assign(current.dataset, part.dataset);
-      if (served.get(name) === part.innerHTML || isHeld(current)) continue;
-      const html = part.innerHTML;
-      keepOpen(current, part);
-      current.className = part.className;
-      current.replaceChildren(...part.childNodes);
-      served.set(name, html);
-      window.ops.localized(current);
+  const morphed = (old, fresh) => {
+    if (old.nodeType !== 1) {
+      if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
+      return;
     }
-    for (const [name, part] of old) if (!fresh.has(name)) part.remove();
+    if (isHeld(old) || old.isEqualNode(fresh)) return;
+    const kept = KEPT[old.nodeName] || [];
+    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && !kept.includes(name)) old.removeAttribute(name);
+    for (const { name, value } of fresh.attributes)
+      if (old.getAttribute(name) !== value && !kept.includes(name)) old.setAttribute(name, value);
+    if (old.hasAttribute("data-loaded")) return;
+    children(old, fresh);
   };
 
-  const look = async (search, revision) => {
-    const query = new URLSearchParams(search);
-    if (revision) query.set("rev", revision);
-    const response = await fetch(`${root.dataset.live}?${query}`, { headers: { "X-Requested-With": "fetch" } });
-    if (response.status === 204) return;
-    if (!response.ok || response.redirected) throw new Error(response.status);
-    exchange(parts(new DOMParser().parseFromString(await response.text(), "text/html")));
+  const children = (old, fresh) => {
+    const keyed = new Map([...old.childNodes].filter(keyOf).map((node) => [keyOf(node), node]));
+    let place = old.firstChild;
+    for (const node of [...fresh.childNodes]) {
+      const key = keyOf(node);
+      const same = key ? keyed.get(key) : place && !keyOf(place) && fits(place, node) ? place : null;
+      if (same && fits(same, node)) {
+        if (same === place) place = place.nextSibling; else old.insertBefore(same, place);
+        morphed(same, node);
+      } else old.insertBefore(node, place);
+    }
+    while (place) { const next = place.nextSibling; place.remove(); place = next; }
   };
 
-  const say = () => {
-    const line = root.querySelector("[data-live-state]");
-    if (!line) return;
-    const seconds = Math.round((Date.now() - seenAt) / 1000);
-    line.hidden = !isOpen();
-    line.classList.toggle("late", failed || seconds > 10);
-    line.textContent = failed ? `not updated for ${seconds} s, trying again` : `live, updated ${seconds} s ago`;
-  };
+  // Looking ------------------------------------------------------------------------------------------------------
 
-  const tick = async () => {
-    if (document.visibilityState === "visible" && isOpen()) {
-      looks += 1;
+  const parsed = (html) => new DOMParser().parseFromString(html, "text/html").body;
+
+  class Fragment {
+    constructor(root) {
+      Object.assign(this, { root, seenAt: Date.now(), askedAt: Date.now(), failed: false, paused: false, busy: false });
+      root.addEventListener("click", (event) => this.chosen(event));
+    }
+
+    get final() { return "final" in this.root.dataset; }
+
+    get every() {
+      const wished = this.root.dataset.every * 1000 || BUSY_MS;
+      return Date.now() - usedAt > IDLE_AFTER_MS ? Math.max(wished, IDLE_MS) : wished;
+    }
+
+    async look(anew = false) {
+      const url = new URL(this.root.dataset.live, location.href);
+      if ("withQuery" in this.root.dataset) for (const [name, value] of new URLSearchParams(location.search)) url.searchParams.append(name, value);
+      if (this.root.dataset.rev && !anew) url.searchParams.set("rev", this.root.dataset.rev);
+      this.busy = true;
+      this.askedAt = Date.now();
       try {
-        await look(location.search, looks % FRESHEN_AFTER ? state().rev : "");
-        seenAt = Date.now();
-        failed = false;
-      } catch {
-        failed = true;
+        const response = await fetch(url, { headers: { "X-Requested-With": "fetch" }, redirect: "error" });
+        if (!response.ok) throw new Error(response.status);
+        if (response.status !== 204) this.take(await response.text(), response.headers.get("X-Revision"));
+        Object.assign(this, { seenAt: Date.now(), failed: false });
+      } catch (error) {
+        this.failed = true;
+        if (anew) throw error;
+      } finally {
+        this.busy = false;
       }
     }
-    say();
-    timer = isOpen() ? setTimeout(tick, EVERY_MS) : null;
-  };
 
-  // Choosing a task or a filter changes the address and exchanges the same parts; without this script it is a link.
-  const choose = async (search, hash) => {
-    try {
-      await look(search, "");
-      document.querySelector(hash || null)?.scrollIntoView({ block: "nearest" });
-    } catch {
-      location.reload();
+    take(html, revision) {
+      const before = words(this.root);
+      const fresh = parsed(html);
+      children(this.root, fresh);
+      if (revision) this.root.dataset.rev = revision;
+      if (fresh.querySelector("[data-final]") || this.root.querySelector("[data-final]")) this.root.dataset.final = "";
+      else delete this.root.dataset.final;
+      announce(before, words(this.root));
+      document.dispatchEvent(new CustomEvent("ops:changed", { detail: this.root }));
     }
+
+    // A choice inside the fragment changes the address and the fragment; without this script it is a link.
+    async chosen(event) {
+      const link = event.target.closest("a[data-select]");
+      if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+      event.preventDefault();
+      history.pushState(null, "", link.href);
+      try {
+        await this.look(true);
+        if (location.hash) document.querySelector(location.hash)?.scrollIntoView({ block: "nearest" });
+      } catch { location.reload(); }
+    }
+
+    say(line) {
+      const seconds = Math.round((Date.now() - this.seenAt) / 1000);
+      const late = this.failed || Date.now() - this.seenAt > Math.max(LATE_MS, 2 * this.every);
+      line.hidden = this.final;
+      line.classList.toggle("late", late && !this.paused);
+      line.classList.toggle("off", this.paused);
+      const words = this.paused ? `paused, ${seconds} s old` : this.failed ? `not updated for ${seconds} s, trying again` : `updated ${seconds} s ago`;
+      if (!line.firstChild) {
+        const button = Object.assign(document.createElement("button"), { type: "button" });
+        button.addEventListener("click", () => { this.paused = !this.paused; if (!this.paused) this.look(); this.say(line); });
+        line.append("", button);
+      }
+      line.firstChild.nodeValue = words;
+      line.lastChild.textContent = this.paused ? "go on" : "pause";
+    }
+
+    tick() {
+      if (!this.final && !this.paused && !this.busy && Date.now() - this.askedAt >= this.every) this.look();
+    }
+  }
+
+  const words = (root) => new Map([...root.querySelectorAll("[data-announce]")].map((node, place) => [place, node.textContent.trim()]));
+  let announcedAt = 0;
+  const announce = (before, after) => {
+    const news = [...after].filter(([place, text]) => before.get(place) !== text).map(([, text]) => text);
+    if (!news.length || Date.now() - announcedAt < ANNOUNCE_MS) return;
+    announcedAt = Date.now();
+    document.getElementById("announcer").textContent = news.join(". ");
   };
 
-  root.addEventListener("click", (event) => {
-    const link = event.target.closest("a[data-select]");
-    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-    event.preventDefault();
-    history.pushState(null, "", link.href);
-    choose(location.search, location.hash);
-  });
-  window.addEventListener("popstate", () => choose(location.search, location.hash));
-  document.addEventListener("visibilitychange", () => {
-    if (document.visibilityState === "visible" && isOpen()) { clearTimeout(timer); tick(); }
-  });
+  // What is fetched when it is opened ---------------------------------------------------------------------------
 
+  document.addEventListener("toggle", async (event) => {
+    const details = event.target;
+    if (!details.open || !details.dataset?.load || "loaded" in details.dataset) return;
+    const body = details.querySelector(":scope > :not(summary)") || details.appendChild(document.createElement("div"));
+    const waiting = setTimeout(() => body.replaceChildren(Object.assign(document.createElement("div"), { className: "skeleton" })), SKELETON_MS);
+    try {
+      const response = await fetch(details.dataset.load, { headers: { "X-Requested-With": "fetch" } });
+      clearTimeout(waiting);
+      body.replaceChildren(...parsed(await response.text()).childNodes);
+      if (response.ok) details.dataset.loaded = "";
+      document.dispatchEvent(new CustomEvent("ops:changed", { detail: body }));
+    } catch {
+      clearTimeout(waiting);
+      body.textContent = "This could not be fetched; close and open it to try again.";
+    }
+  }, true);
+
+  // One clock for all ----------------------------------------------------------------------------------------------
+
+  const fragments = [...document.querySelectorAll("[data-live]")].map((root) => new Fragment(root));
+  if (!fragments.length) return;
+  document.body.append(Object.assign(document.createElement("p"), { id: "announcer", className: "visually-hidden", ariaLive: "polite" }));
+  const say = () => {
+    for (const fragment of fragments)
+      for (const line of document.querySelectorAll(`[data-live-for="${fragment.root.id}"]`)) fragment.say(line);
+  };
+  const tick = () => {
+    if (document.visibilityState === "visible") for (const fragment of fragments) fragment.tick();
+    say();
+  };
+  addEventListener("popstate", () => {
+    for (const fragment of fragments) if ("withQuery" in fragment.root.dataset) fragment.look(true).catch(() => location.reload());
+  });
+  document.addEventListener("visibilitychange", tick);
+  setInterval(tick, 1000);
   say();
-  if (isOpen()) timer = setTimeout(tick, EVERY_MS);
 })();

@@ -66,9 +66,9 @@ def test_the_list_costs_the_same_few_queries_however_long_it_is(operator, orders
         start("order")
         work("charge", "FAILED", reason="no funds")
 
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(12):
         operator.get(LIST)
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(12):
         operator.get(LIST, {"q": "order", "status": "FAILED"})
 
 

@@ -66,7 +66,7 @@ def test_the_front_page_of_a_new_server_shows_three_steps(operator):
 def test_the_sidebar_is_in_the_order_of_the_work(operator):
     sections = [section["name"] for section in operator.get("/admin/").context["available_apps"]]
 
-    assert sections == ["Operate", "Definitions", "Record", "System"]
+    assert sections == ["Operate", "Design", "Record", "System"]
 
 
 def test_the_audit_says_who_did_what_to_what(operator, clock):

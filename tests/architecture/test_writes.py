@@ -22,6 +22,7 @@ OWNED_BY_FACES = {
     "Token",
     "Application",
     "SavedView",
+    "Preference",
     "GroupFacts",
     "AccessRevision",
 }

@@ -1,0 +1,129 @@
+"""The palette (Ctrl-K): pages, runs, definitions and actions by a few letters.
+
+Each source takes the request and what was typed and yields hits; `SOURCES` is asked in order. To make something
+findable, write a source and put it into the table.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+
+from ..insight.waits import first_line
+from ..models import Run, TaskDefinition, WorkflowDefinition
+from .marks import GROUPS
+from .pages import Page
+
+MOST_EACH, MOST = 6, 30
+MOST_REASONS = 2_000
+"""How many of the newest runs with a reason are looked through for an error's text."""
+LAST = "z" * 8
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One line: what kind of thing, its name, where it is, and a quiet word beside it."""
+
+    kind: str
+    name: str
+    address: str
+    icon: str
+    note: str = ""
+
+
+Source = Callable[[HttpRequest, str], Iterator[Hit]]
+
+
+def pages(request: HttpRequest, term: str) -> Iterator[Hit]:
+    """The pages of the sidebar by their names."""
+    from .site import site
+
+    for section in site.get_app_list(request):
+        for entry in section["models"]:
+            if term.lower() in entry["name"].lower() and entry.get("admin_url"):
+                yield Hit("Page", entry["name"], entry["admin_url"], entry["icon"], section["name"])
+
+
+def statuses(request: HttpRequest, term: str) -> Iterator[Hit]:
+    """Lists of runs by status: `failed`, `paused runs`."""
+    if not request.user.has_perm("conductor.view_run"):
+        return
+    for status in ("RUNNING", "PAUSED", "FAILED", "TIMED_OUT", "TERMINATED", "COMPLETED"):
+        words = f"{status.replace('_', ' ').lower()} runs"
+        if words.startswith(term.lower()):
+            address = reverse("admin:conductor_run_changelist", query={"status": status})
+            yield Hit("List", words.capitalize(), address, GROUPS[status])
+
+
+def runs(request: HttpRequest, term: str) -> Iterator[Hit]:
+    """Runs by the beginning of an id, or by a whole correlation id or idempotency key."""
+    if not request.user.has_perm("conductor.view_run") or len(term) < 4:
+        return
+    ways = [~Q(correlation_id="") & Q(correlation_id=term), Q(idempotency_key=term)]
+    if is_beginning_of_id(term):
+        ways.insert(0, Q(id__gte=term, id__lte=term + LAST, id__startswith=term))
+    for way in ways:
+        found = (
+            Run.objects.filter(way).only("id", "name", "version", "status", "correlation_id").order_by("-created_at")
+        )
+        for run in found[:MOST_EACH]:
+            yield _run(run, run.correlation_id or run.pk)
+
+
+def errors(request: HttpRequest, term: str) -> Iterator[Hit]:
+    """Runs by words of their reason, among the newest that have one."""
+    if not request.user.has_perm("conductor.view_run") or len(term) < 4:
+        return
+    newest = Run.objects.exclude(reason="").order_by("-created_at").values("pk")[:MOST_REASONS]
+    found = Run.objects.filter(pk__in=newest, reason__icontains=term).order_by("-created_at")
+    for run in found.only("id", "name", "version", "status", "reason")[:MOST_EACH]:
+        yield _run(run, first_line(run.reason, 100))
+
+
+def definitions(request: HttpRequest, term: str) -> Iterator[Hit]:
+    """Definitions of workflows and tasks by a part of their names, and the runs of a workflow."""
+    if request.user.has_perm("conductor.view_workflowdefinition"):
+        for row in WorkflowDefinition.objects.filter(name__icontains=term).only("id", "name", "version")[:MOST_EACH]:
+            address = reverse("admin:conductor_workflowdefinition_change", args=[row.pk])
+            yield Hit("Workflow", row.name, address, "workflows", f"v{row.version}")
+    if request.user.has_perm("conductor.view_taskdefinition"):
+        for task in TaskDefinition.objects.filter(name__icontains=term).only("id", "name")[:MOST_EACH]:
+            yield Hit("Task", task.name, reverse("admin:conductor_taskdefinition_change", args=[task.pk]), "tasks")
+
+
+SOURCES: list[Source] = [runs, pages, statuses, definitions, errors]
+
+
+class PalettePage(Page):
+    """One field for everything; with JavaScript it is a dialog over any page."""
+
+    name, title, template = "find", "Find", "ops/find.html"
+
+    def is_open_to(self, request: HttpRequest) -> bool:
+        return request.user.is_staff
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        term = request.GET.get("q", "").strip().replace("\0", "")[:200]
+        hits = list(dict.fromkeys(hit for source in SOURCES for hit in islice(source(request, term), 12)))[:MOST]
+        return {"term": term, "hits": hits if term else [hit for hit in hits if hit.kind == "Page"]}
+
+    def urls(self, site) -> list[URLPattern]:
+        def hits(request: HttpRequest) -> HttpResponse:
+            return TemplateResponse(request, "ops/hits.html", self.context(request))
+
+        return [*super().urls(site), path("find/hits/", site.admin_view(hits), name="find_hits")]
+
+
+def is_beginning_of_id(term: str) -> bool:
+    """Whether an id could begin so."""
+    return all(character in "0123456789abcdefABCDEF-" for character in term)
+
+
+def _run(run: Run, note: str) -> Hit:
+    address = reverse("admin:conductor_run_change", args=[run.pk])
+    return Hit("Run", f"{run.name} v{run.version}", address, GROUPS.get(run.status, "runs"), note)

@@ -1,0 +1,33 @@
+"""The status strip that stands on every page, asked for again while a page is open."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+
+from .. import clock
+from ..insight.health import health
+from .fragments import fragment
+from .pages import Page
+
+
+class StripPage(Page):
+    """How the engine is, in words from measured lag; whoever may sign in may know."""
+
+    name = "strip"
+
+    def is_open_to(self, request: HttpRequest) -> bool:
+        return request.user.is_staff
+
+    def urls(self, site) -> list[URLPattern]:
+        return [path("strip/", site.admin_view(self.live), name="strip")]
+
+    def live(self, request: HttpRequest) -> HttpResponse:
+        shown: dict[str, Any] = {
+            "health": health(clock.now()),
+            "sees_sweeps": request.user.has_perm("conductor.view_sweeppass"),
+        }
+        return fragment(request, "ops/strip.html", shown)
+
+    def in_sidebar(self) -> dict[str, Any]:
+        return {}

@@ -1,0 +1,67 @@
+"""Is the engine itself well? One sentence from measured lag: what every page says at its top."""
+
+from dataclasses import dataclass
+
+from django.db.models import QuerySet, Subquery
+
+from ..models import Attempt, Message, SweepPass
+from ..models.outbox import PUBLISH
+from .spans import MINUTE, SECOND, span
+
+LATE_AFTER_MS = MINUTE
+"""A sweep that has not passed for so long is late: an idle one notes its pass every ten seconds."""
+LEVELS = ((30 * SECOND, "failed", "behind"), (3 * SECOND, "waiting", "slow"), (0, "succeeded", "healthy"))
+"""What is due is handled within a second; later than three is told, and much later is an alarm."""
+TIMERS = Attempt.objects.open()
+MESSAGES = Message.objects.exclude(subject=PUBLISH)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How the engine is: the display group that gives the colour, the word, and what was measured."""
+
+    tone: str
+    word: str
+    sentence: str
+
+
+def health(now: int) -> Health:
+    """The engine's state, from the sweeps' last passes and from what is overdue; one query."""
+    sweeps = list(SweepPass.objects.annotate(timer=_earliest(TIMERS), message=_earliest(MESSAGES)).order_by("name"))
+    if not sweeps:
+        return Health("waiting", "Engine not seen", "no sweep has passed yet")
+    troubles = [*_late(sweeps, now), *_failing(sweeps)]
+    if troubles:
+        return Health("failed", "Engine in trouble", "; ".join(troubles[:2]))
+    due = [moment for moment in (sweeps[0].timer, sweeps[0].message) if moment is not None]
+    return _measured(max(now - min(due, default=now), 0))
+
+
+def _measured(behind: int) -> Health:
+    sentence = f"oldest due task {span(behind)}" if behind else "nothing is overdue"
+    tone, word = next(((tone, word) for least, tone, word in LEVELS if behind >= least))
+    return Health(tone, f"Engine {word}", sentence)
+
+
+def is_late(sweep: SweepPass, now: int) -> bool:
+    """Whether nobody has rung it lately."""
+    return now - sweep.began_at > LATE_AFTER_MS
+
+
+def has_failed(sweep: SweepPass) -> bool:
+    """Whether its last pass went wrong."""
+    return bool(sweep.error) and (sweep.failed_at or 0) >= sweep.began_at
+
+
+def _earliest(rows: QuerySet) -> Subquery:
+    """The earliest moment at which one of these is due."""
+    return Subquery(rows.order_by("due_at").values("due_at")[:1])
+
+
+def _late(sweeps: list[SweepPass], now: int) -> list[str]:
+    late = [sweep for sweep in sweeps if is_late(sweep, now)]
+    return [f"timers are not being rung: {sweep.name} last passed {span(now - sweep.began_at)} ago" for sweep in late]
+
+
+def _failing(sweeps: list[SweepPass]) -> list[str]:
+    return [f"{sweep.name} failed: {sweep.error[:120]}" for sweep in sweeps if has_failed(sweep)]

@@ -1,0 +1,18 @@
+"""What somebody has chosen for the pages: a time zone, the columns of a list."""
+
+from django.conf import settings
+from django.db import models
+
+from .fields import DocumentField
+
+
+class Preference(models.Model):
+    """The choices of one person, by name."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="preference"
+    )
+    choices = DocumentField(default=dict)
+
+    def __str__(self) -> str:
+        return f"choices of {self.user}"

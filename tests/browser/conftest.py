@@ -1,0 +1,128 @@
+"""A browser for the operators' pages: one for the whole session, and a page that fails on whatever it complains of.
+
+    def test_something(page, live):          # `live.url`: a server on the test's database; `page` is signed in as olga
+        page.goto("/admin/")                 # addresses are relative to it
+        expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+
+Wait for conditions (`expect`), never for time. `wide`, `narrow`, `dark` pages: see `PAGES`. Without Chromium the tests
+are skipped, with the reason.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.clients.live import running_server
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
+HARMLESS = ("net::ERR_ABORTED",)
+"""What a browser says of requests that a page left behind as it was left."""
+
+# Playwright runs a loop of its own in the tests' thread; Django would take the tests for asynchronous code.
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+
+def pytest_collection_modifyitems(items):
+    """All of a session's browser tests run in one process: there is one browser."""
+    for item in items:
+        if Path(__file__).parent in Path(item.fspath).parents:
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Debian's Chromium, or whatever CHROMIUM names."""
+    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not found:
+        pytest.skip("there is no Chromium here; CHROMIUM may name one")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def live(transactional_db) -> Iterator[str]:
+    """The address of a live server on the test's database."""
+    with running_server() as url:
+        yield url
+
+
+class Pages:
+    """Opens pages that are signed in, and keeps what they complain of."""
+
+    def __init__(self, browser, url: str) -> None:
+        self.browser, self.url = browser, url
+        self.contexts, self.complaints = [], []
+
+    def open(self, user: User, *, size=WIDE, scheme: str = "light"):
+        """A new page of a new session."""
+        client = Client()
+        client.force_login(user)
+        cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": self.url}
+        context = self.browser.new_context(
+            base_url=self.url, viewport=size, color_scheme=scheme, reduced_motion="reduce"
+        )
+        context.add_cookies([cookie])
+        self.contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        return page
+
+    def _hear(self, message) -> None:
+        if message.type in ("error", "warning") and not any(each in message.text for each in HARMLESS):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def close(self) -> None:
+        for context in self.contexts:
+            context.close()
+
+
+@pytest.fixture
+def pages(browser, live) -> Iterator[Pages]:
+    """Pages of any size, theme and person; whatever one of them complains of fails the test."""
+    opened = Pages(browser, live)
+    yield opened
+    opened.close()
+    assert opened.complaints == []
+
+
+@pytest.fixture
+def olga(transactional_db) -> User:
+    """Somebody who may do everything."""
+    return User.objects.create_superuser("olga", password="x")
+
+
+@pytest.fixture
+def page(pages, olga):
+    """A wide, light page of olga's."""
+    return pages.open(olga)
+
+
+@pytest.fixture
+def accessible():
+    """`accessible(page)`: axe finds nothing of weight to complain of on it."""
+
+    def check(page) -> None:
+        # Into the page's own world by the debugger, past its policy: axe is the tester's, not the page's.
+        page.evaluate(AXE.read_text())
+        options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
+        found = page.evaluate("options => axe.run(document, options)", options)["violations"]
+        said = "\n".join(f"{each['id']}: {each['nodes'][0]['html'][:200]} ({len(each['nodes'])})" for each in found)
+        assert not said, f"{page.url}\n{said}"
+
+    return check
+
+
+def has_no_sideways_scroll(page) -> bool:
+    """Whether the page fits its width."""
+    return page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
