@@ -41,6 +41,16 @@ class Defaults:
     # A worker that has polled within this time counts as active.
     active_worker_seconds: int = 10
 
+    # Stand-alone tasks, in seconds: a worker's lease; from a deadline until what is not resolved is ended; and from
+    # the end of its life until a task is deleted.
+    taskcluster_claim_timeout: int = 1_200
+    taskcluster_deadline_delay: int = 60
+    taskcluster_expiration_delay: int = 1_800
+    # Whether a task-exception goes out for the end of a task alone, or for every run that is resolved so.
+    taskcluster_exception_messages: str = "final"
+    # The broker that is told of what becomes of stand-alone tasks.
+    taskcluster_amqp_url: str = ""
+
     # Days that a finished run is kept; 0 keeps it for ever.
     retention_days: int = 0
     # Days that an event which came in is kept, with its handlers' verdicts and actions; 0 keeps it for ever.
@@ -109,6 +119,7 @@ CHOICES = {
     "api_access": ("open", "token"),
     "exponential_backoff": ("doubling", "scaled"),
     "environment_colour": tuple(COLOURS.values()),
+    "taskcluster_exception_messages": ("final", "every"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The front door: the API under /api, the operators' pages under /admin, and how the server is."""
+"""The front door: the APIs under /api, the operators' pages under /admin, and how the server is."""
 
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
@@ -10,6 +10,7 @@ from .api.health import health
 from .api.metrics import metrics
 
 urlpatterns = [
+    path("api/queue/v1/", include("conductor_app.api.taskcluster.urls")),
     path("api/", include("conductor_app.api.conductor.urls")),
     re_path(r"^api$", UnknownAddress.as_view()),
     path("webhook/<str:id>", IncomingWebhook.as_view()),

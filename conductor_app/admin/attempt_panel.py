@@ -58,7 +58,8 @@ def panel(row: Row, number: str, known: Known, now: int) -> Panel:
 def readable() -> QuerySet[Attempt]:
     """Attempts with all that a panel shows of them, and their runs without payloads."""
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
-    attempts = Attempt.objects.light().select_related("task", "run").defer("input", "output", "task__memo", *payloads)
+    attempts = Attempt.objects.of_runs().light().select_related("task", "run")
+    attempts = attempts.defer("input", "output", "task__memo", *payloads)
     return with_documents(attempts, DOCUMENTS)
 
 

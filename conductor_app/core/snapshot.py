@@ -66,6 +66,7 @@ class Attempt:
     child_id: str = ""
     input: Any = UNKNOWN
     output: Any = UNKNOWN
+    cause: str = ""  # why it was opened, where that is not plain from the attempt before
 
     @property
     def is_open(self) -> bool:

@@ -60,6 +60,7 @@ TASK = Machine(
     "task",
     {
         (BLOCKED, "release"): ACTIVE,
+        (BLOCKED, "time_out"): TIMED_OUT,
         (BLOCKED, "cancel"): CANCELED,
         (ACTIVE, "complete"): COMPLETED,
         (ACTIVE, "complete_with_errors"): COMPLETED_WITH_ERRORS,

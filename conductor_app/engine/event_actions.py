@@ -143,7 +143,7 @@ def _attempt(params: Params) -> Attempt:
     """The attempt by its id, or the newest of a reference in a run: in a loop that of the last turn."""
     id, run_id, ref = (_text(params.get(name)) for name in ("taskId", "workflowId", "taskRefName"))
     if id:
-        found = Attempt.objects.light().filter(pk=id).first()
+        found = Attempt.objects.of_runs().light().filter(pk=id).first()
     else:
         base, *turn = ref.split("__")
         rows = Task.objects.filter(run_id=run_id, ref=base).order_by("-seq")

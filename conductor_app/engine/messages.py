@@ -19,6 +19,7 @@ from ..store.due import messages as due_messages
 from ..telemetry.about import doing
 from . import event_actions, events, payloads
 from .change import change
+from .groups import hearing
 from .limits import admit, release_next
 from .tasks import add_logs
 
@@ -168,6 +169,7 @@ HEARERS: dict[str, Callable[[Message], None]] = {
     "event": events.hear,
     "act": event_actions.act,
     "inbox": _inbox,
+    "resolved": hearing.resolved,
 }
 
 

@@ -11,7 +11,8 @@ def requeue(task_type: str, by: str, reason: str = "") -> int:
 
     The rows are the queue, so nothing can be missing in it: what may have been lost is a hint.
     """
-    waiting = dict(Attempt.objects.pending().filter(name=task_type).values_list("queue").annotate(Count("id")))
+    pending = Attempt.objects.of_runs().pending().filter(name=task_type)
+    waiting = dict(pending.values_list("queue").annotate(Count("id")))
     AuditEntry.objects.create(
         at=clock.now(), actor=by, action="requeue", object_type="queue", object_id=task_type[:320], reason=reason
     )

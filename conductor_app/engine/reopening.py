@@ -117,7 +117,7 @@ def _key_of(attempt_id: str) -> Key:
 
 def _path(root: Run, attempt_id: str) -> list[str]:
     """The runs from this one down to the one that the attempt belongs to; raises Invalid where there is no way."""
-    attempt = Attempt.objects.filter(pk=attempt_id).values("run_id").first()
+    attempt = Attempt.objects.of_runs().filter(pk=attempt_id).values("run_id").first()
     below = list(_upwards(attempt["run_id"], root.pk)) if attempt else []
     if not below or below[-1] != root.pk:
         raise Invalid(f"Task {attempt_id} not found in workflow {root.pk} or its sub workflows")

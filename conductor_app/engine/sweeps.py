@@ -10,7 +10,7 @@ from ..core.errors import NotFound
 from ..models import Poller, ScheduleExecution, SweepPass
 from ..store import due
 from ..telemetry.about import doing, learn
-from . import events, failures, outbox, schedules
+from . import events, failures, groups, outbox, schedules
 from .access import clients
 from .change import change
 from .messages import deliver_due
@@ -52,15 +52,22 @@ def _is_handled(item: object, handle: Callable) -> bool:
 
 def expire_leases(limit: int) -> int:
     """Look at the attempts of which a clock has run out: lost leases, limits, waits, delays of the engine's own."""
-    return each(due.attempts(clock.now(), limit), lambda found: _look_at(*found))
+    return each(due.attempts(clock.now(), limit), _look_at)
 
 
-def _look_at(run_id: str, attempt_ids: list[str]) -> None:
+def _look_at(found: due.Due) -> None:
     """Let the core see what is due; if it has nothing to say of it, do not ask again at once."""
     now = clock.now()
-    if not change(run_id, nothing, CLOCK, near=attempt_ids):
-        log.warning("nothing_was_due", extra={"run_id": run_id})
-        due.postpone(attempt_ids, now + POSTPONED_MS, now)
+    if not found.run_id:
+        groups.wake(found.task_id)
+    elif not change(found.run_id, nothing, CLOCK, near=found.attempt_ids):
+        log.warning("nothing_was_due", extra={"run_id": found.run_id})
+        due.postpone(found.attempt_ids, now + POSTPONED_MS, now)
+
+
+def pass_deadlines(limit: int) -> int:
+    """End the stand-alone tasks whose deadline has passed."""
+    return each(due.solos(clock.now(), limit), groups.wake)
 
 
 def wake_runs(limit: int) -> int:
@@ -107,6 +114,7 @@ def prune_events(limit: int) -> int:
 
 SWEEPS: dict[str, Callable[[int], int]] = {
     "expire_leases": expire_leases,
+    "pass_deadlines": pass_deadlines,
     "wake_runs": wake_runs,
     "fire_schedules": fire_schedules,
     "start_waiting_slots": start_waiting_slots,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from time import monotonic
+from typing import TypeVar
 
 from django.db import connection, transaction
 
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_NAP = 1.0
 """Seconds after which a waiting poll looks again, whatever it has heard: a lost hint costs no more."""
+Taken = TypeVar("Taken")
 LOGS_A_REPORT = 10
 """Log lines of one report that are kept (api §3.7)."""
 
@@ -40,12 +42,17 @@ def claim(task_type: str, *, worker: str = "", domain: str = "", count: int = 1,
     queue = f"{domain}:{task_type}" if domain else task_type
     worker = clean(worker)[:255]
     note_poll(task_type, domain, worker)
+    return waiting(queue, wait_ms, lambda: take(queue, worker, count))
+
+
+def waiting(queue: str, wait_ms: int, take: Callable[[], list[Taken]]) -> list[Taken]:
+    """What is taken from the queue, after waiting up to `wait_ms` for the first; some waits are refused."""
     if wait_ms <= 0 or wakeups.waiting() >= conf.most_waiting_polls:
-        return take(queue, worker, count)
+        return take()
     ends_at = monotonic() + wait_ms / 1000
     while True:
         with wakeups.listening(queue) as ear:
-            taken = take(queue, worker, count)
+            taken = take()
             left = ends_at - monotonic()
             if taken or left <= 0 or wakeups.is_closing():
                 return taken

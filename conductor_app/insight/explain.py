@@ -50,6 +50,7 @@ def gates(attempt: Attempt, now: int) -> list[Verdict]:
 OPEN = {
     "run_slot": "The workflow's limit leaves room for this run.",
     "due": "Its moment has come.",
+    "deadline": "Its deadline has not passed.",
     "concurrency": "The limit of tasks worked on at a time leaves room.",
     "rate": "The rate limit leaves room.",
 }
@@ -61,7 +62,8 @@ def facts_of(attempt: Attempt, now: int) -> Facts:
     return Facts(
         now=now,
         visible_at=attempt.visible_at,
-        is_run_held=attempt.run.is_held,
+        ends_at=attempt.ends_at,
+        is_run_held=attempt.run is not None and attempt.run.is_held,
         concurrent_limit=concurrent_limit,
         leased=_leased(attempt.name) if concurrent_limit > 0 else 0,
         rate_count=rate_count,
@@ -97,6 +99,6 @@ def somebody_polls(attempt: Attempt, now: int) -> Verdict:
 
 def run_goes_on(attempt: Attempt) -> Verdict:
     """Whether the run is paused. That keeps no attempt back: the claim does not ask for it."""
-    if attempt.run.status == PAUSED:
+    if attempt.run is not None and attempt.run.status == PAUSED:
         return Verdict("run", True, "The run is paused: this may still be handed out, but what follows it waits.")
     return Verdict("run", True, "The run is not paused.")

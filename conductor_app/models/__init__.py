@@ -6,12 +6,13 @@ from .clients import Client, ScopeRole
 from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
 from .events import EventAction, EventDelivery, EventHandler, EventVerdict, Webhook
 from .failures import Failure, FailureGroup, FailureTally
+from .groups import Dependency, Group, Solo
 from .history import HistoryEntry, TaskLog
 from .inbox import InboxMessage
-from .outbox import Message
+from .outbox import Message, Notice
 from .payloads import PayloadUse, StoredPayload
 from .preferences import Preference
-from .queues import Poller, SweepPass
+from .queues import Poller, Queue, SweepPass, Worker
 from .runs import Attempt, Run, Task
 from .schedules import Schedule, ScheduleExecution, Scheduler
 from .schemas import SchemaDefinition
@@ -25,6 +26,7 @@ __all__ = [
     "AuditEntry",
     "Catalogue",
     "Client",
+    "Dependency",
     "EventAction",
     "EventDelivery",
     "EventHandler",
@@ -33,15 +35,18 @@ __all__ = [
     "FailureGroup",
     "FailureTally",
     "Grant",
+    "Group",
     "GroupFacts",
     "HistoryEntry",
     "InboxMessage",
     "Message",
+    "Notice",
     "PayloadUse",
     "Plan",
     "Poller",
     "Preference",
     "Profile",
+    "Queue",
     "Run",
     "Schedule",
     "ScheduleExecution",
@@ -49,6 +54,7 @@ __all__ = [
     "SchemaDefinition",
     "ScopeRole",
     "Secret",
+    "Solo",
     "StoredPayload",
     "SweepPass",
     "Tag",
@@ -57,5 +63,6 @@ __all__ = [
     "TaskLog",
     "Variable",
     "Webhook",
+    "Worker",
     "WorkflowDefinition",
 ]

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.snapshot import NEVER
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -14,6 +16,7 @@ class Facts:
 
     now: int
     visible_at: int
+    ends_at: int = NEVER
     is_run_held: bool = False
     concurrent_limit: int = 0
     leased: int = 0
@@ -52,6 +55,11 @@ GATES: tuple[Gate, ...] = (
         "due",
         lambda f: _any_if(f.visible_at <= f.now),
         lambda f: f"Not before its delay is over, in {max(f.visible_at - f.now, 0) / 1000:.1f} s.",
+    ),
+    Gate(
+        "deadline",
+        lambda f: _any_if(f.ends_at > f.now),
+        lambda f: f"Its deadline passed {(f.now - f.ends_at) / 1000:.1f} s ago.",
     ),
     Gate(
         "concurrency",

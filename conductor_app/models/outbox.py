@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from ..core.snapshot import NEVER
 from .fields import DocumentField, IdField, MomentField
 
 PUBLISH = "publish"
@@ -30,3 +31,32 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.subject} to {self.to or 'the engine'}"
+
+
+class Notice(models.Model):
+    """What is told of a stand-alone task, or of a group: written with the transition that it tells of.
+
+    Where an exchange is configured it goes there, in order task by task, and is deleted when the exchange has it;
+    else it stays, to be read, as long as its task.
+    """
+
+    task_id = IdField(default="", blank=True)
+    group_id = IdField()
+    name = models.CharField(max_length=40)
+    key = models.CharField(max_length=400)
+    routes = DocumentField(default=list)
+    payload = DocumentField(default=dict)
+    sent_at = MomentField()
+    due_at = MomentField(default=NEVER)
+    tries = models.IntegerField(default=0)
+    error = models.TextField(default="", blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(name="notice_of_task", fields=["task_id", "id"]),
+            models.Index(name="notice_of_group", fields=["group_id", "id"]),
+            models.Index(name="notice_due", fields=["due_at", "id"], condition=models.Q(due_at__lt=NEVER)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.task_id or self.group_id}"

@@ -1,8 +1,8 @@
-"""Who polls which queue, and the sweeps' last passes."""
+"""Who polls which queue, the queues and workers of stand-alone tasks, and the sweeps' last passes."""
 
 from django.db import models
 
-from .fields import MomentField
+from .fields import DocumentField, MomentField
 
 
 class Poller(models.Model):
@@ -20,6 +20,41 @@ class Poller(models.Model):
 
     def __str__(self) -> str:
         return f"{self.worker} polls {self.task_type}"
+
+
+class Queue(models.Model):
+    """A queue of stand-alone tasks that workers have asked."""
+
+    name = models.CharField(max_length=128, primary_key=True)
+    description = models.TextField(default="", blank=True)
+    expires_at = MomentField()
+    last_active_at = MomentField()
+
+    class Meta:
+        indexes = [models.Index(name="queue_by_expiry", fields=["expires_at"])]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Worker(models.Model):
+    """A worker that takes stand-alone tasks from a queue. One in quarantine is handed none."""
+
+    queue = models.CharField(max_length=128)
+    group = models.CharField(max_length=38)
+    name = models.CharField(max_length=38)
+    first_claim_at = MomentField()
+    last_active_at = MomentField(null=True)
+    expires_at = MomentField()
+    quarantine_until = MomentField(default=0)
+    quarantine_log = DocumentField(default=list)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="one_worker_per_queue", fields=["queue", "group", "name"])]
+        indexes = [models.Index(name="worker_by_expiry", fields=["expires_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.name}"
 
 
 class SweepPass(models.Model):

@@ -139,7 +139,8 @@ class Task(models.Model):
     """One thing to be done: a step reached, in one turn of each loop around it."""
 
     id = IdField(primary_key=True)
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tasks", db_index=False)
+    # A stand-alone task has none: see groups.py.
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tasks", db_index=False, null=True)
     ref = models.CharField(max_length=512)
     turn = models.CharField(max_length=128, default="", blank=True)
     name = models.CharField(max_length=512)
@@ -183,6 +184,10 @@ class AttemptQuerySet(models.QuerySet):
         pending = self.filter(status="PENDING").exclude(queue="")
         return pending if queue is None else pending.filter(queue=queue)
 
+    def of_runs(self):
+        """Those that belong to runs, not to stand-alone tasks."""
+        return self.filter(run__isnull=False)
+
     def light(self):
         """Without the payloads."""
         return self.defer("input", "output")
@@ -192,7 +197,7 @@ class Attempt(models.Model):
     """One try at a task; owns worker, lease, outcome and reason."""
 
     id = IdField(primary_key=True)
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts", db_index=False)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts", db_index=False, null=True)
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="attempts", db_index=False)
     number = models.IntegerField(default=0)
     seq = models.IntegerField()
@@ -231,6 +236,7 @@ class Attempt(models.Model):
     output_size = models.IntegerField(default=0)
     input_path = models.CharField(max_length=255, default="", blank=True)
     output_path = models.CharField(max_length=255, default="", blank=True)
+    cause = models.CharField(max_length=16, default="", db_default="", blank=True)
 
     objects = AttemptQuerySet.as_manager()
 
@@ -256,6 +262,22 @@ class Attempt(models.Model):
             ),
             models.Index(name="attempt_due", fields=["due_at"], condition=one_of(ATTEMPT.open)),
             models.Index(name="attempt_leased", fields=["name"], condition=Q(status="LEASED") & ~Q(queue="")),
+            # Of stand-alone tasks only: they are listed by age, and by who works on them.
+            models.Index(
+                name="attempt_waiting_alone",
+                fields=["queue", "scheduled_at", "id"],
+                condition=Q(status="PENDING", run__isnull=True),
+            ),
+            models.Index(
+                name="attempt_leased_alone",
+                fields=["queue", "claimed_at", "id"],
+                condition=Q(status="LEASED", run__isnull=True),
+            ),
+            models.Index(
+                name="attempt_alone_by_worker",
+                fields=["queue", "worker", "-claimed_at", "-id"],
+                condition=Q(run__isnull=True) & ~Q(worker=""),
+            ),
             models.Index(name="attempt_by_claim", fields=["name", "claimed_at"], condition=Q(rate_count__gt=0)),
         ]
 

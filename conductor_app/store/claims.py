@@ -29,7 +29,9 @@ class Candidate(NamedTuple):
         return not (self.is_limited or self.tells_start)
 
 
-WAITING = "a.queue = %s AND a.status = 'PENDING' AND a.queue <> '' AND a.visible_at <= %s"
+WAITING = "a.queue = %s AND a.status = 'PENDING' AND a.queue <> '' AND a.visible_at <= %s AND a.ends_at > %s"
+WHOSE = {False: "a.run_id IS NOT NULL", True: "a.run_id IS NULL"}
+"""A queue of stand-alone tasks may bear the name of a task type: neither's workers are handed the other's work."""
 ORDER = "ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s"
 CANDIDATES = (
     "SELECT a.id, a.name, COALESCE(d.concurrent_limit, a.concurrent_limit), COALESCE(d.rate_count, a.rate_count), "
@@ -45,19 +47,28 @@ CLAIM = (
 )
 
 
-def candidates(queue: str, now: int, count: int) -> list[Candidate]:
-    """What is due in the queue, in the order in which it is handed out; not locked."""
-    return [Candidate(*row) for row in fetch(f"{CANDIDATES}{WAITING} {ORDER}", [queue, now, count])]
+def candidates(queue: str, now: int, count: int, *, alone: bool = False) -> list[Candidate]:
+    """What is due in the queue, in the order in which it is handed out; not locked. `alone`: stand-alone tasks."""
+    sql = f"{CANDIDATES}{WAITING} AND {WHOSE[alone]} {ORDER}"
+    return [Candidate(*row) for row in fetch(sql, [queue, now, now, count])]
 
 
-def take_unlimited(queue: str, worker: str, now: int, count: int, names: Sequence[str]) -> list[str]:
+def take_unlimited(
+    queue: str, worker: str, now: int, count: int, names: Sequence[str], *, alone: bool = False
+) -> list[str]:
     """Claim attempts of these names, which have no limits and tell nobody; the ids, in one statement."""
     chosen = (
-        f"SELECT a.id FROM conductor_attempt a WHERE {WAITING} AND a.name IN ({placeholders(names)}) "
-        f"AND NOT a.tells_start {ORDER}"
+        f"SELECT a.id FROM conductor_attempt a WHERE {WAITING} AND {WHOSE[alone]} "
+        f"AND a.name IN ({placeholders(names)}) AND NOT a.tells_start {ORDER}"
         f"{for_update('a', skip_locked=True)}"
     )
-    return _claim(chosen, [queue, now, *names, count], worker, now)
+    return _claim(chosen, [queue, now, now, *names, count], worker, now)
+
+
+def take_one(attempt_id: str, worker: str, now: int) -> bool:
+    """Claim this attempt, which is asked for by its id; whether it was to be had."""
+    chosen = "SELECT a.id FROM conductor_attempt a WHERE a.id = %s AND a.visible_at <= %s AND a.ends_at > %s"
+    return bool(_claim(chosen + for_update("a"), [attempt_id, now, now], worker, now))
 
 
 def take_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[str], list[str]]:
@@ -110,8 +121,8 @@ def _note_rates(found: list[Candidate], chosen: list[str]) -> None:
 
 def _locked(queue: str, now: int, count: int, full: list[str]) -> list[Candidate]:
     but = f" AND a.name NOT IN ({placeholders(full)})" if full else ""
-    sql = f"{CANDIDATES}{WAITING}{but} {ORDER}{for_update('a', skip_locked=True)}"
-    return [Candidate(*row) for row in fetch(sql, [queue, now, *full, count])]
+    sql = f"{CANDIDATES}{WAITING} AND {WHOSE[False]}{but} {ORDER}{for_update('a', skip_locked=True)}"
+    return [Candidate(*row) for row in fetch(sql, [queue, now, now, *full, count])]
 
 
 def _within_limits(found: list[Candidate], now: int) -> tuple[list[str], list[str]]:

@@ -1,23 +1,44 @@
 """What is due: each a query over a partial index."""
 
 from itertools import groupby
+from typing import NamedTuple
 
+from ..core.snapshot import NEVER
 from .statements import fetch, for_update, placeholders, run
 
 OPEN = "status IN ('LEASED', 'PENDING')"
 OPEN_RUN = "status IN ('PAUSED', 'RUNNING')"
 
+AWAITED = f"wake_at < {NEVER}"
+
 NOT_REMOTE = "NOT (subject = 'publish')"
 """Spelled as the index is: SQLite takes a partial index only for the condition that it was made with."""
 
 
-def attempts(now: int, limit: int) -> list[tuple[str, list[str]]]:
-    """Open attempts with a clock that has run out: (run id, attempt ids), the longest overdue first."""
+class Due(NamedTuple):
+    """Attempts of one run, or of one stand-alone task, with a clock that has run out."""
+
+    run_id: str
+    task_id: str
+    attempt_ids: list[str]
+
+
+def attempts(now: int, limit: int) -> list[Due]:
+    """Open attempts with a clock that has run out, the longest overdue of them."""
     rows = fetch(
-        f"SELECT run_id, id FROM conductor_attempt WHERE {OPEN} AND due_at <= %s ORDER BY due_at LIMIT %s", [now, limit]
+        "SELECT COALESCE(run_id, ''), CASE WHEN run_id IS NULL THEN task_id ELSE '' END, id FROM conductor_attempt "
+        f"WHERE {OPEN} AND due_at <= %s ORDER BY due_at LIMIT %s",
+        [now, limit],
     )
-    ordered = sorted(rows)
-    return [(run_id, [id for _, id in group]) for run_id, group in groupby(ordered, key=lambda row: row[0])]
+    return [Due(*owner, [id for *_, id in group]) for owner, group in groupby(sorted(rows), key=lambda row: row[:2])]
+
+
+def solos(now: int, limit: int) -> list[str]:
+    """Stand-alone tasks that are to be ended, because their deadline has passed."""
+    rows = fetch(
+        f"SELECT task_id FROM conductor_solo WHERE wake_at <= %s AND {AWAITED} ORDER BY wake_at LIMIT %s", [now, limit]
+    )
+    return [id for (id,) in rows]
 
 
 def runs(now: int, limit: int) -> list[str]:
@@ -73,6 +94,7 @@ EARLIEST = {
     "fire_schedules": f"SELECT MIN(next_run_at) FROM conductor_schedule WHERE next_run_at IS NOT NULL AND {GOING}",
     "start_waiting_slots": f"SELECT MIN(e.executed_at) FROM conductor_scheduleexecution e WHERE {STARTABLE}",
     "expire_leases": f"SELECT MIN(due_at) FROM conductor_attempt WHERE {OPEN}",
+    "pass_deadlines": f"SELECT MIN(wake_at) FROM conductor_solo WHERE {AWAITED}",
     "wake_runs": f"SELECT MIN(wake_at) FROM conductor_run WHERE {OPEN_RUN}",
     "deliver_messages": f"SELECT MIN(due_at) FROM conductor_message WHERE {NOT_REMOTE}",
     "group_failures": "SELECT MIN(at) FROM conductor_failure WHERE group_id IS NULL",

@@ -59,6 +59,11 @@ def for_update(of: str, skip_locked: bool = False) -> str:
     return f" FOR UPDATE OF {of}" + (" SKIP LOCKED" if skip_locked else "")
 
 
+def for_share(of: str) -> str:
+    """The clause that keeps rows as they are until the transaction ends, where the database locks rows."""
+    return f" FOR SHARE OF {of}" if connection.features.has_select_for_update else ""
+
+
 def serialize(name: str) -> None:
     """Let no other transaction that names the same thing go on before this one has ended."""
     if connection.vendor == "postgresql":

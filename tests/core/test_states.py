@@ -31,7 +31,7 @@ CANCELED        .      .       .         .         .      .               .     
 
 TASK_MOVES = table("""
                       release complete  complete_with_errors  fail   time_out  cancel   skip    reopen
-BLOCKED               ACTIVE  .         .                     .      .         CANCELED .       .
+BLOCKED               ACTIVE  .         .                     .      TIMED_OUT CANCELED .       .
 ACTIVE                .       COMPLETED COMPLETED_WITH_ERRORS FAILED TIMED_OUT CANCELED SKIPPED .
 COMPLETED             .       .         .                     .      .         .        .       ACTIVE
 COMPLETED_WITH_ERRORS .       .         .                     .      .         .        .       ACTIVE

@@ -121,8 +121,8 @@ class Chance:
         seconds = self.random.choice((1, 9, 30))
         if moment is not None and moment <= self.story.clock.now() + seconds * 1000:
             self.story._at(moment)
-            for run_id, attempt_ids in due.attempts(self.story.clock.now(), 100):
-                self.compare(run_id, attempt_ids, nothing)
+            for found in due.attempts(self.story.clock.now(), 100):
+                self.compare(found.run_id, found.attempt_ids, nothing)
         self.story.later(seconds)
 
     def operator(self) -> None:

@@ -55,7 +55,7 @@ def workflow_search(query: Query, actor: Actor) -> Asked:
 
 def task_search(query: Query, actor: Actor, shown: str = "pk") -> Asked:
     """A search for the tasks of workflows that the actor may read. `shown`: what of each hit is wanted."""
-    return asked(query, actor, TASKS, readable_runs(actor, Attempt.objects.all(), "run__"), [], str, shown)
+    return asked(query, actor, TASKS, readable_runs(actor, Attempt.objects.of_runs(), "run__"), [], str, shown)
 
 
 def asked(

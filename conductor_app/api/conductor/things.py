@@ -108,7 +108,7 @@ def attempt(part: str, *, must_exist: bool = False) -> Finder:
     """The attempt with this id: by its task and by its run. Where it must exist, nobody knows what it would be of."""
 
     def find(request: Any, parts: dict[str, str]) -> list[Thing]:
-        return _tasks(Attempt.objects.filter(pk=parts[part])) or ([{}] if must_exist else [])
+        return _tasks(Attempt.objects.of_runs().filter(pk=parts[part])) or ([{}] if must_exist else [])
 
     return find
 

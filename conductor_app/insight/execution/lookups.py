@@ -17,7 +17,7 @@ def refuse_unknown_run(run_id: str) -> NoReturn:
 
 def find_attempt(attempt_id: str) -> Attempt:
     """The attempt with its task and its run; raises NotFound."""
-    found = Attempt.objects.filter(pk=attempt_id).select_related("task", "run")
+    found = Attempt.objects.of_runs().filter(pk=attempt_id).select_related("task", "run")
     attempt = found.defer("run__input", "run__output", "run__variables").first()
     if attempt is None:
         raise NotFound(f"Task not found for taskId: {attempt_id}")

@@ -15,7 +15,7 @@ from ..view import ConductorRequest, ConductorView
 
 def sizes() -> dict[str, int]:
     """How many attempts wait in each queue that is not empty."""
-    counted = Attempt.objects.pending().values_list("queue").annotate(Count("id")).order_by("queue")
+    counted = Attempt.objects.of_runs().pending().values_list("queue").annotate(Count("id")).order_by("queue")
     return dict(counted)
 
 
@@ -42,7 +42,7 @@ class QueueSize(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         task_type, domain = request.query.required("taskType"), request.query.text("domain")
-        return Json(Attempt.objects.pending(f"{domain}:{task_type}" if domain else task_type).count())
+        return Json(Attempt.objects.of_runs().pending(f"{domain}:{task_type}" if domain else task_type).count())
 
 
 class AllQueues(ConductorView):

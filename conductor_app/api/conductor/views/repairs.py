@@ -18,8 +18,8 @@ class OpenTasks(ConductorView):
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         start, count = max(request.query.whole("start", 0), 0), request.query.whole("count", 100)
-        found = Attempt.objects.open().filter(name=name).select_related("task", "run").order_by("scheduled_at", "id")
-        found = found.defer("run__input", "run__output", "run__variables")
+        found = Attempt.objects.of_runs().open().filter(name=name).order_by("scheduled_at", "id")
+        found = found.select_related("task", "run").defer("run__input", "run__output", "run__variables")
         return Json([wire_task(attempt) for attempt in found[start : start + min(max(count, 0), MOST)]])
 
 

@@ -52,7 +52,8 @@ class TaskUpdatesWithNext(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         result = task_result(body.document(request))
         # Read before: a loop that keeps its last turns only may forget the task as soon as it has ended.
-        queue, domain = Attempt.objects.values_list("queue", "domain").filter(pk=result.attempt_id).first() or ("", "")
+        reported = Attempt.objects.of_runs().filter(pk=result.attempt_id)
+        queue, domain = reported.values_list("queue", "domain").first() or ("", "")
         is_over = say(result, request.actor)
         thing = task_thing(queue, domain, "", "", "")
         # Whoever answered as the workflow's operator is no worker of the queue.

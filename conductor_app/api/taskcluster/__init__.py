@@ -1,0 +1,1 @@
+"""The wire as Taskcluster speaks it: its Queue service."""

@@ -1,0 +1,92 @@
+"""The body of a request: JSON that says so, held against the schema of its method, its defaults filled in."""
+
+import json
+import re
+from typing import Any
+
+import orjson
+from django.http import HttpRequest, RawPostDataException
+from django.http.request import UnreadablePostError
+
+from ...core.errors import Invalid
+from .errors import InputTooLarge, InputValidationError, MalformedPayload
+from .schemas import SCHEMAS, complaints
+
+MOST_BYTES = 10 * 1024 * 1024
+DEEPEST = 200
+LONG_NUMBER = re.compile(rb"\d{19}")
+NUL = b"\\u0000"
+
+
+def read(request: HttpRequest, method: str) -> Any:
+    """The body as a JSON value; None for a method that takes none. Raises MalformedPayload and InputTooLarge."""
+    if method not in SCHEMAS:
+        return None
+    if request.content_type != "application/json":
+        raise MalformedPayload("Payload must be JSON with content-type: application/json")
+    body = _bytes(request)
+    try:
+        value = orjson.loads(body) if not LONG_NUMBER.search(body) else json.loads(body)
+    except (ValueError, RecursionError) as error:
+        _refuse_half_characters(body)
+        raise MalformedPayload(f"Failed to parse JSON: {str(error)[:200]}") from None
+    _refuse_what_no_row_holds(value, body)
+    return value
+
+
+def _bytes(request: HttpRequest) -> bytes:
+    try:
+        size = int(request.META.get("CONTENT_LENGTH") or 0)
+        if size > MOST_BYTES:
+            raise InputTooLarge(f"The body of a request may have at most {MOST_BYTES} bytes.")
+        return request.body
+    except (ValueError, UnreadablePostError, RawPostDataException):
+        raise MalformedPayload("The body of the request could not be read.") from None
+
+
+def _refuse_half_characters(body: bytes) -> None:
+    """JSON can spell half of a character, which no text holds: that is another fault than JSON which is none."""
+    try:
+        json.loads(body)
+    except (ValueError, RecursionError):
+        return
+    raise Invalid("The body holds a lone surrogate, which is no character.")
+
+
+def _refuse_what_no_row_holds(value: Any, body: bytes) -> None:
+    if NUL in body.lower() and "\0" in json.dumps(value, ensure_ascii=False).replace("\\u0000", "\0"):
+        raise Invalid("The body holds the character NUL, which no text may hold.")
+    if body.count(b"[") + body.count(b"{") > DEEPEST and _is_deeper(value):
+        raise Invalid(f"The body is nested more than {DEEPEST} levels deep.")
+
+
+def _is_deeper(value: Any) -> bool:
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > DEEPEST:
+            return True
+        inner = (each for each in level if isinstance(each, dict | list))
+        level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
+    return False
+
+
+def validated(method: str, value: Any) -> Any:
+    """The value with its defaults; raises InputValidationError with all that is wrong."""
+    if method not in SCHEMAS:
+        return None
+    schema = SCHEMAS[method]
+    if isinstance(value, dict):
+        defaults = {name: each["default"] for name, each in schema["properties"].items() if "default" in each}
+        value = {**defaults, **value}
+    if found := complaints(method, value):
+        raise InputValidationError("\n".join(["Schema Validation Failed!", *(f"  * {each}" for each in found)]))
+    return value
+
+
+def said_of_success(request: HttpRequest) -> bool:
+    """What an older body of reportCompleted says: it was done, unless it says that it was not."""
+    try:
+        return json.loads(request.body or b"{}").get("success") is not False
+    except (ValueError, RecursionError, AttributeError, UnreadablePostError, RawPostDataException):
+        return True

@@ -1,0 +1,76 @@
+"""Refusals as Taskcluster says them: a code, a status, and a message that ends in what was asked (taskcluster §1.1)."""
+
+import logging
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.signals import got_request_exception
+from django.db import DataError
+from django.http import HttpRequest, HttpResponse
+
+from ... import clock
+from ...core.errors import Busy, Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from ...insight.solo import moment
+from .replies import Json
+
+log = logging.getLogger(__name__)
+
+
+class MalformedPayload(Invalid):
+    """The body is no JSON, or does not say that it is."""
+
+
+class InvalidRequestArguments(Invalid):
+    """A part of the address, or an option of the query, is not as it must be."""
+
+
+class InputValidationError(Invalid):
+    """The body is not as the schema of the method wants it."""
+
+
+class InputTooLarge(Invalid):
+    """The body is larger than this server takes."""
+
+
+CODES: dict[type[Exception], tuple[str, int]] = {
+    MalformedPayload: ("MalformedPayload", 400),
+    InvalidRequestArguments: ("InvalidRequestArguments", 400),
+    InputValidationError: ("InputValidationError", 400),
+    InputTooLarge: ("InputTooLarge", 413),
+    Invalid: ("InputError", 400),
+    DataError: ("InputError", 400),
+    Unauthenticated: ("AuthenticationFailed", 401),
+    Forbidden: ("InsufficientScopes", 403),
+    NotFound: ("ResourceNotFound", 404),
+    Conflict: ("RequestConflict", 409),
+    # Clients try again what is answered so.
+    Busy: ("InternalServerError", 503),
+}
+"""The code and status of each refusal; the first class in the error's own line of descent that stands here counts."""
+
+
+def answer(
+    error: Exception, request: HttpRequest, method: str, params: Mapping[str, Any], payload: Any
+) -> HttpResponse:
+    """The reply to an error that a method raised."""
+    code, status = next((CODES[kind] for kind in type(error).__mro__ if kind in CODES), ("InternalServerError", 500))
+    message = str(error) if status != 500 else _incident(request, method)
+    if isinstance(error, DataError):
+        message = "The request holds a value that cannot be kept: a text too long, or a number too large."
+    time = moment(clock.now())
+    bullets = f"* method:     {method}\n* errorCode:  {code}\n* statusCode: {status}\n* time:       {time}"
+    asked = {"method": method, "params": dict(params), "payload": payload, "time": time}
+    reply = Json({"code": code, "message": f"{message}\n\n---\n\n{bullets}", "requestInfo": asked}, status)
+    if status == 401:
+        reply.headers["www-authenticate"] = "hawk"
+    reply._has_been_logged = True  # type: ignore[attr-defined]  # by Django, as a warning
+    return reply
+
+
+def _incident(request: HttpRequest, method: str) -> str:
+    """A fault of ours: told to whoever watches, while the client learns its number and no more."""
+    incident = secrets.token_hex(8)
+    log.exception("%s failed", method, extra={"incident": incident})
+    got_request_exception.send(sender=answer, request=request)
+    return f"Internal Server Error, incidentId {incident}."

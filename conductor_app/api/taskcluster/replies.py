@@ -1,0 +1,21 @@
+"""What goes back to a client: JSON, with the headers that all replies bear."""
+
+from typing import Any
+
+import orjson
+from django.http import HttpResponse
+
+from ...models.fields import dumps
+
+
+def Json(document: Any, status: int = 200) -> HttpResponse:
+    """A JSON document that nobody keeps."""
+    try:
+        body = orjson.dumps(document)
+    except TypeError:
+        # Integers beyond 64 bits, or nested deeper than orjson goes.
+        body = (dumps(document) or "null").encode()
+    reply = HttpResponse(body, content_type="application/json", status=status)
+    reply.headers["Content-Length"] = str(len(body))
+    reply.headers["Cache-Control"] = "no-store no-cache must-revalidate"
+    return reply

@@ -1,0 +1,109 @@
+"""What the bodies of requests must look like (taskcluster §1.4, §1.5), as JSON schemas: one a method."""
+
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import jsonschema_rs
+
+from ...core.solo.endings import EXCEPTIONS
+from ...insight.solo import PRIORITIES
+from .slugid import SLUGID
+
+MOST_COMPLAINTS = 20
+
+Schema = dict[str, Any]
+
+
+def _object(properties: Schema, required: tuple[str, ...] = ()) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+def _text(longest: int, least: int = 0, **more: Any) -> Schema:
+    return {"type": "string", "minLength": least, "maxLength": longest, **more}
+
+
+def _texts(items: Schema, **more: Any) -> Schema:
+    return {"type": "array", "items": items, **more}
+
+
+SLUG = {"type": "string", "pattern": SLUGID}
+NAME = _text(38, 1, pattern="^([a-zA-Z0-9-_]*)$")
+MOMENT = {"type": "string", "format": "date-time"}
+PRIORITY = {"type": "string", "enum": list(PRIORITIES)}
+QUEUE = {"type": "string", "pattern": "^[a-zA-Z0-9-_]{1,38}/[a-z]([-a-z0-9]{0,36}[a-z0-9])?$"}
+METADATA = _object(
+    {
+        "name": _text(255),
+        "description": _text(32768),
+        "owner": _text(255),
+        "source": _text(4096, pattern="^(https?://|ssh://|git@)"),
+    },
+    ("name", "description", "owner", "source"),
+)
+TASK = _object(
+    {
+        "provisionerId": _text(38, 1, pattern="^[a-zA-Z0-9-_]{1,38}$"),
+        "workerType": _text(38, 1, pattern="^[a-z]([-a-z0-9]{0,36}[a-z0-9])?$"),
+        "taskQueueId": QUEUE,
+        "schedulerId": {**NAME, "default": "-"},
+        "projectId": _text(500, 1, pattern="^([a-zA-Z0-9._/-]*)$", default="none"),
+        "taskGroupId": SLUG,
+        "dependencies": _texts(SLUG, maxItems=10_000, uniqueItems=True, default=[]),
+        "requires": {"type": "string", "enum": ["all-completed", "all-resolved"], "default": "all-completed"},
+        "routes": _texts(_text(249, 1), maxItems=64, uniqueItems=True, default=[]),
+        "priority": {**PRIORITY, "default": "lowest"},
+        "retries": {"type": "integer", "minimum": 0, "maximum": 49, "default": 5},
+        "created": MOMENT,
+        "deadline": MOMENT,
+        "expires": MOMENT,
+        "scopes": _texts({"type": "string", "pattern": "^[\x20-\x7e]*$"}, default=[]),
+        "payload": {"type": "object"},
+        "metadata": METADATA,
+        "tags": {"type": "object", "additionalProperties": _text(4096), "default": {}},
+        "extra": {"type": "object", "default": {}},
+    },
+    ("created", "deadline", "payload", "metadata"),
+)
+TASK_IDS = _object({"taskIds": _texts({"type": "string"}, default=[])})
+WORKER = {"workerGroup": NAME, "workerId": NAME}
+NEW_PRIORITY = _object({"newPriority": PRIORITY}, ("newPriority",))
+
+SCHEMAS: dict[str, Schema] = {
+    "createTask": TASK,
+    "tasks": TASK_IDS,
+    "statuses": TASK_IDS,
+    "changeTaskPriority": NEW_PRIORITY,
+    "changeTaskGroupPriority": NEW_PRIORITY,
+    "claimWork": _object(
+        {**WORKER, "tasks": {"type": "integer", "minimum": 1, "maximum": 32, "default": 1}},
+        ("workerGroup", "workerId"),
+    ),
+    "claimTask": _object(WORKER, ("workerGroup", "workerId")),
+    "reportException": _object({"reason": {"type": "string", "enum": list(EXCEPTIONS)}}, ("reason",)),
+    "taskQueueCountsBatch": _object(
+        {"taskQueueIds": _texts(QUEUE, maxItems=1000, uniqueItems=True)}, ("taskQueueIds",)
+    ),
+    "quarantineWorker": _object({"quarantineUntil": MOMENT, "quarantineInfo": _text(4000)}, ("quarantineUntil",)),
+    "declareWorker": _object({"expires": MOMENT}, ("expires",)),
+}
+
+
+def complaints(method: str, value: Any) -> list[str]:
+    """Everything in which the body of a method is not as it must be; no complaint shows a value."""
+    return [
+        f"data{_place(e.instance_path)}: {e.message[:300]}" for e in islice(_errors(method, value), MOST_COMPLAINTS)
+    ]
+
+
+def _errors(method: str, value: Any) -> Any:
+    return _validator(method).iter_errors(value)
+
+
+@cache
+def _validator(method: str) -> Any:
+    return jsonschema_rs.Draft7Validator(SCHEMAS[method], validate_formats=True, mask="the value")
+
+
+def _place(path: list[str | int]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)[:300]

@@ -1,0 +1,1 @@
+"""Taskcluster's documents ⇄ our values."""

@@ -1,0 +1,85 @@
+"""Task definitions ⇄ what the engine is asked for; a task and its status as they are shown."""
+
+from typing import Any
+
+from ....core.errors import Invalid
+from ....engine.groups.tasks import NewTask
+from ....insight.solo import NAMES_OF_PRIORITIES, PRIORITIES, moment, queue_facts, status_document
+from ....models import Solo
+from ..moments import a_year_later, milliseconds
+
+MINUTE_MS, DAY_MS = 60_000, 86_400_000
+DRIFT_MS = 15 * MINUTE_MS
+LONGEST_MS = 5 * DAY_MS
+
+
+def new_task(task_id: str, document: dict[str, Any], now: int) -> NewTask:
+    """What a definition asks for; raises Invalid where it does not make sense (taskcluster §1.6)."""
+    queue = queue_of(document)
+    created, deadline = (milliseconds(document[name], name) for name in ("created", "deadline"))
+    expires = milliseconds(document["expires"], "expires") if "expires" in document else a_year_later(deadline)
+    _check_moments(created, deadline, expires, now)
+    if any(scope.endswith("**") for scope in document["scopes"]):
+        raise Invalid("Scopes may not end in '**'.")
+    group_id = document.get("taskGroupId", task_id)
+    moments = {"created": moment(created), "deadline": moment(deadline), "expires": moment(expires)}
+    whole = {**document, **queue_facts(queue), "taskGroupId": group_id, **moments}
+    return NewTask(
+        id=task_id,
+        group_id=group_id,
+        scheduler_id=document["schedulerId"],
+        project_id=document["projectId"],
+        queue=queue,
+        priority=PRIORITIES[document["priority"]],
+        retries=document["retries"],
+        deadline_at=deadline,
+        expires_at=expires,
+        requires=document["dependencies"],
+        accepts_failure=document["requires"] == "all-resolved",
+        tags=document["tags"],
+        routes=document["routes"],
+        name=document["metadata"]["name"],
+        definition={name: value for name, value in whole.items() if name != "priority"},
+    )
+
+
+def queue_of(document: dict[str, Any]) -> str:
+    """The queue, which is named in one of two ways, or in both alike."""
+    parts = [document[name] for name in ("provisionerId", "workerType") if name in document]
+    queue = document.get("taskQueueId", "/".join(parts))
+    facts = queue_facts(queue)
+    if "/" not in queue or any(document.get(name, value) != value for name, value in facts.items()):
+        raise Invalid("A task names its queue by taskQueueId, by provisionerId and workerType, or by all three alike.")
+    return queue
+
+
+def _check_moments(created: int, deadline: int, expires: int, now: int) -> None:
+    rules = {
+        "Created timestamp must be within 15 minutes of now.": abs(created - now) <= DRIFT_MS,
+        "Deadline must not be before created.": created <= deadline,
+        "Deadline must not be in the past.": deadline >= now,
+        "Deadline must be within 5 days of now.": deadline <= now + LONGEST_MS + DRIFT_MS,
+        "Expires must not be before deadline.": expires >= deadline,
+    }
+    if broken := [sentence for sentence, holds in rules.items() if not holds]:
+        raise Invalid(" ".join(broken))
+
+
+def definition_document(definition: dict[str, Any], priority: int) -> dict[str, Any]:
+    """A task's definition: all that its author wrote, with the priority that it has now."""
+    return {**definition, "priority": NAMES_OF_PRIORITIES[priority]}
+
+
+def task_document(row: Solo) -> dict[str, Any]:
+    """The definition of a task that was read."""
+    return definition_document(row.definition, row.priority)
+
+
+def status_reply(solo: Any) -> dict[str, Any]:
+    """The reply of most methods."""
+    return {"status": status_document(solo)}
+
+
+def listed(row: Solo) -> dict[str, Any]:
+    """A task in a list of tasks."""
+    return {"status": status_document(row), "task": task_document(row)}

@@ -1,0 +1,32 @@
+"""Every address of the dialect, in the order of the reference (taskcluster §1.5)."""
+
+from django.urls import re_path
+
+from .view import not_found
+from .views import runs, server, tasks
+
+TASK = r"^task/(?P<taskId>[^/]+)"
+RUN = TASK + r"/runs/(?P<runId>[^/]+)"
+
+urlpatterns = [
+    re_path(r"^tasks$", tasks.Tasks.as_view()),
+    re_path(r"^tasks/status$", tasks.Statuses.as_view()),
+    re_path(TASK + r"$", tasks.Task.as_view()),
+    re_path(TASK + r"/status$", tasks.Status.as_view()),
+    re_path(TASK + r"/dependents$", tasks.Dependents.as_view()),
+    re_path(TASK + r"/schedule$", tasks.Schedule.as_view()),
+    re_path(TASK + r"/rerun$", tasks.Rerun.as_view()),
+    re_path(TASK + r"/cancel$", tasks.Cancel.as_view()),
+    re_path(TASK + r"/priority$", tasks.Priority.as_view()),
+    re_path(r"^claim-work/(?P<taskQueueId>.+)$", runs.ClaimWork.as_view()),
+    re_path(RUN + r"/claim$", runs.ClaimTask.as_view()),
+    re_path(RUN + r"/reclaim$", runs.Reclaim.as_view()),
+    re_path(RUN + r"/completed$", runs.Completed.as_view()),
+    re_path(RUN + r"/failed$", runs.Failed.as_view()),
+    re_path(RUN + r"/exception$", runs.Unable.as_view()),
+    re_path(r"^ping$", server.Ping.as_view()),
+    re_path(r"^__version__$", server.Version.as_view()),
+    re_path(r"^__heartbeat__$", server.Heartbeat.as_view()),
+    re_path(r"^__lbheartbeat__$", server.LoadBalancerHeartbeat.as_view()),
+    re_path(r"", not_found),
+]

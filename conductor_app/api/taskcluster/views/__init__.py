@@ -1,0 +1,1 @@
+"""One class an address: parse, command, render."""

@@ -1,0 +1,85 @@
+"""Runs, as the wire calls attempts: what workers claim, hold and report on."""
+
+from django.http import HttpResponse
+
+from ....core.solo.endings import COMPLETED, FAILED
+from ....engine.groups import claims, tasks
+from ....insight.solo import queue_facts
+from ....models import Solo
+from ..body import said_of_success
+from ..replies import Json
+from ..serializers.claims import claim, reclaim
+from ..serializers.tasks import status_reply
+from ..view import TaskclusterRequest, TaskclusterView
+from .tasks import find
+
+
+class ClaimWork(TaskclusterView):
+    """/claim-work/{taskQueueId}: take work, waiting for it up to 20 s."""
+
+    methods = {"POST": "claimWork"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        asked, queue = request.document, request.params["taskQueueId"]
+        request.require(workerGroup=asked["workerGroup"], workerId=asked["workerId"])
+        taken = claims.claim(queue, asked["workerGroup"], asked["workerId"], asked["tasks"])
+        return Json({"tasks": [claim(each) for each in taken]})
+
+
+class ClaimTask(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/claim: take one run that is named."""
+
+    methods = {"POST": "claimTask"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        asked, task_id = request.document, request.params["taskId"]
+        request.require(**asked, **queue_facts(find(task_id).queue))
+        return Json(claim(claims.claim_one(task_id, number(request), asked["workerGroup"], asked["workerId"])))
+
+
+class Reclaim(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/reclaim: go on."""
+
+    methods = {"POST": "reclaimTask"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        solo = tasks.renew(request.params["taskId"], number(request))
+        scopes = Solo.objects.only("definition").get(pk=solo.id).definition["scopes"]
+        return Json(reclaim(solo, solo.attempts[number(request)], scopes))
+
+
+class Completed(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/completed: it is done. An older body could say that it is not."""
+
+    methods = {"POST": "reportCompleted"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return reported(request, COMPLETED if said_of_success(request) else FAILED)
+
+
+class Failed(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/failed: it has failed, and would fail again."""
+
+    methods = {"POST": "reportFailed"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return reported(request, FAILED)
+
+
+class Unable(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/exception: it could not be done, for one of a few reasons."""
+
+    methods = {"POST": "reportException"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return reported(request, request.document["reason"])
+
+
+def reported(request: TaskclusterRequest, reason: str) -> HttpResponse:
+    """The end of a run, and the task's state after it."""
+    return Json(status_reply(tasks.report(request.params["taskId"], number(request), reason)))
+
+
+def number(request: TaskclusterRequest) -> int:
+    """The number of the run that the address names."""
+    return int(request.params["runId"])

@@ -1,0 +1,150 @@
+"""Tasks: their definitions, their states, and what steers them."""
+
+from collections.abc import Callable, Sequence
+
+from django.http import HttpResponse
+
+from .... import clock
+from ....core.errors import NotFound
+from ....core.solo.snapshot import Solo as Core
+from ....engine.groups import tasks
+from ....insight.solo import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
+from ....models import Solo
+from ..pages import PAGED, page
+from ..replies import Json
+from ..serializers.tasks import listed, new_task, queue_of, status_reply, task_document
+from ..view import TaskclusterRequest, TaskclusterView
+
+
+def find(task_id: str) -> Solo:
+    """The task without what its author wrote; raises NotFound."""
+    return _one(Solo.objects.light().with_attempts(), task_id)
+
+
+def _one(rows, task_id: str) -> Solo:
+    found = rows.filter(pk=task_id).first()
+    if found is None:
+        raise NotFound(f"Task {task_id} does not exist.")
+    return found
+
+
+class Task(TaskclusterView):
+    """/task/{taskId}: a task's definition."""
+
+    methods = {"GET": "task", "PUT": "createTask"}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(task_document(_one(Solo.objects, request.params["taskId"])))
+
+    def put(self, request: TaskclusterRequest) -> HttpResponse:
+        document = request.document
+        priorities = priorities_from(PRIORITIES[document["priority"]])
+        request.require(**{**document, **queue_facts(queue_of(document)), "priorities": priorities})
+        return Json(status_reply(tasks.create(new_task(request.params["taskId"], document, clock.now()))))
+
+
+def priorities_from(least: int) -> list[str]:
+    """The names of this priority and of all that are higher: the right to create with one is a right to all below."""
+    return [name for number, name in sorted(NAMES_OF_PRIORITIES.items()) if number >= least]
+
+
+class Status(TaskclusterView):
+    """/task/{taskId}/status: a task's state, with its runs."""
+
+    methods = {"GET": "status"}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(status_reply(find(request.params["taskId"])))
+
+
+class Tasks(TaskclusterView):
+    """/tasks: many definitions."""
+
+    methods = {"POST": "tasks"}
+    options_known = PAGED
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return _many(request, "tasks", Solo.objects.all(), lambda row: {"taskId": row.id, "task": task_document(row)})
+
+
+class Statuses(TaskclusterView):
+    """/tasks/status: many states."""
+
+    methods = {"POST": "statuses"}
+    options_known = PAGED
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        rows = Solo.objects.light().with_attempts()
+        return _many(request, "statuses", rows, lambda row: {"taskId": row.id, **status_reply(row)})
+
+
+def _many(request: TaskclusterRequest, name: str, rows, show: Callable) -> HttpResponse:
+    asked, ids = page(request.options, str), sorted(set(request.document["taskIds"]))
+    request.require(ids=ids)
+    left: Sequence[str] = [id for id in ids if not asked.after or id > asked.after[0]][: asked.size + 1]
+    found = {row.pk: row for row in rows.filter(pk__in=[id for id in left if "\0" not in id])}
+    reply = asked.reply(name, left, lambda id: [id], lambda id: show(found[id]) if id in found else None)
+    return Json({**reply, name: [each for each in reply[name] if each is not None]})
+
+
+class Dependents(TaskclusterView):
+    """/task/{taskId}/dependents: the tasks that wait, or have waited, for this one."""
+
+    methods = {"GET": "listDependentTasks"}
+    options_known = PAGED
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        task_id, asked = request.params["taskId"], page(request.options, str)
+        _one(Solo.objects.only("pk"), task_id)
+        rows = Solo.objects.with_attempts().after_in_order(asked.after).requiring(task_id)[: asked.size + 1]
+        reply = asked.reply("tasks", list(rows), lambda row: [row.pk], listed)
+        return Json({"taskId": task_id, **reply})
+
+
+class Steering(TaskclusterView):
+    """What steers one task: find it, ask whether that is allowed, do it."""
+
+    command: Callable[[str], Core]
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        require_over(request, find(request.params["taskId"]))
+        return Json(status_reply(type(self).command(request.params["taskId"])))
+
+
+def require_over(request: TaskclusterRequest, row: Solo) -> None:
+    """Raise Forbidden unless the caller may steer this task."""
+    request.require(
+        schedulerId=row.scheduler_id, taskGroupId=row.group_id, projectId=row.project_id, taskQueueId=row.queue
+    )
+
+
+class Schedule(Steering):
+    """/task/{taskId}/schedule: let it be handed out, whatever it depends on."""
+
+    methods = {"POST": "scheduleTask"}
+    command = staticmethod(tasks.schedule)
+
+
+class Rerun(Steering):
+    """/task/{taskId}/rerun: try it once more."""
+
+    methods = {"POST": "rerunTask"}
+    command = staticmethod(tasks.rerun)
+
+
+class Cancel(Steering):
+    """/task/{taskId}/cancel: stop it."""
+
+    methods = {"POST": "cancelTask"}
+    command = staticmethod(tasks.cancel)
+
+
+class Priority(TaskclusterView):
+    """/task/{taskId}/priority: give it another one."""
+
+    methods = {"POST": "changeTaskPriority"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        require_over(request, find(request.params["taskId"]))
+        priority = PRIORITIES[request.document["newPriority"]]
+        return Json(status_reply(tasks.prioritize(request.params["taskId"], priority)))

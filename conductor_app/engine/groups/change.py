@@ -1,0 +1,64 @@
+"""change(): lock one stand-alone task, hear the command, let the core decide, write it down; as is done of runs."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from django.db import transaction
+
+from ... import clock, wakeups
+from ...core.errors import Busy
+from ...core.solo.decide import Command, decided, nothing
+from ...core.solo.effects import Effect
+from ...core.solo.snapshot import Solo
+from ...core.states import PENDING
+from ...store import solos
+from ...store.writes import Stale, Writes
+from ...telemetry.about import doing
+from .notices import PUBLISHERS, notices_of
+
+TRIES = 5
+"""How often a change is decided anew because others moved its rows in between, before it answers Busy."""
+
+
+def change(task_id: str, command: Command, *, required_id: str = "") -> Solo:
+    """Change one task in one transaction; the task after it. Raises NotFound, Conflict and Busy.
+
+    `required_id`: the task that this one depends on, and that the command is the news of.
+    """
+    with doing("change", task_id=task_id):
+        for _ in range(TRIES):
+            try:
+                return _once(task_id, command, required_id)
+            except Stale:
+                continue
+    raise Busy(task=task_id)
+
+
+def _once(task_id: str, command: Command, required_id: str) -> Solo:
+    with transaction.atomic():
+        now = clock.now()
+        before = solos.lock(task_id, required_id)
+        effects, after = decided(before, command, now)
+        if effects:
+            write(Writes(), before, effects, after, now)
+    return after
+
+
+def write(writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, now: int) -> None:
+    """Save a decision, after the `writes` that go with it; what others should hear goes out after the commit."""
+    # Delivering a message is a change of another task, which is decided and written here.
+    from ..messages import deliver_soon
+
+    notices = notices_of(before, effects, now)
+    messages = solos.save(writes, before, effects, after, notices, now)
+    queues = [after.queue] if after.attempt is not None and after.attempt.status == PENDING else []
+    queues += [PUBLISHERS] if any(notice.due_at <= now for notice in notices) else []
+    if queues:
+        transaction.on_commit(partial(wakeups.announce, queues))
+    if messages:
+        transaction.on_commit(partial(deliver_soon, messages))
+
+
+def wake(task_id: str) -> Solo:
+    """Let the core look at the task."""
+    return change(task_id, nothing)

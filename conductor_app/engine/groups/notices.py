@@ -1,0 +1,95 @@
+"""What is told of stand-alone tasks: written with each transition, for an exchange or for whoever reads it here."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ... import conf
+from ...core.snapshot import NEVER, Attempt
+from ...core.solo.effects import Effect, Tell
+from ...core.solo.endings import DEADLINE
+from ...core.solo.snapshot import Solo
+from ...insight.solo import NAMES_OF_PRIORITIES, group_document, moment, queue_facts, status_document, worker_facts
+from ...models import Group, Notice
+
+PUBLISHERS = "EVENT"
+"""The queue of the built-in worker that also tells other systems what waits for them."""
+NOBODY = "_"
+
+
+def notices_of(before: Solo, effects: Iterable[Effect], now: int) -> list[Notice]:
+    """What the effects tell, each with the task as it was at that point."""
+    solo, told = before, []
+    for effect in effects:
+        solo = effect.after(solo)
+        if isinstance(effect, Tell) and (name := _name(effect.about)):
+            told.append(notice(solo, name, effect, now))
+    return told
+
+
+def _name(about: str) -> str:
+    """The message; none for a run that is retried, unless the settings ask for it."""
+    if about == "retried":
+        return "task-exception" if conf.taskcluster_exception_messages == "every" else ""
+    return f"task-{about}"
+
+
+def notice(solo: Solo, name: str, effect: Tell, now: int) -> Notice:
+    """One message about a task."""
+    attempt = None if effect.number is None else solo.attempts[effect.number]
+    payload: dict[str, Any] = {"version": 1, "status": status_document(solo)}
+    if effect.about == "priority-changed":
+        priorities = {"old": "oldPriority", "new": "newPriority"}
+        payload |= {word: NAMES_OF_PRIORITIES[effect.facts[kind]] for kind, word in priorities.items()}
+    else:
+        payload["task"] = {"tags": dict(solo.tags)}
+    payload |= _run_facts(attempt, name)
+    key, routes = _key(solo, attempt), [f"route.{route}" for route in solo.routes]
+    return Notice(
+        task_id=solo.id, group_id=solo.group_id, name=name, key=key, routes=routes, payload=payload,
+        sent_at=now, due_at=due_at(now),
+    )  # fmt: skip
+
+
+def _run_facts(attempt: Attempt | None, name: str) -> dict[str, Any]:
+    if attempt is None:
+        return {}
+    facts: dict[str, Any] = {"runId": attempt.number}
+    # Whose time was up by the deadline is told of without its worker, as upstream does.
+    if name != "task-pending" and attempt.reason != DEADLINE:
+        facts |= worker_facts(attempt.worker)
+    if name == "task-running":
+        facts["takenUntil"] = moment(attempt.lease_ends_at or 0)
+    return facts
+
+
+def _key(solo: Solo, attempt: Attempt | None) -> str:
+    worker = worker_facts(attempt.worker if attempt is not None else "")
+    queue = queue_facts(solo.queue)
+    words = (
+        "primary", solo.id, NOBODY if attempt is None else attempt.number,
+        worker.get("workerGroup", NOBODY), worker.get("workerId", NOBODY),
+        queue["provisionerId"], queue["workerType"], solo.scheduler_id, solo.group_id, NOBODY,
+    )  # fmt: skip
+    return ".".join(map(str, words))
+
+
+def of_group(group: Group, name: str, now: int, **facts: Any) -> Notice:
+    """One message about a group."""
+    key = f"primary.{group.id}.{group.scheduler_id}.{NOBODY}"
+    payload = {"version": 1, **(facts or group_document(group))}
+    return Notice(group_id=group.id, name=name, key=key, payload=payload, sent_at=now, due_at=due_at(now))
+
+
+def due_at(now: int) -> int:
+    """When an exchange is to be told; never, where none is configured: the message stays to be read."""
+    return now if conf.taskcluster_amqp_url else NEVER
+
+
+def spelled(notices: Sequence[Notice]) -> list[dict[str, Any]]:
+    """Messages as an exchange would be handed them."""
+    return [{"exchange": exchange(n.name), "routingKey": n.key, "cc": n.routes, "payload": n.payload} for n in notices]
+
+
+def exchange(name: str) -> str:
+    """The topic exchange of a kind of message."""
+    return f"exchange/taskcluster-queue/v1/{name}"

@@ -1,0 +1,91 @@
+"""Rows beside the tasks: their groups, the queues that are asked, and the workers that ask."""
+
+from collections.abc import Callable
+
+from django.db import transaction
+
+from ... import clock
+from ...core.errors import Conflict, NotFound
+from ...models import Group, Queue, Worker
+
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+NOTED_EVERY_MS = 1_800_000
+"""How often it is written down that a queue or a worker is alive."""
+MOST_LOGGED = 100
+"""Lines of a worker's quarantine that are kept."""
+
+
+def join_group(id: str, scheduler_id: str, until: int) -> None:
+    """A task joins its group, which is made with the first one and outlives them all. Raises Conflict."""
+    defaults = {"scheduler_id": scheduler_id, "expires_at": until + HOUR_MS}
+    group, _ = Group.objects.get_or_create(pk=id, defaults=defaults)
+    if group.scheduler_id != scheduler_id:
+        raise Conflict(f"Task group {id} belongs to the scheduler {group.scheduler_id}, not to {scheduler_id}.")
+    if group.sealed_at is not None:
+        raise Conflict(f"Task group {id} is sealed: it takes no more tasks.")
+    if group.expires_at < until:
+        Group.objects.filter(pk=id, expires_at__lt=until).update(expires_at=until + HOUR_MS)
+
+
+def find_group(id: str) -> Group:
+    """The group; raises NotFound."""
+    group = Group.objects.filter(pk=id).first()
+    if group is None:
+        raise NotFound(f"Task group {id} does not exist.")
+    return group
+
+
+def note_queue(name: str, now: int, until: int = 0, seen: bool = True) -> None:
+    """Keep that the queue is in use, for a day or longer; its end never comes nearer."""
+    until = until or now + DAY_MS
+    queue = Queue.objects.filter(pk=name).first()
+    if queue is None:
+        facts = {"name": name, "expires_at": until, "last_active_at": now}
+        Queue.objects.bulk_create([Queue(**facts)], ignore_conflicts=True)
+    elif queue.last_active_at + NOTED_EVERY_MS <= now or (not seen and queue.expires_at < until):
+        Queue.objects.filter(pk=name).update(expires_at=max(queue.expires_at, until), last_active_at=now)
+
+
+def note_worker(queue: str, group: str, name: str, now: int) -> Worker:
+    """The worker that asks for work; its row and its queue's are kept up to date now and then."""
+    worker = Worker.objects.filter(queue=queue, group=group, name=name).first()
+    if worker is None:
+        facts = {"queue": queue, "group": group, "name": name, "first_claim_at": now, "last_active_at": now}
+        Worker.objects.bulk_create([Worker(**facts, expires_at=now + DAY_MS)], ignore_conflicts=True)
+        note_queue(queue, now)
+        return Worker.objects.get(queue=queue, group=group, name=name)
+    if (worker.last_active_at or 0) + NOTED_EVERY_MS <= now:
+        until = max(worker.expires_at, now + DAY_MS)
+        Worker.objects.filter(pk=worker.pk).update(last_active_at=now, expires_at=until)
+        note_queue(queue, now)
+    return worker
+
+
+def _with_worker(queue: str, group: str, name: str, change: Callable[[Worker], None]) -> None:
+    with transaction.atomic():
+        found = Worker.objects.select_for_update().filter(queue=queue, group=group, name=name).first()
+        if found is None:
+            raise NotFound(f"Worker {group}/{name} of {queue} does not exist.")
+        change(found)
+        found.save()
+
+
+def quarantine(queue: str, group: str, name: str, until: int, why: str, by: str) -> None:
+    """Hand this worker nothing until then; a moment that has passed lets it work again. Raises NotFound."""
+    now = clock.now()
+
+    def change(worker: Worker) -> None:
+        line = {"by": by, "at": now, "until": until, "why": why}
+        worker.quarantine_until, worker.expires_at = until, max(worker.expires_at, now + DAY_MS)
+        worker.quarantine_log = [*worker.quarantine_log, line][-MOST_LOGGED:]
+
+    _with_worker(queue, group, name, change)
+
+
+def declare_worker(queue: str, group: str, name: str, until: int) -> None:
+    """Keep the worker, and its queue, until then at least."""
+    now = clock.now()
+    note_queue(queue, now, until, seen=False)
+    facts = {"queue": queue, "group": group, "name": name, "first_claim_at": now, "expires_at": until}
+    Worker.objects.bulk_create([Worker(**facts)], ignore_conflicts=True)
+    Worker.objects.filter(queue=queue, group=group, name=name, expires_at__lt=until).update(expires_at=until)

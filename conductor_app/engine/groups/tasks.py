@@ -1,0 +1,139 @@
+"""Commands on stand-alone tasks: create, schedule, rerun, cancel, prioritize, report, renew."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from ... import clock, conf
+from ...core.errors import Busy, Conflict, Invalid
+from ...core.solo import commands, reports
+from ...core.solo.decide import decided
+from ...core.solo.snapshot import Solo
+from ...models import Solo as SoloRow
+from ...store import dependencies, solos
+from ...store.writes import Stale, Writes
+from ...telemetry import measures
+from . import rows
+from .change import TRIES, change, write
+
+
+@dataclass(frozen=True)
+class NewTask:
+    """What a client asks for. `definition`: all that it wrote, as the task is shown later and told from others."""
+
+    id: str
+    group_id: str
+    scheduler_id: str
+    project_id: str
+    queue: str
+    priority: int
+    retries: int
+    deadline_at: int
+    expires_at: int
+    requires: Sequence[str]
+    accepts_failure: bool
+    tags: dict[str, str]
+    routes: Sequence[str]
+    name: str
+    definition: dict[str, Any]
+
+
+def create(new: NewTask) -> Solo:
+    """A new task; the same one asked for again is the one that is there. Raises Conflict, Invalid and Busy."""
+    for _ in range(TRIES):
+        try:
+            with transaction.atomic():
+                return _created(new, clock.now())
+        except Stale:
+            # Somebody has just created it: it is there now.
+            continue
+    raise Busy(task=new.id)
+
+
+def _created(new: NewTask, now: int) -> Solo:
+    rows.join_group(new.group_id, new.scheduler_id, new.expires_at)
+    if SoloRow.objects.filter(pk=new.id).exists():
+        return _created_again(new, now)
+    required = _required(new)
+    grace_ms = conf.taskcluster_deadline_delay * 1000
+    solo = Solo(
+        id=new.id,
+        group_id=new.group_id,
+        queue=new.queue,
+        deadline_at=new.deadline_at,
+        expires_at=new.expires_at,
+        created_at=now,
+        scheduler_id=new.scheduler_id,
+        project_id=new.project_id,
+        priority=new.priority,
+        retries=new.retries,
+        retries_left=new.retries,
+        wake_at=new.deadline_at + grace_ms,
+        grace_ms=grace_ms,
+        lease_ms=conf.taskcluster_claim_timeout * 1000,
+        accepts_failure=new.accepts_failure,
+        tags=new.tags,
+        routes=tuple(new.routes),
+        waits=not all(is_satisfied for _, is_satisfied in required),
+    )
+    effects, after = decided(solo, commands.define, now)
+    writes = Writes()
+    solos.insert(writes, solo, new.name, new.definition, required)
+    write(writes, solo, effects, after, now)
+    return after
+
+
+def _created_again(new: NewTask, now: int) -> Solo:
+    before = solos.lock(new.id)
+    if solos.definition_of(new.id) != new.definition or before.priority != new.priority:
+        raise Conflict(f"Task {new.id} exists already, with another definition.")
+    effects, after = decided(before, commands.define_again, now)
+    write(Writes(), before, effects, after, now)
+    return after
+
+
+def _required(new: NewTask) -> list[tuple[str, bool]]:
+    """What the task waits for, and whether that is satisfied already; raises Invalid."""
+    others = [id for id in new.requires if id != new.id]
+    found = dependencies.held(others)
+    if missing := [id for id in others if id not in found]:
+        raise Invalid(f"The dependencies {', '.join(missing[:20])} of task {new.id} do not exist.")
+    if early := [id for id in others if found[id].expires_at < new.deadline_at]:
+        raise Invalid(f"The dependencies {', '.join(early[:20])} expire before the deadline of task {new.id}.")
+    # A task that depends on itself waits until somebody schedules it.
+    return [(id, id in found and found[id].satisfies(new.accepts_failure)) for id in new.requires]
+
+
+def schedule(task_id: str) -> Solo:
+    """Let a task be handed out, whatever it depends on. Raises NotFound and Conflict."""
+    return change(task_id, commands.schedule)
+
+
+def rerun(task_id: str) -> Solo:
+    """Try a task once more. Raises NotFound and Conflict."""
+    return change(task_id, commands.rerun)
+
+
+def cancel(task_id: str) -> Solo:
+    """Stop a task. Raises NotFound and Conflict."""
+    return change(task_id, commands.cancel)
+
+
+def prioritize(task_id: str, priority: int) -> Solo:
+    """Give a task another priority. Raises NotFound and Conflict."""
+    return change(task_id, commands.prioritize(priority))
+
+
+@measures.REPORTS.of
+def report(task_id: str, number: int, reason: str) -> Solo:
+    """A worker says how its attempt ended. Raises NotFound and Conflict."""
+    return change(task_id, reports.report(number, reason))
+
+
+def renew(task_id: str, number: int) -> Solo:
+    """Extend the lease of an attempt. Raises NotFound and Conflict."""
+    solo = change(task_id, reports.renew(number))
+    rows.note_queue(solo.queue, clock.now())
+    return solo

@@ -1,0 +1,119 @@
+"""Stand-alone tasks: what such a task has beside its row among the tasks, its group, and what it depends on."""
+
+from collections.abc import Sequence
+
+from django.db import models
+from django.db.models import Q
+
+from ..core.snapshot import NEVER
+from .fields import DocumentField, IdField, MomentField
+from .runs import Attempt, Task
+
+
+class Group(models.Model):
+    """Stand-alone tasks that belong together. One that is sealed takes no more of them."""
+
+    id = IdField(primary_key=True)
+    scheduler_id = models.CharField(max_length=38)
+    expires_at = MomentField()
+    sealed_at = MomentField(null=True)
+
+    class Meta:
+        indexes = [models.Index(name="group_by_expiry", fields=["expires_at"])]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class SoloQuerySet(models.QuerySet):
+    """How stand-alone tasks are found."""
+
+    def light(self):
+        """Without what its author wrote, which may be large."""
+        return self.defer("definition")
+
+    def with_attempts(self):
+        """With their tasks and all their attempts."""
+        attempts = models.Prefetch("task__attempts", Attempt.objects.light().order_by("number"))
+        return self.select_related("task").prefetch_related(attempts)
+
+    def after_in_order(self, place: Sequence[str]):
+        """In the order of their ids, from behind this place on."""
+        return (self.filter(pk__gt=place[0]) if place else self).order_by("pk")
+
+    def requiring(self, task_id: str):
+        """Those that wait, or have waited, for this task."""
+        edges = Dependency.objects.filter(required_id=task_id, task_id=models.OuterRef("pk"))
+        return self.filter(models.Exists(edges))
+
+
+class Solo(models.Model):
+    """A stand-alone task: it belongs to no run. `definition`: what its author wrote, as its client sees it."""
+
+    task = models.OneToOneField(Task, on_delete=models.CASCADE, primary_key=True, related_name="solo")
+    group_id = IdField()
+    scheduler_id = models.CharField(max_length=38)
+    project_id = models.CharField(max_length=500)
+    queue = models.CharField(max_length=640)
+    priority = models.SmallIntegerField()
+    retries = models.SmallIntegerField()
+    retries_left = models.SmallIntegerField()
+    deadline_at = MomentField()
+    expires_at = MomentField()
+    wake_at = MomentField()
+    grace_ms = models.BigIntegerField()
+    lease_ms = models.BigIntegerField()
+    accepts_failure = models.BooleanField(default=False)
+    ever_resolved = models.BooleanField(default=False)
+    revision = models.IntegerField(default=0)
+    tags = DocumentField(default=dict)
+    routes = DocumentField(default=list)
+    definition = DocumentField(default=dict)
+
+    objects = SoloQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(name="solo_by_group", fields=["group_id", "task"]),
+            models.Index(name="solo_to_wake", fields=["wake_at"], condition=Q(wake_at__lt=NEVER)),
+            models.Index(name="solo_unresolved", fields=["group_id"], condition=Q(ever_resolved=False)),
+            models.Index(name="solo_by_expiry", fields=["expires_at"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.pk
+
+    @property
+    def id(self) -> str:
+        return self.pk
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """All its attempts, the first one first, where they were read along."""
+        return list(self.task.attempts.all())
+
+
+class Dependency(models.Model):
+    """One task waits for another. It stays, satisfied or not, as long as the task that waits."""
+
+    task_id = IdField()
+    required_id = IdField()
+    is_satisfied = models.BooleanField(default=False)
+    expires_at = MomentField()
+
+    class Meta:
+        verbose_name_plural = "dependencies"
+        constraints = [
+            # What a task is waited for by is asked in pages, in the order of those tasks.
+            models.UniqueConstraint(name="one_dependency_per_pair", fields=["required_id", "task_id"]),
+        ]
+        indexes = [
+            models.Index(name="dependency_of_task", fields=["task_id"]),
+            models.Index(name="dependency_unsatisfied", fields=["task_id"], condition=Q(is_satisfied=False)),
+            models.Index(
+                name="dependency_to_satisfy", fields=["required_id", "task_id"], condition=Q(is_satisfied=False)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.task_id} after {self.required_id}"

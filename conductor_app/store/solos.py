@@ -1,0 +1,201 @@
+"""Stand-alone tasks: rows → snapshot, and what a decision made of it → rows."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from django.db import IntegrityError
+
+from ..core.errors import NotFound
+from ..core.snapshot import Attempt
+from ..core.solo.effects import Effect, Resolved, Satisfy
+from ..core.solo.snapshot import Solo
+from ..models import Attempt as AttemptRow
+from ..models import Dependency, Message, Notice
+from ..models import Solo as SoloRow
+from ..models import Task as TaskRow
+from ..models.fields import dumps, loads
+from .rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, updated_attempt
+from .statements import fetch, for_update, placeholders
+from .writes import Stale, Writes
+
+COLUMNS = (
+    "group_id", "queue", "deadline_at", "expires_at", "scheduler_id", "project_id", "priority", "retries",
+    "retries_left", "wake_at", "grace_ms", "lease_ms", "accepts_failure", "ever_resolved", "revision", "tags", "routes",
+)  # fmt: skip
+SOLO_SQL = f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)} FROM conductor_solo s WHERE "
+READ = (*ATTEMPT_COLUMNS, "cause")
+WAITS = (
+    "EXISTS (SELECT 1 FROM conductor_dependency d "
+    "WHERE d.task_id = t.id AND NOT d.is_satisfied AND d.required_id <> %s)"
+)
+LIFE_SQL = (
+    f"SELECT t.id, t.status, t.created_at, {WAITS}, {', '.join(f'a.{column}' for column in READ)} "
+    "FROM conductor_task t LEFT JOIN conductor_attempt a ON a.task_id = t.id WHERE t.id IN "
+)
+ATTEMPT_INSERTED = (
+    *READ, "task_id", "name", "concurrent_limit", "rate_count", "rate_seconds", "tells_start",
+    "input", "output", "input_size", "output_size", "input_path", "output_path",
+)  # fmt: skip
+TASK_INSERTED = (
+    "id", "ref", "turn", "status", "seq", "created_at", "iteration", "memo", "joined_by", "root",
+    "name", "type", "attempt_id", "loop_ref", "is_permissive",
+)  # fmt: skip
+STANDALONE = "STANDALONE"
+"""The type of a task that belongs to no run."""
+
+
+def lock(task_id: str, but_for: str = "") -> Solo:
+    """The task, locked until the transaction ends; raises NotFound. `but_for`: a dependency that is about to be met."""
+    rows = fetch(f"{SOLO_SQL} s.task_id = %s{for_update('s')}", [task_id])
+    if not rows:
+        raise NotFound(f"Task {task_id} does not exist.")
+    # Asked for by itself: whoever had to wait for the lock sees the attempts as they are now.
+    return _solos(rows, but_for)[0]
+
+
+def load(task_ids: Sequence[str]) -> list[Solo]:
+    """Those of the tasks that exist, not locked."""
+    rows = fetch(f"{SOLO_SQL} s.task_id IN ({placeholders(task_ids)})", list(task_ids)) if task_ids else []
+    return _solos(rows) if rows else []
+
+
+def of_attempts(attempt_ids: Sequence[str]) -> dict[str, Solo]:
+    """The task of each of these attempts."""
+    sql = f"SELECT id, task_id FROM conductor_attempt WHERE id IN ({placeholders(attempt_ids)})"
+    owners: dict[str, str] = dict(fetch(sql, list(attempt_ids)))
+    solos = {solo.id: solo for solo in load(sorted(set(owners.values())))}
+    return {id: solos[task_id] for id, task_id in owners.items() if task_id in solos}
+
+
+def _solos(rows: list[tuple], but_for: str = "") -> list[Solo]:
+    ids = [row[0] for row in rows]
+    lives = fetch(f"{LIFE_SQL}({placeholders(ids)}) ORDER BY t.id, a.number", [but_for, *ids])
+    by_task = {id: list(life) for id, life in groupby(lives, key=lambda row: row[0])}
+    return [_solo(row, by_task[row[0]]) for row in rows if row[0] in by_task]
+
+
+def _solo(row: tuple, life: list[tuple]) -> Solo:
+    facts = dict(zip(COLUMNS, row[1:], strict=True))
+    facts |= {"tags": loads(facts["tags"]), "routes": tuple(loads(facts["routes"]))}
+    facts |= {name: bool(facts[name]) for name in ("accepts_failure", "ever_resolved")}
+    _, status, created_at, waits, *_ = life[0]
+    attempts = tuple(_attempt(row[4:]) for row in life if row[4] is not None)
+    return Solo(id=row[0], status=status, created_at=created_at, waits=bool(waits), attempts=attempts, **facts)
+
+
+def _attempt(row: tuple) -> Attempt:
+    return Attempt(*row[:-1], cause=row[-1])
+
+
+def insert(writes: Writes, solo: Solo, name: str, definition: dict[str, Any], required: Iterable[tuple[str, bool]]):
+    """Have a new task written, as it is before its first decision. `required`: what it waits for, satisfied or not."""
+    newest = solo.attempt.id if solo.attempt else ""
+    task = [
+        solo.id,
+        "",
+        "",
+        solo.status,
+        0,
+        solo.created_at,
+        0,
+        "{}",
+        "",
+        "",
+        name[:512],
+        STANDALONE,
+        newest,
+        "",
+        False,
+    ]
+    writes.insert(TaskRow, TASK_INSERTED, [task])
+    facts = {column: getattr(solo, column) for column in COLUMNS}
+    facts |= {"tags": dumps(dict(solo.tags)), "routes": dumps(list(solo.routes))}
+    row = [solo.id, *facts.values(), dumps(definition)]
+    writes.insert(SoloRow, ("task_id", *COLUMNS, "definition"), [row])
+    edges = [[solo.id, id, is_satisfied, solo.expires_at] for id, is_satisfied in required]
+    if edges:
+        writes.insert(Dependency, ("task_id", "required_id", "is_satisfied", "expires_at"), edges)
+
+
+def save(
+    writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, notices: Sequence[Notice], now: int
+) -> tuple[int, ...]:
+    """Write down what the effects made of the task; ids of messages to deliver. Raises Stale where a row has moved."""
+    _write_attempts(writes, before, after)
+    _write_task(writes, before, after)
+    for effect in effects:
+        if isinstance(effect, Satisfy):
+            params = [effect.required_id, after.id]
+            writes.run(
+                "UPDATE conductor_dependency SET is_satisfied = TRUE WHERE required_id = %s AND task_id = %s", params
+            )
+    tell(writes, notices)
+    try:
+        writes.send()
+    except IntegrityError as twice:
+        raise Stale from twice
+    heard = [effect for effect in effects if isinstance(effect, Resolved)]
+    messages = [
+        Message(to=after.id, subject="resolved", facts={"reason": effect.reason}, sent_at=now, due_at=now)
+        for effect in heard
+    ]
+    return tuple(message.pk for message in Message.objects.bulk_create(messages)) if messages else ()
+
+
+def tell(writes: Writes, notices: Sequence[Notice]) -> None:
+    """Have notices written, in their order."""
+    columns = ("task_id", "group_id", "name", "key", "routes", "payload", "sent_at", "due_at", "tries", "error")
+    rows = [
+        [n.task_id, n.group_id, n.name, n.key, dumps(n.routes), dumps(n.payload), n.sent_at, n.due_at, 0, ""]
+        for n in notices
+    ]
+    if rows:
+        writes.insert(Notice, columns, rows)
+
+
+def _write_attempts(writes: Writes, before: Solo, after: Solo) -> None:
+    seen = {attempt.id: attempt for attempt in before.attempts}
+    # Ended attempts first: a task has one open attempt at most, also between two statements.
+    for attempt in after.attempts:
+        old = seen.get(attempt.id)
+        if old is not None and attempt != old:
+            writes.update(AttemptRow, ATTEMPT_UPDATED, [(attempt.id, old.status, updated_attempt(attempt))])
+            if attempt.priority != old.priority:
+                writes.run("UPDATE conductor_attempt SET priority = %s WHERE id = %s", [attempt.priority, attempt.id])
+    fresh = [_inserted(attempt, after) for attempt in after.attempts if attempt.id not in seen]
+    if fresh:
+        writes.insert(AttemptRow, ATTEMPT_INSERTED, fresh)
+
+
+def _inserted(attempt: Attempt, solo: Solo) -> list[Any]:
+    own = [getattr(attempt, column) for column in READ]
+    return [*own, solo.id, solo.queue, 0, 0, 1, False, "{}", "{}", 2, 2, "", ""]
+
+
+def _write_task(writes: Writes, before: Solo, after: Solo) -> None:
+    newest, old = (solo.attempt.id if solo.attempt else "" for solo in (after, before))
+    if (after.status, newest) != (before.status, old):
+        sql = "UPDATE conductor_task SET status = %s, attempt_id = %s WHERE id = %s AND status = %s"
+        writes.run(sql, [after.status, newest, after.id, before.status], expected=1)
+    changed = {column: value for column in CHANGING if (value := getattr(after, column)) != getattr(before, column)}
+    if changed:
+        sets = ", ".join(f"{column} = %s" for column in changed)
+        sql = f"UPDATE conductor_solo SET {sets}, revision = revision + 1 WHERE task_id = %s AND revision = %s"
+        writes.run(sql, [*changed.values(), after.id, before.revision], expected=1)
+
+
+CHANGING = ("priority", "retries_left", "wake_at", "ever_resolved")
+"""What may change of a task after it was written."""
+
+
+def definition_of(task_id: str) -> dict[str, Any]:
+    """What its author wrote."""
+    [(text,)] = fetch("SELECT definition FROM conductor_solo WHERE task_id = %s", [task_id])
+    return loads(text)
+
+
+def definitions_of(task_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What their authors wrote, by task."""
+    sql = f"SELECT task_id, definition FROM conductor_solo WHERE task_id IN ({placeholders(task_ids)})"
+    return {id: loads(text) for id, text in fetch(sql, list(task_ids))}
