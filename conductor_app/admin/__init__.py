@@ -4,7 +4,7 @@ What screens share:
 
     sidebar.py      what stands at the side, in order            pages.py        a page that is no list of one table
     read_only.py    lists that nobody types into                 fragments.py    parts that follow what they show (204)
-    palette.py      Ctrl-K: a table of sources                   refusals.py     the missing permission, the way out
+    palette.py      Ctrl-K: a table of sources                   refusals.py     the missing permission, a way out
     actions.py      what may be done to a run, as a table        documents.py    JSON as a tree, large JSON as a file
     marks.py tags.py   {{ status|badge }} {{ moment|ago }} {{ begin|lasting:end }} {{ ms|span }} {% icon "queues" %} …
     preferences.py  the reader's zone and other choices

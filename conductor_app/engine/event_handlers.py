@@ -6,8 +6,10 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from .. import clock
+from ..access.rights import EVENT_HANDLER
 from ..core.errors import Conflict, NotFound
 from ..models import AuditEntry, EventHandler
+from .tags import mirror
 
 Document = dict[str, Any]
 
@@ -47,6 +49,7 @@ def remove(name: str, by: str) -> None:
     with transaction.atomic():
         if not EventHandler.objects.filter(name=name).delete()[0]:
             raise NotFound(f"EventHandler with name {name} not found!")
+        mirror(EVENT_HANDLER, name, [])
         _note(name, "delete", by)
 
 

@@ -6,16 +6,20 @@ from typing import Any
 from django.db import transaction
 
 from ..access import changes
-from ..access.rights import TASK_DEF, WORKFLOW_DEF
+from ..access.rights import EVENT_HANDLER, TASK_DEF, WORKFLOW_DEF
 from ..core.errors import Invalid, NotFound
-from ..models import Tag, TaskDefinition, WorkflowDefinition
+from ..models import EventHandler, Tag, TaskDefinition, WorkflowDefinition
 from . import definitions
 from .access.notes import note
 
 Document = dict[str, Any]
 METADATA, RATE_LIMIT = "METADATA", "RATE_LIMIT"
 LONGEST = 128
-KEPT = {WORKFLOW_DEF: (WorkflowDefinition, "workflow_definition"), TASK_DEF: (TaskDefinition, "task_definition")}
+KEPT = {
+    WORKFLOW_DEF: (WorkflowDefinition, "workflow_definition"),
+    TASK_DEF: (TaskDefinition, "task_definition"),
+    EVENT_HANDLER: (EventHandler, "event_handler"),
+}
 
 
 def tags_of(target: str, name: str) -> list[Document]:

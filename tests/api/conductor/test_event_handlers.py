@@ -102,3 +102,50 @@ def test_an_event_that_a_client_brings_is_heard_once(api):
 @pytest.mark.parametrize("body", [{}, {"event": 1}, {"event": "a", "id": 3}, [], "x"])
 def test_an_event_that_says_not_what_it_is_is_refused(api, body):
     assert api.post("/event/handleIncomingEvent", body).status_code == 400
+
+
+def test_what_became_of_events_is_told(api, clock):
+    api.define(simple("a"))
+    api.post("/event", {**HANDLER, "event": "shop:paid", "condition": "$.n > 1"})
+    for n in (1, 2):
+        clock.advance(seconds=1)
+        api.post("/event/handleIncomingEvent", {"event": "shop:paid", "id": f"m{n}", "n": n})
+
+    done, left = api.get("/event/execution/h").json()
+
+    assert (done["status"], done["messageId"], done["action"]) == ("COMPLETED", "m2", "start_workflow")
+    assert done["fullMessagePayload"] == {"event": "shop:paid", "id": "m2", "n": 2}
+    assert (left["status"], left["statusDescription"]) == ("SKIPPED", "The condition was not met: $.n > 1")
+    assert api.get("/event/execution/h", **{"from": clock.now()}).json() == [done]
+    assert api.get("/event/execution/nobody").status_code == 404
+
+    heard, missed = api.get("/event/message/shop:paid").json()
+    assert (heard["id"], heard["status"], heard["eventExecutions"]) == ("m2", "HANDLED", [done])
+    assert (missed["id"], missed["status"], missed["eventExecutions"]) == ("m1", "REJECTED", [left])
+    assert api.get("/event/message/shop:other").json() == []
+
+
+def test_handlers_are_told_with_how_much_they_have_had_to_do(api, clock):
+    api.define(simple("a"))
+    api.post("/event", {**HANDLER, "event": "shop:paid"})
+    api.post("/event", {**HANDLER, "name": "asleep", "active": False})
+    api.post("/event/handleIncomingEvent", {"event": "shop:paid", "id": "m1"})
+
+    awake = {"name": "h", "event": "shop:paid", "active": True, "numberOfMessages": 1, "numberOfActions": 1}
+    assert api.get("/event/execution").json() == {"totalHits": 1, "results": [awake]}
+    later = api.get("/event/message", **{"from": clock.now() + 1}).json()
+    assert [(each["name"], each["numberOfMessages"]) for each in later["results"]] == [("asleep", 0), ("h", 0)]
+
+
+def test_a_handler_bears_tags(api):
+    api.post("/event", HANDLER)
+    tag, other = {"key": "team", "value": "a", "type": "METADATA"}, {"key": "team", "value": "b", "type": "METADATA"}
+
+    assert api.put("/event/h/tags", [tag, other]).status_code == 200
+    assert api.send("DELETE", "/event/h/tags", [other]).status_code == 200
+
+    assert api.get("/event/h/tags").json() == [tag]
+    assert api.put("/event/nobody/tags", [tag]).status_code == 404
+    api.delete("/event/h")
+    api.post("/event", HANDLER)
+    assert api.get("/event/h/tags").json() == []

@@ -123,6 +123,26 @@ SENT_LOG: Table = (*LOG, Field("taskId", text))
 SCHEDULE: Table = tuple(Field("tags", ListOf(Of(TAG))) if field.name == "tags" else field for field in SHOWN)
 SCHEDULE_PAGE: Table = (Field("totalHits", Whole(64)), Field("results", ListOf(Of(SCHEDULE))))
 EXECUTION_PAGE: Table = (Field("totalHits", Whole(64)), Field("results", ListOf(Of(EXECUTION))))
+EVENT_EXECUTION: Table = (
+    *fields(text, "id", "messageId", "name", "event", "action", "statusDescription"),
+    Field("status", Choice("IN_PROGRESS", "COMPLETED", "FAILED", "SKIPPED")),
+    Field("created", Whole(64)),
+    *fields(mapping, "output", "fullMessagePayload"),
+)
+EVENT_MESSAGE: Table = (
+    *fields(text, "id", "eventTarget"),
+    Field("createdAt", Whole(64)),
+    Field("eventType", Choice("WEBHOOK", "MESSAGE")),
+    Field("fullPayload", mapping),
+    Field("status", Choice("RECEIVED", "HANDLED", "REJECTED")),
+    Field("eventExecutions", ListOf(Of(EVENT_EXECUTION))),
+)
+HANDLED_EVENT: Table = (
+    *fields(text, "name", "event"),
+    Field("active", flag),
+    *fields(Whole(), "numberOfMessages", "numberOfActions"),
+)
+HANDLED_EVENT_PAGE: Table = (Field("totalHits", Whole(64)), Field("results", ListOf(Of(HANDLED_EVENT))))
 BACKFILL: Table = (Field("slots", Whole()),)
 SECRET: Table = (*fields(text, "name", "partial"), *fields(Whole(64), "created_at", "updated_at"))
 SECRET_WITH_TAGS: Table = (Field("name", text), Field("tags", ListOf(Of(TAG))))
@@ -204,6 +224,10 @@ NAMED: dict[str, Table] = {
     "EventHandler": EVENT_HANDLER,
     "Action": ACTION,
     "StartWorkflowAction": START,
+    "ExtendedEventExecution": EVENT_EXECUTION,
+    "EventMessage": EVENT_MESSAGE,
+    "HandledEventResponse": HANDLED_EVENT,
+    "SearchResultHandledEventResponse": HANDLED_EVENT_PAGE,
     "TaskDetails": REPORT,
     "TerminateWorkflowAction": TERMINATE,
     "UpdateWorkflowVariablesAction": VARIABLES,

@@ -1,0 +1,68 @@
+"""What became of events: EventExecution, EventMessage and HandledEventResponse (api §2, EventClient)."""
+
+from typing import Any
+
+from ....models import EventAction, EventDelivery, EventHandler, EventVerdict
+from ....models.events import MATCHED
+
+Document = dict[str, Any]
+
+
+def event_execution(row: EventAction) -> Document:
+    """One action of a handler for one event."""
+    return {
+        **_heard(row.delivery, row.handler),
+        "id": f"{row.delivery.message_id}_{row.position}",
+        "created": row.created_at,
+        "action": row.action,
+        "status": row.status,
+        "statusDescription": row.error,
+        "output": row.output,
+    }
+
+
+def event_left_alone(row: EventVerdict) -> Document:
+    """An event that a handler's condition did not let pass."""
+    return {
+        **_heard(row.delivery, row.handler),
+        "id": row.delivery.message_id,
+        "created": row.at,
+        "status": "SKIPPED",
+        "statusDescription": row.error or f"The condition was not met: {row.condition}",
+        "output": row.seen,
+    }
+
+
+def _heard(delivery: EventDelivery, handler: str) -> Document:
+    payload = delivery.payload if isinstance(delivery.payload, dict) else {"value": delivery.payload}
+    return {"messageId": delivery.message_id, "name": handler, "event": delivery.event, "fullMessagePayload": payload}
+
+
+def event_message(row: EventDelivery) -> Document:
+    """One event, with what each handler made of it; its actions and verdicts are at hand."""
+    verdicts, actions = row.verdicts.all(), row.actions.all()
+    left_alone = [event_left_alone(verdict) for verdict in verdicts if verdict.outcome != MATCHED]
+    return {
+        "id": row.message_id,
+        "createdAt": row.received_at,
+        "eventTarget": row.event,
+        "eventType": "WEBHOOK" if row.source.startswith("webhook") else "MESSAGE",
+        "fullPayload": row.payload if isinstance(row.payload, dict) else {"value": row.payload},
+        "status": "HANDLED" if actions else "REJECTED" if verdicts else "RECEIVED",
+        "eventExecutions": [*map(event_execution, actions), *left_alone],
+    }
+
+
+def handled_events(handlers: list[EventHandler], messages: dict[str, int], actions: dict[str, int]) -> Document:
+    """The handlers, each with the numbers of events that it saw and of actions that it took."""
+    found = [
+        {
+            "name": row.name,
+            "event": row.event,
+            "active": row.is_active,
+            "numberOfMessages": messages.get(row.name, 0),
+            "numberOfActions": actions.get(row.name, 0),
+        }
+        for row in handlers
+    ]
+    return {"totalHits": len(found), "results": found}

@@ -1,0 +1,79 @@
+"""What became of events, as the clients of Orkes look at it, and the tags of event handlers."""
+
+from django.db.models import Count, QuerySet
+from django.http import HttpResponse
+
+from ....access.rights import EVENT_HANDLER
+from ....core.errors import NotFound
+from ....engine import tags
+from ....models import EventAction, EventDelivery, EventHandler, EventVerdict
+from ....models.events import MATCHED
+from ..replies import Empty, Json
+from ..serializers.event_log import event_execution, event_left_alone, event_message, handled_events
+from ..serializers.tags import sent_tags
+from ..view import ConductorRequest, ConductorView
+
+MOST = 100
+"""Newest rows of a list that are shown."""
+
+
+class ActiveEventHandlers(ConductorView):
+    """GET /api/event/execution: the handlers that listen, and how much they have had to do."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json(_with_numbers(EventHandler.objects.filter(is_active=True), 0))
+
+
+class EventHandlerNumbers(ConductorView):
+    """GET /api/event/message?from=: all handlers, and how much they have had to do since then (epoch milliseconds)."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json(_with_numbers(EventHandler.objects.all(), request.query.whole("from", 0, 64)))
+
+
+def _with_numbers(handlers: QuerySet[EventHandler], since: int) -> dict:
+    def numbers(rows: QuerySet) -> dict[str, int]:
+        return dict(rows.values_list("handler").annotate(number=Count("pk")).order_by())
+
+    messages = numbers(EventVerdict.objects.filter(at__gte=since))
+    actions = numbers(EventAction.objects.filter(created_at__gte=since))
+    return handled_events(list(handlers.order_by("name")), messages, actions)
+
+
+class EventExecutions(ConductorView):
+    """GET /api/event/execution/{name}?from=: what a handler did lately, newest first, and what it left alone."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        if not EventHandler.objects.filter(name=name).exists():
+            raise NotFound(f"EventHandler with name {name} not found!")
+        since = request.query.whole("from", 0, 64)
+        done = EventAction.objects.filter(handler=name, created_at__gte=since).order_by("-created_at", "-pk")
+        left = EventVerdict.objects.filter(handler=name, at__gte=since).exclude(outcome=MATCHED).order_by("-at", "-pk")
+        shown = [event_execution(row) for row in done.select_related("delivery")[:MOST]]
+        shown += [event_left_alone(row) for row in left.select_related("delivery")[:MOST]]
+        return Json(sorted(shown, key=lambda one: -one["created"])[:MOST])
+
+
+class EventMessages(ConductorView):
+    """GET /api/event/message/{event}?from=: the events of this name that came lately, newest first."""
+
+    def get(self, request: ConductorRequest, event: str) -> HttpResponse:
+        since = request.query.whole("from", 0, 64)
+        rows = EventDelivery.objects.filter(event=event, received_at__gte=since).order_by("-received_at", "-pk")
+        whole = rows.prefetch_related("verdicts__delivery", "actions__delivery")
+        return Json([event_message(row) for row in whole[:MOST]])
+
+
+class EventTags(ConductorView):
+    """GET, PUT, DELETE /api/event/{name}/tags: shown, some more, some less."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(tags.tags_of(EVENT_HANDLER, name))
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags.add_tags(EVENT_HANDLER, name, sent_tags(request), request.actor.name)
+        return Empty()
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags.remove_tags(EVENT_HANDLER, name, sent_tags(request), request.actor.name)
+        return Empty()
