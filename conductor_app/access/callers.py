@@ -1,8 +1,9 @@
 """Who calls on the side of Taskcluster, by a signature in the header or in the address, and what they may do."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.http import HttpRequest
@@ -21,27 +22,31 @@ DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who calls: the client id, the scopes with all that they imply, and until when they hold."""
+    """Somebody who calls: the client id, the scopes with all that they imply, and until when they hold.
 
-    name: str
+    `holder`: the client whose key has signed, or has signed the certificate.
+    """
+
+    client_id: str
     scopes: Names = NO_NAMES
     listed: tuple[str, ...] = ()
     expires_at: int | None = None
     signed: Signed | None = None
+    holder: str = ""
 
 
 ANYBODY = Caller("anonymous", granted([EVERYTHING]), (EVERYTHING,))
 """Whoever calls a server that asks nobody."""
 
 
-def caller_of(request: HttpRequest, body: bytes) -> Caller:
-    """Who sent the request with this body; raises Unauthenticated or Forbidden."""
+def caller_of(request: HttpRequest, body: Callable[[], bytes]) -> Caller:
+    """Who sent the request; raises Unauthenticated or Forbidden. `body`: reads what came with it."""
     if clients.is_open():
         origins.refuse_foreign_pages(request)
         return ANYBODY
     caller = identified(asked_of(request), request.META.get("HTTP_AUTHORIZATION", ""))
-    if caller.signed is not None:
-        hawk.verify_payload(caller.signed, request.META.get("CONTENT_TYPE", ""), body)
+    if caller.signed is not None and caller.signed.hash:
+        hawk.verify_payload(caller.signed, request.META.get("CONTENT_TYPE", ""), body())
     return caller
 
 
@@ -53,7 +58,7 @@ def identified(asked: Asked, authorization: str) -> Caller:
     if authorization:
         return _signer(hawk.signed_header(authorization), asked)
     if address is None:
-        return _caller("anonymous", (), None, None)
+        return _caller("anonymous", ())
     if asked.method.upper() not in ("GET", "HEAD"):
         raise Unauthenticated("A signed address is good for reading only.")
     signed, bare = address
@@ -80,7 +85,7 @@ def _signer(signed: Signed, asked: Asked) -> Caller:
     if authorized is not None:
         _within(_with_everybodys(scopes), authorized, "The client does not hold the authorized")
         scopes = authorized
-    return _caller(signed.id, scopes, expires_at, signed)
+    return _caller(signed.id, scopes, expires_at, signed, issuer.id)
 
 
 def _still_in_use(client: clients.Holder) -> None:
@@ -97,9 +102,9 @@ def _within(held: Iterable[str], wanted: Iterable[str], complaint: str) -> None:
         raise Unauthenticated(f"{complaint} scopes {', '.join(lacking)[:1000]}.")
 
 
-def _caller(name: str, scopes: Iterable[str], expires_at: int | None, signed: Signed | None) -> Caller:
+def _caller(client_id: str, scopes: Iterable[str], *rest: Any) -> Caller:
     listed = _with_everybodys(scopes)
-    return Caller(name, granted(listed), tuple(listed), expires_at, signed)
+    return Caller(client_id, granted(listed), tuple(listed), *rest)
 
 
 def _with_everybodys(scopes: Iterable[str]) -> list[str]:

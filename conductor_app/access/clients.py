@@ -18,6 +18,7 @@ ANONYMOUS = "assume:anonymous"
 """What everybody may do, and those who do not say who they are."""
 ISSUER = "static/taskcluster/queue"
 """In whose name the credentials of tasks are issued; its key follows from the server's own."""
+MOST_REMEMBERED = 10_000
 FOR_EVER = 32_503_680_000_000
 """1 January 3000."""
 
@@ -92,6 +93,8 @@ def _once(name: str, read: Callable[[], Any]) -> Any:
     """What was read under this name since access has changed last."""
     remembered = known.current().clients
     if name not in remembered:
+        if len(remembered) >= MOST_REMEMBERED:
+            remembered.clear()
         remembered[name] = read()
     return remembered[name]
 

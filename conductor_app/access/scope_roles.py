@@ -38,7 +38,7 @@ def implied(scope: str, roles: Roles) -> Iterator[str]:
     for role, held in roles.items():
         rest = _rest(assumed, role)
         if rest is not None:
-            yield from (_filled(each, rest) if role.endswith("*") else each for each in held)
+            yield from (filled(each, rest) if role.endswith("*") else each for each in held)
 
 
 def _rest(assumed: str, role: str) -> str | None:
@@ -51,7 +51,8 @@ def _rest(assumed: str, role: str) -> str | None:
     return "" if assumed == role else None
 
 
-def _filled(scope: str, rest: str) -> str:
+def filled(scope: str, rest: str) -> str:
+    """The scope of a role with what came for the star of its id."""
     if "*" in rest:
         before, place, _ = scope.partition(REST)
         return before + rest if place else scope
@@ -74,7 +75,7 @@ def assumes_itself(role: str, roles: Roles) -> bool:
 
 def _assumed_by(role: str, roles: Roles) -> list[str]:
     """The roles that a role may assume, whatever comes for its star."""
-    widest = (_filled(scope, "*") if role.endswith("*") else scope for scope in roles[role])
+    widest = (filled(scope, "*") if role.endswith("*") else scope for scope in roles[role])
     assumed = [_assumed(scope) for scope in widest if scope != EVERYTHING and assumes(scope)]
     return [other for other in roles if any(_rest(each, other) is not None for each in assumed)]
 

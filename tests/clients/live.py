@@ -20,10 +20,13 @@ IN_CHUNKS = "live.body_in_chunks"
 
 
 class Handler(QuietWSGIRequestHandler):
-    """Reads bodies that come in chunks, as gunicorn does and Django's own server does not."""
+    """Does what gunicorn does and Django's own server does not: reads bodies that come in chunks, and tells what was
+    asked as it was asked, for signatures are over that."""
 
     def get_environ(self):
-        environ = super().get_environ()
+        environ = {**super().get_environ(), "RAW_URI": self.path}
+        if self.headers.get("content-type") is None:
+            environ.pop("CONTENT_TYPE", None)
         if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
             environ[IN_CHUNKS] = BytesIO(b"".join(chunks(self.rfile)))
         return environ

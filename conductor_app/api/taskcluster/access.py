@@ -5,18 +5,22 @@ A requirement is a template of a scope expression: `<name>` stands for a paramet
 else is looked at; the others ask when they know what they need, by `request.require(…)`.
 """
 
-import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
 
-from ... import conf
-from ...access import origins
+from ... import clock
+from ...access import callers, certificates, clients, scopes
+from ...access.callers import Caller
 from ...core.errors import Forbidden
+from ...engine.access.clients import note_use
+from .body import bytes_of
 
 Template = str | Mapping[str, Any]
+LONGEST = 10_000
+"""Characters of an expression that a refusal repeats."""
 
 
 def _steering(verb: str) -> Template:
@@ -33,6 +37,11 @@ def _steering(verb: str) -> Template:
 
 def _each(scope: str) -> Template:
     return {"AllOf": [{"for": "each", "in": "ids", "each": scope}]}
+
+
+def _with_scopes(scope: str) -> Template:
+    """What giving scopes to somebody needs: to hold them."""
+    return {"AllOf": [scope, {"for": "scope", "in": "scopes", "each": "<scope>"}]}
 
 
 AT_ONCE: dict[str, Template] = {
@@ -58,6 +67,19 @@ AT_ONCE: dict[str, Template] = {
     "listWorkers": "queue:list-workers:<provisionerId>/<workerType>",
     "getWorker": "queue:get-worker:<provisionerId>/<workerType>/<workerGroup>/<workerId>",
     "quarantineWorker": "queue:quarantine-worker:<provisionerId>/<workerType>/<workerGroup>/<workerId>",
+    "listClients": "auth:list-clients",
+    "client": "auth:get-client:<clientId>",
+    "resetAccessToken": "auth:reset-access-token:<clientId>",
+    "enableClient": "auth:enable-client:<clientId>",
+    "disableClient": "auth:disable-client:<clientId>",
+    "deleteClient": "auth:delete-client:<clientId>",
+    "listRoles": "auth:list-roles",
+    "listRoles2": "auth:list-roles",
+    "listRoleIds": "auth:list-roles",
+    "role": "auth:get-role:<roleId>",
+    "deleteRole": "auth:delete-role:<roleId>",
+    "expandScopes": "auth:expand-scopes",
+    "currentScopes": "auth:current-scopes",
 }
 """Required of the caller before anything else is looked at."""
 
@@ -109,39 +131,39 @@ LATER: dict[str, Template] = {
             }
         ]
     },
+    "createClient": _with_scopes("auth:create-client:<clientId>"),
+    "updateClient": _with_scopes("auth:update-client:<clientId>"),
+    "createRole": _with_scopes("auth:create-role:<roleId>"),
+    "updateRole": _with_scopes("auth:update-role:<roleId>"),
 }
 """Required when the method knows its facts, which it hands to `request.require`."""
 
-PUBLIC = frozenset(("ping", "version", "heartbeat", "lbheartbeat"))
+PUBLIC = frozenset(("ping", "version", "heartbeat", "lbheartbeat", "authenticateHawk"))
 """Methods that require nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Somebody who calls, with the scopes that this one holds."""
-
-    client_id: str
-    scopes: Sequence[str] = ()
-
-
-ANYBODY = Caller("anonymous", ("*",))
-"""On loopback, where no login is asked for."""
 
 
 def caller_of(request: HttpRequest) -> Caller:
     """Who sent the request; raises Unauthenticated and Forbidden."""
-    if conf.api_access == "open":
-        origins.refuse_foreign_pages(request)
-        return ANYBODY
-    return Caller("anonymous")
+    caller = callers.caller_of(request, partial(bytes_of, request))
+    if caller.holder not in ("", clients.ISSUER):
+        note_use(caller.holder)
+    return caller
 
 
 def require(caller: Caller, template: Template, facts: Mapping[str, Any]) -> None:
     """Raise Forbidden unless the caller's scopes satisfy the template, filled in with the facts."""
-    if "*" not in caller.scopes:
-        raise Forbidden(f"Client ID {caller.client_id} does not have sufficient scopes.")
+    wanted = scopes.rendered(template, facts)
+    lacking = scopes.lacking(wanted, caller.scopes)
+    if lacking is not None:
+        raise Forbidden(
+            f"Client ID {caller.client_id} does not have sufficient scopes and is missing the following scopes:\n\n"
+            f"```\n{scopes.written(lacking)[:LONGEST]}\n```\n\n"
+            f"This request requires the client to satisfy the following scope expression:\n\n"
+            f"```\n{scopes.written(wanted)[:LONGEST]}\n```"
+        )
 
 
-def task_credentials(client_id: str, scopes: Sequence[str], ends_at: int) -> dict[str, str]:
+def task_credentials(client_id: str, held: Sequence[str], ends_at: int) -> Mapping[str, str]:
     """Credentials for a worker that holds an attempt, with these scopes until then."""
-    return {"clientId": client_id, "accessToken": secrets.token_urlsafe(33), "certificate": ""}
+    key = clients.issuing_key()
+    return certificates.issue(clients.ISSUER, key, client_id, held, start=clock.now(), expiry=ends_at)

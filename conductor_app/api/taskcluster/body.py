@@ -24,7 +24,7 @@ def read(request: HttpRequest, method: str) -> Any:
         return None
     if request.content_type != "application/json":
         raise MalformedPayload("Payload must be JSON with content-type: application/json")
-    body = _bytes(request)
+    body = bytes_of(request)
     try:
         value = orjson.loads(body) if not LONG_NUMBER.search(body) else json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -34,7 +34,8 @@ def read(request: HttpRequest, method: str) -> Any:
     return value
 
 
-def _bytes(request: HttpRequest) -> bytes:
+def bytes_of(request: HttpRequest) -> bytes:
+    """The body as it was sent; raises MalformedPayload and InputTooLarge."""
     try:
         size = int(request.META.get("CONTENT_LENGTH") or 0)
         if size > MOST_BYTES:

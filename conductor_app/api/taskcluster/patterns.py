@@ -19,9 +19,16 @@ PARAMS = {
     "workerType": NAME,
     "workerGroup": NAME,
     "workerId": NAME,
+    "clientId": r"^[A-Za-z0-9!@/:.+|_-]+$",
+    "roleId": r"^[\x20-\x7e]+$",
     "name": r"^[\x20-\x7e]+$",
 }
-OPTIONS = {"continuationToken": r"^.*$", "limit": r"^[0-9]+$", "quarantined": r"^(true|false)$"}
+OPTIONS = {
+    "continuationToken": r"^.*$",
+    "limit": r"^[0-9]+$",
+    "quarantined": r"^(true|false)$",
+    "prefix": r"^[A-Za-z0-9!@/:.+|_-]*$",
+}
 LONGEST_NUMBER = 9
 """Digits of a number in an address: no run has one so long, and a database refuses longer ones."""
 

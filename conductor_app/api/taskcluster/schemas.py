@@ -11,6 +11,7 @@ from ...insight.solo import PRIORITIES
 from .slugid import SLUGID
 
 MOST_COMPLAINTS = 20
+LONGEST_TARGET = 65_536
 
 Schema = dict[str, Any]
 
@@ -67,6 +68,17 @@ TASK = _object(
 )
 TASK_IDS = _object({"taskIds": _texts({"type": "string"}, default=[])})
 WORKER = {"workerGroup": NAME, "workerId": NAME}
+SCOPES = _texts({"type": "string", "pattern": "^[\x20-\x7e]*$"})
+CLIENT = _object(
+    {
+        "expires": MOMENT,
+        "description": _text(10_240),
+        "scopes": SCOPES,
+        "deleteOnExpiration": {"type": "boolean", "default": False},
+    },
+    ("expires", "description"),
+)
+ROLE = _object({"description": _text(10_240), "scopes": SCOPES}, ("description", "scopes"))
 NEW_PRIORITY = _object({"newPriority": PRIORITY}, ("newPriority",))
 
 SCHEMAS: dict[str, Schema] = {
@@ -86,6 +98,22 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "quarantineWorker": _object({"quarantineUntil": MOMENT, "quarantineInfo": _text(4000)}, ("quarantineUntil",)),
     "declareWorker": _object({"expires": MOMENT}, ("expires",)),
+    "createClient": CLIENT,
+    "updateClient": CLIENT,
+    "createRole": ROLE,
+    "updateRole": ROLE,
+    "expandScopes": _object({"scopes": SCOPES}, ("scopes",)),
+    "authenticateHawk": _object(
+        {
+            "method": _text(20),
+            "resource": _text(LONGEST_TARGET),
+            "host": _text(255),
+            "port": {"type": "integer", "minimum": 0, "maximum": 65_535},
+            "authorization": _text(LONGEST_TARGET),
+            "sourceIp": _text(100),
+        },
+        ("method", "resource", "host", "port"),
+    ),
 }
 
 

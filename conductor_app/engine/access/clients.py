@@ -107,12 +107,12 @@ def delete_client(id: str, by: str, reason: str = "") -> None:
             note(KIND, id, "delete", by, reason)
 
 
-def note_use(caller_id: str) -> None:
+def note_use(id: str) -> None:
     """Note now and then that a client is in use."""
-    holder, now = known_clients.holder_of(caller_id), clock.now()
+    holder, now = known_clients.holder_of(id), clock.now()
     if holder is not None and now - holder.used_at > NOTED_EVERY_MS:
         known_clients.learn_use(holder, now)
-        Client.objects.filter(pk=caller_id).update(used_at=now)
+        Client.objects.filter(pk=id).update(used_at=now)
 
 
 def forget_expired(limit: int) -> int:

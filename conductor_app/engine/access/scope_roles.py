@@ -6,8 +6,8 @@ from django.db import transaction
 
 from ... import clock
 from ...access import changes
-from ...access.scope_roles import assumes_itself
-from ...access.scopes import SCOPE
+from ...access.scope_roles import assumes_itself, filled
+from ...access.scopes import EVERYTHING, SCOPE
 from ...core.errors import Conflict, Invalid, NotFound
 from ...models import ScopeRole
 from .clients import LONGEST_DESCRIPTION, check_scopes
@@ -75,6 +75,11 @@ def check_role(id: str, scopes: Sequence[str], description: str) -> None:
     roles = dict(ScopeRole.objects.values_list("id", "scopes")) | {id: list(scopes)}
     if assumes_itself(id, roles):
         raise Invalid(f"The role {id} would assume itself, at once or by way of others.")
+
+
+def widest(id: str, scopes: Sequence[str]) -> list[str]:
+    """The scopes that a role gives to whoever assumes it, whatever its star stands for."""
+    return [filled(scope, EVERYTHING) if id.endswith(EVERYTHING) else scope for scope in scopes]
 
 
 def _write(row: ScopeRole, scopes: Sequence[str], description: str, by: str) -> None:

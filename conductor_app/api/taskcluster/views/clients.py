@@ -1,0 +1,92 @@
+"""Clients: whoever makes one, or gives it more, must hold what it is given."""
+
+from django.db.models import F
+from django.db.models.functions import Left
+from django.db.models.lookups import Exact
+from django.http import HttpResponse
+
+from ....access.clients import expanded
+from ....access.scopes import granted
+from ....engine.access import clients
+from ....models import Client
+from ..pages import PAGED, page
+from ..replies import Empty, Json
+from ..serializers.access import client_document, wanted, with_token
+from ..view import TaskclusterRequest, TaskclusterView
+
+
+class Clients(TaskclusterView):
+    """/clients: those whose ids begin so."""
+
+    methods = {"GET": "listClients"}
+    options_known = ("prefix", *PAGED)
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        asked, prefix = page(request.options, str), request.options.get("prefix", "")
+        rows = Client.objects.order_by("id")
+        if prefix:
+            # Not `startswith`, for which SQLite takes capital letters and small ones to be the same.
+            rows = rows.filter(Exact(Left(F("id"), len(prefix)), prefix))
+        if asked.after:
+            rows = rows.filter(id__gt=asked.after[0])
+        return Json(asked.reply("clients", list(rows[: asked.size + 1]), lambda row: [row.id], client_document))
+
+
+class OneClient(TaskclusterView):
+    """/clients/{clientId}: shown, made, changed, deleted."""
+
+    methods = {"GET": "client", "PUT": "createClient", "POST": "updateClient", "DELETE": "deleteClient"}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(client_document(clients.find_client(request.params["clientId"])))
+
+    def put(self, request: TaskclusterRequest) -> HttpResponse:
+        scopes = request.document.get("scopes", [])
+        request.require(scopes=scopes)
+        by = request.caller.client_id
+        row, token = clients.create_client(request.params["clientId"], wanted(request.document, scopes), by)
+        return Json(with_token(row, token))
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        row = clients.find_client(request.params["clientId"])
+        scopes = request.document.get("scopes", row.scopes)
+        request.require(scopes=added(scopes, row.scopes))
+        changed = clients.update_client(row.id, wanted(request.document, scopes), request.caller.client_id)
+        return Json(client_document(changed))
+
+    def delete(self, request: TaskclusterRequest) -> HttpResponse:
+        clients.delete_client(request.params["clientId"], request.caller.client_id)
+        return Empty()
+
+
+def added(scopes: list[str], before: list[str]) -> list[str]:
+    """The scopes that were not there before, in whatever way."""
+    held = granted(expanded(before))
+    return [scope for scope in scopes if scope not in held]
+
+
+class Reset(TaskclusterView):
+    """/clients/{clientId}/reset: another access token."""
+
+    methods = {"POST": "resetAccessToken"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(with_token(*clients.reset_token(request.params["clientId"], request.caller.client_id)))
+
+
+class Enable(TaskclusterView):
+    """/clients/{clientId}/enable: it may be used again."""
+
+    methods = {"POST": "enableClient"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(client_document(clients.set_disabled(request.params["clientId"], False, request.caller.client_id)))
+
+
+class Disable(TaskclusterView):
+    """/clients/{clientId}/disable: nobody may use it."""
+
+    methods = {"POST": "disableClient"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(client_document(clients.set_disabled(request.params["clientId"], True, request.caller.client_id)))

@@ -1,0 +1,75 @@
+"""Roles: whoever makes one, or gives it more, must hold what it gives."""
+
+from django.http import HttpResponse
+
+from ....engine.access import scope_roles
+from ....models import ScopeRole
+from ..pages import PAGED, Page, page
+from ..replies import Empty, Json
+from ..serializers.access import role_document
+from ..view import TaskclusterRequest, TaskclusterView
+from .clients import added
+
+
+def asked_for(asked: Page):
+    """The roles of a page, and one more if there is one."""
+    rows = ScopeRole.objects.order_by("id")
+    return list((rows.filter(id__gt=asked.after[0]) if asked.after else rows)[: asked.size + 1])
+
+
+class Roles(TaskclusterView):
+    """/roles: all of them."""
+
+    methods = {"GET": "listRoles"}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json([role_document(row) for row in ScopeRole.objects.order_by("id")])
+
+
+class RolesInPages(TaskclusterView):
+    """/roles2: the same in pages."""
+
+    methods = {"GET": "listRoles2"}
+    options_known = PAGED
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        asked = page(request.options, str)
+        return Json(asked.reply("roles", asked_for(asked), lambda row: [row.id], role_document))
+
+
+class RoleIds(TaskclusterView):
+    """/roleids: their ids."""
+
+    methods = {"GET": "listRoleIds"}
+    options_known = PAGED
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        asked = page(request.options, str)
+        return Json(asked.reply("roleIds", asked_for(asked), lambda row: [row.id], lambda row: row.id))
+
+
+class OneRole(TaskclusterView):
+    """/roles/{roleId}: shown, made, changed, deleted."""
+
+    methods = {"GET": "role", "PUT": "createRole", "POST": "updateRole", "DELETE": "deleteRole"}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(role_document(scope_roles.find_role(request.params["roleId"])))
+
+    def put(self, request: TaskclusterRequest) -> HttpResponse:
+        scopes = request.document["scopes"]
+        request.require(scopes=scope_roles.widest(request.params["roleId"], scopes))
+        return self._written(request, scope_roles.create_role)
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        row, scopes = scope_roles.find_role(request.params["roleId"]), request.document["scopes"]
+        request.require(scopes=scope_roles.widest(row.id, added(scopes, row.scopes)))
+        return self._written(request, scope_roles.update_role)
+
+    def _written(self, request: TaskclusterRequest, write) -> HttpResponse:
+        said, by = request.document, request.caller.client_id
+        return Json(role_document(write(request.params["roleId"], said["scopes"], said["description"], by)))
+
+    def delete(self, request: TaskclusterRequest) -> HttpResponse:
+        scope_roles.delete_role(request.params["roleId"], request.caller.client_id)
+        return Empty()
