@@ -15,7 +15,8 @@ log = logging.getLogger(__name__)
 
 SANE = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 IDS = {"workflow_id": "run_id", "workflow": "run_id", "task_id": "attempt_id"}
-"""What addresses call the ids that lines and spans carry."""
+"""What addresses call the ids that lines and spans carry; some have a workflow's name in the same place."""
+OF_AN_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Requests:
@@ -42,7 +43,13 @@ class Requests:
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: dict[str, Any]) -> None:
         """The address is known now, and with it what it is about."""
-        about.learn(**{name: kwargs[word] for word, name in IDS.items() if word in kwargs})
+        about.learn(**ids_in(kwargs))
+
+
+def ids_in(kwargs: Mapping[str, Any]) -> dict[str, str]:
+    """The ids that an address names, as lines and spans call them."""
+    found = {name: str(kwargs.get(word, "")) for word, name in IDS.items()}
+    return {name: id for name, id in found.items() if OF_AN_ID.fullmatch(id)}
 
 
 def id_of(request: HttpRequest) -> str:
@@ -61,9 +68,7 @@ def _tell(span: Any, request: HttpRequest, response: HttpResponse) -> None:
     found = request.resolver_match
     if found is not None:
         span.update_name(f"{request.method} /{found.route}")
-        for word, name in IDS.items():
-            if word in found.kwargs:
-                span.set_attribute(f"conductor.{name}", found.kwargs[word][: about.LONGEST])
+        span.set_attributes({f"conductor.{name}": id for name, id in ids_in(found.kwargs).items()})
     span.set_attribute("http.request.method", str(request.method))
     span.set_attribute("http.response.status_code", response.status_code)
     if response.status_code >= 500:

@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from ..core.errors import Refused
 
 _tracer: Any = None
+_provider: Any = None
 _nothing = nullcontext()
 
 
@@ -26,18 +27,24 @@ def begin(endpoint: str) -> None:
     collect(BatchSpanProcessor(OTLPSpanExporter()))
 
 
+def end() -> None:
+    """Send what has not been sent yet, and collect no more."""
+    global _tracer, _provider
+    if _provider is not None:
+        _provider.shutdown()
+    _tracer = _provider = None
+
+
 def collect(processor: Any) -> None:
-    """Hand every span to this processor; None ends it."""
-    global _tracer
-    if processor is None:
-        _tracer = None
-        return
+    """Hand every span to this processor."""
+    global _tracer, _provider
     from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider
 
-    provider = TracerProvider(resource=Resource({SERVICE_NAME: "conductor-app"}).merge(OTELResourceDetector().detect()))
-    provider.add_span_processor(processor)
-    _tracer = provider.get_tracer("conductor_app")
+    resource = Resource({SERVICE_NAME: "conductor-app"}).merge(OTELResourceDetector().detect())
+    _provider = TracerProvider(resource=resource)
+    _provider.add_span_processor(processor)
+    _tracer = _provider.get_tracer("conductor_app")
 
 
 def span(what: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None = None) -> AbstractContextManager[Any]:

@@ -1,10 +1,14 @@
 """Traces, where somebody collects them."""
 
+import gzip
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -25,7 +29,40 @@ def seen():
     exporter = InMemorySpanExporter()
     spans.collect(SimpleSpanProcessor(exporter))
     yield lambda: {span.name: span for span in exporter.get_finished_spans()}
-    spans.collect(None)
+    spans.end()
+
+
+@pytest.fixture
+def collector():
+    """A collector that speaks OTLP over HTTP."""
+    server = Collector()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    spans.end()
+    server.shutdown()
+    server.server_close()
+
+
+class Collector(ThreadingHTTPServer):
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Receipt)
+        self.address = f"http://127.0.0.1:{self.server_port}"
+        self.received: list[tuple] = []
+
+
+class Receipt(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
+        for sent in ExportTraceServiceRequest.FromString(body).resource_spans:
+            facts = {each.key: each.value.string_value for each in sent.resource.attributes}
+            found = [span for scope in sent.scope_spans for span in scope.spans]
+            self.server.received += [(facts["service.name"], span) for span in found]
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *arguments):
+        """Nothing is printed."""
 
 
 def test_a_request_and_its_command_are_spans_of_the_callers_trace(client, clock, seen):
@@ -49,6 +86,14 @@ def test_a_start_and_an_address_carry_the_runs_id(client, clock, seen):
 
     assert seen()["start"].attributes["conductor.run_id"] == story.id
     assert seen()["GET /api/workflow/<str:workflow>"].attributes["conductor.run_id"] == story.id
+
+
+def test_a_workflows_name_is_not_taken_for_an_id(client, clock, seen):
+    Story(clock, step("pay"))
+
+    client.post("/api/workflow/order", {}, "application/json")
+
+    assert "conductor.run_id" not in seen()["POST /api/workflow/<str:workflow>"].attributes
 
 
 @pytest.mark.parametrize("hostile", ["", "x", "00-0-0-0", "00-" + "z" * 32 + "-" + "z" * 16 + "-01"])
@@ -101,6 +146,19 @@ def test_without_an_endpoint_nothing_of_the_library_is_loaded():
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
+
+
+def test_spans_arrive_at_a_collector(monkeypatch, collector):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+    spans.begin(collector.address)
+
+    with spans.span("work", {"run_id": "r-1"}):
+        pass
+    spans.end()
+
+    [(service, found)] = collector.received
+    assert (service, found.name) == ("conductor-app", "work")
+    assert [(each.key, each.value.string_value) for each in found.attributes] == [("conductor.run_id", "r-1")]
 
 
 def test_an_endpoint_without_the_library_is_refused_by_name(monkeypatch):
