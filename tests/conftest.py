@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app import clock as product_clock
 from conductor_app.access import kept, known
-from conductor_app.engine import plans, pollers
+from conductor_app.engine import plans, pollers, tallies
 from conductor_app.store import environment
 
 # 1 March 2027, 12:00:00 UTC
@@ -61,6 +61,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process remembers of the database is forgotten between tests, as the database is."""
     monkeypatch.setattr(plans, "_known", plans.Known(-1))
     monkeypatch.setattr(pollers, "_noted", {})
+    monkeypatch.setattr(tallies, "book", tallies.Book())
     monkeypatch.setattr(kept, "_remembered", kept.Remembered())
     monkeypatch.setattr(environment, "_remembered", environment.Remembered())
     monkeypatch.setattr(known, "_known", known.Known(-1, -known.KEPT_MS))

@@ -59,6 +59,11 @@ def _because(line: Line) -> str:
     return f" — {first_line(str(line['reason']))}" if line.get("reason") else ""
 
 
+def _moved_to(line: Line) -> str:
+    queue = f" to `{line['queue']}`" if line.get("queue") else ""
+    return queue + (f", priority {line['priority']}" if "priority" in line else "")
+
+
 def _named(tasks: list[Any]) -> str:
     return ", ".join(f"`{task}`" for task in tasks[:MOST]) + (" …" if len(tasks) > MOST else "")
 
@@ -68,6 +73,7 @@ WORDS: dict[str, Callable[[Line], str]] = {
     "OpenAttempt": lambda line: f"`{line.get('task')}`: attempt {int(line.get('number', 0)) + 1} opened",
     "MoveAttempt": _moved("attempt of `{task}`"),
     "ResolveTask": _moved("`{task}`"),
+    "Requeue": lambda line: f"`{line.get('task')}` moved in its queue{_moved_to(line)}",
     "UpdateTask": lambda line: f"`{line.get('task')}` noted",
     "ForgetTasks": lambda line: f"turn {line.get('iteration')} of `{line.get('loop')}` forgotten",
     "TakeBack": lambda line: f"{line.get('count')} tasks taken back: {_named(line.get('tasks', []))}",

@@ -149,6 +149,22 @@ class UpdateTask(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class Requeue(Effect):
+    """What waits in a queue gets another place in it, or another queue."""
+
+    key: Key
+    facts: dict[str, Any]
+
+    def change(self, draft: Draft) -> None:
+        task = draft.tasks[self.key]
+        draft.put(replace(task, attempt=replace(task.attempt, **self.facts)), moves_control=False)
+
+    def line(self) -> dict[str, Any]:
+        shown = {name: self.facts[name] for name in ("priority", "queue") if name in self.facts}
+        return {"effect": "Requeue", "task": str(self.key)} | shown
+
+
+@dataclass(frozen=True, slots=True)
 class ResolveTask(Effect):
     """A task reaches its end."""
 

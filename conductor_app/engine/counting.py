@@ -6,6 +6,7 @@ from ..core.reports import EVENTS
 from ..core.snapshot import Run
 from ..core.states import ATTEMPT, RUN
 from ..telemetry.measures import ATTEMPTS_ENDED, RUNS_ENDED, RUNS_STARTED
+from . import tallies
 
 OUTCOMES = {event: outcome for outcome, event in EVENTS.items()}
 
@@ -16,6 +17,7 @@ def counted(before: Run, decision: Decision) -> None:
         RUNS_STARTED.count(before.definition.name)
     if before.status in RUN.open and decision.after.status in RUN.final:
         RUNS_ENDED.count(before.definition.name, decision.after.status)
+    tallies.note_decision(before, decision)
     for effect in decision.effects:
         if isinstance(effect, MoveAttempt) and effect.event in OUTCOMES:
             ATTEMPTS_ENDED.count(_type_of(effect, before, decision.after), OUTCOMES[effect.event])

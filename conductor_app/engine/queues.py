@@ -1,9 +1,21 @@
-"""Commands on queues."""
+"""Commands on queues, on what waits in them, and on who takes from them."""
 
-from django.db.models import Count
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Max, Min
 
 from .. import clock, conf, wakeups
-from ..models import Attempt, AuditEntry
+from ..core import commands
+from ..core.errors import Conflict, Invalid, NotFound
+from ..core.snapshot import NEVER
+from ..core.steps.queued import queue_name
+from ..models import Attempt, AuditEntry, QueueHold, WorkerHold
+from ..store.rows import clean
+from .change import change
+
+HIGHEST = 99
+"""The highest priority that clients can give."""
 
 
 def requeue(task_type: str, by: str, reason: str = "") -> int:
@@ -13,8 +25,104 @@ def requeue(task_type: str, by: str, reason: str = "") -> int:
     """
     pending = Attempt.objects.of_runs().pending().filter(name=task_type)
     waiting = dict(pending.values_list("queue").annotate(Count("id")))
-    AuditEntry.objects.create(
-        at=clock.now(), actor=by, action="requeue", object_type="queue", object_id=task_type[:320], reason=reason
-    )
+    _note(task_type, by, "requeue", reason)
     wakeups.announce([queue for queue, count in waiting.items() for _ in range(min(count, conf.most_waiting_polls))])
     return sum(waiting.values())
+
+
+def pause(queue: str, by: str, reason: str = "", until_at: int | None = None) -> None:
+    """Hand nothing out of the queue until a moment, or until it is resumed. What workers hold goes on."""
+    queue, now = _named(queue), clock.now()
+    if until_at is not None and until_at <= now:
+        raise Invalid("The moment until which a queue is paused lies in the past.")
+    with transaction.atomic():
+        facts = {"until_at": until_at or NEVER, "held_at": now, "by": by[:255], "reason": reason}
+        QueueHold.objects.update_or_create(queue=queue, defaults=facts)
+        _note(queue, by, "pause", reason, {"until_at": until_at} if until_at else {})
+
+
+def resume(queue: str, by: str, reason: str = "") -> None:
+    """Let the queue hand out again. Raises Conflict where it is not paused."""
+    queue = _named(queue)
+    with transaction.atomic():
+        if not QueueHold.objects.filter(queue=queue).delete()[0]:
+            raise Conflict(f"Queue {queue} is not paused.")
+        _note(queue, by, "resume", reason)
+        waiting = min(Attempt.objects.pending(queue).count(), conf.most_waiting_polls)
+        transaction.on_commit(lambda: wakeups.announce([queue] * max(waiting, 1)))
+
+
+def drain(worker: str, by: str, reason: str = "") -> None:
+    """Hand the worker nothing more; it finishes what it has."""
+    worker, now = clean(worker)[:255], clock.now()
+    if not worker:
+        raise Invalid("A worker without a name cannot be told from others.")
+    with transaction.atomic():
+        WorkerHold.objects.update_or_create(worker=worker, defaults={"held_at": now, "by": by[:255], "reason": reason})
+        _note(worker, by, "drain", reason, kind="worker")
+
+
+def undrain(worker: str, by: str, reason: str = "") -> None:
+    """Let the worker take work again. Raises Conflict where it is not drained."""
+    with transaction.atomic():
+        if not WorkerHold.objects.filter(worker=worker).delete()[0]:
+            raise Conflict(f"Worker {worker} is not drained.")
+        _note(worker, by, "take work again", reason, kind="worker")
+
+
+def prioritise(attempt_id: str, priority: int, by: str, reason: str = "") -> None:
+    """Give what waits another priority. Raises NotFound, Invalid, Conflict where it does not wait any more."""
+    if not 0 <= priority <= HIGHEST:
+        raise Invalid(f"A priority is a number from 0 to {HIGHEST}.")
+    _requeue(attempt_id, "prioritise", by, reason, priority=priority)
+
+
+def move_to_front(attempt_id: str, by: str, reason: str = "") -> None:
+    """Let it be handed out next: before all that waits with it, and at once where its moment has not come."""
+    attempt = _pending(attempt_id)
+    others = Attempt.objects.pending(attempt.queue).exclude(pk=attempt_id)
+    highest = max(others.aggregate(highest=Max("priority"))["highest"] or 0, attempt.priority)
+    first = others.filter(priority=highest).aggregate(first=Min("visible_at"))["first"]
+    visible_at = min(clock.now(), attempt.visible_at, *([first - 1] if first is not None else []))
+    _requeue(attempt_id, "move to front", by, reason, priority=highest, visible_at=visible_at)
+
+
+def move_to_domain(attempt_id: str, domain: str, by: str, reason: str = "") -> None:
+    """Let workers of another domain take it; an empty one is the queue without a domain. Its retries go as before."""
+    attempt, domain = _pending(attempt_id), clean(domain.strip())[:128]
+    task_type = attempt.queue.removeprefix(f"{attempt.domain}:") if attempt.domain else attempt.queue
+    queue = queue_name(task_type, domain)
+    _requeue(attempt_id, "move to domain", by, reason, queue=queue, domain=domain)
+
+
+def _requeue(attempt_id: str, action: str, by: str, reason: str, **facts: Any) -> None:
+    run_id = _pending(attempt_id).run_id
+    change(run_id, commands.requeue(attempt_id, facts), by, reason, near=[attempt_id], action=action)
+
+
+def _pending(attempt_id: str) -> Attempt:
+    attempt = Attempt.objects.of_runs().light().filter(pk=attempt_id).first()
+    if attempt is None:
+        raise NotFound(f"There is no task {attempt_id}.")
+    if attempt.status != "PENDING" or not attempt.queue:
+        raise Conflict(f"Task {attempt_id} is {attempt.status}: it does not wait in a queue.")
+    return attempt
+
+
+def _named(queue: str) -> str:
+    name = clean(queue.strip())
+    if not name or len(name) > 640:
+        raise Invalid("A queue's name has 1 to 640 characters.")
+    return name
+
+
+def _note(name: str, by: str, action: str, reason: str, facts: dict[str, Any] | None = None, kind: str = "queue"):
+    AuditEntry.objects.create(
+        at=clock.now(),
+        actor=by,
+        action=action,
+        object_type=kind,
+        object_id=name[:320],
+        reason=reason,
+        facts=facts or {},
+    )

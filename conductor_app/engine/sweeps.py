@@ -10,7 +10,7 @@ from ..core.errors import NotFound
 from ..models import Poller, ScheduleExecution, SweepPass
 from ..store import due
 from ..telemetry.about import doing, learn
-from . import events, failures, groups, outbox, schedules
+from . import events, failures, groups, outbox, schedules, tallies
 from .access import clients
 from .change import change
 from .messages import deliver_due
@@ -85,6 +85,7 @@ def prune_finished(limit: int) -> int:
     now = clock.now()
     forget_expired(limit)
     clients.forget_expired(limit)
+    tallies.prune()
     Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()
     if conf.retention_days <= 0:
         return 0

@@ -24,7 +24,7 @@ from ..store import claims
 from ..store.handouts import handed_out
 from ..store.rows import clean
 from ..telemetry import measures
-from . import payloads
+from . import payloads, tallies
 from .change import change
 from .pollers import note_poll
 
@@ -67,14 +67,16 @@ def waiting(queue: str, wait_ms: int, take: Callable[[], list[Taken]]) -> list[T
 def take(queue: str, worker: str, count: int) -> list[Attempt]:
     """Hand out what the queue has now."""
     now = clock.now()
-    found = claims.candidates(queue, now, count)
+    found = claims.candidates(queue, worker, now, count)
     if not found:
         return []
     if all(candidate.is_plain for candidate in found):
         ids = claims.take_unlimited(queue, worker, now, count, sorted({candidate.name for candidate in found}))
     else:
         ids = _take_with_care(queue, worker, count, now)
-    return list(_with_inputs(handed_out(ids))) if ids else []
+    taken = list(_with_inputs(handed_out(ids))) if ids else []
+    tallies.note_claims(taken)
+    return taken
 
 
 def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:

@@ -7,6 +7,7 @@ from .. import clock
 from ..core.states import COMPLETED, FAILED, PAUSED, RUNNING, TERMINATED, TIMED_OUT
 from ..models import Attempt, HistoryEntry, Run
 from .explain import Verdict, verdicts_on
+from .moves import last_move
 from .plans import plan, tries_allowed
 from .spans import span
 from .waits import by_interest, first_line, what_it_waits_for
@@ -106,25 +107,15 @@ def _terminated(run: Run, now: int) -> Cause:
 def _paused(run: Run, now: int) -> Cause:
     out = Attempt.objects.filter(run_id=run.pk, status="LEASED").exclude(queue="").count()
     still = f"; {out} {'task is' if out == 1 else 'tasks are'} still with workers" if out else ""
-    entry = _last(run, "pause")
+    entry = last_move(run.pk, "pause")
     said = f": {first_line(entry.reason)}" if entry and entry.reason else ""
     since = f"{span(now - entry.at)} ago" if entry else ""
     return Cause(f"Paused {_by_whom(run, 'pause', entry)}{since}{said}{still}".rstrip())
 
 
 def _by_whom(run: Run, event: str, entry: HistoryEntry | None = None) -> str:
-    entry = entry or _last(run, event)
+    entry = entry or last_move(run.pk, event)
     return f"by {entry.by} " if entry and entry.by else ""
-
-
-def _last(run: Run, event: str) -> HistoryEntry | None:
-    """The newest decision that moved the run by this event, among its last few."""
-    entries = HistoryEntry.objects.filter(run_id=run.pk).order_by("-revision")[:20]
-    return next((entry for entry in entries if _moves(entry, event)), None)
-
-
-def _moves(entry: HistoryEntry, event: str) -> bool:
-    return any(line.get("effect") == "MoveRun" and line.get("event") == event for line in entry.effects)
 
 
 def _completed(run: Run, now: int) -> Cause:

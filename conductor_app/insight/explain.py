@@ -2,13 +2,30 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import OuterRef, Subquery
 
 from .. import clock
 from ..core.states import PAUSED
-from ..models import Attempt, TaskDefinition
+from ..models import Attempt, QueueHold, Run, TaskDefinition
 from ..models.gates import GATES, Facts
-from .queues import QUIET_AFTER_MS, last_polls
+from .moves import last_move
+from .queues import QUIET_AFTER_MS, polls_of
 from .spans import span
+
+MOST_HOLDERS = 20
+"""Holders of a limit that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a place of a limit: a task that a worker has, or a run that goes on."""
+
+    run_id: str
+    attempt_id: str = ""
+    worker: str = ""
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +35,7 @@ class Verdict:
     gate: str
     is_open: bool
     sentence: str
+    holders: tuple[Holder, ...] = ()
 
 
 def explain(attempt_id: str) -> list[Verdict]:
@@ -42,12 +60,30 @@ def gates(attempt: Attempt, now: int) -> list[Verdict]:
     """The gates that the claim asks, each asked alone."""
     facts = facts_of(attempt, now)
     return [
-        Verdict(gate.name, gate.lets_pass(facts), OPEN[gate.name] if gate.lets_pass(facts) else gate.sentence(facts))
+        Verdict(gate.name, True, OPEN[gate.name])
+        if gate.lets_pass(facts)
+        else Verdict(gate.name, False, gate.sentence(facts), holders(gate.name, attempt))
         for gate in GATES
     ]
 
 
+def holders(gate: str, attempt: Attempt) -> tuple[Holder, ...]:
+    """Who holds the places of the limit that shuts this gate, those that have held them longest first."""
+    if gate == "concurrency":
+        found = (
+            Attempt.objects.filter(name=attempt.name, status="LEASED").exclude(queue="").order_by("claimed_at", "id")
+        )
+        rows = found.values_list("run_id", "id", "worker", "claimed_at")[:MOST_HOLDERS]
+        return tuple(Holder(run_id, id, worker, since or 0) for run_id, id, worker, since in rows)
+    if gate == "run_slot" and (run := attempt.run) is not None:
+        found = Run.objects.open().filter(name=run.name, limit_key=run.limit_key, is_held=False)
+        rows = found.exclude(limit_key="").order_by("created_at", "id").values_list("id", "created_at")[:MOST_HOLDERS]
+        return tuple(Holder(run_id, since=since) for run_id, since in rows)
+    return ()
+
+
 OPEN = {
+    "queue": "The queue hands out.",
     "run_slot": "The workflow's limit leaves room for this run.",
     "due": "Its moment has come.",
     "deadline": "Its deadline has not passed.",
@@ -58,7 +94,8 @@ OPEN = {
 
 def facts_of(attempt: Attempt, now: int) -> Facts:
     """What the gates look at, read for one attempt; the counts only where there is a limit."""
-    concurrent_limit, rate_count, rate_seconds = _limits(attempt)
+    known = _known(attempt)
+    concurrent_limit, rate_count, rate_seconds = (known[limit] for limit in LIMITS)
     return Facts(
         now=now,
         visible_at=attempt.visible_at,
@@ -68,37 +105,58 @@ def facts_of(attempt: Attempt, now: int) -> Facts:
         leased=_leased(attempt.name) if concurrent_limit > 0 else 0,
         rate_count=rate_count,
         rate_seconds=rate_seconds,
-        starts=_starts(attempt.name, now - rate_seconds * 1000) if rate_count > 0 and rate_seconds > 0 else 0,
+        **(_starts(attempt.name, rate_count, rate_seconds, now) if rate_count > 0 and rate_seconds > 0 else {}),
+        queue_held_until=known["held_until_at"] or 0,
+        queue_held_by=known["held_by"] or "",
+        queue_held_because=known["held_reason"] or "",
     )
 
 
-def _limits(attempt: Attempt) -> tuple[int, int, int]:
-    """The limits that are registered now for its name, else those that the attempt was created with."""
-    columns = ("concurrent_limit", "rate_count", "rate_seconds")
-    registered = TaskDefinition.objects.filter(name=attempt.name).values_list(*columns).first()
-    return registered or (attempt.concurrent_limit, attempt.rate_count, attempt.rate_seconds)
+LIMITS = ("concurrent_limit", "rate_count", "rate_seconds")
+
+
+def _known(attempt: Attempt) -> dict[str, Any]:
+    """The limits that are registered now for its name, else its own; and its queue's hold. In one query."""
+    definition = TaskDefinition.objects.filter(name=OuterRef("name"))
+    hold = QueueHold.objects.filter(pk=OuterRef("queue"))
+    columns = {f"now_{limit}": Subquery(definition.values(limit)[:1]) for limit in LIMITS}
+    columns |= {f"held_{part}": Subquery(hold.values(part)[:1]) for part in ("until_at", "by", "reason")}
+    row = Attempt.objects.filter(pk=attempt.pk).values(**columns).first() or dict.fromkeys(columns)
+    now = {limit: row[f"now_{limit}"] for limit in LIMITS}
+    return row | {limit: getattr(attempt, limit) if value is None else value for limit, value in now.items()}
 
 
 def _leased(name: str) -> int:
     return Attempt.objects.filter(name=name, status="LEASED").exclude(queue="").count()
 
 
-def _starts(name: str, since: int) -> int:
-    return Attempt.objects.filter(name=name, rate_count__gt=0, claimed_at__gt=since).count()
+def _starts(name: str, count: int, seconds: int, now: int) -> dict[str, int]:
+    """The starts of the window, and when so many of them have left it that there is room."""
+    claimed = Attempt.objects.filter(name=name, rate_count__gt=0, claimed_at__gt=now - seconds * 1000)
+    newest = list(claimed.order_by("-claimed_at").values_list("claimed_at", flat=True)[:count])
+    if len(newest) < count:
+        return {"starts": len(newest)}
+    return {"starts": claimed.count(), "rate_reopens_at": newest[-1] + seconds * 1000}
 
 
 def somebody_polls(attempt: Attempt, now: int) -> Verdict:
     """Whether a worker has asked this queue for work lately."""
-    _, polled_at = last_polls(attempt.queue).get(attempt.queue, (0, None))
+    polls = polls_of(attempt.queue, now)
+    polled_at = polls.polled_at
     if polled_at is None:
         return Verdict("polled", False, f"No worker has ever polled queue `{attempt.queue}`.")
     if now - polled_at >= QUIET_AFTER_MS:
         return Verdict("polled", False, f"Nobody has polled queue `{attempt.queue}` for {span(now - polled_at)}.")
+    if polls.alive and polls.drained == polls.alive:
+        return Verdict("polled", False, f"Only workers that are drained poll queue `{attempt.queue}`.")
     return Verdict("polled", True, f"Queue `{attempt.queue}` was polled {span(now - polled_at)} ago.")
 
 
 def run_goes_on(attempt: Attempt) -> Verdict:
     """Whether the run is paused. That keeps no attempt back: the claim does not ask for it."""
     if attempt.run is not None and attempt.run.status == PAUSED:
-        return Verdict("run", True, "The run is paused: this may still be handed out, but what follows it waits.")
+        told = last_move(attempt.run_id, "pause")
+        by = f" by {told.by}" if told and told.by else ""
+        because = f" ({told.reason})" if told and told.reason else ""
+        return Verdict("run", True, f"The run is paused{by}{because}: this may be handed out, what follows it waits.")
     return Verdict("run", True, "The run is not paused.")

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Count, Max, Min, Q
+from django.db.models import Count, Exists, Max, Min, OuterRef, Q
 
 from ..core.steps.queued import queue_name
-from ..models import Attempt, Poller
+from ..models import Attempt, Poller, WorkerHold
 
 QUIET_AFTER_MS = 60_000
 """A queue without a poll for so long has nobody: the longest poll that clients make by default is a fraction of it."""
@@ -55,11 +55,31 @@ def queues() -> list[QueueState]:
     return sorted(states, key=lambda queue: (queue.oldest_at is None, queue.oldest_at or 0, queue.name))
 
 
-def last_polls(queue: str | None = None) -> dict[str, tuple[int, int]]:
-    """For each queue, or for one: how many workers have polled it, and when the last did."""
-    polls = Poller.objects.all() if queue is None else Poller.objects.filter(_polls(queue))
-    rows = polls.order_by().values_list("task_type", "domain").annotate(Count("pk"), Max("polled_at"))
+def last_polls() -> dict[str, tuple[int, int]]:
+    """For each queue: how many workers have polled it, and when the last did."""
+    rows = Poller.objects.order_by().values_list("task_type", "domain").annotate(Count("pk"), Max("polled_at"))
     return {queue_name(task_type, domain): (count, at) for task_type, domain, count, at in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Polls:
+    """Who polls one queue: when the last poll was, how many workers poll now, and how many of them are drained."""
+
+    polled_at: int | None = None
+    alive: int = 0
+    drained: int = 0
+
+
+def polls_of(queue: str, now: int) -> Polls:
+    """The polls of one queue."""
+    is_alive = Q(polled_at__gt=now - QUIET_AFTER_MS)
+    is_drained = Exists(WorkerHold.objects.filter(worker=OuterRef("worker")))
+    rows = Poller.objects.filter(_polls(queue)).order_by().values("task_type", "domain")
+    counted = rows.annotate(at=Max("polled_at"), alive=Count("pk", filter=is_alive))
+    for row in counted.annotate(drained=Count("pk", filter=is_alive & is_drained)):
+        if queue_name(row["task_type"], row["domain"]) == queue:
+            return Polls(row["at"], row["alive"], row["drained"])
+    return Polls()
 
 
 def _polls(queue: str) -> Q:

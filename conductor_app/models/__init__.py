@@ -12,7 +12,7 @@ from .inbox import InboxMessage
 from .outbox import Message, Notice
 from .payloads import PayloadUse, StoredPayload
 from .preferences import Preference
-from .queues import Poller, Queue, SweepPass, Worker
+from .queues import Poller, Queue, QueueHold, SweepPass, Tally, Worker, WorkerHold
 from .runs import Attempt, Run, Task
 from .schedules import Schedule, ScheduleExecution, Scheduler
 from .schemas import SchemaDefinition
@@ -47,6 +47,7 @@ __all__ = [
     "Preference",
     "Profile",
     "Queue",
+    "QueueHold",
     "Run",
     "Schedule",
     "ScheduleExecution",
@@ -58,11 +59,13 @@ __all__ = [
     "StoredPayload",
     "SweepPass",
     "Tag",
+    "Tally",
     "Task",
     "TaskDefinition",
     "TaskLog",
     "Variable",
     "Webhook",
     "Worker",
+    "WorkerHold",
     "WorkflowDefinition",
 ]

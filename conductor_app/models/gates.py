@@ -12,7 +12,11 @@ from ..core.snapshot import NEVER
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the gates look at. `leased`: how many of its name are out; `starts`: those of the running rate window."""
+    """What the gates look at. `leased`: how many of its name are out; `starts`: those of the running rate window.
+
+    `queue_held_until`: the queue hands nothing out before that. `rate_reopens_at`: when the first of those starts is
+    no longer of the window.
+    """
 
     now: int
     visible_at: int
@@ -23,6 +27,10 @@ class Facts:
     rate_count: int = 0
     rate_seconds: int = 1
     starts: int = 0
+    rate_reopens_at: int = 0
+    queue_held_until: int = 0
+    queue_held_by: str = ""
+    queue_held_because: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +53,31 @@ def _limit(count: int, limit: int) -> int | None:
     return None if limit <= 0 else max(limit - count, 0)
 
 
+def _by(who: str) -> str:
+    return f" by {who}" if who else ""
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _for(milliseconds: int, what: str = "it opens") -> str:
+    return f"; {what} in {max(milliseconds, 0) / 1000:.1f} s"
+
+
 GATES: tuple[Gate, ...] = (
     Gate(
         "run_slot",
         lambda f: _any_if(not f.is_run_held),
         lambda f: "The workflow's limit of runs at a time is reached; this run waits for an earlier one to end.",
+    ),
+    Gate(
+        "queue",
+        lambda f: _any_if(f.queue_held_until <= f.now),
+        lambda f: (
+            f"The queue was paused{_by(f.queue_held_by)}{_because(f.queue_held_because)}"
+            f"{_for(f.queue_held_until - f.now) if f.queue_held_until < NEVER else ''}."
+        ),
     ),
     Gate(
         "due",
@@ -69,7 +97,10 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "rate",
         lambda f: _limit(f.starts, f.rate_count if f.rate_seconds > 0 else 0),
-        lambda f: f"{f.starts} of {f.rate_count} starts in {f.rate_seconds} s are used up (rateLimitPerFrequency).",
+        lambda f: (
+            f"{f.starts} of {f.rate_count} starts in {f.rate_seconds} s are used up (rateLimitPerFrequency)"
+            f"{_for(f.rate_reopens_at - f.now, 'the next') if f.rate_reopens_at > f.now else ''}."
+        ),
     ),
 )
 

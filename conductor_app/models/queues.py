@@ -1,4 +1,4 @@
-"""Who polls which queue, the queues and workers of stand-alone tasks, and the sweeps' last passes."""
+"""Who polls which queue, which are held, the queues and workers of stand-alone tasks, and the sweeps' last passes."""
 
 from django.db import models
 
@@ -72,3 +72,51 @@ class SweepPass(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class QueueHold(models.Model):
+    """A queue that hands nothing out until a moment, which may be never."""
+
+    queue = models.CharField(max_length=640, primary_key=True)
+    until_at = MomentField()
+    held_at = MomentField()
+    by = models.CharField(max_length=255)
+    reason = models.TextField(default="", blank=True)
+
+    def __str__(self) -> str:
+        return self.queue
+
+
+class WorkerHold(models.Model):
+    """A worker that is handed nothing more: it finishes what it has."""
+
+    worker = models.CharField(max_length=255, primary_key=True)
+    held_at = MomentField()
+    by = models.CharField(max_length=255)
+    reason = models.TextField(default="", blank=True)
+
+    def __str__(self) -> str:
+        return self.worker
+
+
+class Tally(models.Model):
+    """What one minute has seen in a queue, or of a worker. Kept for days, and nothing depends on it but pages."""
+
+    QUEUE, WORKER = "queue", "worker"
+
+    kind = models.CharField(max_length=8)
+    name = models.CharField(max_length=640)
+    at = MomentField()
+    scheduled = models.IntegerField(default=0)
+    started = models.IntegerField(default=0)
+    done = models.IntegerField(default=0)
+    failed = models.IntegerField(default=0)
+    busy_ms = models.BigIntegerField(default=0)
+
+    class Meta:
+        verbose_name_plural = "tallies"
+        constraints = [models.UniqueConstraint(name="one_tally_per_minute", fields=["kind", "name", "at"])]
+        indexes = [models.Index(name="tally_by_time", fields=["at"])]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} at {self.at}"

@@ -29,7 +29,12 @@ class Candidate(NamedTuple):
         return not (self.is_limited or self.tells_start)
 
 
-WAITING = "a.queue = %s AND a.status = 'PENDING' AND a.queue <> '' AND a.visible_at <= %s AND a.ends_at > %s"
+WAITING = (
+    "a.queue = %s AND a.status = 'PENDING' AND a.queue <> '' AND a.visible_at <= %s AND a.ends_at > %s "
+    "AND NOT EXISTS (SELECT 1 FROM conductor_queuehold h WHERE h.queue = %s AND h.until_at > %s) "
+    "AND NOT EXISTS (SELECT 1 FROM conductor_workerhold w WHERE w.worker = %s)"
+)
+"""The gates that count nothing, as the database asks them; and that the worker is not drained."""
 WHOSE = {False: "a.run_id IS NOT NULL", True: "a.run_id IS NULL"}
 """A queue of stand-alone tasks may bear the name of a task type: neither's workers are handed the other's work."""
 ORDER = "ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s"
@@ -47,10 +52,15 @@ CLAIM = (
 )
 
 
-def candidates(queue: str, now: int, count: int, *, alone: bool = False) -> list[Candidate]:
+def _waiting(queue: str, worker: str, now: int) -> list:
+    """The parameters of WAITING."""
+    return [queue, now, now, queue, now, worker]
+
+
+def candidates(queue: str, worker: str, now: int, count: int, *, alone: bool = False) -> list[Candidate]:
     """What is due in the queue, in the order in which it is handed out; not locked. `alone`: stand-alone tasks."""
     sql = f"{CANDIDATES}{WAITING} AND {WHOSE[alone]} {ORDER}"
-    return [Candidate(*row) for row in fetch(sql, [queue, now, now, count])]
+    return [Candidate(*row) for row in fetch(sql, [*_waiting(queue, worker, now), count])]
 
 
 def take_unlimited(
@@ -62,7 +72,7 @@ def take_unlimited(
         f"AND a.name IN ({placeholders(names)}) AND NOT a.tells_start {ORDER}"
         f"{for_update('a', skip_locked=True)}"
     )
-    return _claim(chosen, [queue, now, now, *names, count], worker, now)
+    return _claim(chosen, [*_waiting(queue, worker, now), *names, count], worker, now)
 
 
 def take_one(attempt_id: str, worker: str, now: int) -> bool:
@@ -80,7 +90,7 @@ def take_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[st
     telling: list[str] = []
     full: list[str] = []
     while len(taken) < count:
-        found = _locked(queue, now, count - len(taken), [*full])
+        found = _locked(queue, worker, now, count - len(taken), [*full])
         if not found:
             break
         chosen, filled = _within_limits(found, now)
@@ -119,10 +129,10 @@ def _note_rates(found: list[Candidate], chosen: list[str]) -> None:
             )
 
 
-def _locked(queue: str, now: int, count: int, full: list[str]) -> list[Candidate]:
+def _locked(queue: str, worker: str, now: int, count: int, full: list[str]) -> list[Candidate]:
     but = f" AND a.name NOT IN ({placeholders(full)})" if full else ""
     sql = f"{CANDIDATES}{WAITING} AND {WHOSE[False]}{but} {ORDER}{for_update('a', skip_locked=True)}"
-    return [Candidate(*row) for row in fetch(sql, [queue, now, now, *full, count])]
+    return [Candidate(*row) for row in fetch(sql, [*_waiting(queue, worker, now), *full, count])]
 
 
 def _within_limits(found: list[Candidate], now: int) -> tuple[list[str], list[str]]:

@@ -82,6 +82,10 @@ def _write_attempts(writes: Writes, before: Run, touched: Mapping[str, tuple[Att
         # A further attempt of a step that the engine does itself gets its input when it begins.
         sql = "UPDATE conductor_attempt SET input = %s, input_size = %s, input_path = %s WHERE id = %s"
         writes.run(sql, [*writes.shelf.of_task(new, after.id, "input"), new.id])
+    for new, old in changed:
+        if (new.queue, new.priority) != (old.queue, old.priority):
+            sql = "UPDATE conductor_attempt SET queue = %s, domain = %s, priority = %s WHERE id = %s"
+            writes.run(sql, [new.queue, new.domain, new.priority, new.id])
     fresh = [_inserted(attempt, task, writes, after) for id, (attempt, task) in kept.items() if id not in seen]
     if fresh:
         writes.insert(AttemptRow, rows.ATTEMPT_INSERTED, fresh)

@@ -4,6 +4,7 @@ from ..decide import nothing
 from .callbacks import reset_callbacks
 from .controls import Abandon, pause, release, resume, stop, terminate
 from .jump import jump
+from .queueing import requeue
 from .repair import Repair
 from .rerun import Rerun
 from .restart import restart
@@ -22,6 +23,7 @@ __all__ = [
     "pause",
     "plan_upgrade",
     "release",
+    "requeue",
     "reset_callbacks",
     "restart",
     "resume",

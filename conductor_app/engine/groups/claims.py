@@ -46,7 +46,7 @@ def claim(queue: str, group: str, name: str, count: int, wait_ms: int = LONGEST_
 def _take(queue: str, worker: str, count: int) -> list[Claimed]:
     """Hand out what the queue has now."""
     now = clock.now()
-    if not claims.candidates(queue, now, count, alone=True):
+    if not claims.candidates(queue, worker, now, count, alone=True):
         return []
     with transaction.atomic():
         ids = claims.take_unlimited(queue, worker, now, count, [queue], alone=True)

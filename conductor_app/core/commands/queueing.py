@@ -1,0 +1,29 @@
+"""Give what waits in a queue another place: a priority, a moment, a queue."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..effects import Effect, Requeue
+from ..errors import Conflict
+from ..knowledge import Knowledge
+from ..moments import next_clock
+from ..reports import open_task
+from ..snapshot import Run
+from ..states import PENDING
+from ..values import replace
+
+
+def requeue(attempt_id: str, facts: Mapping[str, Any]):
+    """The command. `facts`: fields of the attempt; a moment that is not its own starts its wait anew."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        task = open_task(run, attempt_id)
+        if task.attempt.status != PENDING or not task.attempt.queue:
+            raise Conflict(f"Task {attempt_id} is {task.attempt.status}: it does not wait in a queue.")
+        fresh = dict(facts)
+        if task.attempt.visible_at > now and fresh.get("visible_at", task.attempt.visible_at) <= now:
+            fresh |= {"pending_since": now, "callback_ms": 0}
+        fresh["due_at"] = next_clock(task.step.policy, replace(task.attempt, **fresh), now)
+        yield Requeue(task.key, fresh)
+
+    return command

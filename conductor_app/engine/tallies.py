@@ -1,0 +1,111 @@
+"""What goes through queues and workers, counted in the process and written down every few seconds.
+
+Pages read rates from it, and nothing else does: what a process has not written when it dies is lost.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable
+from threading import Lock
+
+from django.db import DatabaseError
+
+from .. import clock
+from ..core.decide import Decision
+from ..core.effects import CreateTask, MoveAttempt, OpenAttempt
+from ..core.snapshot import Attempt, Run
+from ..models import Attempt as AttemptRow
+from ..models import Tally
+from ..store import tallies as store
+
+log = logging.getLogger(__name__)
+
+MINUTE_MS = 60_000
+WRITTEN_EVERY_MS = 5_000
+KEPT_MS = 2 * 86_400_000
+FIELDS = ("scheduled", "started", "done", "failed", "busy_ms")
+ENDS = {"complete": "done", "fail": "failed", "fail_for_good": "failed", "expire": "failed"}
+"""The events by which a worker's attempt is over, and where they are counted."""
+
+
+class Book:
+    """The counts of this process that are not written yet."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.counts: dict[tuple[str, str, int], dict[str, int]] = {}
+        self.written_at: int | None = None
+
+    def add(self, kind: str, name: str, now: int, **counts: int) -> None:
+        with self.lock:
+            row = self.counts.setdefault((kind, name, now - now % MINUTE_MS), defaultdict(int))
+            for field, count in counts.items():
+                row[field] += count
+
+    def due(self, now: int) -> dict[tuple[str, str, int], dict[str, int]]:
+        """The counts, if it is time to write them; they are the caller's then."""
+        with self.lock:
+            if not self.counts:
+                return {}
+            if self.written_at is None or now < self.written_at:
+                self.written_at = now
+            if now - self.written_at < WRITTEN_EVERY_MS:
+                return {}
+            taken, self.counts, self.written_at = self.counts, {}, now
+            return taken
+
+
+book = Book()
+
+
+def note_claims(taken: Iterable[AttemptRow]) -> None:
+    """These were handed out."""
+    now = clock.now()
+    for attempt in taken:
+        book.add(Tally.QUEUE, attempt.queue, now, started=1)
+        if attempt.worker:
+            book.add(Tally.WORKER, attempt.worker, now, started=1)
+    write_if_due()
+
+
+def note_decision(before: Run, decision: Decision) -> None:
+    """What a decision has put into queues, and what workers have come to."""
+    now = clock.now()
+    for effect in decision.effects:
+        if isinstance(effect, CreateTask):
+            _note_scheduled(effect.task.attempt, now)
+        elif isinstance(effect, OpenAttempt):
+            _note_scheduled(effect.attempt, now)
+        elif isinstance(effect, MoveAttempt):
+            _note_end(effect, before, now)
+    write_if_due()
+
+
+def _note_scheduled(attempt: Attempt, now: int) -> None:
+    if attempt.queue and attempt.is_open:
+        book.add(Tally.QUEUE, attempt.queue, now, scheduled=1)
+
+
+def _note_end(effect: MoveAttempt, before: Run, now: int) -> None:
+    task, field = before.tasks.get(effect.key), ENDS.get(effect.event)
+    if field is None or task is None or not task.attempt.queue or not task.attempt.is_open:
+        return
+    attempt = task.attempt
+    busy = max(now - (attempt.started_at or now), 0)
+    book.add(Tally.QUEUE, attempt.queue, now, **{field: 1, "busy_ms": busy})
+    if worker := effect.facts.get("worker") or attempt.worker:
+        book.add(Tally.WORKER, worker, now, **{field: 1, "busy_ms": busy})
+
+
+def write_if_due() -> None:
+    """Write the counts down, if that was not done lately; a database that does not take them is no reason to fail."""
+    if counts := book.due(clock.now()):
+        try:
+            store.add([(*place, *(row.get(field, 0) for field in FIELDS)) for place, row in counts.items()])
+        except DatabaseError:
+            log.exception("tallies_not_written")
+
+
+def prune() -> None:
+    """Forget what is older than pages show."""
+    Tally.objects.filter(at__lt=clock.now() - KEPT_MS).delete()

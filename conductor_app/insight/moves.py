@@ -1,0 +1,16 @@
+"""Who moved a run, and why: the newest decision of its history that did."""
+
+from ..models import HistoryEntry
+
+LOOKED_AT = 20
+"""Decisions that are looked through, the newest first."""
+
+
+def last_move(run_id: str, event: str) -> HistoryEntry | None:
+    """The newest decision that moved the run by this event."""
+    entries = HistoryEntry.objects.filter(run_id=run_id).order_by("-revision")[:LOOKED_AT]
+    return next((entry for entry in entries if _moves(entry, event)), None)
+
+
+def _moves(entry: HistoryEntry, event: str) -> bool:
+    return any(line.get("effect") == "MoveRun" and line.get("event") == event for line in entry.effects)

@@ -1,0 +1,80 @@
+"""When its turn comes: how many stand before an attempt in the order of handing out, and how fast the queue moves."""
+
+from dataclasses import dataclass
+
+from django.db.models import Q, Sum
+
+from ..models import Attempt, Tally
+from .spans import MINUTE, span
+
+LOOKED_BACK_MS = 5 * MINUTE
+MOST_COUNTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Its place among those that could be handed out now, and what a queue of that speed makes of it.
+
+    `ahead`: no more than MOST_COUNTED are counted. `rate`: of handing out, a second; None where nothing was lately.
+    """
+
+    ahead: int
+    rate: float | None
+
+    @property
+    def is_capped(self) -> bool:
+        return self.ahead >= MOST_COUNTED
+
+    @property
+    def place(self) -> str:
+        return f"{MOST_COUNTED:,}+" if self.is_capped else f"{self.ahead + 1:,}"
+
+    @property
+    def eta_ms(self) -> int | None:
+        """How long it still waits at that speed."""
+        return round((self.ahead + 1) / self.rate * 1000) if self.rate else None
+
+    @property
+    def sentence(self) -> str:
+        more = " or further back" if self.is_capped else ""
+        if self.rate is None:
+            return f"Number {self.place} in its queue{more}; nothing was handed out in the last five minutes."
+        speed = f"which hands out {per_time(self.rate)}: in about {span(self.eta_ms or 0)}"
+        return f"Number {self.place} in its queue{more}, {speed}."
+
+
+def position(attempt: Attempt, now: int) -> Position | None:
+    """The place of an attempt that waits in a queue; None for any other."""
+    if attempt.status != "PENDING" or not attempt.queue:
+        return None
+    return Position(_ahead(attempt, now), rate(attempt.queue, now))
+
+
+def _ahead(attempt: Attempt, now: int) -> int:
+    """How many are handed out before it, if nothing comes in between: in the order of the claim."""
+    visible_at = max(attempt.visible_at, now)
+    same = Q(priority=attempt.priority)
+    before = Q(priority__gt=attempt.priority, visible_at__lte=visible_at)
+    before |= same & Q(visible_at__lt=attempt.visible_at) | same & Q(visible_at=attempt.visible_at, id__lt=attempt.pk)
+    return Attempt.objects.pending(attempt.queue).filter(before).order_by()[:MOST_COUNTED].count()
+
+
+def rate(queue: str, now: int) -> float | None:
+    """Tasks that the queue has handed out a second, lately."""
+    return rates([queue], now).get(queue)
+
+
+def rates(queues: list[str], now: int, field: str = "started") -> dict[str, float]:
+    """The same of several queues, those that have moved at all; `field`: what is counted."""
+    since = now - LOOKED_BACK_MS
+    since -= since % MINUTE
+    rows = Tally.objects.filter(kind=Tally.QUEUE, name__in=queues, at__gte=since)
+    counted = rows.order_by().values_list("name").annotate(Sum(field))
+    return {name: count * 1000 / (now - since) for name, count in counted if count}
+
+
+def per_time(rate: float) -> str:
+    """A rate in the unit in which it is more than one."""
+    if rate >= 1:
+        return f"{rate:.1f} a second"
+    return f"{rate * 60:.1f} a minute" if rate * 60 >= 1 else f"{rate * 3600:.1f} an hour"

@@ -1,0 +1,231 @@
+"""Operators and queues: held and resumed, workers drained, what waits put in another order or another queue."""
+
+import pytest
+
+from conductor_app.core.errors import Conflict, Invalid, NotFound
+from conductor_app.engine import definitions, queues, sweeps
+from conductor_app.insight.explain import explain, shut
+from conductor_app.insight.position import position
+from conductor_app.models import Attempt, AuditEntry, HistoryEntry, Tally
+from tests.builders import bare, policy, step
+from tests.engine.test_statements import Counted
+from tests.story import BY, Story, committed
+
+pytestmark = pytest.mark.django_db
+
+
+def do(command, *given, **more) -> None:
+    with committed():
+        command(*given, BY, **more)
+
+
+def obstacles(attempt: Attempt) -> dict[str, str]:
+    return {verdict.gate: verdict.sentence for verdict in shut(explain(attempt.pk))}
+
+
+def test_a_paused_queue_hands_nothing_out_and_says_who_paused_it(clock):
+    story = Story(clock, step("ship"))
+    story.worker("other").polls()
+    do(queues.pause, "ship", reason="the printer burns")
+
+    assert story.worker("ship").polls() == []
+    assert obstacles(story.task("ship")) == {"queue": "The queue was paused by a test: the printer burns."}
+
+    do(queues.resume, "ship", reason="it is out")
+    assert story.worker("ship").polls() == ["ship"]
+    assert list(AuditEntry.objects.filter(object_type="queue").order_by("id").values_list("action", "reason")) == [
+        ("pause", "the printer burns"),
+        ("resume", "it is out"),
+    ]
+
+
+def test_a_queue_that_is_paused_until_a_moment_opens_by_itself(clock):
+    story = Story(clock, step("ship"))
+    do(queues.pause, "ship", until_at=clock.now() + 60_000)
+
+    assert story.worker("ship").polls() == []
+    assert "it opens in 60.0 s" in obstacles(story.task("ship"))["queue"]
+    clock.advance(seconds=60)
+    assert story.worker("ship").polls() == ["ship"]
+
+
+def test_a_pause_holds_for_its_queue_alone_and_for_limited_tasks_too(clock):
+    story = Story(clock, bare("ship"), tasks=[policy("ship", concurrent_limit=5)])
+    do(queues.pause, "east:ship")
+    assert "queue" not in obstacles(story.task("ship"))
+    do(queues.pause, "ship")
+
+    assert story.worker("ship").polls() == []
+    do(queues.resume, "ship")
+    assert story.worker("ship").polls() == ["ship"]
+
+
+def test_what_a_worker_holds_goes_on_in_a_paused_queue(clock):
+    story = Story(clock, step("ship"))
+    story.worker("ship").polls()
+    do(queues.pause, "ship")
+
+    assert story.worker("ship").completes()
+    assert story.status == "COMPLETED"
+
+
+def test_a_drained_worker_is_handed_nothing_more_and_others_are(clock):
+    story = Story(clock, step("a"), step("b"))
+    story.worker("a", "w1").polls()
+    do(queues.drain, "w1", reason="its host is replaced")
+    story.worker("a", "w1").completes()
+
+    assert story.worker("b", "w1").polls() == []
+    assert obstacles(story.task("b")) == {"polled": "Only workers that are drained poll queue `b`."}
+    assert story.worker("b", "w2").polls() == ["b"]
+    do(queues.undrain, "w1")
+    assert AuditEntry.objects.filter(object_type="worker").count() == 2
+
+
+def test_holds_cost_a_poll_no_statement(clock):
+    story = Story(clock, step("a"))
+    do(queues.pause, "elsewhere")
+
+    with Counted() as counted:
+        assert story.worker("a").polls() == ["a"]
+
+    assert counted.count <= 3, counted.statements
+
+
+def three(clock) -> tuple[Story, list[Attempt]]:
+    """Three runs that wait for the same worker."""
+    story = Story(clock, step("ship"))
+    runs = [story]
+    for _ in range(2):
+        clock.advance(seconds=1)
+        runs.append(story.starts("order"))
+    return story, [run.task("ship") for run in runs]
+
+
+def test_a_higher_priority_goes_first(clock):
+    story, (first, _, third) = three(clock)
+
+    do(queues.prioritise, third.pk, 7, reason="a good customer")
+
+    assert story.worker("ship").polls() and story.worker("ship").held.pk == third.pk
+    assert HistoryEntry.objects.filter(run_id=third.run_id).last().effects == [
+        {"effect": "Requeue", "task": "ship", "priority": 7}
+    ]
+    with pytest.raises(Invalid):
+        queues.prioritise(first.pk, 100, BY)
+
+
+def test_what_is_moved_to_the_front_is_handed_out_next(clock):
+    story, (_, second, third) = three(clock)
+    do(queues.prioritise, second.pk, 3)
+
+    do(queues.move_to_front, third.pk)
+
+    assert position(Attempt.objects.get(pk=third.pk), clock.now()).ahead == 0
+    story.worker("ship").polls()
+    assert story.worker("ship").held.pk == third.pk
+
+
+def test_a_delayed_retry_that_is_moved_to_the_front_is_handed_out_at_once(clock):
+    story = Story(clock, step("ship", policy=policy(retries=1, delay_seconds=600)))
+    story.worker("ship").fails()
+    assert story.worker("ship").polls() == []
+
+    do(queues.move_to_front, story.task("ship").pk)
+
+    assert story.worker("ship").polls() == ["ship"]
+
+
+def test_work_is_moved_to_another_domain(clock):
+    story = Story(clock, step("ship"))
+
+    do(queues.move_to_domain, story.task("ship").pk, "east")
+    assert story.worker("ship").polls() == []
+    assert story.worker("ship", domain="east").polls() == ["ship"]
+
+    with pytest.raises(Conflict):
+        queues.move_to_domain(story.task("ship").pk, "west", BY)
+
+
+def test_what_does_not_wait_cannot_be_moved(clock):
+    with pytest.raises(NotFound):
+        queues.move_to_front("nobody", BY)
+    with pytest.raises(Conflict):
+        queues.resume("ship", BY)
+    with pytest.raises(Conflict):
+        queues.undrain("w1", BY)
+    with pytest.raises(Invalid):
+        queues.pause("ship", BY, until_at=clock.now())
+    with pytest.raises(Invalid):
+        queues.pause(" ", BY)
+
+
+def test_the_place_in_the_queue_is_the_order_in_which_it_is_handed_out(clock):
+    story, attempts = three(clock)
+    do(queues.prioritise, attempts[1].pk, 1)
+    now = clock.now()
+
+    places = {attempt.pk: position(Attempt.objects.get(pk=attempt.pk), now).ahead for attempt in attempts}
+    order = []
+    for _ in attempts:
+        story.worker("ship").held = None
+        story.worker("ship").polls()
+        order.append(story.worker("ship").held.pk)
+
+    assert sorted(places, key=places.get) == order
+    assert position(Attempt.objects.get(pk=order[0]), now) is None
+
+
+def test_the_speed_of_a_queue_tells_when_a_turn_comes(clock):
+    story = Story(clock, step("ship"))
+    for _ in range(12):
+        story.worker("ship").completes()
+        clock.advance(seconds=5)
+        story.starts("order")
+    story.worker("ship").completes()
+    story.starts("order")
+    story.starts("order")
+    clock.advance(seconds=0.1)
+    waiting = story.starts("order").task("ship")
+
+    found = position(waiting, clock.now())
+
+    assert found.ahead == 2
+    assert found.rate == pytest.approx(12 / 300, rel=0.1)
+    assert "Number 3 in its queue, which hands out" in found.sentence
+    counts = Tally.objects.filter(kind="queue", name="ship")
+    assert sum(row.done for row in counts) == 12
+    assert sum(row.done for row in Tally.objects.filter(kind="worker", name="worker")) == 12
+
+
+def test_tallies_are_kept_for_two_days(clock):
+    Tally.objects.create(kind="queue", name="old", at=clock.now() - 3 * 86_400_000)
+    Tally.objects.create(kind="queue", name="new", at=clock.now())
+
+    sweeps.prune_finished(100)
+
+    assert [row.name for row in Tally.objects.all()] == ["new"]
+
+
+def test_a_shut_limit_names_its_holders_and_raising_it_releases(clock):
+    story = Story(clock, bare("ship"), tasks=[policy("ship", concurrent_limit=1)])
+    story.worker("ship", "w7").polls()
+    waiting = story.starts("order").task("ship")
+
+    [verdict] = [verdict for verdict in shut(explain(waiting.pk)) if verdict.gate == "concurrency"]
+    assert [(holder.run_id, holder.worker) for holder in verdict.holders] == [(story.id, "w7")]
+
+    definitions.save_task(policy("ship", concurrent_limit=2), BY)
+    assert obstacles(waiting) == {}
+    assert story.worker("ship", "w8").polls() == ["ship"]
+
+
+def test_a_used_up_rate_says_when_it_has_room_again(clock):
+    story = Story(clock, bare("ship"), tasks=[policy("ship", rate_count=1, rate_seconds=60)])
+    story.worker("ship").completes()
+    clock.advance(seconds=20)
+    waiting = story.starts("order").task("ship")
+
+    assert "the next in 40.0 s" in obstacles(waiting)["rate"]
+    clock.advance(seconds=40)
+    assert story.worker("ship").polls() == ["ship"]
