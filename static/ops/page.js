@@ -121,7 +121,7 @@
   const find = document.getElementById("find");
   if (!find) return;
   const field = find.querySelector("input"), list = document.getElementById("find-hits");
-  let asked = 0, timer = null;
+  let asked = 0, answered = null, timer = null;
   const hits = () => [...list.querySelectorAll("a")];
   const choose = (steps) => {
     const all = hits();
@@ -133,17 +133,21 @@
     next.scrollIntoView({ block: "nearest" });
   };
   const ask = async () => {
-    const number = ++asked;
-    const response = await fetch(`${list.dataset.source}?q=${encodeURIComponent(field.value)}`, { headers: { "X-Requested-With": "fetch" } });
+    const number = ++asked, term = field.value;
+    const response = await fetch(`${list.dataset.source}?q=${encodeURIComponent(term)}`, { headers: { "X-Requested-With": "fetch" } });
     if (number !== asked || !response.ok) return;
     list.replaceChildren(...new DOMParser().parseFromString(await response.text(), "text/html").body.childNodes);
+    answered = term;
     choose(1);
   };
   field.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, 120); });
-  field.addEventListener("keydown", (event) => {
+  field.addEventListener("keydown", async (event) => {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") { event.preventDefault(); choose(event.key === "ArrowDown" ? 1 : -1); }
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    if (answered !== field.value) await ask();
     const chosen = list.querySelector("a.chosen");
-    if (event.key === "Enter" && chosen) { event.preventDefault(); location.href = chosen.href; }
+    if (chosen) location.href = chosen.href;
   });
   document.getElementById("find-button").addEventListener("click", (event) => { event.preventDefault(); dialog("find"); });
   new MutationObserver(() => { if (find.open) { field.select(); ask(); } }).observe(find, { attributes: true, attributeFilter: ["open"] });

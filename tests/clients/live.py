@@ -65,13 +65,16 @@ _requests: set[int] = set()
 
 
 def answer_and_let_go(environ, start_response):
-    """Answer, and keep no connection: a client that keeps its own open must not hold on to the test's database."""
+    """Answer, and keep no connection: a client that keeps its own open must not hold on to the test's database.
+
+    All at once: what is left of a generator when a browser hangs up would close connections wherever it is collected.
+    """
     if IN_CHUNKS in environ:
         environ["wsgi.input"] = environ.pop(IN_CHUNKS)
     with _answering:
         _requests.add(id(environ))
     try:
-        yield from application(environ, start_response)
+        return [b"".join(application(environ, start_response))]
     finally:
         connections.close_all()
         with _answering:
