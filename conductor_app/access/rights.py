@@ -63,6 +63,8 @@ PAGES_OF_RUNS = tuple(
         "sweeppass",
         "auditentry",
         "scheduleexecution",
+        "failuregroup",
+        "bulkoperation",
     )
 )
 

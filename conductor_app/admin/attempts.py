@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 
 from .. import clock
 from ..core.states import ATTEMPT
+from ..insight.selections import LAST
 from ..insight.waits import first_line
 from ..models import Attempt
 from .actions import offered
@@ -18,7 +19,6 @@ from .attempt_panel import DOCUMENTS, of_attempt, readable
 from .documents import as_file
 from .marks import ago, badge
 from .read_only import ReadOnlyAdmin
-from .run_filters import LAST
 from .run_page import address
 
 

@@ -1,18 +1,15 @@
-"""How runs are narrowed down: filters and a search, each of which an index answers."""
+"""How runs are narrowed down: filters, each of which an index answers."""
 
 from django.contrib import admin
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from .. import clock
 from ..core.states import RUN
-from ..insight.search import RUNS, Question, Search
 from ..insight.spans import DAY, HOUR
-from ..models import Run, WorkflowDefinition
+from ..models import WorkflowDefinition
 
 MOST_DEFINITIONS = 60
-LAST = "z" * 8
-"""Sorts behind every character of an id, in the collations of both databases."""
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -57,20 +54,3 @@ class StartedFilter(admin.SimpleListFilter):
         now = clock.now()
         since = {"hour": now - HOUR, "today": now - now % DAY, "24h": now - DAY, "7d": now - 7 * DAY}
         return queryset.filter(created_at__gte=since[self.value()]) if self.value() in since else queryset
-
-
-def search(runs: QuerySet[Run], term: str) -> QuerySet[Run]:
-    """What a query finds, in the words of the API; else runs whose id begins like this; else those of this correlation
-    id; else those of definitions named so. Raises Invalid where a query cannot be understood.
-
-    One after another, and whatever else is asked for is asked afterwards: so one index answers each question.
-    """
-    if RUNS.speaks(term):
-        return Search(runs, Question(RUNS, term)).hits()
-    by_id = Q(id__gte=term, id__lte=term + LAST, id__startswith=term)
-    by_correlation = Q(correlation_id=term) & ~Q(correlation_id="")
-    for question in (by_id, by_correlation):
-        if Run.objects.filter(question).exists():
-            return runs.filter(question)
-    names = WorkflowDefinition.objects.filter(name__icontains=term).order_by("name").values_list("name", flat=True)
-    return runs.filter(name__in={term, *names.distinct()[:20]})

@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from .. import clock
 from ..core.errors import Invalid
 from ..insight.cause import failures
+from ..insight.selections import search
 from ..insight.spans import span
 from ..insight.waits import first_line
 from ..models import Run
@@ -19,7 +20,7 @@ from .actions import of_runs
 from .bulk import bulk_action
 from .marks import ago, badge, exact
 from .read_only import ReadOnlyAdmin
-from .run_filters import DefinitionFilter, StartedFilter, StatusFilter, search
+from .run_filters import DefinitionFilter, StartedFilter, StatusFilter
 
 
 class RunAdmin(ReadOnlyAdmin):

@@ -20,6 +20,7 @@ FINISHING_SECONDS = 2.0
 _sweeping = BoundedSemaphore(1)
 _working = BoundedSemaphore(max(1, settings.CELERY_WORKER_CONCURRENCY - THREADS_KEPT_FOR_SWEEPS))
 _publishing = BoundedSemaphore(1)
+_working_in_bulk = BoundedSemaphore(1)
 _stopping = Event()
 
 
@@ -50,6 +51,17 @@ def work() -> None:
     with _entered(_publishing) as is_mine:
         if is_mine:
             publish_off(_stopping.is_set)
+
+
+@app.task(name="conductor_app.background.jobs.bulk")
+def bulk() -> None:
+    """Go on with operations on many runs; beside the sweeps, so that no lease waits for them."""
+    from conductor_app.engine.bulk_operations import work_off
+    from conductor_app.engine.sweeps import noted_pass
+
+    with _entered(_working_in_bulk) as is_mine:
+        if is_mine:
+            noted_pass("work_bulk", work_off)
 
 
 @app.task(name="conductor_app.background.jobs.prune")

@@ -131,3 +131,31 @@ FAILURE = Machine(
     open_statuses=(UNHANDLED, ACKNOWLEDGED, REGRESSED),
 )
 """What is being done about failures of one cause."""
+
+GATHERING, CANARY, WATCHING, WORKING, DONE, STOPPED = "GATHERING", "CANARY", "WATCHING", "WORKING", "DONE", "STOPPED"
+BULK = Machine(
+    "bulk operation",
+    {
+        (GATHERING, "try"): CANARY,
+        (GATHERING, "work"): WORKING,
+        (GATHERING, "finish"): DONE,
+        (GATHERING, "pause"): PAUSED,
+        (GATHERING, "stop"): STOPPED,
+        (CANARY, "watch"): WATCHING,
+        (CANARY, "pause"): PAUSED,
+        (CANARY, "stop"): STOPPED,
+        (WATCHING, "work"): WORKING,
+        (WATCHING, "pause"): PAUSED,
+        (WATCHING, "stop"): STOPPED,
+        (WORKING, "finish"): DONE,
+        (WORKING, "pause"): PAUSED,
+        (WORKING, "stop"): STOPPED,
+        (PAUSED, "gather"): GATHERING,
+        (PAUSED, "try"): CANARY,
+        (PAUSED, "watch"): WATCHING,
+        (PAUSED, "work"): WORKING,
+        (PAUSED, "stop"): STOPPED,
+    },
+    open_statuses=(GATHERING, CANARY, WATCHING, WORKING, PAUSED),
+)
+"""One operation on many runs: they are gathered, a few are tried and watched, then the others are worked off."""

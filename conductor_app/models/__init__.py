@@ -2,6 +2,7 @@
 
 from .access import AccessKey, AccessRevision, Application, Grant, GroupFacts, Profile, Tag
 from .audit import AuditEntry
+from .bulk import BulkItem, BulkOperation
 from .clients import Client, ScopeRole
 from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
 from .events import EventAction, EventDelivery, EventHandler, EventVerdict, Webhook
@@ -24,6 +25,8 @@ __all__ = [
     "Application",
     "Attempt",
     "AuditEntry",
+    "BulkItem",
+    "BulkOperation",
     "Catalogue",
     "Client",
     "Dependency",

@@ -1,0 +1,172 @@
+"""Commands on operations on many runs: start, pause, resume, stop, withdraw, retry what was refused."""
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+
+from ... import clock
+from ...core.errors import Conflict, Invalid, NotFound
+from ...core.ids import derived_id
+from ...core.snapshot import NEVER
+from ...core.states import BULK, CANARY, GATHERING, WATCHING, WORKING
+from ...insight import selections
+from ...models import AuditEntry, BulkItem, BulkOperation
+from ..operations import OPERATIONS, Operation
+
+ACTIONS = ("retry", "rerun", "restart", "pause", "resume", "terminate")
+"""What may be asked of many runs: each is one operation of `engine/operations.py`, without a task of its own."""
+OPTIONS = ("latest", "resume_children", "with_failure")
+FASTEST = 1000.0
+GOING_ON = {GATHERING: "gather", CANARY: "try", WATCHING: "watch", WORKING: "work"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be done with which runs, how fast, and how many are tried first.
+
+    `canary_share`: the percentage of the canary that has to go well. `excluded`: runs of the selection that are left
+    as they are.
+    """
+
+    action: str
+    selection: Mapping[str, Any]
+    reason: str = ""
+    options: Mapping[str, bool] = field(default_factory=dict)
+    excluded: Iterable[str] = ()
+    rate: float = 50.0
+    canary_size: int = 0
+    canary_share: int = 100
+
+
+def start(asked: Asked, by: str) -> str:
+    """Begin an operation; returns its id. Raises Invalid."""
+    _check(asked)
+    now = clock.now()
+    row = BulkOperation(
+        id=derived_id(now, secrets.token_hex(8)),
+        action=asked.action,
+        options={name: True for name in OPTIONS if asked.options.get(name)},
+        selection=selections.checked(asked.selection),
+        excluded=sorted(set(asked.excluded)),
+        reason=asked.reason,
+        by=by[:255],
+        rate=asked.rate,
+        canary_size=asked.canary_size,
+        canary_share=asked.canary_share,
+        created_at=now,
+        updated_at=now,
+        due_at=now,
+    )
+    with transaction.atomic():
+        row.save(force_insert=True)
+        said = {"action": row.action, "selection": row.selection, "rate": row.rate, "canary": row.canary_size}
+        note(row, by, "start", asked.reason, said)
+    return row.pk
+
+
+def _check(asked: Asked) -> None:
+    if asked.action not in ACTIONS or asked.action not in OPERATIONS:
+        raise Invalid(f"There is no operation {asked.action[:64]} on many runs; there are: {', '.join(ACTIONS)}.")
+    if not 0 < asked.rate <= FASTEST:
+        raise Invalid(f"The rate is more than 0 and at most {FASTEST:.0f} runs a second.")
+    if asked.canary_size < 0 or not 0 <= asked.canary_share <= 100:
+        raise Invalid("A canary has a size of 0 or more, and a share from 0 to 100 percent.")
+    excluded = list(asked.excluded)
+    if len(excluded) > selections.MOST_IDS:
+        raise Invalid(f"{selections.MOST_IDS} runs can be left out at most.")
+    # Asked once, so that what cannot be read is refused here and not in the engine's own time.
+    selections.runs(asked.selection).order_by()[:1].exists()
+
+
+def operation_of(row: BulkOperation) -> Operation:
+    """What is asked of each run."""
+    reason = f"{row.reason} (bulk operation {row.pk})".strip()
+    return Operation(row.action, reason=reason, **{name: True for name in OPTIONS if row.options.get(name)})
+
+
+def pause(operation_id: str, by: str, reason: str = "") -> None:
+    """Begin with no further run until it is resumed."""
+    with transaction.atomic():
+        row = locked(operation_id)
+        hold(row)
+        row.save()
+        note(row, by, "pause", reason)
+
+
+def hold(row: BulkOperation, goes_on_as: str = "") -> None:
+    """Move it to rest; it goes on from where it stood, or as it is told."""
+    was, row.state = row.state, BULK.after(row.state, "pause")
+    row.goes_on_as, row.due_at, row.updated_at = goes_on_as or was, NEVER, clock.now()
+
+
+def resume(operation_id: str, by: str, reason: str = "") -> None:
+    """Go on; after a canary that went badly, with all that is left."""
+    now = clock.now()
+    with transaction.atomic():
+        row = locked(operation_id)
+        if row.goes_on_as not in GOING_ON:
+            raise Conflict(f"Operation {operation_id} is {row.state}: only one that is paused can be resumed.")
+        row.state = BULK.after(row.state, GOING_ON[row.goes_on_as])
+        row.goes_on_as, row.due_at, row.paced_at, row.updated_at = "", now, now, now
+        row.save()
+        note(row, by, "resume", reason)
+
+
+def stop(operation_id: str, by: str, reason: str = "") -> None:
+    """End it; what has begun stays as it is, what has not is never begun."""
+    now = clock.now()
+    with transaction.atomic():
+        row = locked(operation_id)
+        row.state = BULK.after(row.state, "stop")
+        row.ended_at = row.updated_at = now
+        row.goes_on_as, row.due_at = "", NEVER
+        row.save()
+        note(row, by, "stop", reason, {"left": row.left})
+
+
+def withdraw(operation_id: str, run_ids: Iterable[str], by: str, reason: str = "") -> int:
+    """Leave some runs as they are that nothing has come of yet; returns how many."""
+    now = clock.now()
+    with transaction.atomic():
+        row = locked(operation_id)
+        waiting = row.items.filter(run_id__in=list(run_ids)[: selections.MOST_IDS], outcome=BulkItem.WAITING)
+        count = waiting.update(outcome=BulkItem.WITHDRAWN, answer=f"Taken out by {by}.", at=now)
+        row.withdrawn += count
+        row.save(update_fields=["withdrawn"])
+        note(row, by, "withdraw", reason, {"count": count})
+    return count
+
+
+def retry_refused(operation_id: str, by: str, reason: str = "") -> str:
+    """A new operation that asks the same of the runs that this one was refused; returns its id."""
+    row = BulkOperation.objects.filter(pk=operation_id).first()
+    if row is None:
+        raise NotFound(f"There is no bulk operation {operation_id}.")
+    if not row.refused:
+        raise Conflict(f"Nothing was refused in operation {operation_id}.")
+    asked = Asked(row.action, {"refused_of": row.pk}, reason or row.reason, row.options, rate=row.rate)
+    return start(asked, by)
+
+
+def locked(operation_id: str) -> BulkOperation:
+    """The operation's row, locked until the transaction ends."""
+    row = BulkOperation.objects.select_for_update().filter(pk=operation_id).first()
+    if row is None:
+        raise NotFound(f"There is no bulk operation {operation_id}.")
+    return row
+
+
+def note(row: BulkOperation, by: str, action: str, reason: str, facts: Mapping[str, Any] | None = None) -> None:
+    """Who did it, and why."""
+    AuditEntry.objects.create(
+        at=clock.now(),
+        actor=by,
+        action=action,
+        object_type="bulk operation",
+        object_id=row.pk,
+        reason=reason,
+        facts=dict(facts or {}),
+    )

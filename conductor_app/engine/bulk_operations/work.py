@@ -1,0 +1,212 @@
+"""How operations on many runs are worked off: gathered in batches, tried on a few, then done at their rate."""
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from django.db import transaction
+from django.db.models import F
+
+from ... import clock
+from ...core.errors import Refused
+from ...core.snapshot import NEVER
+from ...core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
+from ...insight import selections
+from ...models import BulkItem, BulkOperation, Run
+from ..operations import Operation, carry_out
+from ..sweeps import each
+from .commands import hold, locked, operation_of
+
+log = logging.getLogger(__name__)
+
+BATCH = 1_000
+BATCHES_A_PASS = 10
+MOST_A_PASS = 200
+"""Runs that one pass handles: the next one comes within half a second."""
+HELD_MS = 60_000
+"""How long an operation is its process's: longer than one pass; a process that died leaves it to the next."""
+WATCHED_MS = 60_000
+"""How long a canary's runs are waited for; those that still go on then have not gone badly."""
+LOOKED_EVERY_MS = 1_000
+PUT_OFF_MS = 10_000
+"""After how long an operation is looked at again with which something went wrong that is nobody's answer."""
+OPENING = ("retry", "rerun", "restart")
+"""Actions whose good end shows only when the run ends."""
+BAD = ("FAILED", "TIMED_OUT")
+
+
+def work_off(limit: int = 100) -> int:
+    """Go on with every operation that is due; returns how many were."""
+    due = BulkOperation.objects.filter(state__in=sorted(BULK.open), due_at__lte=clock.now()).order_by("due_at")
+    return each(list(due.values_list("pk", flat=True)[:limit]), _work)
+
+
+def _work(operation_id: str) -> None:
+    now = clock.now()
+    mine = BulkOperation.objects.filter(pk=operation_id, held_until__lte=now, state__in=STEPS)
+    if not mine.update(held_until=now + HELD_MS):
+        return
+    row = BulkOperation.objects.get(pk=operation_id)
+    try:
+        STEPS[row.state](row)
+    except Exception:
+        BulkOperation.objects.filter(pk=operation_id, state=row.state).update(due_at=now + PUT_OFF_MS)
+        raise
+    finally:
+        BulkOperation.objects.filter(pk=operation_id).update(held_until=0)
+
+
+def _gather(row: BulkOperation) -> None:
+    """Note the runs of the selection, so many at a time; it is asked once from its first run to its last."""
+    for _ in range(BATCHES_A_PASS):
+        wanted = selections.runs(row.selection).filter(pk__gt=row.cursor, created_at__lte=row.created_at)
+        ids = list(wanted.order_by("pk").values_list("pk", flat=True)[:BATCH])
+        with transaction.atomic():
+            row = locked(row.pk)
+            if row.state != GATHERING:
+                return
+            _add(row, ids)
+            if len(ids) < BATCH:
+                _begin(row)
+            row.save()
+            if row.state != GATHERING:
+                return
+
+
+def _add(row: BulkOperation, ids: Sequence[str]) -> None:
+    excluded = set(row.excluded)
+    wanted = [id for id in ids if id not in excluded]
+    numbered = enumerate(wanted, row.total + 1)
+    BulkItem.objects.bulk_create([BulkItem(operation=row, number=number, run_id=id) for number, id in numbered])
+    row.total += len(wanted)
+    row.cursor = ids[-1] if ids else row.cursor
+
+
+def _begin(row: BulkOperation) -> None:
+    """All are known: try some, or do all."""
+    now = clock.now()
+    event = "finish" if not row.total else "try" if row.canary_size else "work"
+    row.state, row.updated_at, row.due_at = BULK.after(row.state, event), now, now
+    row.paced_at = now - round(1000 / row.rate)
+    if row.state in BULK.final:
+        row.ended_at, row.due_at, row.verdict = now, NEVER, "No run matched any more."
+
+
+def _try(row: BulkOperation) -> None:
+    """Do the first few."""
+    _do_some(row, min(row.canary_size, row.total) - (row.total - row.left), "watch")
+
+
+def _do_all(row: BulkOperation) -> None:
+    """Do what is left."""
+    _do_some(row, row.left, "finish")
+
+
+def _do_some(row: BulkOperation, most: int, then: str) -> None:
+    """As many as the rate allows by now; with none left it moves on."""
+    # What was not used for a while is not made up for.
+    paced_at = max(row.paced_at, clock.now() - 2000)
+    allowed = int((clock.now() - paced_at) * row.rate / 1000)
+    items = list(_waiting(row)[: max(min(allowed, most, MOST_A_PASS), 0)])
+    operation, handled = operation_of(row), 0
+    for item_id, run_id in items:
+        if not _do(row, item_id, run_id, operation):
+            return
+        handled += 1
+    is_over = handled >= most or not _waiting(row)[:1]
+    _note_pass(row, paced_at + round(handled * 1000 / row.rate), then if is_over else "")
+
+
+def _waiting(row: BulkOperation):
+    """The items that nothing has come of yet, the first one first."""
+    return row.items.filter(outcome=BulkItem.WAITING).order_by("number").values_list("pk", "run_id")
+
+
+def _note_pass(seen: BulkOperation, paced_at: int, event: str) -> None:
+    """What of the rate is used up; with an event it moves on."""
+    with transaction.atomic():
+        row = locked(seen.pk)
+        if row.state != seen.state:
+            return
+        row.updated_at = clock.now()
+        row.paced_at, row.due_at = paced_at, paced_at + round(1000 / row.rate)
+        if event:
+            row.state, row.due_at = BULK.after(row.state, event), row.updated_at
+        if row.state == WATCHING:
+            row.watched_since = row.updated_at
+        if row.state in BULK.final:
+            row.ended_at, row.due_at = row.updated_at, NEVER
+        row.save()
+
+
+def _do(row: BulkOperation, item_id: int, run_id: str, operation: Operation) -> bool:
+    """Do it to one run, and write down what came of it; False where the operation was paused or stopped meanwhile."""
+    if not BulkOperation.objects.filter(pk=row.pk, state=row.state).exists():
+        return False
+    done = partial(_note_item, row.pk, item_id, BulkItem.DONE, "")
+    try:
+        carry_out(run_id, operation, row.by, also=lambda now: done())
+    except Refused as refused:
+        _note_item(row.pk, item_id, BulkItem.REFUSED, refused.message)
+    except Exception:
+        log.exception("bulk_item_failed", extra={"operation": row.pk, "run_id": run_id})
+        _note_item(row.pk, item_id, BulkItem.REFUSED, "It went wrong; the server's log says how.")
+    return True
+
+
+def _note_item(operation_id: str, item_id: int, outcome: str, answer: str) -> None:
+    """Once: what was done is counted in the transaction that did it."""
+    with transaction.atomic():
+        waiting = BulkItem.objects.filter(pk=item_id, outcome=BulkItem.WAITING)
+        if waiting.update(outcome=outcome, answer=answer[:1000], at=clock.now()):
+            counter = "done" if outcome == BulkItem.DONE else "refused"
+            BulkOperation.objects.filter(pk=operation_id).update(**{counter: F(counter) + 1})
+
+
+def _watch(row: BulkOperation) -> None:
+    """Look at what became of the first few; go on if enough of them went well, else rest and say so."""
+    now = clock.now()
+    good, bad, going_on = _canary(row)
+    is_over = not going_on or now >= (row.watched_since or now) + WATCHED_MS
+    with transaction.atomic():
+        row = locked(row.pk)
+        if row.state != WATCHING:
+            return
+        if is_over:
+            _judge(row, good + going_on, bad)
+        else:
+            row.due_at = now + LOOKED_EVERY_MS
+        row.save()
+
+
+def _canary(row: BulkOperation) -> tuple[int, int, int]:
+    """How many of the first few went well, went badly, and still go on."""
+    tried = row.items.exclude(outcome__in=(BulkItem.WAITING, BulkItem.WITHDRAWN)).order_by("number")
+    outcomes = list(tried.values_list("run_id", "outcome")[: row.canary_size])
+    done = [run_id for run_id, outcome in outcomes if outcome == BulkItem.DONE]
+    if row.action not in OPENING:
+        return len(done), len(outcomes) - len(done), 0
+    statuses = dict(Run.objects.filter(pk__in=done).values_list("pk", "status"))
+    bad = sum(statuses.get(id) in BAD for id in done)
+    going_on = sum(statuses.get(id) in RUN.open for id in done)
+    return len(done) - bad - going_on, bad + len(outcomes) - len(done), going_on
+
+
+def _judge(row: BulkOperation, good: int, bad: int) -> None:
+    share = round(100 * good / (good + bad)) if good + bad else 100
+    row.verdict = f"{good} of {good + bad} went well: {share} %, and {row.canary_share} % were asked for."
+    row.updated_at = clock.now()
+    if share < row.canary_share:
+        hold(row, goes_on_as=WORKING)
+    else:
+        row.state, row.due_at = BULK.after(row.state, "work"), row.updated_at
+        row.paced_at = row.updated_at
+
+
+STEPS: dict[str, Callable[[BulkOperation], None]] = {
+    GATHERING: _gather,
+    CANARY: _try,
+    WATCHING: _watch,
+    WORKING: _do_all,
+}
+"""What is done with an operation in each state."""

@@ -1,0 +1,84 @@
+"""Operations on many runs, worked off by the engine at a rate; and what came of each run."""
+
+from django.db import models
+from django.db.models import Q
+
+from ..core.snapshot import NEVER
+from ..core.states import BULK, GATHERING
+from .fields import DocumentField, IdField, MomentField
+
+
+class BulkOperation(models.Model):
+    """What is asked of all runs of a selection. `cursor`: the last run that was gathered; `paced_at`: until when the
+    rate is used up; `due_at`: when the engine goes on with it; `held_until`: the process that works on it has it.
+    """
+
+    id = IdField(primary_key=True)
+    action = models.CharField(max_length=32)
+    options = DocumentField(default=dict)
+    selection = DocumentField(default=dict)
+    excluded = DocumentField(default=list)
+    state = models.CharField(max_length=16, default=GATHERING)
+    goes_on_as = models.CharField(max_length=16, default="", blank=True)
+    reason = models.TextField(default="", blank=True)
+    by = models.CharField(max_length=255)
+    rate = models.FloatField()
+    canary_size = models.IntegerField(default=0)
+    canary_share = models.IntegerField(default=100)
+    verdict = models.TextField(default="", blank=True)
+    created_at = MomentField()
+    updated_at = MomentField()
+    ended_at = MomentField(null=True)
+    watched_since = MomentField(null=True)
+    due_at = MomentField(default=NEVER)
+    paced_at = MomentField(default=0)
+    held_until = MomentField(default=0)
+    cursor = IdField(default="", blank=True)
+    total = models.IntegerField(default=0)
+    done = models.IntegerField(default=0)
+    refused = models.IntegerField(default=0)
+    withdrawn = models.IntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(name="bulk_state_is_known", condition=Q(state__in=sorted(BULK.statuses))),
+            models.CheckConstraint(
+                name="bulk_has_ended_exactly_when_final",
+                condition=Q(state__in=sorted(BULK.final), ended_at__isnull=False)
+                | Q(state__in=sorted(BULK.open), ended_at__isnull=True),
+            ),
+        ]
+        indexes = [
+            models.Index(name="bulk_due", fields=["due_at"], condition=Q(state__in=sorted(BULK.open))),
+            models.Index(name="bulk_by_time", fields=["-created_at"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action}, by {self.by}"
+
+    @property
+    def left(self) -> int:
+        """Items that nothing has come of yet."""
+        return self.total - self.done - self.refused - self.withdrawn
+
+
+class BulkItem(models.Model):
+    """One run of an operation, and what came of it."""
+
+    WAITING, DONE, REFUSED, WITHDRAWN = OUTCOMES = ("WAITING", "DONE", "REFUSED", "WITHDRAWN")
+
+    operation = models.ForeignKey(BulkOperation, on_delete=models.CASCADE, related_name="items", db_index=False)
+    number = models.IntegerField()
+    run_id = IdField()
+    outcome = models.CharField(max_length=16, default=WAITING)
+    answer = models.TextField(default="", blank=True)
+    at = MomentField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="one_item_per_operation_and_run", fields=["operation", "run_id"]),
+        ]
+        indexes = [models.Index(name="bulk_item_by_outcome", fields=["operation", "outcome", "number"])]
+
+    def __str__(self) -> str:
+        return f"{self.run_id}: {self.outcome}"

@@ -1,0 +1,287 @@
+"""Operations on many runs: a canary first, then all at a rate; paused, resumed, stopped; what came of each is kept."""
+
+import pytest
+
+from conductor_app.core.errors import Conflict, Invalid, NotAllowedInState, NotFound
+from conductor_app.engine import bulk_operations, failures
+from conductor_app.engine.bulk_operations import Asked, work
+from conductor_app.models import AuditEntry, BulkItem, BulkOperation, FailureGroup, Run
+from tests.builders import step
+from tests.story import BY, Story, committed
+
+pytestmark = pytest.mark.django_db
+
+FAILED = {"definition": "order", "status": ["FAILED"]}
+
+
+def failed(clock, count: int, reason: str = "no luck") -> Story:
+    """So many runs that failed, the first one first."""
+    story = Story(clock, step("pay"))
+    for _ in range(count - 1):
+        clock.advance(seconds=0.01)
+        story.starts("order")
+    for _ in range(count):
+        story.worker("pay").fails(reason)
+    return story
+
+
+def begun(**asked) -> str:
+    return bulk_operations.start(Asked(**{"action": "retry", "selection": FAILED, "rate": 10.0, **asked}), BY)
+
+
+def row(id: str) -> BulkOperation:
+    return BulkOperation.objects.get(pk=id)
+
+
+def passes(clock, seconds: float) -> None:
+    """Time in which the engine looks twice a second."""
+    for _ in range(round(seconds * 2)):
+        with committed():
+            bulk_operations.work_off()
+        clock.advance(seconds=0.5)
+
+
+def outcomes(id: str) -> list[str]:
+    return list(BulkItem.objects.filter(operation=id).order_by("number").values_list("outcome", flat=True))
+
+
+def running() -> int:
+    return Run.objects.filter(status="RUNNING").count()
+
+
+def test_all_runs_of_a_selection_are_retried(clock):
+    failed(clock, 5)
+    id = begun(reason="the gateway is back")
+
+    passes(clock, 2)
+
+    assert (row(id).state, row(id).total, row(id).done) == ("DONE", 5, 5)
+    assert running() == 5
+    entry = AuditEntry.objects.filter(object_type="run", action="retry").first()
+    assert entry.actor == BY and entry.reason == f"the gateway is back (bulk operation {id})"
+
+
+def test_no_more_than_the_rate_are_begun(clock):
+    failed(clock, 12)
+    id = begun(rate=4.0)
+    with committed():
+        bulk_operations.work_off()
+        bulk_operations.work_off()
+    counts = [running()]
+
+    for _ in range(3):
+        clock.advance(seconds=1)
+        with committed():
+            bulk_operations.work_off()
+        counts.append(running())
+
+    assert counts == [1, 5, 9, 12]
+    assert row(id).state == "DONE"
+
+
+def test_what_was_not_used_of_the_rate_is_not_made_up_for(clock):
+    failed(clock, 40)
+    id = begun(rate=4.0)
+    passes(clock, 0.5)
+    clock.advance(seconds=60)
+
+    with committed():
+        bulk_operations.work_off()
+
+    assert row(id).done <= 8
+
+
+def test_a_canary_is_tried_and_watched_before_the_others(clock):
+    story = failed(clock, 6)
+    id = begun(canary_size=2, canary_share=100)
+    passes(clock, 3)
+    assert (row(id).state, running()) == ("WATCHING", 2)
+
+    story.worker("pay").completes()
+    story.worker("pay").completes()
+    passes(clock, 3)
+
+    assert (row(id).state, row(id).done) == ("DONE", 6)
+    assert row(id).verdict == "2 of 2 went well: 100 %, and 100 % were asked for."
+
+
+def test_a_canary_that_goes_badly_rests_and_a_person_may_go_on(clock):
+    story = failed(clock, 6)
+    id = begun(canary_size=2, canary_share=80)
+    passes(clock, 3)
+    story.worker("pay").completes()
+    story.worker("pay").fails()
+    passes(clock, 2)
+    assert row(id).state == "PAUSED"
+    assert row(id).verdict.startswith("1 of 2 went well: 50 %")
+    assert row(id).left == 4
+
+    bulk_operations.resume(id, BY, "that one is known")
+    passes(clock, 2)
+
+    assert (row(id).state, row(id).done) == ("DONE", 6)
+
+
+def test_a_canary_that_goes_on_for_long_has_not_gone_badly(clock):
+    failed(clock, 3)
+    id = begun(canary_size=1)
+    passes(clock, 2)
+    assert row(id).state == "WATCHING"
+
+    clock.advance(seconds=60)
+    passes(clock, 2)
+
+    assert row(id).state == "DONE"
+
+
+def test_it_is_paused_resumed_and_stopped_and_results_stay(clock):
+    failed(clock, 30)
+    id = begun(rate=10.0)
+    passes(clock, 1.5)
+    bulk_operations.pause(id, BY, "a look")
+    done = row(id).done
+    assert 0 < done < 30
+    passes(clock, 2)
+    assert row(id).done == done
+
+    bulk_operations.resume(id, BY)
+    passes(clock, 1)
+    assert row(id).done > done
+    bulk_operations.stop(id, BY, "enough")
+    done = row(id).done
+    passes(clock, 2)
+
+    assert (row(id).state, row(id).done, row(id).left) == ("STOPPED", done, 30 - done)
+    assert outcomes(id).count("DONE") == done == running()
+    acts = AuditEntry.objects.filter(object_type="bulk operation").order_by("id").values_list("action", flat=True)
+    assert list(acts) == ["start", "pause", "resume", "stop"]
+    with pytest.raises(NotAllowedInState):
+        bulk_operations.pause(id, BY)
+    with pytest.raises(Conflict):
+        bulk_operations.resume(id, BY)
+
+
+def test_one_that_is_refused_does_not_hold_up_the_others_and_can_be_tried_again(clock):
+    story = failed(clock, 3)
+    id = begun()
+    with committed():
+        bulk_operations.work_off()
+    story.retry()
+    passes(clock, 2)
+    refused = BulkItem.objects.get(operation=id, outcome="REFUSED")
+    assert refused.run_id == story.id
+    assert "only one that has ended badly can be retried" in refused.answer
+    assert (row(id).state, row(id).done, row(id).refused) == ("DONE", 2, 1)
+
+    story.terminate()
+    again = bulk_operations.retry_refused(id, BY)
+    passes(clock, 2)
+
+    assert outcomes(again) == ["DONE"]
+    with pytest.raises(Conflict):
+        bulk_operations.retry_refused(again, BY)
+
+
+def test_some_are_left_out_from_the_start_and_others_taken_out_on_the_way(clock):
+    story = failed(clock, 4)
+    ids = list(Run.objects.order_by("id").values_list("pk", flat=True))
+    id = begun(excluded=[story.id], rate=0.5)
+    with committed():
+        bulk_operations.work_off()
+
+    assert bulk_operations.withdraw(id, [ids[-1], "nobody"], BY) == 1
+    passes(clock, 10)
+
+    assert outcomes(id) == ["DONE", "DONE", "WITHDRAWN"]
+    assert (row(id).state, row(id).left) == ("DONE", 0)
+    assert story.status == "FAILED"
+
+
+def test_runs_are_gathered_in_batches_and_those_that_fail_later_are_not_among_them(clock, monkeypatch):
+    monkeypatch.setattr(work, "BATCH", 2)
+    monkeypatch.setattr(work, "BATCHES_A_PASS", 2)
+    failed(clock, 7)
+    id = begun()
+    with committed():
+        bulk_operations.work_off()
+    assert (row(id).state, row(id).total) == ("GATHERING", 4)
+
+    passes(clock, 3)
+
+    assert (row(id).state, row(id).total, row(id).done) == ("DONE", 7, 7)
+
+
+def test_a_selection_without_runs_says_so(clock):
+    failed(clock, 1)
+    id = begun(selection={"definition": "nothing"})
+
+    passes(clock, 1)
+
+    assert (row(id).state, row(id).verdict) == ("DONE", "No run matched any more.")
+
+
+def test_a_group_of_failures_is_retried_as_one(clock):
+    story = failed(clock, 2, "502 from gateway")
+    story.starts("order")
+    story.worker("pay").fails("no funds")
+    failures.group_failures(100)
+    group = FailureGroup.objects.get(message="502 from gateway")
+
+    id = begun(selection={"failure_group": group.pk})
+    passes(clock, 2)
+
+    assert row(id).done == 2
+    assert Run.objects.filter(status="FAILED").count() == 1
+
+
+def test_a_process_that_died_leaves_its_operation_to_the_next(clock):
+    failed(clock, 1)
+    id = begun()
+    BulkOperation.objects.filter(pk=id).update(held_until=clock.now() + work.HELD_MS)
+    passes(clock, 2)
+    assert row(id).total == 0
+
+    clock.advance(seconds=60)
+    passes(clock, 1)
+
+    assert row(id).state == "DONE"
+
+
+def test_runs_are_terminated_paused_and_resumed_too(clock):
+    story = Story(clock, step("pay"))
+    story.starts("order")
+    for action, status in (("pause", "PAUSED"), ("resume", "RUNNING"), ("terminate", "TERMINATED")):
+        id = begun(action=action, selection={"definition": "order"}, canary_size=1, reason="because")
+        passes(clock, 2)
+        assert row(id).state == "DONE", row(id).verdict
+        assert set(Run.objects.values_list("status", flat=True)) == {status}
+    assert story.reason.startswith("because (bulk operation")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"action": "dance"},
+        {"rate": 0},
+        {"rate": 1e9},
+        {"canary_share": 101},
+        {"canary_size": -1},
+        {"selection": {"colour": "red"}},
+        {"selection": {"status": ["ODD"]}},
+        {"selection": {"version": "one"}},
+        {"selection": {"ids": [str(number) for number in range(2000)]}},
+        {"excluded": [str(number) for number in range(2000)]},
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused(clock, asked):
+    with pytest.raises(Invalid):
+        begun(**asked)
+
+    assert not BulkOperation.objects.exists()
+
+
+def test_there_is_no_such_operation(clock):
+    for command in (bulk_operations.pause, bulk_operations.resume, bulk_operations.stop, bulk_operations.retry_refused):
+        with pytest.raises(NotFound):
+            command("nobody", BY)

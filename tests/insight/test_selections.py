@@ -1,0 +1,67 @@
+"""A selection is a document that says which runs: asked as one query, and told in words."""
+
+import pytest
+
+from conductor_app.core.errors import Invalid
+from conductor_app.insight import selections
+from conductor_app.models import Run
+
+from .situations import define, define_task, start, step, work
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def runs(clock):
+    define_task("back", retryCount=0)
+    define("order", step("pay"))
+    define("refund", step("back"))
+    first = start("order", correlation_id="4711")
+    clock.advance(seconds=10)
+    second = start("refund")
+    work("back", "FAILED")
+    return {"first": first.pk, "second": second.pk, "between": clock.now() - 5_000}
+
+
+def names(runs, selection) -> set[str]:
+    found = set(selections.runs(selection).values_list("pk", flat=True))
+    return {name for name, id in runs.items() if id in found}
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        ({}, {"first", "second"}),
+        ({"definition": "order"}, {"first"}),
+        ({"definition": "refund", "version": 2}, set()),
+        ({"status": ["RUNNING", "PAUSED"]}, {"first"}),
+        ({"correlation_id": "4711"}, {"first"}),
+        ({"search": "refund"}, {"second"}),
+        ({"search": "workflowType = 'order'"}, {"first"}),
+        ({"started_by": "ann"}, {"first", "second"}),
+        ({"status": [], "definition": ""}, {"first", "second"}),
+    ],
+    ids=str,
+)
+def test_each_field_selects(runs, selection, expected):
+    assert names(runs, selection) == expected
+
+
+def test_moments_and_ids_select(runs):
+    assert names(runs, {"started_since": runs["between"]}) == {"second"}
+    assert names(runs, {"started_before": runs["between"]}) == {"first"}
+    assert names(runs, {"ended_since": runs["between"]}) == {"second"}
+    assert names(runs, {"ids": [runs["first"]]}) == {"first"}
+
+
+def test_every_field_has_words(runs):
+    assert selections.FILTERS.keys() == selections.WORDS.keys()
+    assert selections.in_words({"definition": "order", "status": ["FAILED"]}) == "runs of order, that are FAILED"
+    assert selections.in_words({}) == "all runs"
+
+
+@pytest.mark.parametrize("selection", [{"x": 1}, {"status": "FAILED"}, {"version": True}, {"started_since": "now"}])
+def test_what_cannot_be_read_is_refused(clock, selection):
+    with pytest.raises(Invalid):
+        selections.runs(selection)
+    assert not Run.objects.exists()
