@@ -41,7 +41,7 @@ def names(runs, selection) -> set[str]:
         ({"started_by": "ann"}, {"first", "second"}),
         ({"status": [], "definition": ""}, {"first", "second"}),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
 def test_each_field_selects(runs, selection, expected):
     assert names(runs, selection) == expected
