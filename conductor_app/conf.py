@@ -101,6 +101,9 @@ class Defaults:
     task_payload_soft_bytes: int = 3 * MIB
     workflow_payload_soft_bytes: int = 5 * MIB
 
+    # What workers keep of their attempts at stand-alone tasks: how large one file may be.
+    artifact_max_bytes: int = 5 * 1024 * MIB
+
     # Where hints of new work go: a module of `conductor_app.wakeups`.
     wakeups: str = "conductor_app.wakeups.sqlite"
     redis_url: str = ""

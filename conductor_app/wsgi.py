@@ -9,6 +9,8 @@ from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
 
+STREAMED = "/api/artifacts/"
+"""Where bodies may be larger than memory: they are read there piece by piece."""
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
@@ -17,7 +19,8 @@ def with_chunked_bodies(application: Application) -> Application:
     """Give bodies of unknown length a length: Django reads none without it, and the JavaScript SDK sends its so."""
 
     def answer(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked" and not environ.get("CONTENT_LENGTH"):
+        is_chunked = environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked"
+        if is_chunked and not environ.get("CONTENT_LENGTH") and not environ.get("PATH_INFO", "").startswith(STREAMED):
             read_whole(environ)
         return application(environ, start_response)
 

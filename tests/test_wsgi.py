@@ -39,3 +39,12 @@ def test_no_more_than_one_byte_over_the_limit_is_read():
     body = body_seen(HTTP_TRANSFER_ENCODING="chunked", **{"wsgi.input": Endless()})
 
     assert len(body) == conf.max_request_bytes + 1
+
+
+def test_the_content_of_an_artifact_is_not_read_before_it_is_asked_for():
+    content = BytesIO(b"large")
+
+    assert (
+        body_seen(HTTP_TRANSFER_ENCODING="chunked", PATH_INFO="/api/artifacts/v1/x", **{"wsgi.input": content}) == b""
+    )
+    assert content.read() == b"large"

@@ -10,9 +10,9 @@ VALID_MS = 15 * 60 * 1000
 SIGNER = Signer(salt="conductor.payload")
 
 
-def link(path: str, purpose: str) -> dict[str, str]:
+def link(path: str, purpose: str, valid_ms: int = VALID_MS) -> dict[str, str]:
     """What the query of such a link says."""
-    expires = str(clock.now() + VALID_MS)
+    expires = str(clock.now() + valid_ms)
     return {"operation": purpose, "expires": expires, "signature": _signature(path, purpose, expires)}
 
 

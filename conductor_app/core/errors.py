@@ -14,6 +14,10 @@ class NotFound(Refused):
     """There is no such thing."""
 
 
+class Expired(NotFound):
+    """It has expired."""
+
+
 class Invalid(Refused):
     """The request cannot be understood."""
 

@@ -51,7 +51,7 @@ def fill(path: str, content: bytes | File) -> None:
     # Until all has come, nobody can use it.
     if not StoredPayload.objects.filter(pk=path, expires_at__isnull=False).update(size=None):
         raise Conflict(f"The payload {path} is in use and cannot be replaced.")
-    with _reached(path):
+    with reached(path):
         # A client that did not hear that its upload had come sends it again.
         warehouse.drop(path)
         if not warehouse.put(path, content):
@@ -63,14 +63,14 @@ def fill(path: str, content: bytes | File) -> None:
 def stream(path: str) -> tuple[int, Iterator[bytes]]:
     """The size of a payload and its content, piece by piece; raises NotFound."""
     size = _size(path)
-    with _reached(path):
+    with reached(path):
         return size, warehouse.chunks(path)
 
 
 def content_of(path: str) -> Any:
     """The payload as a value; raises NotFound, and Busy where the storage cannot be reached."""
     _size(path)
-    with _reached(path):
+    with reached(path):
         content = warehouse.fetch(path)
     return loads(content.decode("utf-8", "surrogatepass"))
 
@@ -89,7 +89,8 @@ def given(path: str, most: int) -> dict[str, Any]:
 
 
 @contextmanager
-def _reached(path: str) -> Iterator[None]:
+def reached(path: str) -> Iterator[None]:
+    """A storage that cannot be reached is no fault of the asker's: Busy."""
     try:
         yield
     except warehouse.OutOfReach as away:

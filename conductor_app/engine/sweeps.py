@@ -12,9 +12,9 @@ from ..store import due
 from ..telemetry.about import doing, learn
 from . import events, failures, groups, outbox, schedules, tallies
 from .access import clients
+from .artifacts import entries as artifacts
 from .change import change
 from .messages import deliver_due
-from .payloads import forget_expired
 from .runs import remove
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def deliver_messages(limit: int) -> int:
 def prune_finished(limit: int) -> int:
     """Remove the runs that ended longer ago than they are kept, payloads of none, and pollers last seen long ago."""
     now = clock.now()
-    forget_expired(limit)
+    artifacts.expire(limit)
     clients.forget_expired(limit)
     tallies.prune()
     Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()

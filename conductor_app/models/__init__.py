@@ -1,6 +1,7 @@
 """Tables, and the QuerySets that read them."""
 
 from .access import AccessKey, AccessRevision, Application, Grant, GroupFacts, Profile, Tag
+from .artifacts import Artifact
 from .audit import AuditEntry
 from .bulk import BulkItem, BulkOperation
 from .clients import Client, ScopeRole
@@ -23,6 +24,7 @@ __all__ = [
     "AccessKey",
     "AccessRevision",
     "Application",
+    "Artifact",
     "Attempt",
     "AuditEntry",
     "BulkItem",

@@ -73,7 +73,9 @@ def payloads(name: str, place: str) -> dict[str, Any]:
     if not parts.netloc:
         raise ImproperlyConfigured(f"{name} is refused: it names no bucket. Write it like s3://bucket/prefix.")
     where = {"bucket_name": parts.netloc, "location": parts.path.strip("/"), "querystring_auth": False}
-    options = {"default_acl": None, "file_overwrite": True, **where, **dict(parse_qsl(parts.query))}
+    # What is read of a bucket is first put into a file, unless it is small.
+    options = {"default_acl": None, "file_overwrite": True, "max_memory_size": 8 * 1024 * 1024, **where}
+    options |= dict(parse_qsl(parts.query))
     return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
 
 

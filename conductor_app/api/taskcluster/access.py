@@ -67,6 +67,12 @@ AT_ONCE: dict[str, Template] = {
     "listWorkers": "queue:list-workers:<provisionerId>/<workerType>",
     "getWorker": "queue:get-worker:<provisionerId>/<workerType>/<workerGroup>/<workerId>",
     "quarantineWorker": "queue:quarantine-worker:<provisionerId>/<workerType>/<workerGroup>/<workerId>",
+    "createArtifact": "queue:create-artifact:<taskId>/<runId>",
+    "finishArtifact": "queue:create-artifact:<taskId>/<runId>",
+    "artifactInfo": "queue:list-artifacts:<taskId>:<runId>",
+    "latestArtifactInfo": "queue:list-artifacts:<taskId>",
+    "listArtifacts": "queue:list-artifacts:<taskId>:<runId>",
+    "listLatestArtifacts": "queue:list-artifacts:<taskId>",
     "listClients": "auth:list-clients",
     "client": "auth:get-client:<clientId>",
     "resetAccessToken": "auth:reset-access-token:<clientId>",
@@ -131,6 +137,9 @@ LATER: dict[str, Template] = {
             }
         ]
     },
+    **dict.fromkeys(
+        ("getArtifact", "getLatestArtifact", "artifact", "latestArtifact"), _each("queue:get-artifact:<each>")
+    ),
     "createClient": _with_scopes("auth:create-client:<clientId>"),
     "updateClient": _with_scopes("auth:update-client:<clientId>"),
     "createRole": _with_scopes("auth:create-role:<roleId>"),

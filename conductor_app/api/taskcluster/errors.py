@@ -10,7 +10,7 @@ from django.db import DataError
 from django.http import HttpRequest, HttpResponse
 
 from ... import clock
-from ...core.errors import Busy, Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from ...core.errors import Busy, Conflict, Expired, Forbidden, Invalid, NotFound, Unauthenticated
 from ...insight.solo import moment
 from .replies import Json
 
@@ -42,6 +42,7 @@ CODES: dict[type[Exception], tuple[str, int]] = {
     DataError: ("InputError", 400),
     Unauthenticated: ("AuthenticationFailed", 401),
     Forbidden: ("InsufficientScopes", 403),
+    Expired: ("ResourceExpired", 410),
     NotFound: ("ResourceNotFound", 404),
     Conflict: ("RequestConflict", 409),
     # Clients try again what is answered so.

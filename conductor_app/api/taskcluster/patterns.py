@@ -29,14 +29,15 @@ OPTIONS = {
     "quarantined": r"^(true|false)$",
     "prefix": r"^[A-Za-z0-9!@/:.+|_-]*$",
 }
-LONGEST_NUMBER = 9
-"""Digits of a number in an address: no run has one so long, and a database refuses longer ones."""
+LONGEST = {"name": 1024, "runId": 9}
+"""Characters of a part of an address: no run has a number so long, and a database refuses longer ones."""
 
 
 def check_params(params: Mapping[str, str]) -> None:
     """Raise InvalidRequestArguments unless every part of the address is as it must be."""
     for name, value in params.items():
-        if not fits(PARAMS[name], value) or (name == "runId" and len(value) > LONGEST_NUMBER):
+        is_too_long = len(value) > LONGEST.get(name, len(value))
+        if not fits(PARAMS[name], value) or is_too_long:
             raise InvalidRequestArguments(f"URL parameter '{name}' given as '{value[:100]}' must match {PARAMS[name]}")
 
 

@@ -79,7 +79,44 @@ CLIENT = _object(
     ("expires", "description"),
 )
 ROLE = _object({"description": _text(10_240), "scopes": SCOPES}, ("description", "scopes"))
+REASONS = (
+    "file-missing-on-worker",
+    "invalid-resource-on-worker",
+    "too-large-file-on-worker",
+    "file-not-readable-on-worker",
+)
 NEW_PRIORITY = _object({"newPriority": PRIORITY}, ("newPriority",))
+
+CONTENT_TYPE = _text(255, pattern="^[\x20-\x7e]*$")
+OF_A_FILE: Schema = {"contentType": CONTENT_TYPE, "contentLength": {"type": "integer", "minimum": 0, "maximum": 2**53}}
+ARTIFACTS: dict[str, tuple[Schema, tuple[str, ...]]] = {
+    "s3": (OF_A_FILE, ("contentType",)),
+    "object": (OF_A_FILE, ("contentType",)),
+    "reference": (
+        {"url": _text(8192, pattern="^[a-zA-Z][a-zA-Z0-9+.-]*:[\x21-\x7e]+$"), "contentType": CONTENT_TYPE},
+        ("url", "contentType"),
+    ),
+    "link": ({"artifact": _text(1024, 1, pattern="^[\x20-\x7e]+$"), "contentType": CONTENT_TYPE}, ("artifact",)),
+    "error": (
+        {"reason": {"type": "string", "enum": list(REASONS)}, "message": _text(4096)},
+        ("reason", "message"),
+    ),
+}
+"""What each type of artifact has beside its type and its end."""
+
+
+def _artifact() -> Schema:
+    """An artifact: by its type, what else is said of it."""
+    common: Schema = {"storageType": {"type": "string", "enum": list(ARTIFACTS)}, "expires": MOMENT}
+    each = [
+        {
+            "if": {"properties": {"storageType": {"const": kind}}},
+            "then": _object({**common, **properties}, required),
+        }
+        for kind, (properties, required) in ARTIFACTS.items()
+    ]
+    return {"type": "object", "properties": common, "required": ["storageType", "expires"], "allOf": each}
+
 
 SCHEMAS: dict[str, Schema] = {
     "createTask": TASK,
@@ -98,6 +135,8 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "quarantineWorker": _object({"quarantineUntil": MOMENT, "quarantineInfo": _text(4000)}, ("quarantineUntil",)),
     "declareWorker": _object({"expires": MOMENT}, ("expires",)),
+    "createArtifact": _artifact(),
+    "finishArtifact": _object({"uploadId": SLUG}, ("uploadId",)),
     "createClient": CLIENT,
     "updateClient": CLIENT,
     "createRole": ROLE,

@@ -3,10 +3,11 @@
 from django.urls import re_path
 
 from .view import not_found
-from .views import runs, server, tasks
+from .views import artifacts, runs, server, tasks
 
 TASK = r"^task/(?P<taskId>[^/]+)"
 RUN = TASK + r"/runs/(?P<runId>[^/]+)"
+NAME = r"/(?P<name>.+)$"
 
 urlpatterns = [
     re_path(r"^tasks$", tasks.Tasks.as_view()),
@@ -24,6 +25,14 @@ urlpatterns = [
     re_path(RUN + r"/completed$", runs.Completed.as_view()),
     re_path(RUN + r"/failed$", runs.Failed.as_view()),
     re_path(RUN + r"/exception$", runs.Unable.as_view()),
+    re_path(RUN + r"/artifacts$", artifacts.Artifacts.as_view()),
+    re_path(RUN + r"/artifacts" + NAME, artifacts.Artifact.as_view()),
+    re_path(RUN + r"/artifact-content" + NAME, artifacts.ArtifactContent.as_view()),
+    re_path(RUN + r"/artifact-info" + NAME, artifacts.ArtifactInfo.as_view()),
+    re_path(TASK + r"/artifacts$", artifacts.LatestArtifacts.as_view()),
+    re_path(TASK + r"/artifacts" + NAME, artifacts.LatestArtifact.as_view()),
+    re_path(TASK + r"/artifact-content" + NAME, artifacts.LatestArtifactContent.as_view()),
+    re_path(TASK + r"/artifact-info" + NAME, artifacts.LatestArtifactInfo.as_view()),
     re_path(r"^ping$", server.Ping.as_view()),
     re_path(r"^__version__$", server.Version.as_view()),
     re_path(r"^__heartbeat__$", server.Heartbeat.as_view()),

@@ -14,6 +14,7 @@ from ...models import Group, Notice
 PUBLISHERS = "EVENT"
 """The queue of the built-in worker that also tells other systems what waits for them."""
 NOBODY = "_"
+ARTIFACT_CREATED = "artifact-created"
 
 
 def notices_of(before: Solo, effects: Iterable[Effect], now: int) -> list[Notice]:
@@ -40,6 +41,8 @@ def notice(solo: Solo, name: str, effect: Tell, now: int) -> Notice:
     if effect.about == "priority-changed":
         priorities = {"old": "oldPriority", "new": "newPriority"}
         payload |= {word: NAMES_OF_PRIORITIES[effect.facts[kind]] for kind, word in priorities.items()}
+    elif effect.about == ARTIFACT_CREATED:
+        payload |= effect.facts
     else:
         payload["task"] = {"tags": dict(solo.tags)}
     payload |= _run_facts(attempt, name)

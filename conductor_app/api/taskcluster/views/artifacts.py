@@ -1,0 +1,149 @@
+"""Artifacts: created, found by their names, listed. Their content comes and goes at addresses of its own."""
+
+from django.http import HttpResponse
+
+from .... import clock
+from ....core.errors import Expired, Invalid, NotFound
+from ....core.solo.artifacts import ERROR, LINK, S3
+from ....engine.artifacts import entries
+from ....models import Artifact as Row
+from ....models import Attempt
+from ..pages import PAGED, page
+from ..replies import Empty, Json
+from ..serializers.artifacts import download_url, new_artifact, upload_reply
+from ..view import TaskclusterRequest, TaskclusterView
+from .tasks import find as find_task
+
+TYPE_HEADER = "x-taskcluster-artifact-storage-type"
+
+
+class Named(TaskclusterView):
+    """One artifact of the run that the address names, or of the latest one."""
+
+    def number(self, request: TaskclusterRequest) -> int:
+        if "runId" in request.params:
+            return int(request.params["runId"])
+        attempts = Attempt.objects.filter(task_id=request.params["taskId"], run__isnull=True)
+        latest = attempts.order_by("-number").values_list("number", flat=True).first()
+        if latest is None:
+            raise NotFound(f"Task {request.params['taskId']} does not exist, or has no runs.")
+        return latest
+
+    def followed(self, request: TaskclusterRequest) -> Row:
+        """The artifact, behind all links; the caller is asked for each name on the way. Raises Forbidden and more."""
+        number, names = self.number(request), [request.params["name"]]
+        while True:
+            request.require(ids=names)
+            row = entries.find(request.params["taskId"], number, names[-1])
+            if not row.is_present:
+                raise NotFound(f"Artifact {row.name} has not been finished.")
+            if row.expires_at < clock.now():
+                raise Expired(f"Artifact {row.name} has expired.")
+            if row.kind != LINK:
+                return row
+            names.append(row.details["artifact"])
+            if names[-1] in names[:-1]:
+                raise Invalid(f"The links from {names[0]} lead in a circle.")
+
+    def redirect(self, request: TaskclusterRequest) -> HttpResponse:
+        """Where the artifact is."""
+        row = self.followed(request)
+        if row.kind == ERROR:
+            reply = Json(row.details, 424)
+        else:
+            url = download_url(request, row)
+            reply = Json({"storageType": row.kind, "url": url}, 303)
+            reply.headers["Location"] = url
+        reply.headers[TYPE_HEADER] = row.kind
+        return reply
+
+    def described(self, request: TaskclusterRequest) -> HttpResponse:
+        """How the artifact is to be had."""
+        row = self.followed(request)
+        how = row.details if row.kind == ERROR else {"url": download_url(request, row)}
+        return Json({"storageType": row.kind, **how})
+
+    def shown(self, request: TaskclusterRequest) -> HttpResponse:
+        """What the artifact is; a link is shown as a link."""
+        row = entries.find(request.params["taskId"], self.number(request), request.params["name"])
+        if not row.is_present:
+            raise NotFound(f"Artifact {row.name} has not been finished.")
+        return Json(entries.document(row))
+
+    def listed(self, request: TaskclusterRequest) -> HttpResponse:
+        """All artifacts of the run."""
+        asked, task_id = page(request.options, str), request.params["taskId"]
+        task, number = find_task(task_id), self.number(request)
+        if number >= len(task.attempts):
+            raise NotFound(f"Task {task_id} has no run {number}.")
+        rows = Row.objects.of(task_id, number).after_in_order(asked.after)[: asked.size + 1]
+        return Json(asked.reply("artifacts", list(rows), lambda row: [row.name], entries.document))
+
+
+class Artifact(Named):
+    """/task/{taskId}/runs/{runId}/artifacts/{name}: created, finished, fetched."""
+
+    methods = {"POST": "createArtifact", "PUT": "finishArtifact", "GET": "getArtifact"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        new = new_artifact(request.document)
+        row = entries.create(request.params["taskId"], self.number(request), request.params["name"], new)
+        return Json(upload_reply(request, row) if row.kind == S3 else {"storageType": row.kind})
+
+    def put(self, request: TaskclusterRequest) -> HttpResponse:
+        upload_id = request.document["uploadId"]
+        entries.finish(request.params["taskId"], self.number(request), request.params["name"], upload_id)
+        return Empty()
+
+    get = Named.redirect
+
+
+class LatestArtifact(Named):
+    """/task/{taskId}/artifacts/{name}: fetched from the latest run."""
+
+    methods = {"GET": "getLatestArtifact"}
+    get = Named.redirect
+
+
+class ArtifactContent(Named):
+    """/task/{taskId}/runs/{runId}/artifact-content/{name}: how it is to be had."""
+
+    methods = {"GET": "artifact"}
+    get = Named.described
+
+
+class LatestArtifactContent(Named):
+    """/task/{taskId}/artifact-content/{name}: how it is to be had from the latest run."""
+
+    methods = {"GET": "latestArtifact"}
+    get = Named.described
+
+
+class ArtifactInfo(Named):
+    """/task/{taskId}/runs/{runId}/artifact-info/{name}: what it is."""
+
+    methods = {"GET": "artifactInfo"}
+    get = Named.shown
+
+
+class LatestArtifactInfo(Named):
+    """/task/{taskId}/artifact-info/{name}: what it is in the latest run."""
+
+    methods = {"GET": "latestArtifactInfo"}
+    get = Named.shown
+
+
+class Artifacts(Named):
+    """/task/{taskId}/runs/{runId}/artifacts: all of a run."""
+
+    methods = {"GET": "listArtifacts"}
+    options_known = PAGED
+    get = Named.listed
+
+
+class LatestArtifacts(Named):
+    """/task/{taskId}/artifacts: all of the latest run."""
+
+    methods = {"GET": "listLatestArtifacts"}
+    options_known = PAGED
+    get = Named.listed

@@ -1,0 +1,291 @@
+"""Artifacts through the official Python client: created, sent, found and fetched (taskcluster §4)."""
+
+import gzip
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import requests
+import taskcluster
+from taskcluster.download import downloadArtifactToBuf
+from taskcluster.exceptions import TaskclusterRestFailure
+from taskcluster.utils import slugId
+
+from .test_taskcluster_auth import LACKING, Fleet, fleet, refused, root  # noqa: F401
+from .test_taskcluster_queue import LINUX, WORKER, definition
+
+LOG = "public/logs/live.log"
+BYTES = b"hello, world\n" * 1000
+
+
+def later(**span: float) -> str:
+    return (datetime.now(UTC) + timedelta(**span)).isoformat().replace("+00:00", "Z")
+
+
+class Job:
+    """A task that a worker holds."""
+
+    def __init__(self, server: str) -> None:
+        self.server, self.queue, self.id = server, taskcluster.Queue({"rootUrl": server, "maxRetries": 0}), slugId()
+        self.queue.createTask(self.id, definition(expires=later(days=2)))
+        self.queue.claimWork(LINUX, WORKER)
+
+    def create(self, name: str, storage="s3", run=0, **fields):
+        """Create an artifact."""
+        asked = {"storageType": storage, "expires": later(days=1), **fields}
+        if storage in ("s3", "reference"):
+            asked.setdefault("contentType", "text/plain")
+        return self.queue.createArtifact(self.id, run, name, asked)
+
+    def send(self, name: str, content=BYTES, headers=None, **fields) -> requests.Response:
+        """Create an artifact and send its content."""
+        return requests.put(self.create(name, **fields)["putUrl"], content, headers=headers or {})
+
+    def fetch(self, name: str, **headers) -> requests.Response:
+        """Fetch the content of an artifact, as whoever follows the redirect."""
+        return requests.get(f"{self.server}/api/queue/v1/task/{self.id}/artifacts/{name}", headers=headers)
+
+
+@pytest.fixture
+def job(server):
+    return Job(server)
+
+
+def test_what_a_worker_sends_is_fetched_as_it_was(job):
+    made = job.create("public/a b/u?.txt", contentType="text/plain; charset=utf-8", contentLength=7)
+    name = "public/a b/u?.txt"
+
+    sent = requests.put(made["putUrl"], BYTES, headers={"Content-Type": "text/plain; charset=utf-8"})
+
+    assert (made["storageType"], made["contentType"], sent.status_code) == ("s3", "text/plain; charset=utf-8", 200)
+    found = job.queue.getArtifact(job.id, 0, name)
+    assert found == {"storageType": "s3", "url": found["url"]}
+    fetched = requests.get(found["url"])
+    assert (fetched.content, fetched.headers["Content-Type"]) == (BYTES, "text/plain; charset=utf-8")
+    assert "sandbox" in fetched.headers["Content-Security-Policy"]
+    assert requests.head(found["url"]).headers["Content-Length"] == str(len(BYTES))
+    for how in (
+        job.queue.artifact(job.id, 0, name),
+        job.queue.latestArtifact(job.id, name),
+        job.queue.getLatestArtifact(job.id, name),
+    ):
+        assert how["storageType"] == "s3"
+        assert requests.get(how["url"]).content == BYTES
+
+
+def test_an_encoding_goes_back_as_it_came_whoever_asks(job):
+    job.send(LOG, gzip.compress(BYTES), {"Content-Encoding": "gzip", "Content-Type": "text/plain"})
+
+    fetched = job.fetch(LOG, **{"Accept-Encoding": "identity"})
+
+    assert (fetched.headers["Content-Encoding"], fetched.content) == ("gzip", BYTES)
+
+
+def test_the_clients_own_download_finds_it(job):
+    job.send("public/a.bin", contentType="application/octet-stream")
+
+    content, content_type = downloadArtifactToBuf(taskId=job.id, runId=0, name="public/a.bin", queueService=job.queue)
+
+    assert (bytes(content), content_type) == (BYTES, "application/octet-stream")
+
+
+def test_a_body_of_unknown_length_and_an_empty_one_are_kept(job):
+    address = job.create("public/a")["putUrl"]
+    assert requests.put(address, (BYTES for _ in range(3))).status_code == 200
+    assert job.fetch("public/a").content == BYTES * 3
+
+    assert requests.put(address, b"").status_code == 200
+    assert job.fetch("public/a").content == b""
+
+
+def test_what_is_sent_again_replaces_what_was_sent_before(job):
+    address = job.create("public/a")["putUrl"]
+    requests.put(address, b"first", headers={"Content-Encoding": "x-first"})
+    requests.put(address, b"second")
+
+    fetched = job.fetch("public/a")
+
+    assert fetched.content == b"second"
+    assert "Content-Encoding" not in fetched.headers
+
+
+def test_an_address_is_good_for_its_purpose_and_its_artifact_alone(job):
+    put = job.create("public/a")["putUrl"]
+    job.create("public/b")
+    requests.put(put, BYTES)
+    get = job.queue.artifact(job.id, 0, "public/a")["url"]
+
+    assert requests.get(put).status_code == 403
+    assert requests.put(get, b"forged").status_code == 403
+    assert requests.put(put.replace("public/a", "public/b"), b"forged").status_code == 403
+    assert requests.get(get.partition("?")[0]).status_code == 403
+    assert requests.get(get.replace("expires=1", "expires=2")).status_code == 403
+    assert job.fetch("public/a").content == BYTES
+
+
+def test_content_that_has_not_come_is_not_there(job):
+    job.create("public/a")
+
+    assert job.fetch("public/a").status_code == 404
+
+
+def test_a_log_streams_and_is_then_kept(job):
+    job.create(LOG, "reference", url="http://worker.example.org:1234/log", contentType="text/plain; charset=utf-8")
+    found = job.queue.getLatestArtifact(job.id, LOG)
+    assert found == {"storageType": "reference", "url": "http://worker.example.org:1234/log"}
+
+    job.send("public/logs/live_backing.log")
+    assert job.create(LOG, "link", artifact="public/logs/live_backing.log") == {"storageType": "link"}
+
+    assert job.fetch(LOG).content == BYTES
+    listed = job.queue.listArtifacts(job.id, 0)["artifacts"]
+    assert [(each["name"], each["storageType"], each["contentType"]) for each in listed] == [
+        (LOG, "link", "text/plain; charset=utf-8"),
+        ("public/logs/live_backing.log", "s3", "text/plain"),
+    ]
+
+
+def test_a_redirect_says_what_it_leads_to(job):
+    job.send("public/a")
+
+    url = job.queue.buildUrl("getArtifact", job.id, 0, "public/a")
+    reply = requests.get(url, allow_redirects=False)
+
+    assert (reply.status_code, reply.headers["x-taskcluster-artifact-storage-type"]) == (303, "s3")
+    assert reply.headers["Location"].partition("?")[0] == reply.json()["url"].partition("?")[0]
+
+
+def test_what_went_wrong_with_an_artifact_is_told(job):
+    fault = {"reason": "file-missing-on-worker", "message": "It is not there."}
+    assert job.create("public/a", "error", **fault) == {"storageType": "error"}
+
+    assert job.queue.artifact(job.id, 0, "public/a") == {"storageType": "error", **fault}
+    url = job.queue.buildUrl("getArtifact", job.id, 0, "public/a")
+    assert (requests.get(url).status_code, requests.get(url).json()) == (424, fault)
+
+
+def test_links_that_lead_in_a_circle_lead_nowhere(job):
+    for name, to in (("a", "b"), ("b", "c"), ("c", "a")):
+        job.create(name, "link", artifact=to)
+
+    assert refused(job.queue.getArtifact, job.id, 0, "a") == (400, "InputError")
+
+
+def test_artifacts_are_listed_in_pages_and_described_one_by_one(job):
+    names = [f"public/{number}" for number in range(5)]
+    for name in reversed(names):
+        job.create(name, contentLength=3)
+
+    pages: list[dict] = []
+    job.queue.listLatestArtifacts(job.id, query={"limit": 2}, paginationHandler=pages.append)
+
+    assert [each["name"] for page in pages for each in page["artifacts"]] == names
+    info = job.queue.artifactInfo(job.id, 0, "public/1")
+    assert info == job.queue.latestArtifactInfo(job.id, "public/1") == pages[0]["artifacts"][1]
+    assert info.keys() == {"storageType", "name", "expires", "contentType", "contentLength"}
+
+
+MISSING = (404, "ResourceNotFound")
+
+
+def test_what_is_not_there_is_not_found(job):
+    other = slugId()
+
+    assert refused(job.queue.getArtifact, job.id, 0, "a") == MISSING
+    assert refused(job.queue.getLatestArtifact, other, "a") == MISSING
+    assert refused(job.queue.artifactInfo, job.id, 1, "a") == MISSING
+    assert refused(job.queue.listArtifacts, job.id, 1) == MISSING
+    assert refused(job.queue.listArtifacts, other, 0) == MISSING
+    assert refused(job.queue.listLatestArtifacts, other) == MISSING
+
+
+def test_an_artifact_is_created_once_more_only_as_it_was(job):
+    job.create("public/a", expires=later(hours=1))
+
+    job.create("public/a", expires=later(hours=2))
+
+    conflict = (409, "RequestConflict")
+    assert refused(job.create, "public/a", expires=later(hours=1)) == conflict
+    assert refused(job.create, "public/a", contentType="text/html") == conflict
+    assert refused(job.create, "public/a", "link", artifact="b") == conflict
+
+
+FAULTY = {
+    "a type that there is not": ({"storage": "azure"}, "InputValidationError"),
+    "a field that there is not": ({"size": 1}, "InputValidationError"),
+    "a reference to nowhere": ({"storage": "reference"}, "InputValidationError"),
+    "a line break in its type": ({"contentType": "a\nb: c"}, "InputValidationError"),
+    "an end after its task's": ({"expires": later(days=3)}, "InputError"),
+    "an end before its beginning": ({"expires": later(hours=-1)}, "InputError"),
+    "a run that there is not": ({"run": 1}, "InputError"),
+}
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_an_artifact_is_refused_with(job, case):
+    fields, code = FAULTY[case]
+
+    assert refused(job.create, "public/a", **fields) == (400, code)
+
+
+def test_an_attempt_that_is_done_takes_no_artifacts_but_what_is_there_can_be_read(job):
+    job.send("public/a")
+    job.queue.reportCompleted(job.id, 0)
+
+    assert refused(job.create, "public/b") == (409, "RequestConflict")
+    assert job.fetch("public/a").content == BYTES
+
+
+def test_an_upload_that_is_too_large_is_refused(job, settings):
+    settings.CONDUCTOR_ARTIFACT_MAX_BYTES = 100
+    address = job.create("public/a")["putUrl"]
+
+    assert requests.put(address, b"x" * 101).json()["code"] == "InputTooLarge"
+    assert requests.put(address, (b"x" for _ in range(101))).json()["code"] == "InputTooLarge"
+    assert requests.put(address, b"x" * 100).status_code == 200
+
+
+class TestWithScopes:
+    @pytest.fixture
+    def claim(self, fleet: Fleet, root):  # noqa: F811
+        """A task that a worker holds, on a server that asks who calls; its credentials."""
+        queue, id = fleet.queue(root), slugId()
+        queue.createTask(id, definition(expires=later(days=2)))
+        [claim] = queue.claimWork(LINUX, WORKER)["tasks"]
+        return id, fleet.queue(claim["credentials"])
+
+    def create(self, queue, id, name, run=0, **fields):
+        asked = {"storageType": "s3", "contentType": "text/plain", "expires": later(hours=1), **fields}
+        return queue.createArtifact(id, run, name, asked)
+
+    def test_a_worker_adds_artifacts_to_its_own_run_and_to_no_other(self, claim, fleet):  # noqa: F811
+        id, worker = claim
+
+        assert requests.put(self.create(worker, id, "public/a")["putUrl"], BYTES).status_code == 200
+        assert refused(self.create, worker, id, "public/a", 1) == LACKING
+        assert refused(self.create, worker, slugId(), "public/a") == LACKING
+        assert refused(self.create, fleet.queue(), id, "public/b") == LACKING
+
+    def test_what_is_public_is_for_everybody_and_the_rest_for_those_who_may(self, claim, fleet):  # noqa: F811
+        id, worker = claim
+        for name in ("public/a", "private/a"):
+            requests.put(self.create(worker, id, name)["putUrl"], BYTES)
+        reader = fleet.queue(fleet.credentials("queue:get-artifact:private/*", id="reader"))
+
+        assert requests.get(fleet.queue().getArtifact(id, 0, "public/a")["url"]).content == BYTES
+        assert refused(fleet.queue().getArtifact, id, 0, "private/a") == LACKING
+        assert requests.get(reader.buildSignedUrl("getArtifact", id, 0, "private/a")).content == BYTES
+        assert requests.get(worker.buildUrl("getLatestArtifact", id, "private/a")).status_code == 403
+        assert refused(reader.listArtifacts, id, 0) == LACKING
+
+    def test_whoever_follows_a_link_must_be_allowed_all_of_the_way(self, claim, fleet):  # noqa: F811
+        id, worker = claim
+        asked = {"storageType": "link", "expires": later(hours=1), "artifact": "private/a"}
+        worker.createArtifact(id, 0, "public/a", asked)
+        requests.put(self.create(worker, id, "private/a")["putUrl"], BYTES)
+
+        with pytest.raises(TaskclusterRestFailure) as failure:
+            fleet.queue().getArtifact(id, 0, "public/a")
+
+        assert failure.value.body["code"] == "InsufficientScopes"
+        assert "queue:get-artifact:public/a" in str(failure.value)
+        assert "queue:get-artifact:private/a" in str(failure.value)

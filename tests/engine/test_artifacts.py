@@ -1,0 +1,168 @@
+"""Artifacts as commands: content that comes in pieces, and that goes with its artifact."""
+
+import tracemalloc
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
+
+from conductor_app import conf
+from conductor_app.api.taskcluster.uploads import Body, Upload
+from conductor_app.core.errors import Busy, Conflict, Invalid, NotFound
+from conductor_app.core.solo.artifacts import Artifact
+from conductor_app.engine.artifacts import contents, entries
+from conductor_app.engine.groups import claims, tasks
+from conductor_app.engine.sweeps import prune_finished
+from conductor_app.models import Artifact as Row
+from conductor_app.models import Notice, StoredPayload
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOUR_MS = 3_600_000
+TASK = "AAAAAAAAQAKAAAAAAAAAAA"
+
+
+@pytest.fixture
+def job(clock):
+    """A task that a worker holds; its id."""
+    now = clock.now()
+    tasks.create(
+        tasks.NewTask(
+            id=TASK, group_id=TASK, scheduler_id="-", project_id="none", queue="p/w", priority=1, retries=0,
+            deadline_at=now + HOUR_MS, expires_at=now + 2 * HOUR_MS, requires=(), accepts_failure=False,
+            tags={"kind": "build"}, routes=["a.b"], name="build", definition={"scopes": []},
+        )
+    )  # fmt: skip
+    claims.claim("p/w", "here", "w1", 1, wait_ms=0)
+    return TASK
+
+
+@pytest.fixture
+def create(job, clock):
+    def create(name="public/a", kind="s3", hours=1, **details):
+        return entries.create(job, 0, name, Artifact(kind, "text/plain", clock.now() + hours * HOUR_MS, details))
+
+    return create
+
+
+def stored() -> list[str]:
+    """The files of artifacts that are kept."""
+    storage = storages[conf.payload_storage]
+    return storage.listdir("artifacts")[1] if storage.exists("artifacts") else []
+
+
+@pytest.fixture(autouse=True)
+def empty_storage(db):
+    for name in stored():
+        storages[conf.payload_storage].delete(f"artifacts/{name}")
+
+
+def read(name="public/a") -> bytes:
+    return b"".join(contents.stream(TASK, 0, name)[1])
+
+
+def test_content_goes_with_its_artifact(create, clock):
+    create()
+    contents.fill(TASK, 0, "public/a", ContentFile(b"x"))
+
+    clock.advance(seconds=3599 + conf.taskcluster_expiration_delay)
+    prune_finished(10)
+    assert (read(), len(stored())) == (b"x", 1)
+    clock.advance(seconds=1)
+    prune_finished(10)
+
+    assert not Row.objects.exists()
+    assert not StoredPayload.objects.exists()
+    assert stored() == []
+
+
+def test_content_stays_as_long_as_an_artifact_that_was_created_for_longer(create, clock):
+    create()
+    contents.fill(TASK, 0, "public/a", ContentFile(b"x"))
+    create(hours=2)
+
+    clock.advance(seconds=3601 + conf.taskcluster_expiration_delay)
+    prune_finished(10)
+
+    assert read() == b"x"
+
+
+def test_more_than_a_pass_takes_is_deleted_in_one_call(create, clock):
+    for number in range(5):
+        create(f"public/{number}")
+        contents.fill(TASK, 0, f"public/{number}", ContentFile(b"x"))
+    clock.advance(seconds=3601 + conf.taskcluster_expiration_delay)
+
+    assert entries.expire(2) == 5
+    assert stored() == []
+
+
+def test_what_was_replaced_is_deleted_by_the_next_pass(create):
+    create()
+    contents.fill(TASK, 0, "public/a", ContentFile(b"old"))
+    contents.fill(TASK, 0, "public/a", ContentFile(b"new"))
+
+    prune_finished(10)
+
+    assert (read(), len(stored())) == (b"new", 1)
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(create):
+    create()
+    pieces = [b"half"]
+    upload = Upload(Body(lambda size: pieces.pop() if pieces else b"", 8, 100))
+
+    with pytest.raises(Busy):
+        contents.fill(TASK, 0, "public/a", upload)
+
+    assert isinstance(upload.body.fault, Invalid)
+    assert stored() == []
+    with pytest.raises(NotFound):
+        read()
+
+
+def test_a_large_artifact_comes_and_goes_in_little_memory(create):
+    create()
+    size, piece = 32 * 1024 * 1024, bytes(64 * 1024)
+    tracemalloc.start()
+    try:
+        contents.fill(TASK, 0, "public/a", Upload(Body(lambda count: piece[:count], size, size)))
+        received = sum(len(chunk) for chunk in contents.stream(TASK, 0, "public/a")[1])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert received == size
+    assert most < 4 * 1024 * 1024
+
+
+def test_listeners_are_told_of_artifacts_that_are_no_files(create):
+    create("public/log", "reference", url="http://a")
+    create("public/log", "link", artifact="public/a")
+    create("public/a")
+
+    told = Notice.objects.filter(name="artifact-created").order_by("id")
+    assert [notice.payload["artifact"]["storageType"] for notice in told] == ["reference", "link"]
+    first = told[0]
+    assert (first.payload["runId"], first.payload["workerGroup"], first.payload["workerId"]) == (0, "here", "w1")
+    assert first.payload["status"]["taskId"] == TASK
+    assert (first.routes, first.key.split(".")[:3]) == (["route.a.b"], ["primary", TASK, "0"])
+
+
+def test_a_server_without_a_place_for_artifacts_says_so(create, settings):
+    settings.CONDUCTOR_PAYLOAD_STORAGE = ""
+
+    with pytest.raises(Invalid, match="PAYLOAD_STORAGE"):
+        create()
+    assert create("public/log", "reference", url="http://a").kind == "reference"
+
+
+def test_a_task_that_is_not_known_takes_no_artifact(create, clock):
+    with pytest.raises(Invalid, match="does not exist"):
+        entries.create("B" * 22, 0, "a", Artifact("s3", "text/plain", clock.now()))
+
+
+def test_an_attempt_that_was_resolved_takes_none(create, job):
+    tasks.report(job, 0, "completed")
+
+    with pytest.raises(Conflict):
+        create()
