@@ -23,6 +23,8 @@ graceful_timeout = 3
 # Workers poll without pause: a kept connection saves them the handshake.
 keepalive = 75
 limit_request_line = 8190
+# A signature carries the certificate along, and that the scopes of a task: a hundred of them still fit.
+limit_request_field_size = 32_768
 loglevel = "warning"
 control_socket_disable = True
 
