@@ -1,4 +1,4 @@
-"""A browser for the operators' pages: one for the whole session, and a page that fails on whatever it complains of.
+"""A browser for the operators' pages: one for all of these tests, and a page that fails on whatever it complains of.
 
     def test_something(page, live):          # `live.url`: a server on the test's database; `page` is signed in as olga
         page.goto("/admin/")                 # addresses are relative to it
@@ -35,9 +35,9 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser():
-    """Debian's Chromium, or whatever CHROMIUM names."""
+    """Debian's Chromium, or whatever CHROMIUM names. Its loop ends with these tests: others run loops of their own."""
     found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if not found:
         pytest.skip("there is no Chromium here; CHROMIUM may name one")
