@@ -44,6 +44,8 @@ class Defaults:
     # Stand-alone tasks, in seconds: a worker's lease; from a deadline until what is not resolved is ended; and from
     # the end of its life until a task is deleted.
     taskcluster_claim_timeout: int = 1_200
+    # How long a claim waits for work: clients give up after half a minute.
+    taskcluster_longest_wait: float = 20.0
     taskcluster_deadline_delay: int = 60
     taskcluster_expiration_delay: int = 1_800
     # Whether a task-exception goes out for the end of a task alone, or for every run that is resolved so.

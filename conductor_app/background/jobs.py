@@ -42,6 +42,7 @@ def work() -> None:
 
     Some threads stay free for sweeps, and a system that is slow to hear holds no more than one.
     """
+    from conductor_app.workers.announcing import announce_off
     from conductor_app.workers.publishing import publish_off
     from conductor_app.workers.runner import work_off
 
@@ -51,6 +52,7 @@ def work() -> None:
     with _entered(_publishing) as is_mine:
         if is_mine:
             publish_off(_stopping.is_set)
+            announce_off(_stopping.is_set)
 
 
 @app.task(name="conductor_app.background.jobs.bulk")
@@ -67,10 +69,12 @@ def bulk() -> None:
 @app.task(name="conductor_app.background.jobs.prune")
 def prune() -> None:
     """Remove what is older than its retention."""
-    from conductor_app.engine.sweeps import noted_pass, prune_events, prune_finished
+    from conductor_app.engine.sweeps import expire_tasks, noted_pass, prune_events, prune_finished
 
     noted_pass("prune_finished", prune_finished)
     noted_pass("prune_events", prune_events)
+    while noted_pass("expire_tasks", expire_tasks) and not _stopping.is_set():
+        pass
 
 
 @task_prerun.connect

@@ -14,6 +14,7 @@ from . import events, failures, groups, outbox, schedules, tallies
 from .access import clients
 from .artifacts import entries as artifacts
 from .change import change
+from .groups import expiry
 from .messages import deliver_due
 from .runs import remove
 
@@ -93,6 +94,11 @@ def prune_finished(limit: int) -> int:
     failures.prune(before, limit)
     ScheduleExecution.objects.filter(pk__in=due.old_slots(before, limit)).delete()
     return each(due.finished(before, limit), lambda run_id: remove(run_id, CLOCK, "Its retention is over."))
+
+
+def expire_tasks(limit: int) -> int:
+    """Delete the stand-alone tasks that expired longer ago than they are kept, and what is left of them."""
+    return expiry.expire(limit)
 
 
 def fire_schedules(limit: int) -> int:

@@ -53,7 +53,7 @@ class Notice(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(name="notice_of_task", fields=["task_id", "id"]),
+            models.Index(name="notice_of_task", fields=["task_id", "group_id", "id"]),
             models.Index(name="notice_of_group", fields=["group_id", "id"]),
             models.Index(name="notice_due", fields=["due_at", "id"], condition=models.Q(due_at__lt=NEVER)),
         ]

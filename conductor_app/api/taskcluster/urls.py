@@ -3,9 +3,14 @@
 from django.urls import re_path
 
 from .view import not_found
-from .views import artifacts, runs, server, tasks
+from .views import artifacts, runs, server, task_groups, task_queues, tasks, workers
 
 TASK = r"^task/(?P<taskId>[^/]+)"
+GROUP = r"^task-group/(?P<taskGroupId>[^/]+)"
+QUEUE = r"^task-queues/(?P<taskQueueId>.+)"
+PROVISIONER = r"^provisioners/(?P<provisionerId>[^/]+)"
+TYPE = PROVISIONER + r"/worker-types/(?P<workerType>[^/]+)"
+WORKER = r"/(?P<workerGroup>[^/]+)/(?P<workerId>[^/]+)$"
 RUN = TASK + r"/runs/(?P<runId>[^/]+)"
 NAME = r"/(?P<name>.+)$"
 
@@ -19,6 +24,11 @@ urlpatterns = [
     re_path(TASK + r"/rerun$", tasks.Rerun.as_view()),
     re_path(TASK + r"/cancel$", tasks.Cancel.as_view()),
     re_path(TASK + r"/priority$", tasks.Priority.as_view()),
+    re_path(GROUP + r"$", task_groups.TaskGroup.as_view()),
+    re_path(GROUP + r"/list$", task_groups.TaskGroupList.as_view()),
+    re_path(GROUP + r"/seal$", task_groups.SealTaskGroup.as_view()),
+    re_path(GROUP + r"/cancel$", task_groups.CancelTaskGroup.as_view()),
+    re_path(GROUP + r"/priority$", task_groups.TaskGroupPriority.as_view()),
     re_path(r"^claim-work/(?P<taskQueueId>.+)$", runs.ClaimWork.as_view()),
     re_path(RUN + r"/claim$", runs.ClaimTask.as_view()),
     re_path(RUN + r"/reclaim$", runs.Reclaim.as_view()),
@@ -33,6 +43,20 @@ urlpatterns = [
     re_path(TASK + r"/artifacts" + NAME, artifacts.LatestArtifact.as_view()),
     re_path(TASK + r"/artifact-content" + NAME, artifacts.LatestArtifactContent.as_view()),
     re_path(TASK + r"/artifact-info" + NAME, artifacts.LatestArtifactInfo.as_view()),
+    re_path(r"^pending/(?P<taskQueueId>.+)$", task_queues.PendingCount.as_view()),
+    re_path(r"^task-queues/counts$", task_queues.ManyCounts.as_view()),
+    re_path(QUEUE + r"/counts$", task_queues.Counts.as_view()),
+    re_path(QUEUE + r"/pending$", task_queues.Pending.as_view()),
+    re_path(QUEUE + r"/claimed$", task_queues.Claimed.as_view()),
+    re_path(r"^task-queues$", task_queues.TaskQueues.as_view()),
+    re_path(QUEUE + r"$", task_queues.TaskQueue.as_view()),
+    re_path(r"^provisioners$", task_queues.Provisioners.as_view()),
+    re_path(PROVISIONER + r"$", task_queues.Provisioner.as_view()),
+    re_path(PROVISIONER + r"/worker-types$", task_queues.WorkerTypes.as_view()),
+    re_path(TYPE + r"$", task_queues.WorkerType.as_view()),
+    re_path(TYPE + r"/workers$", workers.Workers.as_view()),
+    re_path(TYPE + r"/workers" + WORKER, workers.Worker.as_view()),
+    re_path(TYPE + WORKER, workers.DeclaredWorker.as_view()),
     re_path(r"^ping$", server.Ping.as_view()),
     re_path(r"^__version__$", server.Version.as_view()),
     re_path(r"^__heartbeat__$", server.Heartbeat.as_view()),

@@ -13,7 +13,7 @@ from .snapshot import Solo
 def time_out(solo: Solo, now: int) -> Iterator[Effect]:
     """The deadline, or the worker's lease, has passed."""
     last = solo.attempt
-    if solo.wake_at <= now:
+    if solo.wake_at <= now and (solo.status == BLOCKED or (last is not None and last.is_open)):
         yield from end(solo, DEADLINE, now)
     elif last is not None and last.status == LEASED and last.due_at <= now:
         if solo.is_late(now):

@@ -20,8 +20,6 @@ from ..tasks import waiting
 from .notices import PUBLISHERS, notice
 from .rows import note_worker
 
-LONGEST_WAIT_MS = 20_000
-
 
 class Claimed(NamedTuple):
     """One attempt that a worker holds now, with its task."""
@@ -31,7 +29,7 @@ class Claimed(NamedTuple):
     definition: dict
 
 
-def claim(queue: str, group: str, name: str, count: int, wait_ms: int = LONGEST_WAIT_MS) -> list[Claimed]:
+def claim(queue: str, group: str, name: str, count: int) -> list[Claimed]:
     """Hand out up to `count` attempts to a worker, waiting for the first. One in quarantine waits for nothing."""
     worker = f"{group}/{name}"
 
@@ -39,7 +37,7 @@ def claim(queue: str, group: str, name: str, count: int, wait_ms: int = LONGEST_
         row = note_worker(queue, group, name, clock.now())
         return [] if row.quarantine_until > clock.now() else _take(queue, worker, count)
 
-    return waiting(queue, wait_ms, take)
+    return waiting(queue, round(conf.taskcluster_longest_wait * 1000), take)
 
 
 @measures.CLAIMS.of

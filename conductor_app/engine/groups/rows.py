@@ -1,6 +1,7 @@
 """Rows beside the tasks: their groups, the queues that are asked, and the workers that ask."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.db import transaction
 
@@ -11,6 +12,8 @@ from ...models import Group, Queue, Worker
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 NOTED_EVERY_MS = 1_800_000
 """How often it is written down that a queue or a worker is alive."""
+TEN_YEARS_MS = 3_652 * DAY_MS
+"""How long ago the quarantine of a worker is over that never was in one."""
 MOST_LOGGED = 100
 """Lines of a worker's quarantine that are kept."""
 
@@ -50,8 +53,7 @@ def note_worker(queue: str, group: str, name: str, now: int) -> Worker:
     """The worker that asks for work; its row and its queue's are kept up to date now and then."""
     worker = Worker.objects.filter(queue=queue, group=group, name=name).first()
     if worker is None:
-        facts = {"queue": queue, "group": group, "name": name, "first_claim_at": now, "last_active_at": now}
-        Worker.objects.bulk_create([Worker(**facts, expires_at=now + DAY_MS)], ignore_conflicts=True)
+        _add_worker(now, queue=queue, group=group, name=name, last_active_at=now, expires_at=now + DAY_MS)
         note_queue(queue, now)
         return Worker.objects.get(queue=queue, group=group, name=name)
     if (worker.last_active_at or 0) + NOTED_EVERY_MS <= now:
@@ -59,6 +61,11 @@ def note_worker(queue: str, group: str, name: str, now: int) -> Worker:
         Worker.objects.filter(pk=worker.pk).update(last_active_at=now, expires_at=until)
         note_queue(queue, now)
     return worker
+
+
+def _add_worker(now: int, **facts: Any) -> None:
+    worker = Worker(first_claim_at=now, quarantine_until=now - TEN_YEARS_MS, **facts)
+    Worker.objects.bulk_create([worker], ignore_conflicts=True)
 
 
 def _with_worker(queue: str, group: str, name: str, change: Callable[[Worker], None]) -> None:
@@ -86,6 +93,5 @@ def declare_worker(queue: str, group: str, name: str, until: int) -> None:
     """Keep the worker, and its queue, until then at least."""
     now = clock.now()
     note_queue(queue, now, until, seen=False)
-    facts = {"queue": queue, "group": group, "name": name, "first_claim_at": now, "expires_at": until}
-    Worker.objects.bulk_create([Worker(**facts)], ignore_conflicts=True)
+    _add_worker(now, queue=queue, group=group, name=name, expires_at=until)
     Worker.objects.filter(queue=queue, group=group, name=name, expires_at__lt=until).update(expires_at=until)

@@ -1,0 +1,74 @@
+"""Groups of tasks."""
+
+from django.http import HttpResponse
+
+from ....core.errors import Conflict
+from ....engine.groups import groups
+from ....engine.groups.rows import find_group
+from ....insight.solo import PRIORITIES, group_document
+from ....insight.solo_queues import group_rows
+from ....models import Solo
+from ..pages import PAGED, page
+from ..replies import Json
+from ..serializers.tasks import listed
+from ..view import TaskclusterRequest, TaskclusterView
+
+
+class TaskGroup(TaskclusterView):
+    """/task-group/{taskGroupId}: a group."""
+
+    methods = {"GET": "getTaskGroup"}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(group_document(find_group(request.params["taskGroupId"])))
+
+
+class TaskGroupList(TaskclusterView):
+    """/task-group/{taskGroupId}/list: a group and its tasks."""
+
+    methods = {"GET": "listTaskGroup"}
+    options_known = PAGED
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        group, asked = find_group(request.params["taskGroupId"]), page(request.options, str)
+        rows = list(group_rows(group.id).after_in_order(asked.after)[: asked.size + 1])
+        return Json({**group_document(group), **asked.reply("tasks", rows, lambda row: [row.pk], listed)})
+
+
+class SealTaskGroup(TaskclusterView):
+    """/task-group/{taskGroupId}/seal: it takes no more tasks."""
+
+    methods = {"POST": "sealTaskGroup"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        group = find_group(request.params["taskGroupId"])
+        request.require(schedulerId=group.scheduler_id)
+        return Json(group_document(groups.seal(group.id)))
+
+
+class CancelTaskGroup(TaskclusterView):
+    """/task-group/{taskGroupId}/cancel: all that is open in it is stopped."""
+
+    methods = {"POST": "cancelTaskGroup"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        group = find_group(request.params["taskGroupId"])
+        if group.sealed_at is None:
+            raise Conflict(f"Task group {group.id} is not sealed: seal it, and then cancel it.")
+        request.require(schedulerId=group.scheduler_id)
+        ids = groups.cancel(group.id)
+        size = Solo.objects.filter(group_id=group.id).count()
+        return Json({"taskGroupId": group.id, "taskGroupSize": size, "cancelledCount": len(ids), "taskIds": ids})
+
+
+class TaskGroupPriority(TaskclusterView):
+    """/task-group/{taskGroupId}/priority: all that was never resolved gets another one."""
+
+    methods = {"POST": "changeTaskGroupPriority"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        found, wanted = find_group(request.params["taskGroupId"]), request.document["newPriority"]
+        request.require(schedulerId=found.scheduler_id)
+        group, ids = groups.prioritize(found.id, PRIORITIES[wanted])
+        facts = {"newPriority": wanted, "tasksAffected": len(ids), "taskIds": ids}
+        return Json({"taskGroupId": group.id, "schedulerId": group.scheduler_id, **facts})

@@ -1,0 +1,35 @@
+"""What has expired is deleted: tasks with their attempts, groups, queues and workers."""
+
+from django.db import transaction
+
+from ... import clock, conf
+from ...models import Dependency, Group, Message, Notice, Queue, Solo, Task, Worker
+
+
+def expire(limit: int) -> int:
+    """One pass over what expired longer ago than it is kept; how many tasks were deleted."""
+    before = clock.now() - conf.taskcluster_expiration_delay * 1000
+    ids = list(Solo.objects.filter(expires_at__lt=before).order_by("expires_at").values_list("pk", flat=True)[:limit])
+    for id in ids:
+        remove(id)
+    if len(ids) < limit:
+        # A group outlives its tasks: its turn comes when none of them is left to be deleted.
+        _forget_groups(list(Group.objects.filter(expires_at__lt=before).values_list("pk", flat=True)[:limit]))
+        Worker.objects.filter(expires_at__lt=before, quarantine_until__lt=before).delete()
+        Queue.objects.filter(expires_at__lt=before).delete()
+    return len(ids)
+
+
+def remove(task_id: str) -> None:
+    """Delete a task with its attempts, what it waited for, and what was told of it."""
+    with transaction.atomic():
+        Dependency.objects.filter(task_id=task_id).delete()
+        Notice.objects.filter(task_id=task_id).delete()
+        Message.objects.filter(to=task_id).delete()
+        Task.objects.filter(pk=task_id, solo__isnull=False).delete()
+
+
+def _forget_groups(ids: list[str]) -> None:
+    with transaction.atomic():
+        Notice.objects.filter(group_id__in=ids, task_id="").delete()
+        Group.objects.filter(pk__in=ids).delete()

@@ -1,0 +1,23 @@
+"""Prints what was told of a stand-alone task, or of all tasks of a group, as JSON."""
+
+import json
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.db.models import Q
+
+from conductor_app.engine.groups.notices import spelled
+from conductor_app.models import Notice
+
+
+class Command(BaseCommand):
+    """`manage.py messages TASK_OR_GROUP_ID`: exchanges and payloads, in the order in which they were told."""
+
+    help = "Print what was told of a task or of a group; with a broker, what it is still to be told."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("id", metavar="TASK_OR_GROUP_ID")
+
+    def handle(self, *args: Any, id: str, **options: Any) -> None:
+        notices = Notice.objects.filter(Q(task_id=id) | Q(group_id=id)).order_by("id")
+        self.stdout.write(json.dumps(spelled(list(notices)), indent=2))

@@ -1,0 +1,136 @@
+"""A client that speaks as Taskcluster's clients do, and short words for what most tests begin with."""
+
+import base64
+import json
+import uuid
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.http import HttpResponse
+from django.test import Client
+
+from conductor_app.engine import sweeps
+from conductor_app.insight.solo import moment
+from conductor_app.models import Notice
+from tests.story import committed
+
+HOUR = 3600
+LINUX = "proj/linux"
+JSON = "application/json"
+
+
+def slug() -> str:
+    """A new id."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+class Queue:
+    """The Queue service of a server that asks for no login."""
+
+    def __init__(self, clock: Any) -> None:
+        self.clock, self.client = clock, Client()
+
+    def get(self, path: str, **query: Any) -> HttpResponse:
+        return self.client.get(f"/api/queue/v1{path}", query)
+
+    def send(
+        self, verb: str, path: str, body: Any = None, type: str = "application/json", **query: str
+    ) -> HttpResponse:
+        """Send a body as it is if it is bytes, else as JSON; without one no type is sent."""
+        sent = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        with committed():
+            return self.client.generic(
+                verb, f"/api/queue/v1{path}", sent, type if body is not None else "", query_params=query
+            )
+
+    def post(self, path: str, body: Any = None, **query: str) -> HttpResponse:
+        return self.send("POST", path, body, **query)
+
+    def at(self, seconds: float) -> str:
+        """The moment so many seconds from now."""
+        return moment(self.clock.now() + round(seconds * 1000))
+
+    def definition(self, **fields: Any) -> dict[str, Any]:
+        metadata = {"name": "build", "description": "", "owner": "me@example.org", "source": "https://example.org/"}
+        moments = {"created": self.at(0), "deadline": self.at(HOUR)}
+        whole = {"taskQueueId": LINUX, **moments, "payload": {}, "metadata": metadata, **fields}
+        return {name: value for name, value in whole.items() if value is not None}
+
+    def asks(self, id: str, **fields: Any) -> HttpResponse:
+        """Ask for a task, whatever comes of it."""
+        return self.send("PUT", f"/task/{id}", self.definition(**fields))
+
+    def create(self, id: str = "", **fields: Any) -> str:
+        """A new task."""
+        id = id or slug()
+        reply = self.asks(id, **fields)
+        assert reply.status_code == 200, reply.content
+        return id
+
+    def status(self, id: str) -> dict[str, Any]:
+        return self.get(f"/task/{id}/status").json()["status"]
+
+    def state(self, id: str) -> str:
+        return self.status(id)["state"]
+
+    def runs(self, id: str) -> list[tuple[str, str, str | None]]:
+        """State, why it was created and why it was resolved, for each run."""
+        return [(run["state"], run["reasonCreated"], run.get("reasonResolved")) for run in self.status(id)["runs"]]
+
+    def claim(self, tasks: int = 1, worker: str = "w1", queue: str = LINUX) -> list[dict[str, Any]]:
+        """Claims, without waiting."""
+        reply = self.post(f"/claim-work/{queue}", {"workerGroup": "here", "workerId": worker, "tasks": tasks})
+        assert reply.status_code == 200, reply.content
+        return reply.json()["tasks"]
+
+    def report(self, id: str, run: int, how: str) -> HttpResponse:
+        """`completed`, `failed`, or the reason of an exception."""
+        if how in ("completed", "failed"):
+            return self.post(f"/task/{id}/runs/{run}/{how}")
+        return self.post(f"/task/{id}/runs/{run}/exception", {"reason": how})
+
+    def takes(self, id: str, run: int = -1, worker: str = "w1") -> HttpResponse:
+        """A worker takes this task and no other; its last run, if it names none."""
+        number = run if run >= 0 else len(self.status(id)["runs"]) - 1
+        return self.post(f"/task/{id}/runs/{number}/claim", {"workerGroup": "here", "workerId": worker})
+
+    def does(self, id: str, how: str = "completed") -> None:
+        """A worker takes this task and reports on it."""
+        taken = self.takes(id)
+        assert taken.status_code == 200, taken.content
+        reply = self.report(id, taken.json()["runId"], how)
+        assert reply.status_code == 200, reply.content
+
+    def later(self, seconds: float) -> None:
+        """Time passes, and what is due by then happens."""
+        self.clock.advance(seconds=seconds)
+        with committed():
+            while sweeps.sweep_once():
+                pass
+
+    def told(self, id: str = "") -> list[str]:
+        """The names of the messages about a task or a group, or about all."""
+        found = Notice.objects.filter(task_id=id) if id else Notice.objects.all()
+        return list(found.order_by("id").values_list("name", flat=True))
+
+
+@pytest.fixture
+def queue(db: None, clock: Any, settings: Any) -> Queue:
+    """Nobody waits for work in tests: an empty queue is told at once."""
+    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+    return Queue(clock)
+
+
+def code(reply: HttpResponse) -> tuple[int, str]:
+    """A refusal's status and its code."""
+    return reply.status_code, reply.json()["code"]
+
+
+def printed(id: str, name: str = "") -> list[dict[str, Any]]:
+    """What `manage.py messages` prints, or only the messages of this name."""
+    from io import StringIO
+
+    out = StringIO()
+    call_command("messages", id, stdout=out)
+    return [each for each in json.loads(out.getvalue()) if each["exchange"].endswith(name)]

@@ -1,0 +1,115 @@
+"""Deadlines and the end of a task's life (taskcluster §2.5, §3)."""
+
+from django.core.management import call_command
+
+from conductor_app.models import Attempt, Dependency, Group, Notice, Task
+
+from .conftest import HOUR, code, printed, slug
+
+DEADLINE = ("exception", "scheduled", "deadline-exceeded")
+
+
+def test_a_pending_task_ends_a_minute_after_its_deadline(queue):
+    id = queue.create(deadline=queue.at(HOUR))
+
+    queue.later(HOUR + 59)
+    assert queue.state(id) == "pending"
+    queue.later(1)
+
+    assert queue.runs(id) == [DEADLINE]
+    assert queue.told(id)[2:] == ["task-exception"]
+
+
+def test_the_delay_is_a_setting(queue, settings):
+    settings.CONDUCTOR_TASKCLUSTER_DEADLINE_DELAY = 0
+    id = queue.create(deadline=queue.at(HOUR))
+
+    queue.later(HOUR)
+
+    assert queue.runs(id) == [DEADLINE]
+
+
+def test_an_unscheduled_task_ends_with_a_run_that_says_so(queue):
+    id = queue.create(dependencies=[queue.create(deadline=queue.at(5 * HOUR))])
+
+    queue.later(HOUR + 60)
+
+    assert queue.runs(id) == [("exception", "exception", "deadline-exceeded")]
+
+
+def test_a_running_task_ends_whatever_its_lease_says(queue):
+    id = queue.create(deadline=queue.at(60))
+    queue.takes(id)
+
+    queue.later(120)
+
+    assert queue.runs(id) == [DEADLINE]
+    assert "workerId" not in printed(id, "task-exception")[-1]["payload"]
+    assert code(queue.report(id, 0, "completed")) == (409, "RequestConflict")
+
+
+def test_a_lease_that_runs_out_after_the_deadline_is_left_to_the_deadline(queue, settings):
+    settings.CONDUCTOR_TASKCLUSTER_DEADLINE_DELAY = 600
+    id = queue.create(deadline=queue.at(60))
+    queue.later(59)
+    queue.takes(id)
+
+    queue.later(1200)
+
+    assert queue.runs(id) == [DEADLINE]
+
+
+def test_what_is_reported_between_the_deadline_and_its_consequence_counts(queue):
+    done, lost = (queue.create(deadline=queue.at(60)) for _ in range(2))
+    queue.takes(done)
+    queue.takes(lost)
+    queue.clock.advance(seconds=70)
+
+    queue.report(done, 0, "completed")
+    queue.report(lost, 0, "worker-shutdown")
+
+    assert queue.state(done) == "completed"
+    assert queue.state(lost) == "pending"
+    assert queue.claim() == []
+    queue.later(60)
+    assert queue.runs(lost)[-1] == ("exception", "retry", "deadline-exceeded")
+    assert queue.state(done) == "completed"
+
+
+def test_what_depends_on_a_late_task_hears_of_it(queue):
+    first = queue.create()
+    second = queue.create(dependencies=[first], requires="all-resolved", deadline=queue.at(5 * HOUR))
+
+    queue.later(HOUR + 60)
+
+    assert queue.state(second) == "pending"
+
+
+def test_an_expired_task_is_deleted_with_all_that_belongs_to_it(queue):
+    first = queue.create(expires=queue.at(HOUR))
+    kept = queue.create(expires=queue.at(9 * HOUR))
+    gone = queue.create(dependencies=[kept], expires=queue.at(HOUR))
+    queue.takes(first)
+
+    queue.later(HOUR + 1800)
+    call_command("expire", verbosity=0)
+    assert queue.get(f"/task/{first}").status_code == 200
+    queue.later(1)
+    call_command("expire", verbosity=0)
+
+    assert [queue.get(f"/task/{id}").status_code for id in (first, gone, kept)] == [404, 404, 200]
+    assert list(Task.objects.values_list("pk", flat=True)) == [kept]
+    assert set(Attempt.objects.values_list("task_id", flat=True)) == {kept}
+    assert not Dependency.objects.exists()
+    assert set(Notice.objects.exclude(task_id="").values_list("task_id", flat=True)) == {kept}
+
+
+def test_an_expired_group_may_be_another_schedulers(queue):
+    group = slug()
+    queue.create(taskGroupId=group, schedulerId="one", expires=queue.at(HOUR))
+
+    queue.later(3 * HOUR)
+    call_command("expire", verbosity=0)
+
+    assert not Group.objects.exists()
+    queue.create(taskGroupId=group, schedulerId="two")

@@ -1,0 +1,154 @@
+"""Tasks that wait for others (taskcluster §2.3)."""
+
+import pytest
+
+from conductor_app.models import Dependency, Notice
+
+from .conftest import HOUR, code, slug
+
+
+def test_a_task_waits_until_what_it_depends_on_is_completed(queue):
+    first = queue.create()
+    second = queue.create(dependencies=[first])
+    assert queue.state(second) == "unscheduled"
+
+    queue.does(first)
+
+    assert queue.runs(second) == [("pending", "scheduled", None)]
+
+
+def test_it_waits_for_all_of_them(queue):
+    one, other = queue.create(), queue.create()
+    last = queue.create(dependencies=[one, other])
+
+    queue.does(one)
+    assert queue.state(last) == "unscheduled"
+    queue.does(other)
+
+    assert queue.state(last) == "pending"
+
+
+@pytest.mark.parametrize("how", ["failed", "malformed-payload"])
+def test_what_needs_success_stays_and_what_needs_an_end_starts(queue, how):
+    first = queue.create()
+    needs_success = queue.create(dependencies=[first])
+    needs_an_end = queue.create(dependencies=[first], requires="all-resolved")
+
+    queue.does(first, how)
+
+    assert (queue.state(needs_success), queue.state(needs_an_end)) == ("unscheduled", "pending")
+
+
+def test_a_canceled_dependency_is_an_end_too(queue):
+    first = queue.create()
+    needs_success = queue.create(dependencies=[first])
+    needs_an_end = queue.create(dependencies=[first], requires="all-resolved")
+
+    queue.post(f"/task/{first}/cancel")
+
+    assert (queue.state(needs_success), queue.state(needs_an_end)) == ("unscheduled", "pending")
+
+
+def test_what_waits_for_success_starts_when_a_failed_dependency_is_run_again(queue):
+    first = queue.create()
+    second = queue.create(dependencies=[first])
+    queue.does(first, "failed")
+
+    queue.post(f"/task/{first}/rerun")
+    queue.does(first)
+
+    assert queue.state(second) == "pending"
+
+
+def test_an_exception_that_is_retried_is_no_end(queue):
+    first = queue.create(retries=1)
+    second = queue.create(dependencies=[first], requires="all-resolved")
+
+    queue.does(first, "worker-shutdown")
+    queue.later(1)
+    assert queue.state(second) == "unscheduled"
+    queue.report(first, 0, "worker-shutdown")
+    assert queue.state(second) == "unscheduled"
+    queue.does(first, "worker-shutdown")
+
+    assert queue.state(second) == "pending"
+
+
+def test_a_dependency_that_is_met_stays_met(queue):
+    one, other = queue.create(), queue.create()
+    last = queue.create(dependencies=[one, other])
+    queue.does(one)
+    queue.post(f"/task/{one}/rerun")
+
+    queue.does(other)
+
+    assert queue.state(last) == "pending"
+
+
+def test_what_is_completed_at_creation_is_not_waited_for(queue):
+    first = queue.create()
+    queue.does(first)
+
+    reply = queue.asks(slug(), dependencies=[first])
+
+    assert reply.json()["status"]["state"] == "pending"
+
+
+def test_a_task_that_depends_on_itself_waits_until_it_is_scheduled(queue):
+    other, id = queue.create(), slug()
+    queue.create(id, dependencies=[id, other])
+    queue.does(other)
+    assert queue.state(id) == "unscheduled"
+
+    assert queue.post(f"/task/{id}/schedule").json()["status"]["state"] == "pending"
+    assert queue.post(f"/task/{id}/schedule").json()["status"] == queue.status(id)
+
+
+def test_a_dependency_that_does_not_exist_is_refused_and_the_task_is_gone(queue):
+    id = slug()
+
+    assert code(queue.asks(id, dependencies=[slug()])) == (400, "InputError")
+    assert queue.get(f"/task/{id}").status_code == 404
+    assert queue.told() == []
+
+
+def test_a_dependency_that_ends_before_the_deadline_is_refused(queue):
+    first = queue.create(expires=queue.at(HOUR))
+
+    assert code(queue.asks(slug(), dependencies=[first], deadline=queue.at(2 * HOUR))) == (400, "InputError")
+
+
+def test_many_dependents_of_one_task_all_start(queue):
+    first = queue.create()
+    dependents = [queue.create(dependencies=[first]) for _ in range(60)]
+
+    queue.does(first)
+    queue.later(0)
+
+    assert {queue.state(id) for id in dependents} == {"pending"}
+    assert not Dependency.objects.filter(is_satisfied=False).exists()
+
+
+def test_who_waits_for_a_task_is_listed(queue):
+    first = queue.create()
+    dependents = sorted(queue.create(dependencies=[first]) for _ in range(3))
+
+    page = queue.get(f"/task/{first}/dependents", limit=2).json()
+    rest = queue.get(f"/task/{first}/dependents", continuationToken=page["continuationToken"]).json()
+
+    assert page["taskId"] == first
+    assert [each["status"]["taskId"] for each in page["tasks"] + rest["tasks"]] == dependents
+    assert "continuationToken" not in rest
+    assert queue.get(f"/task/{slug()}/dependents").status_code == 404
+
+
+def test_the_group_is_told_to_be_resolved_with_its_last_task(queue):
+    group = slug()
+    one, other = queue.create(taskGroupId=group), queue.create(taskGroupId=group)
+
+    queue.does(one)
+    assert "task-group-resolved" not in queue.told()
+    queue.does(other, "failed")
+
+    [told] = Notice.objects.filter(name="task-group-resolved")
+    assert (told.payload["taskGroupId"], told.key) == (group, f"primary.{group}.-._")

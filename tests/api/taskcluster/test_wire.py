@@ -1,0 +1,157 @@
+"""What holds for every method: the shape of refusals, the order of checks, hostile input (taskcluster §1.1)."""
+
+import pytest
+
+from conductor_app.api.taskcluster import access, auth_urls, schemas, urls
+
+from .conftest import LINUX, code
+
+NONE = "V3Wzk-6rT9yQ1uY2o0nJ5A"
+MALFORMED, SCHEMA, INPUT = (400, "MalformedPayload"), (400, "InputValidationError"), (400, "InputError")
+ARGUMENTS = (400, "InvalidRequestArguments")
+
+
+def test_a_refusal_says_what_was_asked(queue):
+    path = f"/claim-work/{LINUX}"
+
+    reply = queue.post(path, {"workerGroup": "here", "colour": "crimson"})
+
+    body = reply.json()
+    assert sorted(body) == ["code", "message", "requestInfo"]
+    assert body["requestInfo"] == {
+        "method": "claimWork",
+        "params": {"taskQueueId": LINUX},
+        "payload": {"workerGroup": "here", "colour": "crimson"},
+        "time": queue.at(0),
+    }
+    text, _, bullets = body["message"].partition("\n\n---\n\n")
+    assert "workerId" in text
+    assert "errorCode:  InputValidationError" in bullets
+    assert "crimson" not in text
+
+
+def test_replies_are_kept_by_nobody_and_bear_an_id(queue):
+    reply = queue.client.get("/api/queue/v1/ping", headers={"x-taskcluster-trace-id": "abc123"})
+
+    assert reply.json()["alive"] is True
+    assert reply["Cache-Control"] == "no-store no-cache must-revalidate"
+    assert (reply["x-for-trace-id"], len(reply["x-for-request-id"])) == ("abc123", 32)
+
+
+@pytest.mark.parametrize("path", ["/nothing", f"/task/{NONE}/nothing", "/Ping", "/task/"])
+def test_what_is_no_address_is_told_so_plainly(queue, path):
+    reply = queue.get(path)
+
+    assert (reply.status_code, reply.json()) == (404, {"error": "Not found"})
+
+
+def test_a_verb_that_an_address_has_not_is_no_address(queue):
+    assert queue.send("DELETE", f"/task/{NONE}").json() == {"error": "Not found"}
+
+
+BODIES = {
+    "no JSON": (b"{", MALFORMED),
+    "nothing": (b"", MALFORMED),
+    "no UTF-8": (b'"\xff"', MALFORMED),
+    "a list": ([], SCHEMA),
+    "a number": (1, SCHEMA),
+    "null": (b"null", SCHEMA),
+    "NUL": (b'{"workerGroup": "a", "workerId": "\\u0000"}', INPUT),
+    "half a character": (b'{"workerGroup": "a", "workerId": "\\ud800"}', INPUT),
+    "depth": (b"[" * 500 + b"]" * 500, INPUT),
+    "absurd depth": (b"[" * 100_000 + b"]" * 100_000, MALFORMED),
+    "a name too long": ({"workerGroup": "a" * 39, "workerId": "b"}, SCHEMA),
+    "a name with a slash": ({"workerGroup": "a/b", "workerId": "b"}, SCHEMA),
+    "a name that ends its line": ({"workerGroup": "a\n", "workerId": "b"}, SCHEMA),
+    "too many tasks": ({"workerGroup": "a", "workerId": "b", "tasks": 33}, SCHEMA),
+    "no tasks": ({"workerGroup": "a", "workerId": "b", "tasks": 0}, SCHEMA),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), BODIES.values(), ids=BODIES)
+def test_a_body_that_makes_no_sense_is_refused(queue, body, expected):
+    assert code(queue.post(f"/claim-work/{LINUX}", body)) == expected
+
+
+@pytest.mark.parametrize("type", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_a_body_must_say_that_it_is_json(queue, type):
+    body = {"workerGroup": "a", "workerId": "b"}
+
+    assert code(queue.send("POST", f"/claim-work/{LINUX}", body, type=type)) == MALFORMED
+
+
+def test_a_method_without_a_body_minds_none(queue):
+    id = queue.create()
+
+    assert queue.send("POST", f"/task/{id}/cancel", b"\xff{", type="text/plain").status_code == 200
+
+
+def test_a_body_beyond_ten_megabytes_is_too_large(queue):
+    assert code(queue.post(f"/claim-work/{LINUX}", b" " * (10 * 1024 * 1024 + 1))) == (413, "InputTooLarge")
+
+
+PATHS = [
+    "/task/short", f"/task/{NONE[:-1]}-", f"/task/{NONE}%0A", f"/task/{NONE}/status%00", "/task/%00", "/pending/linux",
+    "/pending/proj/UPPER", "/pending/a/b/c", f"/task-queues/{'x' * 39}/linux", "/task-queues/linux",
+    "/provisioners/a%20b", "/task-group/mine", "/provisioners/proj/worker-types/a.b/workers",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_part_of_an_address_that_cannot_be_is_refused(queue, path):
+    reply = queue.get(path)
+
+    assert reply.json() == {"error": "Not found"} or code(reply) == ARGUMENTS
+
+
+@pytest.mark.parametrize("run", ["-1", "x", "1e3", "99999999999999999999999", "1.0"])
+def test_a_run_has_a_number(queue, run):
+    assert code(queue.post(f"/task/{NONE}/runs/{run}/reclaim")) == ARGUMENTS
+
+
+OPTIONS = {
+    "an unknown one": ({"colour": "crimson"}, ARGUMENTS),
+    "a limit that is no number": ({"limit": "-1"}, ARGUMENTS),
+    "a token that is none": ({"continuationToken": "nonsense"}, INPUT),
+    "a token of another list": ({"continuationToken": "WzEsMl0"}, INPUT),
+    "an absurd limit": ({"limit": "9" * 400}, None),
+    "no limit": ({"limit": "0"}, None),
+}
+
+
+@pytest.mark.parametrize(("query", "expected"), OPTIONS.values(), ids=OPTIONS)
+def test_options_are_checked(queue, query, expected):
+    reply = queue.get("/task-queues", **query)
+
+    assert reply.status_code == 200 if expected is None else code(reply) == expected
+
+
+def test_an_option_where_none_is_known_is_refused(queue):
+    id = queue.create()
+
+    assert code(queue.client.get(f"/api/queue/v1/task/{id}?limit=1")) == ARGUMENTS
+
+
+def test_every_method_says_what_it_requires():
+    addresses = [*urls.urlpatterns, *auth_urls.urlpatterns]
+    views = [each.callback.view_class for each in addresses if hasattr(each.callback, "view_class")]
+    named = {name for view in views for name in view.methods.values()}
+    required = {*access.AT_ONCE, *access.LATER, *access.PUBLIC}
+
+    assert named - required == set()
+    assert schemas.SCHEMAS.keys() - named == set()
+
+
+def test_nobody_knows_a_stranger_who_must_be_known(queue, settings):
+    id = queue.create()
+    settings.CONDUCTOR_API_ACCESS = "token"
+
+    assert code(queue.get(f"/task/{id}")) == (403, "InsufficientScopes")
+    assert code(queue.post(f"/task/{id}/cancel")) == (403, "InsufficientScopes")
+    assert queue.get("/ping").status_code == 200
+
+
+def test_a_page_of_another_site_may_not_use_an_open_server(queue):
+    reply = queue.client.get(f"/api/queue/v1/task/{NONE}", headers={"origin": "https://evil.example.org"})
+
+    assert code(reply) == (403, "InsufficientScopes")
