@@ -11,6 +11,7 @@ from .api.metrics import metrics
 
 urlpatterns = [
     path("api/queue/v1/", include("conductor_app.api.taskcluster.urls")),
+    path("api/object/v1/", include("conductor_app.api.taskcluster.object_urls")),
     path("api/artifacts/v1/", include("conductor_app.api.taskcluster.artifact_urls")),
     path("api/auth/v1/", include("conductor_app.api.taskcluster.auth_urls")),
     path("api/", include("conductor_app.api.conductor.urls")),

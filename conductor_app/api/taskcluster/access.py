@@ -73,6 +73,9 @@ AT_ONCE: dict[str, Template] = {
     "latestArtifactInfo": "queue:list-artifacts:<taskId>",
     "listArtifacts": "queue:list-artifacts:<taskId>:<runId>",
     "listLatestArtifacts": "queue:list-artifacts:<taskId>",
+    "startDownload": "object:download:<objectName>",
+    "download": "object:download:<objectName>",
+    "object": "object:download:<objectName>",
     "listClients": "auth:list-clients",
     "client": "auth:get-client:<clientId>",
     "resetAccessToken": "auth:reset-access-token:<clientId>",
@@ -140,6 +143,8 @@ LATER: dict[str, Template] = {
     **dict.fromkeys(
         ("getArtifact", "getLatestArtifact", "artifact", "latestArtifact"), _each("queue:get-artifact:<each>")
     ),
+    "createUpload": "object:upload:<projectId>:<objectName>",
+    "finishUpload": "object:upload:<projectId>:<objectName>",
     "createClient": _with_scopes("auth:create-client:<clientId>"),
     "updateClient": _with_scopes("auth:update-client:<clientId>"),
     "createRole": _with_scopes("auth:create-role:<roleId>"),

@@ -33,11 +33,16 @@ class InputTooLarge(Invalid):
     """The body is larger than this server takes."""
 
 
+class NoMatchingMethod(Invalid):
+    """The object can be had in none of the ways that the client knows."""
+
+
 CODES: dict[type[Exception], tuple[str, int]] = {
     MalformedPayload: ("MalformedPayload", 400),
     InvalidRequestArguments: ("InvalidRequestArguments", 400),
     InputValidationError: ("InputValidationError", 400),
     InputTooLarge: ("InputTooLarge", 413),
+    NoMatchingMethod: ("NoMatchingMethod", 406),
     Invalid: ("InputError", 400),
     DataError: ("InputError", 400),
     Unauthenticated: ("AuthenticationFailed", 401),

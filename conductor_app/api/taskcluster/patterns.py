@@ -21,6 +21,7 @@ PARAMS = {
     "workerId": NAME,
     "clientId": r"^[A-Za-z0-9!@/:.+|_-]+$",
     "roleId": r"^[\x20-\x7e]+$",
+    "objectName": r"^[\x20-\x7e]+$",
     "name": r"^[\x20-\x7e]+$",
 }
 OPTIONS = {

@@ -118,6 +118,11 @@ def _artifact() -> Schema:
     return {"type": "object", "properties": common, "required": ["storageType", "expires"], "allOf": each}
 
 
+HASHES = {"type": "object", "additionalProperties": _text(128, pattern="^[0-9a-fA-F]*$"), "maxProperties": 10}
+UPLOAD: Schema = {"projectId": _text(500, 1), "uploadId": SLUG, "hashes": HASHES}
+LONGEST_INLINE = 10_926
+"""Characters of base64: content of 8 kB may come with its announcement."""
+
 SCHEMAS: dict[str, Schema] = {
     "createTask": TASK,
     "tasks": TASK_IDS,
@@ -137,6 +142,27 @@ SCHEMAS: dict[str, Schema] = {
     "declareWorker": _object({"expires": MOMENT}, ("expires",)),
     "createArtifact": _artifact(),
     "finishArtifact": _object({"uploadId": SLUG}, ("uploadId",)),
+    "createUpload": _object(
+        {
+            **UPLOAD,
+            "expires": MOMENT,
+            "proposedUploadMethods": _object(
+                {
+                    "dataInline": _object(
+                        {"contentType": CONTENT_TYPE, "objectData": _text(LONGEST_INLINE)},
+                        ("contentType", "objectData"),
+                    ),
+                    "putUrl": _object(OF_A_FILE, ("contentType", "contentLength")),
+                }
+            ),
+        },
+        ("projectId", "uploadId", "expires", "proposedUploadMethods"),
+    ),
+    "finishUpload": _object(UPLOAD, ("projectId", "uploadId")),
+    "startDownload": _object(
+        {"acceptDownloadMethods": _object({"getUrl": {"const": True}, "simple": {"const": True}})},
+        ("acceptDownloadMethods",),
+    ),
     "createClient": CLIENT,
     "updateClient": CLIENT,
     "createRole": ROLE,

@@ -18,6 +18,7 @@ from ...store import solos
 from ...store.writes import Writes
 from ..groups.notices import ARTIFACT_CREATED, PUBLISHERS, notice
 from ..payloads import forget_expired
+from .objects import new_upload
 
 
 def create(task_id: str, number: int, name: str, new: Artifact) -> Row:
@@ -30,6 +31,8 @@ def create(task_id: str, number: int, name: str, new: Artifact) -> Row:
         row = Row.objects.of(task_id, number).filter(name=name).first()
         if row is None:
             row = Row(task_id=task_id, number=number, name=name, created_at=now, is_present=new.kind != OBJECT)
+            if new.kind == OBJECT:
+                row.details = new_upload(solo.project_id)
         else:
             new = core.replaced(value_of(row), new)
         _write(row, new)

@@ -4,13 +4,14 @@ from django.http import HttpResponse
 
 from .... import clock
 from ....core.errors import Expired, Invalid, NotFound
-from ....core.solo.artifacts import ERROR, LINK, S3
+from ....core.solo.artifacts import ERROR, LINK, OBJECT, S3
 from ....engine.artifacts import entries
 from ....models import Artifact as Row
 from ....models import Attempt
 from ..pages import PAGED, page
 from ..replies import Empty, Json
 from ..serializers.artifacts import download_url, new_artifact, upload_reply
+from ..serializers.objects import creation_reply, download_reply
 from ..view import TaskclusterRequest, TaskclusterView
 from .tasks import find as find_task
 
@@ -60,6 +61,8 @@ class Named(TaskclusterView):
     def described(self, request: TaskclusterRequest) -> HttpResponse:
         """How the artifact is to be had."""
         row = self.followed(request)
+        if row.kind == OBJECT:
+            return Json(download_reply(row))
         how = row.details if row.kind == ERROR else {"url": download_url(request, row)}
         return Json({"storageType": row.kind, **how})
 
@@ -88,6 +91,8 @@ class Artifact(Named):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         new = new_artifact(request.document)
         row = entries.create(request.params["taskId"], self.number(request), request.params["name"], new)
+        if row.kind == OBJECT:
+            return Json(creation_reply(row))
         return Json(upload_reply(request, row) if row.kind == S3 else {"storageType": row.kind})
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:

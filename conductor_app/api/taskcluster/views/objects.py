@@ -1,0 +1,100 @@
+"""The Object service, as far as artifacts need it: clients' own functions for uploads and downloads speak to it."""
+
+import base64
+import binascii
+
+from django.core.files.base import ContentFile
+from django.http import HttpResponse
+
+from ....core.errors import Invalid, NotFound
+from ....engine.artifacts import contents, objects
+from ....insight.solo import moment
+from ....models import Artifact
+from ..errors import NoMatchingMethod
+from ..replies import Json
+from ..serializers.objects import download_method, key_of, upload_method
+from ..view import TaskclusterRequest, TaskclusterView
+
+
+class Upload(TaskclusterView):
+    """/upload/{name}: the content is about to come, or comes along if it is small."""
+
+    methods = {"PUT": "createUpload"}
+
+    def put(self, request: TaskclusterRequest) -> HttpResponse:
+        said, key = request.document, key_of(request.params["objectName"])
+        request.require(projectId=said["projectId"])
+        row = objects.begin(key, said["uploadId"], said["projectId"], said.get("hashes", {}))
+        proposed = said["proposedUploadMethods"]
+        if "dataInline" in proposed:
+            contents.fill(*key, ContentFile(decoded(proposed["dataInline"]["objectData"])))
+            method = {"dataInline": True}
+        else:
+            method = upload_method(request, row, proposed)
+        facts = {"projectId": said["projectId"], "uploadId": said["uploadId"], "expires": moment(row.expires_at)}
+        return Json({**facts, "uploadMethod": method})
+
+
+def decoded(text: str) -> bytes:
+    """The content that came along; raises Invalid."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise Invalid("objectData is no base64.") from None
+
+
+class FinishUpload(TaskclusterView):
+    """/finish-upload/{name}: all of it has come."""
+
+    methods = {"POST": "finishUpload"}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        said, key = request.document, key_of(request.params["objectName"])
+        request.require(projectId=said["projectId"])
+        objects.finish_upload(key, said["uploadId"], said["projectId"], said.get("hashes", {}))
+        return Json({})
+
+
+class Finished(TaskclusterView):
+    """An object that has come."""
+
+    def found(self, request: TaskclusterRequest) -> Artifact:
+        row = objects.find_object(key_of(request.params["objectName"]))
+        if not row.details.get("isFinished"):
+            raise NotFound("The upload of this object is not finished.")
+        return row
+
+
+class StartDownload(Finished):
+    """/start-download/{name}: where its content is."""
+
+    methods = {"PUT": "startDownload"}
+
+    def put(self, request: TaskclusterRequest) -> HttpResponse:
+        method = download_method(request, self.found(request), request.document["acceptDownloadMethods"])
+        if method is None:
+            raise NoMatchingMethod
+        return Json(method)
+
+
+class Download(Finished):
+    """/download/{name}: the way to its content."""
+
+    methods = {"GET": "download"}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        url = (download_method(request, self.found(request), {"simple": True}) or {})["url"]
+        reply = Json({"url": url}, 303)
+        reply.headers["Location"] = url
+        return reply
+
+
+class Metadata(Finished):
+    """/metadata/{name}: what it is."""
+
+    methods = {"GET": "object"}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        row = self.found(request)
+        facts = {"projectId": row.details["projectId"], "expires": moment(row.expires_at)}
+        return Json({**facts, "hashes": row.details.get("hashes", {})})
