@@ -104,6 +104,13 @@ def decision(ref: str, cases: dict[str, list[Document]], default: list[Document]
     )
 
 
+def each(ref: str, *body: Document, items: Any = None, **inputs: Any) -> Document:
+    """A body for each item: of a list, or of an expression."""
+    given = {"items": items} if isinstance(items, str) else {}
+    own = {} if isinstance(items, str) or items is None else {"_items": items}
+    return _step("FOR_EACH", ref, loopOver=list(body), inputs={**own, **inputs}, **given)
+
+
 def try_(ref: str, *body: Document, on: list[Document] = (), default: list[Document] = (), last: list[Document] = ()):
     """A body with handlers: `on` are cases as catch() makes them."""
     parts = {"catchCases": list(on), "catchDefault": list(default), "finallyTasks": list(last)}

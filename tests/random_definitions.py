@@ -7,6 +7,7 @@ from tests.builders import (
     catch,
     definition,
     dynamic_fork,
+    each,
     exclusive_join,
     fork,
     human,
@@ -45,7 +46,7 @@ class Draw:
         """Some steps that follow one another."""
         kinds = [self.work, self.work, self.work, self.quick, self.wait]
         if depth < self.deepest:
-            kinds += [self.fork, self.switch, self.loop, self.dynamic_fork, self.try_]
+            kinds += [self.fork, self.switch, self.loop, self.dynamic_fork, self.try_, self.each]
         drawn = (self.random.choice(kinds)(depth + 1) for _ in range(self.random.randint(1, most)))
         return [inner for given in drawn for inner in given]
 
@@ -96,6 +97,21 @@ class Draw:
         if self.random.random() < 0.3:
             return [loop(self.ref("l"), *body, inputs={"_items": [1, 2][: self.random.randint(0, 2)], **keep})]
         return [loop(self.ref("l"), *body, times=self.random.randint(1, 3), inputs=keep)]
+
+    def each(self, depth: int) -> list[Document]:
+        ref, settings = self.ref("e"), {}
+        if self.random.random() < 0.4:
+            settings["parallel"] = self.random.choice((2, 3))
+        if self.random.random() < 0.3:
+            settings["keepLastN"] = self.random.choice((1, 2))
+        if self.random.random() < 0.5:
+            settings["onItemFailure"] = "CONTINUE"
+        body = self.sequence(depth, 2)
+        head = body[0]
+        if head["type"] == "SIMPLE" and not self.is_hidden:
+            head["inputParameters"]["item"] = f"${{{ref}.output.item}}"
+        items = ["x", "y", "z", "u"][: self.random.choice((0, 1, 2, 2, 3, 4))]
+        return [each(ref, *body, items=items, **settings) | self.mood()]
 
     def try_(self, depth: int) -> list[Document]:
         body = self.sequence(depth, 2)

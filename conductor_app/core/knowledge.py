@@ -1,10 +1,11 @@
 """What a decision may rely on: the snapshot, and the answers that came in beside it."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
-from .definition import Definition, Key
+from .definition import Definition, Key, Step
 from .expressions import MISSING, needed, resolve
 from .questions import (
     ActiveDomains,
@@ -21,8 +22,9 @@ from .questions import (
     TaskPart,
 )
 from .snapshot import UNKNOWN, Run, Task
-from .states import SKIPPED
+from .sorting import Sorted
 
+EACH = "FOR_EACH"
 Answers = Mapping[Question, Any]
 LONGEST_DOMAIN = 128
 RUN_PAYLOADS = ("input", "output", "variables")
@@ -34,7 +36,21 @@ class Knowledge:
     def __init__(self, run: Run, answers: Answers, given: Mapping[Key, dict[str, Any]] | None = None) -> None:
         """`given`: inputs that an operator gave to tasks which are entered now."""
         self.run, self.answers, self.given = run, answers, given or {}
-        self._newest_by_ref: dict[str, Task] | None = None
+        self._sorted = Sorted(run)
+        self._turn: tuple[int, ...] = ()
+        self._loops: list[Step | None] = []
+
+    def at(self, step: Step, key: Key, source: Task | None = None) -> "Knowledge":
+        """The same, as seen from a step: inside an item of a FOR_EACH, references are of that item first of all."""
+        if not step.loops:
+            return self
+        seen = copy(self)
+        seen._turn, seen._loops = key.turn, [self.run.step(ref, source) for ref in step.loops]
+        return seen
+
+    def inside(self, loop: Key) -> Sequence[Task]:
+        """The known tasks that stand in this loop, in any of its turns; not those of loops in it."""
+        return self._sorted.by_loop.get(loop, ())
 
     def ask(self, question: Question) -> Any:
         """The answer, or Asked."""
@@ -106,25 +122,28 @@ class Knowledge:
             return self._run_question(key)
         if not key:
             return None
-        task = self._newest(root)
+        ref, within = self._meant(root)
+        task = self._sorted.newest(ref, within)
         if task is None:
-            return None if self.run.is_whole or root in self._unborn() else TaskPart(root, _part(key))
+            return None if self.run.is_whole or root in self._unborn() else TaskPart(ref, _part(key), within)
         if key in ("input", "output") and getattr(task.attempt, key) is UNKNOWN:
             return AttemptPayload(task.attempt.id, key)
         return None
 
-    def _newest(self, ref: str) -> Task | None:
-        """The task of this reference that was created last; looked up once for all, since a fan-out asks thousands."""
-        if self._newest_by_ref is None:
-            self._newest_by_ref = {}
-            for task in sorted(self.run.tasks.values(), key=lambda task: task.seq):
-                if self._may_be_newest(task):
-                    self._newest_by_ref[task.key.ref] = task
-        return self._newest_by_ref.get(ref)
+    def _meant(self, root: str) -> tuple[str, tuple[int, ...]]:
+        """The reference that a name stands for here, and the turns to which it is bound.
 
-    def _may_be_newest(self, task: Task) -> bool:
-        """Whether a task may be the newest of its reference: skipped ones of every turn are read, whatever followed."""
-        return self.run.is_whole or task.status != SKIPPED or task.key in self.run.touched
+        Inside a FOR_EACH its own name stands for the present item, and a step beside the asking one for its task there.
+        """
+        for depth in range(len(self._loops), 0, -1):
+            around = self._loops[depth - 1]
+            if around is None or around.type != EACH:
+                continue
+            if root == around.ref:
+                return around.heads[0], self._turn[:depth]
+            if root in around.inside:
+                return root, self._turn[:depth]
+        return root, ()
 
     def _unborn(self) -> frozenset[str]:
         return frozenset() if self.run.has_begun else frozenset(self.run.definition.steps)
@@ -139,7 +158,7 @@ class Knowledge:
             return self._of_run(key)
         if not key:
             return own[root] if root in own else self._environment(root)
-        task = self._newest(root)
+        task = self._sorted.newest(*self._meant(root))
         if task is None:
             question = self._question(root, key)
             return self._part_of(question, key) if question else MISSING

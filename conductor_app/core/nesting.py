@@ -23,7 +23,7 @@ def sequences(step: Document) -> Iterator[Sequence[Document]]:
         yield step.get("defaultCase") or ()
     elif step.get("type") == "FORK_JOIN":
         yield from step.get("forkTasks") or ()
-    elif step.get("type") == "DO_WHILE":
+    elif step.get("type") in ("DO_WHILE", "FOR_EACH"):
         yield step.get("loopOver") or ()
     elif step.get("type") == "TRY_CATCH":
         yield from (tasks for _name, tasks in parts_of(step))

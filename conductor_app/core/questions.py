@@ -42,10 +42,14 @@ class AttemptPayload(Question):
 
 @dataclass(frozen=True, slots=True)
 class TaskPart(Question):
-    """The `input`, `output` or `facts` (names as expressions spell them) of a reference's newest task, else None."""
+    """The `input`, `output` or `facts` (names as expressions spell them) of a reference's newest task, else None.
+
+    `within`: the turns that it must begin with, where only one item of a FOR_EACH is looked at.
+    """
 
     ref: str
     part: str
+    within: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,37 @@ class Inside(Question):
     loop: Key
     iteration: int
     known: frozenset[Key]
+
+
+@dataclass(frozen=True, slots=True)
+class EveryTurn(Question):
+    """What the tasks of one step came to in all turns of the loop around it, those with the `known` keys left out.
+
+    Answer: a list of Outcome.
+    """
+
+    loop: Key
+    ref: str
+    known: frozenset[Key]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyInside(Question):
+    """Is a task open in one turn of a step, however deep, besides the `known` ones? `refs`: the steps inside it."""
+
+    scope: Key
+    turn: int
+    refs: frozenset[str]
+    known: frozenset[Key]
+
+
+@dataclass(frozen=True, slots=True)
+class Element(Question):
+    """One of the `items` in the input of an attempt, counted from 0. Such a list never changes."""
+
+    attempt_id: str
+    index: int
+    is_lasting = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,24 +21,25 @@ def is_enclosed(run: Run, task: Task) -> bool:
     return bool(task.step.loops) and next(enclosing(run, task), None) is not None
 
 
-def is_inside(task: Task, scope: Key, phase: int) -> bool:
-    """Whether the task is in this phase of the step, however deep."""
+def is_inside(task: Task, scope: Key, turn: int | None) -> bool:
+    """Whether the task is in this turn of the step, or in any if none is given, however deep."""
     depth = len(scope.turn)
-    return task.step.loops[depth : depth + 1] == (scope.ref,) and task.key.turn[: depth + 1] == (*scope.turn, phase)
+    if task.step.loops[depth : depth + 1] != (scope.ref,) or task.key.turn[:depth] != scope.turn:
+        return False
+    return turn is None or task.key.turn[depth] == turn
 
 
 def is_handled(run: Run, task: Task, turns: Mapping[Key, int | None] = MappingProxyType({})) -> bool:
     """Whether a step around the task has gone on from its failure; `turns` are those in which some go on again."""
-    for key, phase in enclosing(run, task):
+    for key, turn in enclosing(run, task):
         scope = run.tasks.get(key)
-        if scope is not None and phase != (turns.get(key) or _failed_or_present(scope)):
+        if scope is not None and _has_gone_on(scope, turn, key in turns, turns.get(key)):
             return True
     return False
 
 
-def _failed_or_present(scope: Task) -> int | None:
-    """The phase whose outcome the step still is to answer for; None where all is well."""
-    if scope.succeeded:
-        return None
-    turn = kind_of(scope.step.type).failed_turn(scope)
-    return scope.iteration if turn is None else turn
+def _has_gone_on(scope: Task, turn: int, is_again: bool, again: int | None) -> bool:
+    if scope.succeeded and not is_again:
+        return True
+    kind = kind_of(scope.step.type)
+    return kind.has_phases and turn != (again or kind.failed_turn(scope) or scope.iteration)

@@ -11,6 +11,7 @@ from ..core.errors import Busy
 from ..core.questions import (
     DefinitionNamed,
     DefinitionWritten,
+    Element,
     Judged,
     Outcome,
     PolicyNamed,
@@ -23,6 +24,7 @@ from ..core.snapshot import Run
 from ..scripts.pool import Answer, Unavailable, evaluate
 from ..store import answers as from_rows
 from ..store.answers import Elsewhere
+from ..store.lists import lists
 from ..store.shelf import digest, digest_of
 from . import payloads, plans
 from .judging import judge
@@ -60,7 +62,7 @@ class Answers(dict[Question, Any]):
         found = from_rows.answer(run, questions, now)
         if missing := {each.path for each in _elsewhere(found.values()) if each.path not in self.contents}:
             raise Missing(missing)
-        self |= {question: self._whole(answer) for question, answer in found.items()}
+        self |= {question: self._answer(question, answer) for question, answer in found.items()}
         for question in questions:
             if isinstance(question, DefinitionNamed):
                 self[question] = self.definition_named(question, now)
@@ -70,6 +72,12 @@ class Answers(dict[Question, Any]):
                 self[question] = judge(question)
             elif isinstance(question, PolicyNamed):
                 self[question] = plans.task_document(question.name)
+
+    def _answer(self, question: Question, answer: Any) -> Any:
+        if isinstance(question, Element) and isinstance(answer, Elsewhere):
+            lists.keep(question.attempt_id, self.contents[answer.path]["items"])
+            return lists.item(question.attempt_id, question.index)
+        return self._whole(answer)
 
     def _whole(self, answer: Any) -> Any:
         """The answer with the payloads that are kept elsewhere put in."""

@@ -7,7 +7,16 @@ from ..models import Attempt, Task
 from .explain import Verdict, shut
 from .spans import span
 
-STRUCTURE = ("JOIN", "EXCLUSIVE_JOIN", "DO_WHILE", "TRY_CATCH", "FORK_JOIN", "FORK_JOIN_DYNAMIC")
+STRUCTURE = (
+    "JOIN",
+    "EXCLUSIVE_JOIN",
+    "DO_WHILE",
+    "FOR_EACH",
+    "FOR_EACH_ITEM",
+    "TRY_CATCH",
+    "FORK_JOIN",
+    "FORK_JOIN_DYNAMIC",
+)
 """Steps that only wait for other tasks of the same run: what those wait for says more."""
 
 
@@ -87,6 +96,8 @@ HELD = {
     "JOIN": lambda attempt, now: f"`{attempt.task}` waits for the branches that it joins",
     "EXCLUSIVE_JOIN": lambda attempt, now: f"`{attempt.task}` waits for the first of its branches",
     "DO_WHILE": lambda attempt, now: _turn(attempt.task),
+    "FOR_EACH": lambda attempt, now: f"`{attempt.task}` waits for its items; {attempt.task.iteration} have begun",
+    "FOR_EACH_ITEM": lambda attempt, now: f"`{attempt.task}` waits for what is done for its item",
     "TRY_CATCH": lambda attempt, now: f"`{attempt.task}` waits for its {PHASES.get(attempt.task.iteration, 'body')}",
 }
 

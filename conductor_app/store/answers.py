@@ -10,8 +10,11 @@ from ..core.knowledge import TASK_FACTS
 from ..core.questions import (
     ABSENT,
     ActiveDomains,
+    AnyInside,
     AttemptPayload,
+    Element,
     Environment,
+    EveryTurn,
     InboxMessages,
     Inside,
     Joined,
@@ -29,6 +32,7 @@ from ..core.steps import KINDS
 from ..models.fields import loads
 from .environment import environment
 from .inbox import taken
+from .lists import lists
 from .rows import turn_of, turn_text
 from .runs import TASK_SQL, tasks_at, tasks_of
 from .statements import fetch, placeholders
@@ -82,15 +86,32 @@ def _attempt_payloads(run: Run, asked: list[AttemptPayload], now: int) -> dict[Q
 
 
 def _task_parts(run: Run, asked: list[TaskPart], now: int) -> dict[Question, Any]:
+    answers: dict[Question, Any] = {}
+    for within in {question.within for question in asked}:
+        answers |= _newest_parts(run, within, [question for question in asked if question.within == within])
+    return answers
+
+
+def _newest_parts(run: Run, within: tuple[int, ...], asked: list[TaskPart]) -> dict[Question, Any]:
     refs = sorted({question.ref for question in asked})
+    here, begins = _begins_with("t", within)
+    there, _ = _begins_with("n", within)
     newest = (
-        f"t.ref IN ({placeholders(refs)}) AND NOT EXISTS (SELECT 1 FROM conductor_task n WHERE n.run_id = t.run_id "
-        "AND n.ref = t.ref AND n.seq > t.seq)"
+        f"t.ref IN ({placeholders(refs)}){here} AND NOT EXISTS (SELECT 1 FROM conductor_task n "
+        f"WHERE n.run_id = t.run_id AND n.ref = t.ref AND n.seq > t.seq{there})"
     )
-    tasks = {task.key.ref: task for task in tasks_of(run, fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs])).values()}
+    rows = fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs, *begins, *begins])
+    tasks = {task.key.ref: task for task in tasks_of(run, rows).values()}
     payloads = [AttemptPayload(tasks[q.ref].attempt.id, q.part) for q in asked if q.part != "facts" and q.ref in tasks]
-    found = _attempt_payloads(run, payloads, now) if payloads else {}
+    found = _attempt_payloads(run, payloads, 0) if payloads else {}
     return {question: _part(question, tasks.get(question.ref), found, run) for question in asked}
+
+
+def _begins_with(table: str, turn: tuple[int, ...]) -> tuple[str, list[str]]:
+    """The condition that a task's turn begins like this, and its parameters."""
+    if not turn:
+        return "", []
+    return f" AND ({table}.turn = %s OR {table}.turn LIKE %s)", [turn_text(turn), f"{turn_text(turn)}.%"]
 
 
 def _part(question: TaskPart, task: Task | None, found: dict[Question, Any], run: Run) -> Any:
@@ -136,6 +157,40 @@ def _outcomes_inside(run: Run, question: Inside) -> list[Outcome] | None:
     if _is_any_open(run, where, params, question.known):
         return None
     return _outcomes(run, where, params, question.known)
+
+
+def _every_turn(run: Run, asked: list[EveryTurn], now: int) -> dict[Question, Any]:
+    answers: dict[Question, Any] = {}
+    for question in asked:
+        here, begins = _begins_with("t", question.loop.turn)
+        answers[question] = _outcomes(run, f"t.ref = %s{here}", [question.ref, *begins], question.known)
+    return answers
+
+
+def _any_inside(run: Run, asked: list[AnyInside], now: int) -> dict[Question, Any]:
+    return {question: _is_open_inside(run, question) for question in asked}
+
+
+def _is_open_inside(run: Run, question: AnyInside) -> bool:
+    refs, (here, begins) = sorted(question.refs), _begins_with("t", (*question.scope.turn, question.turn))
+    where = f"t.loop_ref IN ({placeholders(refs)}){here}"
+    return _is_any_open(run, where, [*refs, *begins], question.known)
+
+
+def _elements(run: Run, asked: list[Element], now: int) -> dict[Question, Any]:
+    """Items of lists; a list that this process does not know yet is read as the payload that it is."""
+    unknown = sorted({question.attempt_id for question in asked} - lists.keys())
+    found = _attempt_payloads(run, [AttemptPayload(id, "input") for id in unknown], now) if unknown else {}
+    answers: dict[Question, Any] = {}
+    for question in asked:
+        payload = found.get(AttemptPayload(question.attempt_id, "input"))
+        if isinstance(payload, Elsewhere):
+            answers[question] = payload
+        else:
+            if payload is not None:
+                lists.keep(question.attempt_id, payload["items"])
+            answers[question] = lists.item(question.attempt_id, question.index)
+    return answers
 
 
 def _is_any_open(run: Run, where: str, params: list[str], known: frozenset[Key]) -> bool:
@@ -226,6 +281,9 @@ ANSWERERS: dict[type, Callable[[Run, list[Any], int], dict[Question, Any]]] = {
     TaskPart: _task_parts,
     Joined: _joined,
     Inside: _inside,
+    EveryTurn: _every_turn,
+    AnyInside: _any_inside,
+    Element: _elements,
     Rest: _rest,
     LastOutput: _last_output,
     Look: _looks,

@@ -17,7 +17,7 @@ from tests.random_definitions import TYPES, random_definition
 from tests.story import BY, Story, committed
 
 OUTCOMES = ["COMPLETED"] * 7 + ["FAILED", "FAILED", "FAILED_FOR_GOOD", "CANCELED", "TIMED_OUT"]
-HELD_BY_ENGINE = ("JOIN", "DO_WHILE", "TRY_CATCH", "EXCLUSIVE_JOIN", "SUB_WORKFLOW")
+HELD_BY_ENGINE = ("JOIN", "DO_WHILE", "FOR_EACH", "FOR_EACH_ITEM", "TRY_CATCH", "EXCLUSIVE_JOIN", "SUB_WORKFLOW")
 MOST_ROUNDS = 300
 
 

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.builders import bare, dynamic_fork, fork, loop, policy, step, switch
+from tests.builders import bare, dynamic_fork, each, fork, loop, policy, step, switch
 from tests.story import Story
 
 pytestmark = pytest.mark.django_db
@@ -120,6 +120,30 @@ def test_a_branch_of_a_wide_fan_out_costs_what_one_of_a_narrow_costs(clock):
 
     assert len(wide) == 1
     assert wide == narrow
+
+
+def costs_of_items(clock, count: int, **settings) -> list[int]:
+    """What the reports cost that end an early, a middle and a late item, by which the next one begins."""
+    body = step("pay", inputs={"item": "${each.output.item}"})
+    items = each("each", body, items="${workflow.input.items}", **settings)
+    story = Story(clock, items, bare("after"), input={"items": ["x" * 10] * count})
+    costs = []
+    for number in range(count):
+        story.worker("pay").polls()
+        with Counted() as counted:
+            story.worker("pay").completes() if number % 3 else story.worker("pay").fails_for_good()
+        costs.append(counted.count)
+    assert story.is_waiting_for("after")
+    return [costs[number] for number in (1, 2, 3, count // 6 * 3 + 1, count // 6 * 3, count - 6, count - 5)]
+
+
+@pytest.mark.parametrize("settings", [{}, {"parallel": 4}, {"keepLastN": 2}], ids=str)
+def test_an_item_of_a_long_list_costs_what_one_of_a_short_costs(clock, settings):
+    settings = {"onItemFailure": "CONTINUE", **settings}
+    short, long = costs_of_items(clock, 12, **settings), costs_of_items(clock, 120, **settings)
+
+    assert set(long) <= set(short), (short, long)
+    assert max(long) <= 14
 
 
 def test_a_wide_fan_out_is_written_in_few_statements(clock):

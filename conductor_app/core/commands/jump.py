@@ -103,6 +103,9 @@ class Way:
             raise Conflict(f"{self.target} lies in {task.key}, which was skipped.")
         if self.step(ref).type == "DO_WHILE":
             self._turn(ref, task)
+        elif self.step(ref).type == "FOR_EACH":
+            self._turn(ref, task)
+            self._turn(self.step(ref).heads[0], self.task(self.step(ref).heads[0]))
         elif kind_of(self.step(ref).type).takes_failures:
             self._turn(ref, task)
             self._refuse_another_part(ref, inner)
@@ -112,11 +115,14 @@ class Way:
             self._begin(self.step(ref))
 
     def _begin(self, step: Step) -> None:
-        know = Knowledge(self.run, self.know.answers)
+        key = Key(step.ref, self.turn)
         try:
-            self.ask(kind_of(step.type).enter(step, Key(step.ref, self.turn), know, self.now))
+            self.ask(kind_of(step.type).enter(step, key, self._seen_from(step, key), self.now))
         except StepRefused as refused:
             raise Invalid(f"{step.ref} cannot be entered: {refused.message}") from refused
+
+    def _seen_from(self, step: Step, key: Key) -> Knowledge:
+        return Knowledge(self.run, self.know.answers).at(step, key)
 
     def _turn(self, ref: str, task: Task | None) -> None:
         if task is None:
@@ -144,7 +150,7 @@ class Way:
             return
         step, key = self.step(ref), Key(ref, self.turn)
         case = next((name for name, first in step.cases.items() if first == head), "default")
-        inputs = inputs_of(step, Knowledge(self.run, self.know.answers), key, self.run, self.now)
+        inputs = inputs_of(step, self._seen_from(step, key), key, self.run, self.now)
         shown: dict[str, Any] = {"input": {**inputs, "case": case, "hasChildren": "true"}}
         output = {"evaluationResult": [case], "selectedCase": case}
         self.ask([finished_at_once(step, key, self.run, self.now, memo={"head": head}, output=output, **shown)])

@@ -8,6 +8,7 @@ from ..errors import Busy, Conflict, NotAllowedInState, NotFound
 from ..nesting import inside, phase_in
 from ..snapshot import Run, Task
 from ..states import RUNNING
+from ..steps import kind_of
 
 JOINS = ("JOIN", "EXCLUSIVE_JOIN")
 TURN = re.compile(r"(.+)__(\d{1,9})", re.DOTALL)
@@ -48,7 +49,7 @@ def _readings(name: str):
 
 
 def _find_step(run: Run, ref: str) -> tuple[Step, Task | None] | None:
-    if step := run.definition.step(ref):
+    if (step := run.definition.step(ref)) and step.document:
         return step, None
     tasks = [task for task in run.tasks.values() if task.root and ref in task.grown]
     if not tasks:
@@ -81,11 +82,15 @@ def _part_of(run: Run, step: Step, ref: str, loop: Task | None) -> int | None:
 def _checked(run: Run, step: Step, turn: tuple[int, ...]) -> tuple[int, ...]:
     for place, ref in enumerate(step.loops):
         loop = run.tasks.get(Key(ref, turn[:place]))
-        if turn[place] < 1 or (loop is not None and (not loop.is_open or turn[place] < loop.iteration)):
+        if turn[place] < 1 or (loop is not None and (not loop.is_open or _is_past(loop, turn[place]))):
             raise Conflict(f"Turn {turn[place]} of the loop {Key(ref, turn[:place])} is over.")
         if (part := _part_of(run, step, ref, loop)) not in (None, turn[place]):
             raise Conflict(f"{step.ref} is done in turn {part} of {ref}, never in turn {turn[place]}.")
     return turn
+
+
+def _is_past(loop: Task, turn: int) -> bool:
+    return kind_of(loop.step.type).turns_follow(loop) and turn < loop.iteration
 
 
 def goes_with(run: Run, step: Step, source: Task | None, but: str = "") -> list[Step]:

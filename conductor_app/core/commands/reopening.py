@@ -37,11 +37,19 @@ def fresh_facts(now: int) -> dict[str, Any]:
 
 
 def ended_badly(run: Run) -> list[Task]:
-    """The tasks that failed, timed out or were canceled, the newest of each reference, in their order."""
-    newest: dict[str, Task] = {}
+    """The tasks that failed, timed out or were canceled, in their order: the newest of each reference.
+
+    What goes on side by side, as the items of a FOR_EACH do, has a newest one for each.
+    """
+    newest: dict[tuple[str, tuple[int, ...]], Task] = {}
     for task in sorted(run.tasks.values(), key=seq):
-        newest[task.key.ref] = task
+        newest[task.key.ref, _items_around(run, task)] = task
     return [task for task in newest.values() if task.status in (FAILED, TIMED_OUT, CANCELED)]
+
+
+def _items_around(run: Run, task: Task) -> tuple[int, ...]:
+    loops = zip(task.step.loops, task.key.turn, strict=True)
+    return tuple(turn for ref, turn in loops if (step := run.step(ref, task)) and step.type == "FOR_EACH")
 
 
 def seq(task: Task) -> int:
@@ -76,10 +84,16 @@ def hears_outside(task: Task) -> bool:
     return kind_of(task.step.type).hears_outside and task.attempt.ends_at == NEVER
 
 
+def is_reopened(task: Task) -> bool:
+    """Whether it goes on where it stood; what failed before it had begun is begun anew."""
+    kind = kind_of(task.step.type)
+    return kind.is_reopened and (task.iteration > 0 or not kind.counts_turns)
+
+
 def superseded(run: Run, task: Task) -> set[Key]:
     """What a step did after the turn in which it failed: if it goes on there, that has never been."""
     turn = kind_of(task.step.type).failed_turn(task)
-    return set() if turn is None else set(later(inside_of(run), task.key, turn))
+    return set() if turn is None else set(later(inside_of(run), task, turn))
 
 
 def reopened(run: Run, keys: dict[Key, int | None], know: Knowledge, now: int) -> Iterator[Effect]:

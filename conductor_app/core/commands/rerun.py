@@ -17,6 +17,7 @@ from ..values import replace
 from .reopening import (
     ended_badly,
     fresh_facts,
+    is_reopened,
     need_whole,
     origin,
     reopened,
@@ -90,7 +91,7 @@ class Plan:
         for task in ended_badly(run):
             if task.key in self.gone or task.key in self.waiting or is_handled(run, task, self.waiting):
                 continue
-            if kind_of(task.step.type).is_reopened:
+            if is_reopened(task):
                 self.waiting[task.key] = kind_of(task.step.type).failed_turn(task)
                 self.gone |= superseded(run, task)
             elif not self._is_left(run, task):

@@ -15,6 +15,7 @@ from .reopening import (
     ended_badly,
     fresh_facts,
     hears_outside,
+    is_reopened,
     need_whole,
     origin,
     reopened,
@@ -66,7 +67,7 @@ def tried_again(
         if task.key in gone or is_handled(run, task, waiting):
             continue
         left[task.key] = task
-        if task.key not in waiting and (task.key in in_place or kind_of(task.step.type).is_reopened):
+        if task.key not in waiting and (task.key in in_place or is_reopened(task)):
             waiting[task.key] = kind_of(task.step.type).failed_turn(task)
             gone |= superseded(run, task)
     waiting = {key: turn for key, turn in waiting.items() if key not in gone}

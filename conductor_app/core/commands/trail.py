@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from ..definition import Key, Step
 from ..snapshot import Run, Task
+from ..steps import kind_of
 
 Inside = Mapping[Key, list[Key]]
 
@@ -54,7 +55,7 @@ class Trail:
                 if waiter.step.follower:
                     yield Key(waiter.step.follower, key.turn), waiter
                 if is_loop:
-                    yield from ((late, waiter) for late in later(self._inside, key, asked.key.turn[-1]))
+                    yield from ((late, waiter) for late in later(self._inside, waiter, asked.key.turn[-1]))
 
 
 def waiters(task: Task) -> Iterator[Key]:
@@ -74,10 +75,12 @@ def inside_of(run: Run) -> Inside:
     return inside
 
 
-def later(inside: Inside, loop: Key, turn: int) -> list[Key]:
-    """The tasks in the turns after this one."""
-    depth = len(loop.turn)
-    return [key for key in inside.get(loop, ()) if key.turn[depth] > turn]
+def later(inside: Inside, loop: Task, turn: int) -> list[Key]:
+    """The tasks in the turns of a loop that came after this one."""
+    if not kind_of(loop.step.type).turns_follow(loop):
+        return []
+    depth = len(loop.key.turn)
+    return [key for key in inside.get(loop.key, ()) if key.turn[depth] > turn]
 
 
 def followers(step: Step, key: Key, task: Task | None) -> Iterator[Key]:

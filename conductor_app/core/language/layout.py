@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..definition import Step
+from ..definition import Policy, Step
 from ..errors import Complaint, ValidationFailed
 from ..values import replace
 from .policy import number, read_policy
@@ -33,6 +33,11 @@ def parts_of(task: Document) -> Iterator[tuple[str, Sequence[Document]]]:
         yield f"catch {index}", case.get("tasks") or ()
     yield "catch default", task.get("catchDefault") or ()
     yield "finally", task.get("finallyTasks") or ()
+
+
+def item_of(ref: str) -> str:
+    """The reference under which a FOR_EACH keeps what it does for an item."""
+    return f"{ref}_item"
 
 
 class Layout:
@@ -88,9 +93,23 @@ class Layout:
             known = set(self.steps)
             head = self.sequence(task.get("loopOver") or (), None, (*step.loops, step.ref), depth + 1)
             return {"heads": (head,) if head else (), "inside": frozenset(set(self.steps) - known)}
+        if step.type == "FOR_EACH":
+            return self._each(task, step, depth)
         if step.type == "TRY_CATCH":
             return self._parts(task, step, depth)
         return {}
+
+    def _each(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
+        """The body, in a step that stands for one item."""
+        if not task.get("loopOver"):
+            return {}
+        known, item, loops = set(self.steps), item_of(step.ref), (*step.loops, step.ref)
+        head = self.sequence(task["loopOver"], None, (*loops, item), depth + 1)
+        body = frozenset(set(self.steps) - known)
+        self.steps[item] = Step(
+            item, step.name, "FOR_EACH_ITEM", {}, Policy(), loops=loops, inside=body, heads=(head or "",)
+        )
+        return {"heads": (item,), "inside": body | {item}}
 
     def _parts(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
         known, loops = set(self.steps), (*step.loops, step.ref)

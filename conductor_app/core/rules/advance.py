@@ -57,7 +57,8 @@ def entered(key: Key, source: Task | None, know: Knowledge, now: int) -> list[Ef
     if step is None or (run.is_held and not kind_of(step.type).is_queued):
         return []
     try:
-        effects = kept_to(list(kind_of(step.type).enter(step, key, know, now)), run, know, now)
+        seen = know.at(step, key, source)
+        effects = kept_to(list(kind_of(step.type).enter(step, key, seen, now)), run, know, now)
     except StepRefused as refused:
         effects = [finished_at_once(step, key, run, now, FAILED_FOR_GOOD, input={}, output={}, reason=refused.message)]
     if run.is_held:

@@ -82,7 +82,7 @@ def next_attempt(
 def _inputs_anew(task: Task, know: Knowledge, id: str) -> dict[str, Any]:
     if (given := know.given_input(task.key)) is not None:
         return dict(given)
-    fresh = know.resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": id})
+    fresh = know.at(task.step, task.key, task).resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": id})
     return {**know.attempt_payload(task, "input"), **fresh}
 
 

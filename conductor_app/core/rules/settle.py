@@ -37,11 +37,12 @@ def settle(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
 
 
 def _asked(task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+    seen = know.at(task.step, task.key, task)
     try:
         if task.attempt.status == PENDING:
-            yield from begin_again(task, know, now)
+            yield from begin_again(task, seen, now)
         else:
-            yield from list(kind_of(task.step.type).settle(task, know, now))
+            yield from list(kind_of(task.step.type).settle(task, seen, now))
     except StepRefused as refused:
         yield from fail(task, now, refused.message, event="fail_for_good")
 

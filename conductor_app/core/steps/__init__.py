@@ -5,6 +5,8 @@ from .do_while import DoWhile
 from .dynamic import Dynamic
 from .event import Event
 from .exclusive_join import ExclusiveJoin
+from .for_each import ForEach
+from .for_each_item import ForEachItem
 from .fork_join import ForkJoin
 from .fork_join_dynamic import ForkJoinDynamic
 from .human import Human
@@ -39,6 +41,8 @@ KINDS: dict[str, Kind] = {
         ExclusiveJoin(),
         DoWhile(),
         Event(),
+        ForEach(),
+        ForEachItem(),
         TryCatch(),
         SubWorkflow(),
         StartWorkflow(),

@@ -10,7 +10,7 @@ from ..knowledge import Knowledge
 from ..questions import Outcome
 from ..snapshot import Task
 from .kind import Kind, complete, fail, finished_at_once, held_by_engine, inputs_of
-from .turns import first_failure, outcomes_of_turn, outputs_by_ref
+from .turns import first_failure, items_of, kept_turns, outcomes_of_turn, outputs_by_ref
 
 
 class DoWhile(Kind):
@@ -20,6 +20,7 @@ class DoWhile(Kind):
     waits_for_tasks = True
     is_retried = False
     is_reopened = True
+    counts_turns = True
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         if not step.heads:
@@ -74,15 +75,6 @@ class DoWhile(Kind):
             yield from super().leads_to(task)
 
 
-def items_of(step: Step, inputs: dict[str, Any], know: Knowledge) -> list[Any] | None:
-    """The list that the loop goes through, or None if it goes by its condition alone."""
-    written = step.document.get("items")
-    value = know.resolve(written) if written not in (None, "") else inputs.get("_items")
-    if value is None:
-        return None if written in (None, "") and "_items" not in inputs else []
-    return list(value) if isinstance(value, list) else [value]
-
-
 def turn_output(output: dict[str, Any], turn: int, items: list[Any] | None) -> dict[str, Any]:
     """The loop's output as the tasks of this turn see it."""
     now = {**output, "iteration": turn}
@@ -121,13 +113,8 @@ def continues(
 
 def forget_old(task: Task, inputs: dict[str, Any], output: dict[str, Any]) -> Iterator[Effect]:
     """With keepLastN, the outputs and tasks of older turns are dropped."""
-    keep = inputs.get("keepLastN")
-    if keep in (None, ""):
-        return
-    try:
-        oldest = task.iteration - int(keep)
-    except (TypeError, ValueError):
-        raise StepRefused(f"keepLastN of {task.step.ref} must be a whole number; it is {keep!r}.") from None
-    if int(keep) > 0 and oldest > 0:
+    keep = kept_turns(task.step, inputs)
+    oldest = task.iteration - keep
+    if keep and oldest > 0:
         output.pop(str(oldest), None)
         yield ForgetTasks(task.key, oldest)

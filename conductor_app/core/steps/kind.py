@@ -23,7 +23,10 @@ class Kind:
     is_queued = False  # its attempts wait in a queue for a worker
     waits_for_tasks = False  # it is open until other tasks of the run have ended
     is_retried = True  # a failed attempt may be tried again (execution §3)
+    counts_turns = False  # its `iteration` is the present turn: 0 as long as it has not begun
     takes_failures = False  # a failure inside it does not end the run
+    takes_every_turn = False  # a failure in one of its turns ends what goes on in the others
+    has_phases = False  # its turns are different parts: what failed in one is nothing to it in another
     is_reopened = False  # an operator's retry opens the same attempt again instead of a new one (execution §7.3)
     hears_outside = False  # what it comes to is said by a worker, a person or another run
 
@@ -47,6 +50,10 @@ class Kind:
     def take(self, task: Task, failed: Task, know: Knowledge, now: int) -> Iterator[Effect]:
         """A task inside has failed: where the step goes from here, if it takes failures."""
         raise NotImplementedError
+
+    def turns_follow(self, task: Task) -> bool:
+        """Whether each turn comes after the one before; else they go on side by side."""
+        return True
 
     def failed_turn(self, task: Task) -> int | None:
         """The turn with which it failed, where it went on to others before its end; a further try begins there."""

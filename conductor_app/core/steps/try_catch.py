@@ -32,13 +32,11 @@ from ..knowledge import Knowledge, spelled_status, spelled_type
 from ..questions import Asked, Whole
 from ..snapshot import Task
 from .kind import Kind, complete, held_by_engine, inputs_of
-from .turns import first_failure, outcomes_of_turn, outputs_by_ref
+from .turns import ENDS_AS, first_failure, outcomes_of_turn, outputs_by_ref
 
 TRY, CATCH, FINALLY = 1, 2, 3
 """Its phases, as turns: what is in them is told apart like the turns of a loop."""
 NAMES = {TRY: "try", CATCH: "catch", FINALLY: "finally"}
-EVENTS = {"TIMED_OUT": "expire", "CANCELED": "cancel", "FAILED_WITH_TERMINAL_ERROR": "fail_for_good"}
-"""How the step ends by a failure that nobody handles; any other is `fail`."""
 
 
 class TryCatch(Kind):
@@ -48,7 +46,9 @@ class TryCatch(Kind):
     waits_for_tasks = True
     is_retried = False
     is_reopened = True
+    counts_turns = True
     takes_failures = True
+    has_phases = True
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         if "try" not in step.parts:
@@ -115,7 +115,7 @@ def after(task: Task, phase: int, output: dict[str, Any], memo: dict[str, Any], 
         error = memo["failure"]
         yield UpdateTask(task.key, {"memo": memo})
         facts = {"reason": error["reason"], "output": output}
-        yield MoveAttempt(task.key, EVENTS.get(error["status"], "fail"), now, facts)
+        yield MoveAttempt(task.key, ENDS_AS.get(error["status"], "fail"), now, facts)
 
 
 def as_before(phase: int, memo: Mapping[str, Any], output: Mapping[str, Any]) -> tuple[dict, dict]:

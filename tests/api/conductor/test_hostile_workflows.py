@@ -42,6 +42,8 @@ CASES = {
     "a forked reference that fits nowhere": forked(name="a" * 3000, taskReferenceName="b" * 3000, type="c" * 3000),
     "forked fields of wrong types": forked(retryCount="x", startDelay="y", inputParameters=3, taskDefinition="z"),
     "a forked switch without cases": forked(type="SWITCH", decisionCases=[1]),
+    "a forked body for each of nothing": forked(type="FOR_EACH", loopOver=[3], inputParameters={"parallel": {}}),
+    "a forked body for each that is none": forked(type="FOR_EACH", items=4, loopOver=[simple("x")]),
     "a forked loop over a number": forked(type="DO_WHILE", loopOver=[3]),
     "a forked try with handlers that are none": forked(type="TRY_CATCH", tryTasks=[simple("x")], catchCases=[3]),
     "a forked try of nothing": forked(type="TRY_CATCH", tryTasks=[None], catchCases=[{"match": "x"}]),

@@ -5,6 +5,7 @@ import pytest
 from conductor_app.models import Attempt, Plan, Run
 from tests.builders import (
     dynamic_fork,
+    each,
     fork,
     inline,
     loop,
@@ -14,6 +15,7 @@ from tests.builders import (
     sub_workflow,
     switch,
     terminate,
+    try_,
     wait,
 )
 
@@ -53,6 +55,21 @@ def test_tasks_come_to_what_is_written(tries):
     assert (found["status"], found["output"]) == ("COMPLETED", {"m": 2})
     assert [task["inputData"] for task in found["tasks"]] == [{}, {"n": 1}]
     assert found["workflowDefinition"]["name"] == "order"
+
+
+def test_failures_that_are_written_are_caught_and_items_come_to_what_is_written(tries):
+    body = try_("t", step("pay", inputs={"item": "${each.output.item}"}), default=[step("refund")])
+    found = tries(
+        each("each", body, items="${workflow.input.orders}"),
+        mocks={
+            "pay__1__1__1": [done(n=1)], "pay__2__1__1": [{"status": "FAILED_WITH_TERMINAL_ERROR"}], "refund": [done()],
+        },
+        input={"orders": ["x", "y"]}, outputParameters={"results": "${each.output.results}"},
+    )  # fmt: skip
+
+    assert (found["status"], statuses(found)["refund__2__1__2"]) == ("COMPLETED", "COMPLETED")
+    first, second = (result["t"] for result in found["output"]["results"])
+    assert (first, second["caughtBy"]) == ({"try": {"pay": {"n": 1}}}, "catch default")
 
 
 def test_the_document_has_the_fields_of_a_real_execution(api, tries):

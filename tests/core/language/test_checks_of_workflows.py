@@ -136,7 +136,35 @@ def test_all_complaints_of_a_try_come_at_once_those_of_the_tasks_inside_too():
     assert len(found) == 4
 
 
+def for_each(**inputs):
+    return step("e", "FOR_EACH", items="${workflow.input.x}", loopOver=[step("a")], inputParameters=inputs)
+
+
+FAULTY_LISTS = {
+    "no list": ({**for_each(), "items": None}, "items field is required"),
+    "no body": ({**for_each(), "loopOver": []}, "loopOver field is required"),
+    "no items at once": (for_each(parallel=0), "parallel of taskName: e must be a whole number from 1 on"),
+    "a part of a turn": (for_each(keepLastN=1.5), "keepLastN of taskName: e must be a whole number from 0 on"),
+    "an unknown policy": (for_each(onItemFailure="CONTINU"), "did you mean CONTINUE?"),
+    "a task that is named like its items": (
+        {**for_each(), "loopOver": [step("e_item")]},
+        "taskReferenceName: e_item should be unique",
+    ),
+    "a faulty task inside": ({**for_each(), "loopOver": [step("a", "HTTP")]}, "required for taskType: HTTP"),
+}
+
+
+@pytest.mark.parametrize(("task", "said"), FAULTY_LISTS.values(), ids=FAULTY_LISTS)
+def test_what_a_list_cannot_be_gone_through_with_is_said_beforehand(task, said):
+    [complaint] = workflow_complaints(workflow(task))
+
+    assert said in complaint.message
+
+
 ACCEPTED = {
+    "a list whose settings only a run knows": for_each(
+        parallel="${workflow.input.n}", onItemFailure="${workflow.input.p}", keepLastN="3"
+    ),
     "a try with every part": tried(
         catchCases=[{"match": {"status": ["FAILED"], "reason": "(?i)no .*", "taskRef": "charge"}, "tasks": []}, {}],
         catchDefault=[step("other")],

@@ -90,6 +90,31 @@ def wait(step: Step, template: Mapping[str, Any]) -> Iterator[str]:
             yield refused.message
 
 
+def for_each(step: Step, template: Mapping[str, Any]) -> Iterator[str]:
+    yield from needs("loopOver")(step, template)
+    given, name = {**template, **step["inputParameters"]}, step.get("name", "")
+    if step.get("items") in (None, "") and "_items" not in given:
+        yield f"items field is required for taskType: FOR_EACH taskName: {name}"
+    for field, least in (("parallel", 1), ("keepLastN", 0)):
+        if not is_whole(given.get(field), least):
+            yield f"{field} of taskName: {name} must be a whole number from {least} on, or an expression"
+    policy = given.get("onItemFailure")
+    if policy not in (None, "", *ON_ITEM_FAILURE) and not is_expression(policy):
+        yield f"onItemFailure of taskName: {name}: {unknown(str(policy), ON_ITEM_FAILURE)}"
+
+
+def is_whole(value: Any, least: int) -> bool:
+    """Whether a value may stand for a whole number: it is one, it is left out, or only a run knows it."""
+    if value in (None, "") or is_expression(value):
+        return True
+    text = str(value)
+    return not isinstance(value, bool) and text.isascii() and text.isdigit() and int(text[:18]) >= least
+
+
+def is_expression(value: Any) -> bool:
+    return isinstance(value, str) and "${" in value
+
+
 def try_catch(step: Step, template: Mapping[str, Any]) -> Iterator[str]:
     yield from needs("tryTasks")(step, template)
     cases, name = step.get("catchCases") or (), step.get("name", "")
@@ -141,6 +166,7 @@ def references(steps: Iterable[Any]) -> Iterator[str]:
             yield from references(inner)
 
 
+ON_ITEM_FAILURE = ("FAIL", "CONTINUE")
 MATCHED = ("status", "reason", "taskRef", "taskType")
 ENDS_BADLY = ("FAILED", "FAILED_WITH_TERMINAL_ERROR", "TIMED_OUT", "CANCELED")
 
@@ -150,6 +176,7 @@ CHECKS: dict[str, Check] = {
     "SWITCH": needs("evaluatorType", "expression", "decisionCases"),
     "DYNAMIC": needs("dynamicTaskNameParam"),
     "DO_WHILE": do_while,
+    "FOR_EACH": for_each,
     "FORK_JOIN": needs("forkTasks"),
     "FORK_JOIN_DYNAMIC": dynamic_fork,
     "HTTP": input_named("http_request", "uri", "method"),

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ..layout import item_of
 from .expressions import check_expressions
 from .reading import inner_steps, normalised_workflow
 from .step_types import check_step_type
@@ -59,7 +60,8 @@ def _check_steps(steps: list[Document], place: Place, templates: Mapping[str, An
             # What a loop repeats is not looked at by type: clients rely on that (api §3.4).
             check_step_type(step, here, templates.get(step.get("name") or "") or {})
         for name, inner in inner_steps(step):
-            _check_steps(inner, here.at(name), templates, in_loop or name == "loopOver")
+            is_repeated = name == "loopOver" and step["type"] == "DO_WHILE"
+            _check_steps(inner, here.at(name), templates, in_loop or is_repeated)
 
 
 def _check_step(step: Document, place: Place) -> None:
@@ -97,5 +99,7 @@ def all_references(steps: list[Document]) -> Iterator[str]:
     for step in filter(None, steps):
         if step.get("taskReferenceName"):
             yield step["taskReferenceName"]
+            if step.get("type") == "FOR_EACH":
+                yield item_of(step["taskReferenceName"])
         for _name, inner in inner_steps(step):
             yield from all_references(inner)

@@ -1,0 +1,265 @@
+"""FOR_EACH: a body for each item of a list."""
+
+import pytest
+
+from conductor_app.core.commands import Rerun, jump, skip
+from conductor_app.core.definition import Key
+from conductor_app.core.errors import Conflict, NotFound
+from tests.builders import catch, each, fork, loop, noop, plan, policy, step, switch, try_
+from tests.core.life import Life
+
+ORDER = {"item": "${each.output.item}", "n": "${each.output.index}"}
+
+
+def three(*body, **settings) -> Life:
+    """Three items, and a step behind."""
+    return Life(plan(each("each", *body, items=["x", "y", "z"], **settings), step("after")))
+
+
+def test_items_are_worked_on_one_after_another_each_with_its_own_input():
+    life = three(step("a", inputs=ORDER))
+
+    for number, item in enumerate("xyz"):
+        key = f"a__{number + 1}__1"
+        assert life.waiting == [key]
+        assert life.task(key).attempt.input == {"item": item, "n": number}
+        life.completes(key, got=item)
+
+    assert life.waiting == ["after"]
+    results = [{"a": {"got": item}} for item in "xyz"]
+    assert life.task("each").attempt.output == {"count": 3, "results": results, "errors": []}
+
+
+def test_as_many_items_as_allowed_are_under_way_at_once():
+    life = three(step("a"), parallel=2)
+
+    assert life.waiting == ["a__1__1", "a__2__1"]
+    assert life.completes("a__2__1").waiting == ["a__1__1", "a__3__1"]
+    life.completes("a__3__1", n=3).completes("a__1__1", n=1)
+
+    assert life.waiting == ["after"]
+    assert [result["a"].get("n") for result in life.task("each").attempt.output["results"]] == [1, None, 3]
+
+
+def test_what_stands_beside_a_step_is_read_for_the_same_item():
+    seen = {"mine": "${a.output.n}", "outside": "${first.output.n}", "count": "${each.output.index}"}
+    body = [step("a"), step("b", inputs=seen)]
+    life = Life(plan(step("first"), each("each", *body, items=[1, 2], parallel=2)))
+    life.completes("first", n=9).completes("a__1__1", n=1).completes("a__2__1", n=2)
+
+    assert [life.task(f"b__{n}__1").attempt.input for n in (1, 2)] == [
+        {"mine": 1, "outside": 9, "count": 0},
+        {"mine": 2, "outside": 9, "count": 1},
+    ]
+
+
+def test_a_loop_inside_an_item_reads_its_own_turns_and_the_item():
+    body = loop("l", step("a", inputs={"turn": "${l.output.iteration}", "item": "${each.output.item}"}), times=2)
+    life = three(body, parallel=3)
+    life.completes("a__1__1__1", "a__3__1__1")
+
+    assert life.task("a__3__1__2").attempt.input == {"turn": 2, "item": "z"}
+    assert life.task("a__2__1__1").attempt.input == {"turn": 1, "item": "y"}
+
+
+def test_one_goes_through_lists_of_lists():
+    inner = each(
+        "in", step("a", inputs={"x": "${in.output.item}", "of": "${out.output.index}"}), items="${out.output.item}"
+    )
+    life = Life(plan(each("out", inner, items=[[1, 2], [], [3]]), step("after")))
+
+    assert life.task("a__1__1__1__1").attempt.input == {"x": 1, "of": 0}
+    life.completes("a__1__1__1__1", "a__1__1__2__1")
+    assert life.task("a__3__1__1__1").attempt.input == {"x": 3, "of": 2}
+
+    assert life.completes("a__3__1__1__1").waiting == ["after"]
+    counts = [result["in"]["count"] for result in life.task("out").attempt.output["results"]]
+    assert counts == [2, 0, 1]
+
+
+@pytest.mark.parametrize(("items", "count"), [([], 0), ("${workflow.input.none}", 0), ("${workflow.input.one}", 1)])
+def test_an_empty_list_has_no_items_and_a_single_value_is_one(items, count):
+    life = Life(plan(each("each", noop("a"), items=items)), {"one": 7})
+
+    output = life.task("each").attempt.output
+    assert (life.status, output["count"], len(output["results"])) == ("COMPLETED", count, count)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"parallel": "${workflow.input.x}"}, "parallel of each must be a whole number from 1 on; it is 'x'"),
+        ({"parallel": 0}, "must be a whole number from 1 on; it is 0"),
+        ({"keepLastN": "few"}, "keepLastN of each must be a whole number"),
+        ({"onItemFailure": "IGNORE"}, "must be FAIL or CONTINUE"),
+    ],
+)
+def test_settings_that_make_no_sense_fail_the_step(settings, said):
+    life = Life(plan(each("each", step("a"), items=[1], **settings)), {"x": "x"})
+
+    assert (life.status, said in life.run.reason) == ("FAILED", True)
+
+
+def test_a_failure_ends_the_other_items_and_the_step():
+    life = three(step("a"), parallel=2)
+    life.completes("a__1__1", n=1)
+
+    life.fails("a__3__1", "broken")
+
+    assert (life.status, "broken" in life.run.reason) == ("FAILED", True)
+    assert life.statuses | {"a__2__1": "CANCELED", "each_item__2": "CANCELED", "each": "FAILED"} == life.statuses
+    output = life.task("each").attempt.output
+    assert output["results"] == [{"a": {"n": 1}}, None, None]
+    assert output["errors"][-1] == {"index": 2, "reason": "broken"}
+
+
+def test_where_items_may_fail_the_others_go_on():
+    life = three(*fork([step("a")], [step("b")]), parallel=2, onItemFailure="CONTINUE")
+
+    life.fails("a__1__1", "broken")
+    assert life.statuses["b__1__1"] == "CANCELED"
+    assert life.waiting == ["a__2__1", "b__2__1", "a__3__1", "b__3__1"]
+    life.completes("a__2__1", "b__2__1", "a__3__1", "b__3__1")
+
+    assert life.completes("after").status == "COMPLETED"
+    assert life.task("each").attempt.output["errors"] == [{"index": 0, "reason": "broken"}]
+    assert life.statuses["each_item__1"] == "COMPLETED_WITH_ERRORS"
+
+
+def test_a_failure_of_the_step_is_caught_and_one_inside_an_item_too():
+    body = each("each", try_("t", step("a"), default=[step("c")]), step("b"), items=[1, 2])
+    life = Life(plan(try_("out", body, on=[catch(step("d"), taskRef="each")])))
+
+    life.fails("a__1__1__1__1").completes("c__1__1__1__2")
+    assert life.waiting == ["b__1__1__1"]
+    life.fails("b__1__1__1", "broken")
+
+    assert (life.waiting, life.task("out").attempt.output["error"]["reason"]) == (["d__2"], "broken")
+
+
+def test_a_permissive_failure_fails_the_item_when_all_else_is_done():
+    life = three(step("a", permissive=True), step("b"), onItemFailure="CONTINUE")
+
+    life.fails("a__1__1", "so what")
+    assert life.waiting == ["b__1__1"]
+    life.completes("b__1__1", "a__2__1", "b__2__1", "a__3__1", "b__3__1", "after")
+
+    assert (life.status, life.task("each").attempt.output["errors"]) == (
+        "COMPLETED",
+        [{"index": 0, "reason": "so what"}],
+    )
+
+
+def test_a_time_limit_that_would_end_the_run_ends_the_item():
+    limits = policy(timeout_seconds=10, timeout_policy="TIME_OUT_WF")
+    life = three(step("a", policy=limits), onItemFailure="CONTINUE")
+    life.claim("a__1__1")
+
+    life.later(10)
+
+    assert (life.status, life.waiting) == ("RUNNING", ["a__2__1"])
+
+
+def test_items_that_need_nobody_are_over_at_once():
+    body = switch("c", {"work": [step("a")]}, inputs={"c": "${each.output.item}"})
+    items = ["none"] * 400 + ["work"] + ["none"] * 400
+    life = Life(plan(each("each", body, items=items), step("after")))
+
+    assert life.waiting == ["a__401__1"]
+    assert life.completes("a__401__1").waiting == ["after"]
+    assert len(life.task("each").attempt.output["results"]) == 801
+
+
+def test_only_the_tasks_of_the_last_items_are_kept():
+    life = three(step("a"), parallel=2, keepLastN=1)
+    life.completes("a__2__1", "a__1__1")
+
+    assert {str(key) for key in life.run.tasks} == {"each", "each_item__1", "a__1__1", "each_item__3", "a__3__1"}
+    life.completes("a__3__1", n=3)
+
+    assert life.task("each").attempt.output == {"count": 3, "results": [None, None, {"a": {"n": 3}}], "errors": []}
+
+
+def test_a_rerun_inside_an_item_leaves_the_others_alone_where_they_go_side_by_side():
+    life = three(step("a"), step("b"), parallel=3)
+    for number in (1, 2, 3):
+        life.completes(f"a__{number}__1", f"b__{number}__1", n=number)
+    life.completes("after")
+
+    life.do(Rerun(Key("a", (2, 1))))
+
+    assert life.waiting == ["a__2__1"]
+    assert life.task("a__2__1").attempt.input == {}
+    life.completes("a__2__1", "b__2__1", n=9).completes("after")
+    assert [result["b"]["n"] for result in life.task("each").attempt.output["results"]] == [1, 9, 3]
+    assert life.status == "COMPLETED"
+
+
+def test_a_rerun_inside_an_item_takes_back_the_items_after_it_where_they_follow():
+    life = three(step("a", inputs=ORDER))
+    life.completes("a__1__1", "a__2__1", "a__3__1", "after")
+
+    life.do(Rerun(Key("a", (2, 1))))
+
+    assert {str(key) for key in life.run.tasks} == {"each", "each_item__1", "a__1__1", "each_item__2", "a__2__1"}
+    life.completes("a__2__1", "a__3__1")
+    assert (life.task("a__3__1").attempt.input["item"], life.waiting) == ("z", ["after"])
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_an_item_is_rerun_as_a_whole(parallel):
+    life = three(step("a"), step("b"), parallel=parallel)
+    while life.waiting:
+        life.completes(life.waiting[0])
+
+    life.do(Rerun(Key("each_item", (2,))))
+
+    assert life.waiting == ["a__2__1"]
+    while life.waiting:
+        life.completes(life.waiting[0])
+    assert (life.status, len(life.task("each").attempt.output["results"])) == ("COMPLETED", 3)
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_a_retry_tries_the_failed_item_again_and_those_that_were_canceled_with_it(parallel):
+    life = three(step("a"), parallel=parallel)
+    life.fails("a__1__1")
+    assert life.status == "FAILED"
+
+    life.retry()
+
+    assert life.waiting == ["a__1__1", "a__2__1"][:parallel]
+    life.completes("a__1__1", "a__2__1", "a__3__1", "after")
+    assert (life.status, life.task("each").attempt.output["errors"]) == ("COMPLETED", [])
+
+
+def test_a_retry_leaves_items_alone_that_were_allowed_to_fail():
+    life = three(step("a"), parallel=3, onItemFailure="CONTINUE")
+    life.fails("a__1__1").completes("a__2__1", "a__3__1").fails("after")
+
+    assert life.retry().waiting == ["after"]
+
+
+def test_a_step_of_an_item_ahead_is_skipped():
+    life = three(step("a"), step("b"))
+
+    life.do(skip("a__3__1"))
+    life.completes("a__1__1", "b__1__1", "a__2__1", "b__2__1")
+
+    assert life.waiting == ["b__3__1"]
+    with pytest.raises(Conflict, match="is over"):
+        life.do(skip("a__1__1"))
+    with pytest.raises(NotFound):
+        life.do(skip("each_item__3"))
+
+
+def test_a_jump_leads_into_the_item_that_began_last():
+    life = Life(plan(step("first"), each("each", step("a"), step("b", inputs=ORDER), items=["x", "y"])))
+
+    life.do(jump("b"))
+    assert (life.waiting, life.task("b__1__1").attempt.input["item"]) == (["b__1__1"], "x")
+    life.completes("b__1__1")
+    life.do(jump("b"))
+
+    assert life.waiting == ["b__2__1"]
+    assert life.completes("b__2__1").status == "COMPLETED"
