@@ -1,10 +1,8 @@
-"""What the screens of workflow and task definitions share: list, page, and an editor that saves through the engine."""
+"""What the screens of workflow and task definitions share: list, page, raw document."""
 
 from typing import Any
 
-from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
-from django.db.models import Model
+from django.contrib import admin
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -12,105 +10,88 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from ..core.errors import Refused, ValidationFailed
+from ..core.errors import Refused
+from .definition_editor import Begun, EditorPages
 from .definition_form import DefinitionForm
 from .documents import as_file
-from .json_editor import formatted
 from .json_tree import tree
 from .marks import ago, exact
 from .read_only import ReadOnlyAdmin
+from .refusals import require
 
 
-class DefinitionAdmin(ReadOnlyAdmin):
+class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
     """Definitions: documents that people write and the engine keeps."""
 
-    kind = ""
-    sample: dict[str, Any] = {}
     list_display_links = None
+    page_template = "page"
     search_help_text = "Part of a name or of a description"
     search_fields = ("name", "description")
 
+    @property
+    def change_permission(self) -> str:
+        return f"conductor.change_{self.opts.model_name}"
+
     def may_edit(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(f"conductor.change_{self.opts.model_name}")
+        return request.user.has_perm(self.change_permission)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.may_edit(request)
 
     def get_urls(self) -> list[URLPattern]:
-        name = self.opts.model_name
-        return [
-            path("<int:pk>/edit/", self.admin_site.admin_view(self.edit), name=f"{name}_edit"),
-            path("<int:pk>/raw/", self.admin_site.admin_view(self.raw), name=f"{name}_raw"),
-            *super().get_urls(),
-        ]
-
-    def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
-        if not self.may_edit(request):
-            raise PermissionDenied
-        form = DefinitionForm(request.POST or None, initial={"document": formatted(self.sample)})
-        if request.method == "POST" and form.is_valid() and self.saved(request, form, None):
-            return self._back(form.cleaned_data["document"])
-        return self._page(request, "edit", f"New {self.kind} definition", form=form)
-
-    def edit(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """The document in the editor; a refused one stays as it was typed."""
-        if not self.may_edit(request):
-            raise PermissionDenied
-        row = self._found(request, pk)
-        form = self.form_for(row, request.POST or None)
-        if request.method == "POST" and form.is_valid() and self.saved(request, form, row):
-            return self._back(form.cleaned_data["document"])
-        return self._page(request, "edit", f"Edit {row}", form=form, row=row)
-
-    def saved(self, request: HttpRequest, form: Form, row: Model | None) -> bool:
-        """Whether the engine has kept the document; if not, the form says why."""
-        try:
-            self.save(form, row, request.user.get_username())
-        except ValidationFailed as failed:
-            form.complain(failed.complaints)
-        except Refused as refused:
-            form.add_error("document", refused.message)
-        else:
-            messages.success(request, f"The {self.kind} definition is saved.")
-        return not form.errors
+        raw = path("<int:pk>/raw/", self.admin_site.admin_view(self.raw), name=f"{self.opts.model_name}_raw")
+        return [*self.editor_urls(), raw, *super().get_urls()]
 
     def save(self, form: Form, row: Any, by: str) -> None:
         """Ask the engine to keep the document."""
         raise NotImplementedError
 
-    def form_for(self, row: Any, data: Any) -> Form:
-        """The form of an existing definition."""
-        return DefinitionForm(data, initial={"document": formatted(row.document)})
+    def form_for(self, row: Any, data: Any, begun: Begun) -> DefinitionForm:
+        """The form of a definition, new or not."""
+        return DefinitionForm(data, initial={"document": begun.text, "base": begun.base})
+
+    def base_of(self, row: Any) -> str:
+        """By what is noticed that others have changed the definition."""
+        return f"r{row.revision}"
+
+    def changed_meanwhile(self, row: Any) -> Any:
+        """What others have made of it."""
+        return row
+
+    def copy_of(self, row: Any) -> dict[str, Any]:
+        """A document to begin another definition with."""
+        return {**row.document, "name": f"{row.name}_copy"}
 
     def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
-        row = self._found(request, object_id)
-        return self._page(
-            request, "page", str(row), row=row, tree=tree(row.document), facts=facts_of(row), **self.more(row)
-        )
+        row = self.found(request, object_id)
+        shown = {"row": row, "tree": tree(row.document), "facts": facts_of(row), **self.more(request, row)}
+        return self.page(request, self.page_template, str(row), **shown)
 
-    def more(self, row: Any) -> dict[str, Any]:
+    def more(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """What else the page shows."""
         return {}
 
     def raw(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The document as it is."""
-        row = self._found(request, pk)
+        row = self.found(request, pk)
         return as_file(row.document, str(row))
 
-    def _found(self, request: HttpRequest, pk: object) -> Any:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        row = self.model.objects.filter(pk=pk).first() if str(pk).isdecimal() else None
+    def found(self, request: HttpRequest, pk: object) -> Any:
+        """The row of the address; raises Http404."""
+        require(request, f"conductor.view_{self.opts.model_name}")
+        row = self.model.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
         if row is None:
             raise Http404(f"There is no such {self.kind} definition.")
         return row
 
-    def _back(self, document: dict[str, Any]) -> HttpResponseRedirect:
+    def back_to(self, document: dict[str, Any]) -> HttpResponseRedirect:
+        """To the page of what was saved last under the document's name."""
         rows = self.model.objects.filter(name=document["name"])
         newest = rows.order_by("-updated_at", "-id").values_list("pk", flat=True).first()
         return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[newest]))
 
-    def _page(self, request: HttpRequest, name: str, title: str, **shown: Any) -> TemplateResponse:
+    def page(self, request: HttpRequest, name: str, title: str, **shown: Any) -> TemplateResponse:
+        """One of the pages under `templates/ops/definition`."""
         urls = f"admin:{self.opts.model_name}"
         context = {
             **self.admin_site.each_context(request),
@@ -118,8 +99,8 @@ class DefinitionAdmin(ReadOnlyAdmin):
             "opts": self.opts,
             "kind": self.kind,
             "may_edit": self.may_edit(request),
-            "edit_url": f"{urls}_edit",
-            "raw_url": f"{urls}_raw",
+            "csp_nonce": request.csp_nonce,
+            **{f"{verb}_url": f"{urls}_{verb}" for verb in ("edit", "raw", "check")},
             **shown,
         }
         return TemplateResponse(request, f"ops/definition/{name}.html", context)
@@ -151,5 +132,6 @@ def facts_of(row: Any) -> list[tuple[str, Any]]:
 
 
 def refuse_another_name(document: dict[str, Any], row: Any) -> None:
+    """A definition keeps its name; raises Refused."""
     if document.get("name") != row.name:
         raise Refused(f"A definition keeps its name, {row.name}. To give it another, create a new definition.")

@@ -9,10 +9,7 @@ COMPLAINT = "This is not JSON: {message} at line {line}, column {column}."
 
 
 class JsonEditor(forms.Textarea):
-    """A textarea that our script makes comfortable: line numbers, Tab, a formatting button. Works without it."""
-
-    class Media:
-        js = (forms.Script("ops/editor.js", defer=True),)
+    """A textarea that a script makes an editor of. Works without it."""
 
     def __init__(self) -> None:
         super().__init__(

@@ -1,20 +1,31 @@
 """Task definitions: how a task is retried, how long it may take, how many at a time."""
 
+from typing import Any
+
 from django.contrib import admin
 from django.forms import Form
+from django.http import HttpRequest
 
 from ..engine import definitions
+from ..insight.usage import users_of_task
 from ..models import TaskDefinition
 from .definitions import DefinitionAdmin, refuse_another_name
 from .samples import NEW_TASK
+from .task_drawings import drawings
 
 
 class TaskDefinitionAdmin(DefinitionAdmin):
     """Task definitions by name."""
 
-    kind, sample = "task", NEW_TASK
+    kind, sample, page_template = "task", NEW_TASK, "task"
     list_display = ("definition", "description", "limits", "changed", "changed_by")
     ordering = ("name",)
+
+    def more(self, request: HttpRequest, row: TaskDefinition) -> dict[str, Any]:
+        return {"used_by": users_of_task(row.name), **drawings(row.document)}
+
+    def drawn(self, result: Any) -> dict[str, Any]:
+        return drawings(result.document) if result.document is not None else {}
 
     def save(self, form: Form, row: TaskDefinition | None, by: str) -> None:
         document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]

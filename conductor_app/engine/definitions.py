@@ -25,6 +25,20 @@ def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str =
         _keep_workflow(document, by, overwrite, reason)
 
 
+def restore_workflow(name: str, version: int, by: str, reason: str = "") -> int:
+    """Save an old version's document as the newest version; returns that. Raises NotFound, ValidationFailed."""
+    with transaction.atomic():
+        # The lock on the newest version keeps two who do the same from taking the same number.
+        newest = WorkflowDefinition.objects.select_for_update().filter(name=name).order_by("-version").first()
+        old = WorkflowDefinition.objects.filter(name=name, version=version).first()
+        if newest is None or old is None:
+            raise NotFound(f"No such workflow definition: {name} version: {version}")
+        document = {**old.document, "version": newest.version + 1}
+        _check_workflow(document)
+        _keep_workflow(document, by, False, reason)
+    return newest.version + 1
+
+
 def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
     """Keep several workflow definitions, new or not; the names that were kept, and why others were not."""
     complaints = [

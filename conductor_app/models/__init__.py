@@ -3,6 +3,7 @@
 from .access import AccessKey, AccessRevision, Application, Grant, GroupFacts, Profile, Tag
 from .artifacts import Artifact
 from .audit import AuditEntry
+from .authoring import DefinitionDraft, SimulationCase
 from .bulk import BulkItem, BulkOperation
 from .clients import Client, ScopeRole
 from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
@@ -31,6 +32,7 @@ __all__ = [
     "BulkOperation",
     "Catalogue",
     "Client",
+    "DefinitionDraft",
     "Dependency",
     "EventAction",
     "EventDelivery",
@@ -60,6 +62,7 @@ __all__ = [
     "SchemaDefinition",
     "ScopeRole",
     "Secret",
+    "SimulationCase",
     "Solo",
     "StoredPayload",
     "SweepPass",

@@ -23,9 +23,14 @@ def document(**changes):
     return {"name": "order", "version": 1, "ownerEmail": "team@example.com", "tasks": [step("ship")], **changes}
 
 
+def base(client, row):
+    """The state of the definition that somebody who begins now begins with."""
+    return client.get(f"{WORKFLOWS}{row.pk}/edit/?fresh").context["form"].initial["base"]
+
+
 def edit(client, row, document, save_as="new", **more):
     text = document if isinstance(document, str) else json.dumps(document)
-    fields = {"document": text, "save_as": save_as, "revision": row.revision, **more}
+    fields = {"document": text, "save_as": save_as, "base": base(client, row), **more}
     return client.post(f"{WORKFLOWS}{row.pk}/edit/", fields)
 
 
@@ -38,7 +43,7 @@ def test_the_list_shows_name_version_description_and_who_changed_it(operator, or
 def test_the_page_shows_the_steps_and_the_document(operator, order):
     page = words(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
 
-    assert "Steps" in page and "ship SIMPLE" in page and 'taskReferenceName "ship"' in page
+    assert "Picture" in page and "ship SIMPLE" in page and 'taskReferenceName "ship"' in page
 
 
 def test_a_new_definition_is_created_from_json(operator, clock):
@@ -78,13 +83,34 @@ def test_a_version_can_be_overwritten(operator, order):
     assert list(WorkflowDefinition.objects.values_list("version", "description")) == [(1, "changed")]
 
 
-def test_a_version_that_somebody_has_changed_meanwhile_is_not_overwritten(operator, order):
+@pytest.mark.parametrize("save_as", ["overwrite", "new"])
+def test_what_somebody_has_changed_meanwhile_is_merged_by_hand(operator, order, save_as):
+    begun = base(operator, order)
     define("order", step("ship"), description="by ann meanwhile")
 
-    page = words(edit(operator, order, document(), save_as="overwrite"))
+    page = words(edit(operator, order, document(description="mine"), save_as=save_as, base=begun))
 
-    assert "ann has changed this version meanwhile" in page
+    assert "order was changed meanwhile" in page and "ann has saved version 1" in page
+    assert "by ann meanwhile" in page and "mine" in page
     assert WorkflowDefinition.objects.get(name="order").description == "by ann meanwhile"
+
+
+def test_a_newer_version_that_appeared_meanwhile_is_merged_by_hand_too(operator, order):
+    begun = base(operator, order)
+    define("order", step("ship"), version=2)
+
+    assert "ann has saved version 2" in words(edit(operator, order, document(), base=begun))
+    assert WorkflowDefinition.objects.count() == 2
+
+
+def test_what_was_merged_is_reviewed_against_the_newest_state_and_saved(operator, order):
+    begun = base(operator, order)
+    define("order", step("ship"), description="by ann meanwhile")
+    merging = edit(operator, order, document(description="both"), base=begun)
+
+    merged = {"base": merging.context["base"], "reason": "merged"}
+    assert edit(operator, order, document(description="both"), **merged).status_code == 302
+    assert WorkflowDefinition.objects.get(version=2).description == "both"
 
 
 def test_an_edited_definition_keeps_its_name(operator, order):
@@ -150,7 +176,7 @@ def test_unknown_fields_and_long_numbers_survive_the_editor(operator, order):
 
 
 def test_a_viewer_may_read_but_not_edit(viewer, order):
-    assert "Edit" not in words(viewer.get(f"{WORKFLOWS}{order.pk}/change/")).split("Steps")[0]
+    assert "Edit" not in words(viewer.get(f"{WORKFLOWS}{order.pk}/change/")).split("Picture")[0]
     assert viewer.get(f"{WORKFLOWS}{order.pk}/edit/").status_code == 403
     assert viewer.post(f"{WORKFLOWS}add/", {"document": "{}"}).status_code == 403
 

@@ -13,6 +13,7 @@ GAP, ROW_GAP, MARGIN = 26, 28, 14
 DOT = 7
 LONGEST_WORD = 23
 MOST_BOXES = 2_000
+READABLE, MOST_HUNDREDS = 0.7, 12
 
 
 @dataclass(slots=True)
@@ -112,6 +113,12 @@ class Diagram:
     frames: list[Frame]
     dots: list[tuple[int, int, bool]]
     is_cut: bool
+
+    @property
+    def least(self) -> int:
+        """The least width at which it can be read, in hundreds; 0 for one that is never made smaller."""
+        hundreds = round(self.width * READABLE / 100)
+        return hundreds if hundreds <= MOST_HUNDREDS else 0
 
 
 class Block(Protocol):

@@ -1,0 +1,54 @@
+"""What authors keep beside definitions: drafts, each its author's own, and cases to try a workflow with."""
+
+from typing import Any
+
+from django.db import transaction
+
+from .. import clock
+from ..core.errors import Invalid, NotFound
+from ..models import AuditEntry, DefinitionDraft, SimulationCase
+from ..store.rows import clean
+
+LONGEST_DRAFT = 5_000_000
+MOST_CASES = 100
+
+
+def keep(kind: str, name: str, text: str, base: str, by: str) -> None:
+    """Keep what somebody has typed, in the place of what they had typed before. Raises Invalid."""
+    if len(text) > LONGEST_DRAFT:
+        raise Invalid(f"A draft may have at most {LONGEST_DRAFT:,} characters.")
+    written = {"text": clean(text), "base": base[:64], "updated_at": clock.now()}
+    DefinitionDraft.objects.update_or_create(kind=kind, name=name[:255], author=by[:255], defaults=written)
+
+
+def drop(kind: str, name: str, by: str) -> None:
+    """Forget somebody's draft, if there is one."""
+    DefinitionDraft.objects.filter(kind=kind, name=name[:255], author=by[:255]).delete()
+
+
+def keep_case(workflow: str, name: str, case: dict[str, Any], by: str) -> None:
+    """Keep a case under its name, in the place of one with the same name. Raises Invalid."""
+    name = clean(name).strip()[:120]
+    if not name:
+        raise Invalid("A case needs a name.")
+    with transaction.atomic():
+        others = SimulationCase.objects.filter(workflow=workflow).exclude(name=name)
+        if others.count() >= MOST_CASES:
+            raise Invalid(f"{workflow} has {MOST_CASES} cases already; forget one first.")
+        now = clock.now()
+        written = {**case, "created_at": now, "created_by": by[:255]}
+        SimulationCase.objects.update_or_create(workflow=workflow, name=name, defaults=written)
+        AuditEntry.objects.create(
+            at=now, actor=by, action="keep case", object_type="workflow_definition", object_id=workflow, reason=name
+        )
+
+
+def forget_case(workflow: str, name: str, by: str) -> None:
+    """Forget a case. Raises NotFound."""
+    with transaction.atomic():
+        if not SimulationCase.objects.filter(workflow=workflow, name=name).delete()[0]:
+            raise NotFound(f"{workflow} has no case {name}.")
+        now = clock.now()
+        AuditEntry.objects.create(
+            at=now, actor=by, action="forget case", object_type="workflow_definition", object_id=workflow, reason=name
+        )

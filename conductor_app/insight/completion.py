@@ -1,0 +1,86 @@
+"""What an author may go on with: names of fields, types, tasks, references and what is known of their outputs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.knowledge import RUN_FACTS, RUN_PAYLOADS, TASK_FACTS
+from ..core.language.checks.fields import Table
+from ..core.language.checks.tables import RATE_LIMIT, SUB_WORKFLOW, TASK_DEFINITION, WORKFLOW_DEFINITION, WORKFLOW_TASK
+from ..core.language.lint import Shape, Surroundings
+from ..core.language.lint.outputs import inputs_of, of_step
+from ..core.language.lint.places import Spot, spots
+from ..core.language.parts import type_of
+from ..core.language.policy import BUILT_IN_TYPES
+from ..core.steps import KINDS
+
+DEEPEST = 5
+TABLES: dict[str, Table] = {
+    "workflow": WORKFLOW_DEFINITION,
+    "step": WORKFLOW_TASK,
+    "subWorkflowParam": SUB_WORKFLOW,
+    "taskDefinition": TASK_DEFINITION,
+    "rateLimitConfig": RATE_LIMIT,
+}
+FIELDS = {name: [field.name for field in table] for name, table in TABLES.items()}
+CHOICES = {
+    "evaluatorType": ["value-param", "javascript", "graaljs"],
+    "timeoutPolicy": ["TIME_OUT_WF", "ALERT_ONLY", "RETRY"],
+    "retryLogic": ["FIXED", "LINEAR_BACKOFF", "EXPONENTIAL_BACKOFF"],
+    "joinMode": ["SYNC", "ASYNC"],
+    "idempotencyStrategy": ["FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING"],
+    "terminationStatus": ["COMPLETED", "FAILED", "TERMINATED"],
+    "method": ["GET", "POST", "PUT", "PATCH", "DELETE"],
+}
+STEP_TYPES = sorted({*KINDS, *BUILT_IN_TYPES})
+
+
+def of_workflow(document: Mapping[str, Any], known: Surroundings) -> dict[str, Any]:
+    """Everything that completion chooses from in this workflow definition."""
+    found = {spot.ref: spot for spot in spots(document.get("tasks")) if spot.ref}
+    variables = document.get("variables")
+    return {
+        **_everywhere(known),
+        "fields": FIELDS,
+        "refs": list(found),
+        "types": {ref: _called(spot) for ref, spot in found.items()},
+        "outputs": {ref: _tree(of_step(spot, known)) for ref, spot in found.items()},
+        "workflow": {
+            "input": _tree(inputs_of(document)),
+            "variables": {name: {} for name in (variables if isinstance(variables, Mapping) else ())},
+        },
+    }
+
+
+def of_task() -> dict[str, Any]:
+    """The same for a task definition, which names nothing but its own fields."""
+    return {
+        **_everywhere(Surroundings()),
+        "fields": {"workflow": FIELDS["taskDefinition"]},
+        "refs": [],
+        "types": {},
+    } | {
+        "outputs": {},
+        "workflow": {},
+    }
+
+
+def _everywhere(known: Surroundings) -> dict[str, Any]:
+    return {
+        "choices": CHOICES,
+        "stepTypes": STEP_TYPES,
+        "tasks": sorted(known.tasks or ()),
+        "workflows": sorted(known.workflows or ()),
+        "taskParts": ["output", "input", *TASK_FACTS],
+        "runParts": [*RUN_PAYLOADS, *RUN_FACTS, "env", "secrets"],
+    }
+
+
+def _called(spot: Spot) -> str:
+    return type_of(spot.step) if spot.name == spot.ref else f"{type_of(spot.step)} {spot.name}"
+
+
+def _tree(shape: Shape, depth: int = 0) -> dict[str, Any]:
+    """The names that are known, inside one another."""
+    if shape.members is None or depth > DEEPEST:
+        return {}
+    return {name: _tree(inner, depth + 1) for name, inner in shape.members.items()}

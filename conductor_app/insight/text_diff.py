@@ -1,0 +1,31 @@
+"""Two texts line by line: what went, what came, and a little of what stayed around it."""
+
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+SAME, GONE, NEW = "same", "gone", "new"
+AROUND = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line with its numbers in the old and in the new text."""
+
+    kind: str
+    old: int | None
+    new: int | None
+    text: str
+
+
+def hunks(old: str, new: str) -> list[list[Line]]:
+    """The stretches that differ, each with its surroundings."""
+    before, after = old.splitlines(), new.splitlines()
+    groups = SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(AROUND)
+    return [[line for code in group for line in _lines(before, after, *code)] for group in groups]
+
+
+def _lines(before: list[str], after: list[str], tag: str, a: int, b: int, c: int, d: int) -> list[Line]:
+    if tag == "equal":
+        return [Line(SAME, a + n + 1, c + n + 1, text) for n, text in enumerate(before[a:b])]
+    gone = [Line(GONE, a + n + 1, None, text) for n, text in enumerate(before[a:b])]
+    return gone + [Line(NEW, None, c + n + 1, text) for n, text in enumerate(after[c:d])]

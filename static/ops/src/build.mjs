@@ -1,0 +1,32 @@
+// Builds what the pages load: `npm ci && npm run build`. The results are committed; running the server needs no Node.
+import { build } from "esbuild";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const out = process.env.OUT || join(here, "..");
+
+const result = await build({
+  absWorkingDir: here,
+  entryPoints: { editor: "editor/index.mjs" },
+  bundle: true,
+  minify: true,
+  format: "iife",
+  target: "es2022",
+  legalComments: "none",
+  metafile: true,
+  outdir: out,
+});
+
+// Every package that went into the bundle, with its licence.
+const packages = [...new Set(Object.keys(result.metafile.inputs)
+  .map((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1])
+  .filter(Boolean))].sort();
+const licence = (name) => {
+  const folder = join(here, "node_modules", name);
+  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+  const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  return `${name} ${version}\n\n${readFileSync(join(folder, file), "utf8").trim()}\n`;
+};
+writeFileSync(join(out, "editor.LICENSES.txt"), packages.map(licence).join(`\n${"-".repeat(80)}\n\n`));

@@ -1,0 +1,74 @@
+// What the server says about the text: marks at their lines, the list below, the picture beside, names for completion.
+import { forceLinting, linter } from "@codemirror/lint";
+import { setKnown } from "./completing.mjs";
+
+const SEVERITY = { error: "error", warning: "warning", hint: "info" };
+
+// A place in the text as it is now; the server counts columns as the browser does.
+const span = (doc, finding) => {
+  const line = doc.line(Math.min(Math.max(finding.line, 1), doc.lines));
+  const from = Math.min(line.from + finding.column, line.to);
+  return { from, to: Math.min(from + finding.length, line.to) };
+};
+
+const correction = (finding) => finding.meant && finding.written ? [{
+  name: `Use ${finding.meant}`,
+  apply: (view, from, to) => {
+    const text = view.state.sliceDoc(from, to);
+    view.dispatch({ changes: { from, to, insert: text.replaceAll(finding.written, finding.meant) } });
+  },
+}] : [];
+
+export const checked = (box) => {
+  const address = box.dataset.check;
+  if (!address) return null;
+  const list = document.querySelector("[data-findings]");
+  const token = () => box.closest("form").elements.csrfmiddlewaretoken.value;
+
+  const ask = async (text) => {
+    const response = await fetch(address, {
+      method: "POST",
+      headers: { "X-CSRFToken": token(), "X-Requested-With": "fetch" },
+      body: new URLSearchParams({ document: text }),
+    });
+    if (!response.ok || response.redirected) throw new Error(response.status);
+    return response.json();
+  };
+
+  const source = async (view) => {
+    const doc = view.state.doc;
+    let said;
+    try {
+      said = await ask(doc.toString());
+    } catch {
+      if (list) list.dataset.stale = "The server does not answer; these marks may be out of date.";
+      return [];
+    }
+    if (view.state.doc !== doc) return [];
+    setKnown(box, said.known);
+    if (list) { list.innerHTML = said.list; delete list.dataset.stale; }
+    box.dispatchEvent(new CustomEvent("checked", { detail: said }));
+    return said.findings.map((finding) => ({
+      ...span(doc, finding), severity: SEVERITY[finding.severity], message: finding.message, actions: correction(finding),
+    }));
+  };
+
+  const goTo = (view, line, column) => {
+    const found = view.state.doc.line(Math.min(Math.max(line, 1), view.state.doc.lines));
+    view.dispatch({ selection: { anchor: Math.min(found.from + column, found.to) }, scrollIntoView: true });
+    view.focus();
+  };
+
+  return {
+    extensions: [linter(source, { delay: 450 })],
+    begin: (view) => {
+      forceLinting(view);
+      document.addEventListener("click", (event) => {
+        const link = event.target.closest("[data-line]");
+        if (!link) return;
+        event.preventDefault();
+        goTo(view, Number(link.dataset.line), Number(link.dataset.column || 0));
+      });
+    },
+  };
+};

@@ -1,0 +1,51 @@
+// What has changed since the version that the editing began with, in place; and two texts beside each other to merge.
+import { MergeView, unifiedMergeView } from "@codemirror/merge";
+import { Compartment, EditorState } from "@codemirror/state";
+import { EditorView } from "@codemirror/view";
+import { common } from "./view.mjs";
+
+export const compared = (box) => {
+  const original = document.getElementById("original-document");
+  if (!original) return null;
+  const changes = new Compartment();
+  const shown = () => unifiedMergeView({ original: original.value, mergeControls: true, highlightChanges: true });
+  return {
+    extensions: [changes.of([])],
+    begin: (view) => {
+      const toggle = document.querySelector("[data-changes]");
+      if (!toggle) return;
+      toggle.hidden = false;
+      toggle.addEventListener("click", () => {
+        const isOn = toggle.getAttribute("aria-pressed") !== "true";
+        toggle.setAttribute("aria-pressed", String(isOn));
+        view.dispatch({ effects: changes.reconfigure(isOn ? shown() : []) });
+      });
+    },
+  };
+};
+
+// A conflict: theirs on the left, mine on the right; what is right is sent.
+for (const box of document.querySelectorAll("[data-merge]")) {
+  const mine = box.querySelector("[data-mine]");
+  const theirs = box.querySelector("[data-theirs]");
+  const place = document.createElement("div");
+  place.className = "merge-view";
+  const view = new MergeView({
+    a: { doc: theirs.value, extensions: [common(), EditorState.readOnly.of(true), EditorView.contentAttributes.of({ "aria-label": "Theirs", tabindex: "0" })] },
+    b: {
+      doc: mine.value,
+      extensions: [
+        common(),
+        EditorView.contentAttributes.of({ "aria-label": "Yours", tabindex: "0" }),
+        EditorView.updateListener.of((update) => { if (update.docChanged) mine.value = update.state.doc.toString(); }),
+      ],
+    },
+    revertControls: "a-to-b",
+    gutter: true,
+    collapseUnchanged: { margin: 3, minSize: 6 },
+    parent: place,
+  });
+  for (const each of box.querySelectorAll("[data-plain]")) each.hidden = true;
+  box.append(place);
+  box.mergeView = view;
+}

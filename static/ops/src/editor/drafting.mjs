@@ -1,0 +1,46 @@
+// What is typed is kept on the server, so that a closed tab loses nothing.
+import { EditorView } from "@codemirror/view";
+
+const AFTER_MS = 1500;
+
+export const drafted = (box) => {
+  const address = box.dataset.draft;
+  if (!address) return null;
+  const state = document.querySelector("[data-draft-state]");
+  let timer = null;
+  let sent = null;
+
+  const say = (text, isLate) => {
+    if (!state) return;
+    state.textContent = text;
+    state.classList.toggle("late", Boolean(isLate));
+  };
+
+  const keep = async (view) => {
+    timer = null;
+    const text = view.state.doc.toString();
+    if (text === sent) return;
+    const form = box.closest("form");
+    const body = new URLSearchParams({ document: text, base: form.elements.base?.value || "" });
+    try {
+      const response = await fetch(address, {
+        method: "POST", headers: { "X-CSRFToken": form.elements.csrfmiddlewaretoken.value, "X-Requested-With": "fetch" }, body,
+      });
+      if (!response.ok || response.redirected) throw new Error(response.status);
+      sent = text;
+      say(`Draft kept at ${new Date().toLocaleTimeString()}`);
+    } catch {
+      say("The draft could not be kept; trying again", true);
+      timer = setTimeout(() => keep(view), 5000);
+    }
+  };
+
+  return {
+    extensions: [EditorView.updateListener.of((update) => {
+      if (!update.docChanged) return;
+      clearTimeout(timer);
+      say("Not kept yet");
+      timer = setTimeout(() => keep(update.view), AFTER_MS);
+    })],
+  };
+};

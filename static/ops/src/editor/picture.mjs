@@ -1,0 +1,64 @@
+// The picture follows the text; a click in one selects in the other.
+import { EditorView } from "@codemirror/view";
+import { keysAt, keysOf, nodeAt } from "./paths.mjs";
+
+const begins = (keys, path) => path.length <= keys.length && path.every((key, place) => key === keys[place]);
+
+export const pictured = (box) => {
+  const place = document.querySelector("[data-picture]");
+  if (!place) return null;
+  let keys = [];
+
+  // The innermost step that the cursor stands in.
+  const mark = () => {
+    let best = null;
+    for (const node of place.querySelectorAll(".dg-node")) {
+      node.classList.remove("chosen");
+      const path = keysOf(node.dataset.path);
+      if (begins(keys, path) && (!best || path.length > best.path.length)) best = { node, path };
+    }
+    best?.node.classList.add("chosen");
+    return best?.node;
+  };
+
+  const show = (node) => {
+    const inner = place.querySelector(".diagram");
+    if (!node || !inner) return;
+    const box = node.getBoundingClientRect();
+    const frame = inner.getBoundingClientRect();
+    if (box.top < frame.top || box.bottom > frame.bottom) inner.scrollTop += box.top - frame.top - frame.height / 3;
+    if (box.left < frame.left || box.right > frame.right) inner.scrollLeft += box.left - frame.left - frame.width / 3;
+  };
+
+  return {
+    extensions: [EditorView.updateListener.of((update) => {
+      if (!update.selectionSet && !update.docChanged) return;
+      keys = keysAt(update.state, update.state.selection.main.head);
+      const node = mark();
+      if (update.selectionSet && update.view.hasFocus) show(node);
+    })],
+    begin: (view) => {
+      box.addEventListener("checked", ({ detail }) => {
+        if (detail.picture === null) { place.classList.add("is-old"); return; }
+        const old = place.querySelector(".diagram");
+        const [left, top] = [old?.scrollLeft || 0, old?.scrollTop || 0];
+        place.classList.remove("is-old");
+        place.innerHTML = detail.picture;
+        place.querySelector(".diagram")?.scrollTo(left, top);
+        mark();
+      });
+      place.addEventListener("click", (event) => {
+        const node = event.target.closest(".dg-node");
+        if (!node) return;
+        event.preventDefault();
+        const found = nodeAt(view.state, keysOf(node.dataset.path));
+        if (!found) return;
+        view.dispatch({
+          selection: { anchor: found.from },
+          effects: EditorView.scrollIntoView(found.from, { y: "start", yMargin: 40 }),
+        });
+        view.focus();
+      });
+    },
+  };
+};

@@ -1,0 +1,54 @@
+"""The script that the editor's pages load is what its sources build."""
+
+import gzip
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+STATIC = Path(__file__).parents[2] / "static" / "ops"
+BUILT = ("editor.js", "editor.LICENSES.txt")
+MOST_KILOBYTES = 200
+
+
+def run(folder: Path, *command: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=240
+    )
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """A folder with what the sources build now."""
+    if not shutil.which("npm"):
+        pytest.skip("npm is not here: what is committed cannot be built again")
+    sources, out = tmp_path_factory.mktemp("src") / "src", tmp_path_factory.mktemp("built")
+    shutil.copytree(STATIC / "src", sources, ignore=shutil.ignore_patterns("node_modules"))
+    fetched = run(sources, "npm", "ci", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=0")
+    if fetched.returncode:
+        pytest.skip(f"the packages cannot be fetched: {fetched.stderr[-200:]}")
+    made = run(sources, "node", "build.mjs", OUT=str(out))
+    assert made.returncode == 0, made.stderr
+    return out
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_what_is_committed_is_what_the_sources_build(built, name):
+    assert (built / name).read_bytes() == (STATIC / name).read_bytes(), (
+        "run `npm ci && npm run build` in static/ops/src"
+    )
+
+
+def test_the_editor_keeps_its_budget():
+    pages = ("editor.js", "ops.css", "design.css", "diagram.css", "page.js", "live.js")
+    size = sum(len(gzip.compress((STATIC / name).read_bytes())) for name in pages)
+
+    assert size < MOST_KILOBYTES * 1000
+
+
+def test_every_package_in_the_script_comes_with_its_licence():
+    licences = (STATIC / "editor.LICENSES.txt").read_text()
+
+    assert "@codemirror/view" in licences and licences.count("Permission is hereby granted") >= 10
