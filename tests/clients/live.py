@@ -73,9 +73,13 @@ def answer_and_let_go(environ, start_response):
         environ["wsgi.input"] = environ.pop(IN_CHUNKS)
     with _answering:
         _requests.add(id(environ))
+    answer = application(environ, start_response)
     try:
-        return [b"".join(application(environ, start_response))]
+        return [b"".join(answer)]
     finally:
+        if hasattr(answer, "close"):
+            # A file that nobody closes is closed with the rubbish, in any thread; Django lets go of connections then.
+            answer.close()
         connections.close_all()
         with _answering:
             _requests.discard(id(environ))

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conductor', '0020_bulk_operations'),
+        ('conductor', '0022_notices_in_order'),
     ]
 
     operations = [
