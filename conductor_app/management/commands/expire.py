@@ -1,19 +1,21 @@
-"""Deletes the stand-alone tasks, groups, queues and workers that have expired, now."""
+"""Deletes the stand-alone tasks, artifacts, groups, queues and workers that have expired, now."""
 
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
 from conductor_app import conf
+from conductor_app.engine.artifacts import entries as artifacts
 from conductor_app.engine.groups.expiry import expire
 
 
 class Command(BaseCommand):
     """`manage.py expire`: what beat does once an hour."""
 
-    help = "Delete the stand-alone tasks, groups, queues and workers that have expired."
+    help = "Delete the stand-alone tasks, artifacts, groups, queues and workers that have expired."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        artifacts.expire(conf.sweep_batch)
         count = 0
         while found := expire(conf.sweep_batch):
             count += found

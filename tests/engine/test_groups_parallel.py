@@ -1,0 +1,186 @@
+"""Many at once at stand-alone tasks: nothing is handed out twice, nothing is lost, what must hold holds."""
+
+import random
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from conductor_app.core.errors import Refused
+from conductor_app.core.solo.endings import ENDINGS
+from conductor_app.core.states import TASK
+from conductor_app.engine import sweeps
+from conductor_app.engine.groups import claims, groups, tasks
+from conductor_app.models import Attempt, Group, Message, Notice, Solo, Task
+from tests.api.taskcluster.conftest import LINUX, slug
+
+from .test_parallel import at_once
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOUR_MS = 3_600_000
+RETRIES = ("retry", "task-retry")
+VERBS = ("claim", "claim", "completed", "failed", "worker-shutdown", "intermittent-task", "malformed-payload", "renew")
+
+
+@pytest.fixture(autouse=True)
+def nobody_waits(settings):
+    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+
+
+def new_task(clock, **fields) -> tasks.NewTask:
+    id = slug()
+    facts = {"id": id, "group_id": id, "scheduler_id": "-", "project_id": "none", "queue": LINUX, "priority": 1}
+    moments = {"deadline_at": clock.now() + HOUR_MS, "expires_at": clock.now() + 2 * HOUR_MS}
+    rest = {"retries": 2, "requires": (), "accepts_failure": False, "tags": {}, "routes": (), "name": "n"}
+    return tasks.NewTask(**{**facts, **moments, **rest, "definition": {}, **fields})
+
+
+def create(clock, **fields) -> str:
+    return tasks.create(new_task(clock, **fields)).id
+
+
+def complaints(task_id: str) -> list[str]:
+    """Everything about a task's rows that must never be so; empty where all is well."""
+    row, attempts = Solo.objects.select_related("task").get(pk=task_id), Attempt.objects.filter(task_id=task_id)
+    runs, task = list(attempts.order_by("number")), row.task
+    retries, is_rerun = sum(run.cause in RETRIES for run in runs), any(run.cause == "rerun" for run in runs)
+    wrong = {
+        "a number is missing": [run.number for run in runs] != list(range(len(runs))),
+        "an earlier run is open": any(run.ended_at is None for run in runs[:-1]),
+        "it does not name its last run": task.attempt_id != (runs[-1].id if runs else ""),
+        "its state is not its last run's": (task.status == "ACTIVE") != bool(runs and runs[-1].ended_at is None),
+        "retries are not counted": not is_rerun and row.retries - retries != row.retries_left,
+    }
+    found = [complaint for complaint, is_so in wrong.items() if is_so]
+    for last, following in pairwise(runs):
+        if following.cause not in ("rerun", ENDINGS[last.reason].retried_as):
+            found.append(f"{following.cause} after {last.reason}")
+    return found + told_wrongly(task_id, runs)
+
+
+def told_wrongly(task_id: str, runs: list[Attempt]) -> list[str]:
+    """Each run is told of in the order of its life, and each end of the task is told."""
+    told = list(Notice.objects.filter(task_id=task_id).order_by("id"))
+    order = {"task-pending": 0, "task-running": 1, "task-completed": 2, "task-failed": 2, "task-exception": 2}
+    found = []
+    for run in runs:
+        places = [order[each.name] for each in told if each.payload.get("runId") == run.number and each.name in order]
+        found += [f"run {run.number} is told of as {places}"] if places != sorted(places) else []
+        found += [f"run {run.number} was never told to run"] if run.claimed_at and 1 not in places else []
+    ends = [each for each in told if order.get(each.name) == 2]
+    is_final = Task.objects.get(pk=task_id).status in TASK.final
+    return found + (["its end was not told"] if is_final and not ends else [])
+
+
+def test_no_run_is_claimed_twice_and_none_is_left(clock):
+    for _ in range(40):
+        create(clock)
+
+    taken = at_once(lambda number: claims.claim(LINUX, "here", f"w{number}", 4), 16)
+
+    ids = [claimed.attempt.id for found in taken for claimed in found]
+    rest = claims.claim(LINUX, "here", "last", 32)
+    assert len(ids) + len(rest) == len({*ids, *(claimed.attempt.id for claimed in rest)}) == 40
+
+
+def test_the_same_task_asked_for_at_once_is_created_once(clock):
+    new = new_task(clock)
+
+    at_once(lambda number: tasks.create(new), 10)
+
+    assert Attempt.objects.filter(task_id=new.id).count() == 1
+    assert Group.objects.count() == 1
+
+
+def test_an_unscheduled_task_that_is_canceled_by_many_gets_one_run(clock):
+    first = create(clock)
+    id = create(clock, requires=(first,))
+
+    at_once(lambda number: tasks.cancel(id), 10)
+
+    assert list(Attempt.objects.filter(task_id=id).values_list("cause", "reason")) == [("exception", "canceled")]
+
+
+def test_a_task_whose_dependencies_end_while_it_is_created_is_not_forgotten(clock):
+    firsts = [create(clock, group_id=slug()) for _ in range(6)]
+    held = {claimed.solo.id for claimed in claims.claim(LINUX, "here", "w", 32)}
+    assert held == set(firsts)
+    waiting = [new_task(clock, requires=tuple(firsts)) for _ in range(6)]
+
+    def act(number: int) -> None:
+        if number % 2:
+            tasks.create(waiting[number // 2])
+        else:
+            tasks.report(firsts[number // 2], 0, "completed")
+
+    at_once(act, 12)
+    sweeps.sweep_once()
+
+    assert {Task.objects.get(pk=new.id).status for new in waiting} == {"ACTIVE"}
+    assert not Message.objects.exists()
+
+
+def act(id: str, verb: str, number: int, worker: str) -> None:
+    """One thing that a worker or an operator does; it may be refused."""
+    match verb:
+        case "claim":
+            claims.claim(LINUX, "here", worker, 1)
+        case "renew":
+            tasks.renew(id, number)
+        case "rerun" | "cancel" | "schedule":
+            getattr(tasks, verb)(id)
+        case _:
+            tasks.report(id, number, verb)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed):
+    firsts = [create(clock) for _ in range(3)]
+    ids = [*firsts, *(create(clock, requires=tuple(firsts), accepts_failure=True) for _ in range(3))]
+
+    def live(worker: int) -> Counter:
+        chance, done = random.Random(seed * 1000 + worker), Counter()
+        for _ in range(15):
+            verb = chance.choice((*VERBS, "rerun", "cancel", "schedule"))
+            try:
+                act(chance.choice(ids), verb, chance.randrange(3), f"w{worker}")
+                done["done"] += 1
+            except Refused as refused:
+                done[type(refused).__name__] += 1
+        return done
+
+    at_once(live, 6)
+    clock.advance(seconds=1300)
+    while sweeps.sweep_once():
+        pass
+
+    assert {id: found for id in ids if (found := complaints(id))} == {}
+    assert not Attempt.objects.filter(status="LEASED").exists()
+    clock.advance(seconds=3600)
+    while sweeps.sweep_once():
+        pass
+    assert not Task.objects.open().exists()
+    assert {id: found for id in ids if (found := complaints(id))} == {}
+
+
+def test_a_group_is_canceled_while_others_work_in_it(clock):
+    group = slug()
+    ids = [create(clock, group_id=group) for _ in range(12)]
+    groups.seal(group)
+
+    def live(number: int) -> list[str]:
+        if number < 2:
+            return groups.cancel(group)
+        for claimed in claims.claim(LINUX, "here", f"w{number}", 2):
+            try:
+                tasks.report(claimed.solo.id, 0, "completed")
+            except Refused:
+                continue
+        return []
+
+    canceled = [id for found in at_once(live, 6) for id in found]
+
+    assert len(canceled) == len(set(canceled))
+    assert set(canceled) == set(Attempt.objects.filter(reason="canceled").values_list("task_id", flat=True))
+    assert {id: found for id in ids if (found := complaints(id))} == {}

@@ -1,0 +1,85 @@
+"""What becomes of stand-alone tasks is told to a broker, over a real one."""
+
+import json
+
+import pytest
+from kombu import Connection, Exchange, Queue
+
+from conductor_app.engine.groups import claims, outbox, tasks
+from conductor_app.models import Notice
+from conductor_app.workers.announcing import announce_off
+from tests.engine.test_groups_parallel import LINUX, new_task
+
+from . import brokers
+
+pytestmark = pytest.mark.django_db
+
+NAMES = ("task-defined", "task-pending", "task-running", "task-completed", "task-group-resolved")
+
+
+@pytest.fixture
+def nobody_waits(settings):
+    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    with brokers.rabbitmq(tmp_path_factory.mktemp("rabbitmq")) as address:
+        yield address
+
+
+def heard(address: str, key: str):
+    """A function that gives what a listener of all exchanges has heard since, by routing keys like this one."""
+    connection = Connection(address)
+    queue = Queue(f"listener.{key}", durable=True).bind(connection.channel())
+    queue.declare()
+    for name in NAMES:
+        exchange = Exchange(f"exchange/taskcluster-queue/v1/{name}", type="topic", durable=True)
+        exchange(connection.channel()).declare()
+        queue.bind_to(exchange, key)
+
+    def take() -> list[tuple[str, dict]]:
+        found = []
+        while (message := queue.get(no_ack=True)) is not None:
+            found.append((message.delivery_info["exchange"].rpartition("/")[2], json.loads(message.body)))
+        return found
+
+    return take
+
+
+def test_what_is_told_is_heard_in_its_order_and_by_the_routes_too(clock, settings, broker, nobody_waits):
+    settings.CONDUCTOR_TASKCLUSTER_AMQP_URL = broker
+    new = new_task(clock, routes=["index.mine.latest"], tags={"kind": "build"})
+    all_of_it, by_route = heard(broker, f"primary.{new.id}.#"), heard(broker, "route.index.mine.#")
+    tasks.create(new)
+    claims.claim(LINUX, "here", "w1", 1)
+    tasks.report(new.id, 0, "completed")
+
+    assert announce_off() == 4
+
+    told = all_of_it()
+    assert [name for name, _ in told] == list(NAMES[:4])
+    assert told[2][1]["workerId"] == "w1"
+    assert by_route() == told
+    assert not Notice.objects.exists()
+
+
+def test_a_broker_that_is_away_is_told_later_in_order(clock, settings, nobody_waits):
+    settings.CONDUCTOR_TASKCLUSTER_AMQP_URL = f"amqp://me:secret@127.0.0.1:{brokers.free_port()}//"
+    id = tasks.create(new_task(clock)).id
+
+    assert announce_off() == 0
+
+    first, second = Notice.objects.filter(task_id=id).order_by("id")
+    assert (first.tries, second.tries) == (1, 0)
+    assert "secret" not in first.error
+    assert outbox.take(10) == []
+    clock.advance(seconds=2)
+    assert outbox.take(10) == [first]
+
+
+def test_without_a_broker_what_was_told_stays_to_be_read(clock):
+    tasks.create(new_task(clock))
+
+    assert announce_off() == 0
+    assert Notice.objects.count() == 2
