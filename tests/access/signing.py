@@ -3,6 +3,7 @@
 import base64
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import mohawk
 from mohawk.base import Resource
@@ -45,11 +46,18 @@ def _signer(given: dict[str, str]) -> dict[str, str]:
 
 
 def signed(given: dict[str, str], authorized: list[str] | None = None, method: str = "GET", path: str = PING) -> str:
-    """The Authorization header of a request."""
+    """The Authorization header of a request without a body."""
+    return _header(given, path, method, authorized, content="", content_type="")
+
+
+def signed_without_body(given: dict[str, str], method: str, path: str) -> str:
+    """The Authorization header of a request that says nothing of its body, as the JavaScript client sends it."""
+    return _header(given, path, method, None, always_hash_content=False)
+
+
+def _header(given: dict[str, str], path: str, method: str, authorized: list[str] | None, **content: Any) -> str:
     ext, now = ext_of(given, authorized), clock.now() // 1000
-    sender = mohawk.Sender(
-        _signer(given), HOST + path, method, content="", content_type="", ext=ext, _timestamp=now, nonce="n"
-    )
+    sender = mohawk.Sender(_signer(given), HOST + path, method, ext=ext, _timestamp=now, nonce="n", **content)
     return sender.request_header
 
 
