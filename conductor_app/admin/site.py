@@ -36,6 +36,7 @@ from .overview import overview
 from .pages import Page
 from .palette import PalettePage
 from .people import Groups, People
+from .planner import PlannerPage
 from .preferences import PreferencesPage, zone_of
 from .queues import QueuesPage
 from .runs import RunAdmin
@@ -47,7 +48,8 @@ from .task_definitions import TaskDefinitionAdmin
 from .workflow_definitions import WorkflowDefinitionAdmin
 from .workflow_schedules import ScheduleAdmin, ScheduleExecutionAdmin
 
-PAGES: tuple[Page, ...] = (QueuesPage(), SweepsPage(), PalettePage(), PreferencesPage(), StripPage())
+FIXING: tuple[Page, ...] = (PlannerPage(),)
+PAGES: tuple[Page, ...] = (QueuesPage(), SweepsPage(), PalettePage(), PreferencesPage(), StripPage(), *FIXING)
 SCREENS = {
     Run: RunAdmin,
     Attempt: AttemptAdmin,

@@ -1,10 +1,16 @@
 """What templates may say without loading anything: `{% icon "queues" %}`, `{{ moment|ago }}`, `{{ status|badge }}` …"""
 
-from django import template
-from django.utils.safestring import SafeString
+from typing import Any
 
+from django import template
+from django.utils.safestring import SafeString, mark_safe
+
+from ..insight.differences import MISSING
 from ..insight.spans import span
+from ..models.fields import dumps
 from . import marks
+
+LONGEST_VALUE = 300
 
 register = template.Library()
 register.simple_tag(marks.icon, name="icon")
@@ -21,6 +27,15 @@ register.filter("many", marks.many)
 def span_or_dash(milliseconds: int | None) -> str:
     """A span in words; a dash where there is none."""
     return "–" if milliseconds is None else span(milliseconds)
+
+
+@register.filter
+def json_cut(value: Any) -> SafeString | str:
+    """A JSON value in one short line; a dash where there is none."""
+    if value is MISSING:
+        return mark_safe('<span class="quiet">–</span>')
+    text = dumps(value) or "null"
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
 @register.filter

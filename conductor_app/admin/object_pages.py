@@ -1,0 +1,59 @@
+"""The shape of a page about one thing: a group of failures, an operation, a queue. Its address names the thing."""
+
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+
+from ..core.errors import NotFound
+from .fragments import fragment, revision_of
+from .pages import Page
+
+
+class ObjectPage(Page):
+    """One page of many: `route` is its address, with what finds the thing; `shown` and `sent` are told that too."""
+
+    route = ""
+
+    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+        """What the template shows, the title among it. Raises NotFound."""
+        raise NotImplementedError
+
+    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+        """A form of the page was sent. Raises NotFound."""
+        raise NotImplementedError
+
+    def in_sidebar(self) -> dict[str, Any]:
+        """It has no line there: it is reached from the list of its things."""
+        return {"object_name": self.name, "admin_url": ""}
+
+    def urls(self, site: AdminSite) -> list[URLPattern]:
+        def view(request: HttpRequest, **which: Any) -> HttpResponse:
+            self._admit(request)
+            if request.method == "POST":
+                return _found(self.sent, request, **which)
+            shown = {**site.each_context(request), "page": self, **_found(self.shown, request, **which)}
+            if self.live_template:
+                html = render_to_string(self.live_template, shown, request)
+                address = reverse(f"admin:{self.name}_live", kwargs=which)
+                shown |= {"live_address": address, "live_revision": revision_of(html)}
+            return TemplateResponse(request, self.template, shown)
+
+        def live(request: HttpRequest, **which: Any) -> HttpResponse:
+            self._admit(request)
+            return fragment(request, self.live_template, _found(self.shown, request, **which))
+
+        lines = [path(self.route, site.admin_view(view), name=self.name)]
+        if self.live_template:
+            lines.insert(0, path(f"{self.route}live/", site.admin_view(live), name=f"{self.name}_live"))
+        return lines
+
+
+def _found(ask, request: HttpRequest, **which: Any) -> Any:
+    try:
+        return ask(request, **which)
+    except NotFound as missing:
+        raise Http404(missing.message) from missing
