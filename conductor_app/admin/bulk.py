@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 
 from ..core.errors import Refused
 from ..models import Run
 from .actions import Action
+from .bulk_plan import of_list
 from .marks import badge
 
 log = logging.getLogger(__name__)
@@ -35,6 +37,10 @@ def bulk_action(action: Action) -> Callable[..., TemplateResponse]:
 
     @admin.action(description=f"{action.label} the selected runs", permissions=["operate"])
     def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> TemplateResponse:
+        if request.POST.get("select_across") == "1":
+            return HttpResponseRedirect(
+                reverse("admin:bulk_plan", query={**of_list(request.GET), "action": action.name})
+            )
         chosen = list(runs.order_by("-created_at")[: MOST + 1])
         if "confirmed" not in request.POST:
             return _ask(model_admin, request, action, chosen)

@@ -1,5 +1,6 @@
 """The shape of a page about one thing: a group of failures, an operation, a queue. Its address names the thing."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib.admin import AdminSite
@@ -34,8 +35,8 @@ class ObjectPage(Page):
         def view(request: HttpRequest, **which: Any) -> HttpResponse:
             self._admit(request)
             if request.method == "POST":
-                return _found(self.sent, request, **which)
-            shown = {**site.each_context(request), "page": self, **_found(self.shown, request, **which)}
+                return found(self.sent, request, **which)
+            shown = {**site.each_context(request), "page": self, **found(self.shown, request, **which)}
             if self.live_template:
                 html = render_to_string(self.live_template, shown, request)
                 address = reverse(f"admin:{self.name}_live", kwargs=which)
@@ -44,7 +45,7 @@ class ObjectPage(Page):
 
         def live(request: HttpRequest, **which: Any) -> HttpResponse:
             self._admit(request)
-            return fragment(request, self.live_template, _found(self.shown, request, **which))
+            return fragment(request, self.live_template, found(self.shown, request, **which))
 
         lines = [path(self.route, site.admin_view(view), name=self.name)]
         if self.live_template:
@@ -52,8 +53,9 @@ class ObjectPage(Page):
         return lines
 
 
-def _found(ask, request: HttpRequest, **which: Any) -> Any:
+def found(ask: Callable[..., Any], *given: Any, **which: Any) -> Any:
+    """The answer; where there is no such thing, the page says so."""
     try:
-        return ask(request, **which)
+        return ask(*given, **which)
     except NotFound as missing:
         raise Http404(missing.message) from missing

@@ -41,6 +41,8 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
     "Operate": (
         Entry("index", "Overview", "overview"),
         Entry(Run, "Runs", "runs"),
+        Entry("failures", "Failures", "failures"),
+        Entry("bulk", "Operations", "do-retry"),
         Entry(Attempt, "Attempts", "attempts"),
         Entry("queues", "Queues", "queues"),
     ),

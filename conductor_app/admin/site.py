@@ -30,7 +30,10 @@ from .access import AccessKeyAdmin
 from .applications import ApplicationAdmin, GrantAdmin
 from .attempts import AttemptAdmin
 from .audit import AuditAdmin
+from .bulk_operations import BulkExport, BulkOperationPage, BulkPage
+from .bulk_plan import BulkPlanPage
 from .clients import ClientAdmin, ScopeRoleAdmin
+from .failures import FailureGroupPage, FailuresPage
 from .named import SecretAdmin, VariableAdmin
 from .overview import overview
 from .pages import Page
@@ -48,7 +51,15 @@ from .task_definitions import TaskDefinitionAdmin
 from .workflow_definitions import WorkflowDefinitionAdmin
 from .workflow_schedules import ScheduleAdmin, ScheduleExecutionAdmin
 
-FIXING: tuple[Page, ...] = (PlannerPage(),)
+FIXING: tuple[Page, ...] = (
+    PlannerPage(),
+    FailuresPage(),
+    FailureGroupPage(),
+    BulkPlanPage(),
+    BulkPage(),
+    BulkExport(),
+    BulkOperationPage(),
+)
 PAGES: tuple[Page, ...] = (QueuesPage(), SweepsPage(), PalettePage(), PreferencesPage(), StripPage(), *FIXING)
 SCREENS = {
     Run: RunAdmin,

@@ -1,0 +1,53 @@
+"""Operations on many runs for readers: what a selection holds, and what has come of an operation so far."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count
+
+from ..models import BulkItem, BulkOperation, Run
+from . import selections
+
+MOST_COUNTED = 10_000
+MOST_REASONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What a selection holds, as far as was counted: by definition and version, and by status."""
+
+    total: int
+    by_definition: list[tuple[str, int]]
+    by_status: list[tuple[str, int]]
+
+    @property
+    def is_capped(self) -> bool:
+        return self.total >= MOST_COUNTED
+
+
+def selected(selection: Mapping[str, Any]) -> Selected:
+    """Count a selection, in one query and up to a bound."""
+    some = selections.runs(selection).order_by("-pk").values("pk")[:MOST_COUNTED]
+    rows = Run.objects.filter(pk__in=some).order_by().values_list("name", "version", "status").annotate(Count("pk"))
+    definitions: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
+    for name, version, status, count in rows:
+        definitions[f"{name} v{version}"] += count
+        statuses[status] += count
+    return Selected(statuses.total(), definitions.most_common(20), statuses.most_common())
+
+
+def answers(operation: BulkOperation) -> list[tuple[str, str, int]]:
+    """What was answered most: outcome, answer and how often, those that were refused first."""
+    told = operation.items.exclude(outcome__in=(BulkItem.WAITING, BulkItem.DONE)).order_by()
+    counted = Counter[tuple[str, str]]()
+    for outcome, answer, count in told.values_list("outcome", "answer").annotate(Count("pk")).order_by()[:2_000]:
+        # The run's own id stands in most answers; without it they are the same.
+        counted[outcome, _without_ids(answer)] += count
+    return [(outcome, answer, count) for (outcome, answer), count in counted.most_common(MOST_REASONS)]
+
+
+def _without_ids(answer: str) -> str:
+    return " ".join("…" if len(word.strip(".:,")) == 36 and word.count("-") == 4 else word for word in answer.split())

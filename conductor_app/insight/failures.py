@@ -1,0 +1,128 @@
+"""The inbox of failures: groups with their last day, and what the failures of one group have in common."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from django.db.models import Count, Q, QuerySet, Sum
+
+from ..core.states import FAILURE, IGNORED, REGRESSED, RESOLVED
+from ..models import Failure, FailureGroup, FailureTally
+from .spans import DAY, HOUR
+
+MOST_GROUPS = 100
+LOOKED_AT = 2_000
+"""Failures of a group that are looked at for what they have in common, the newest first."""
+MOST_COUNTED = 5_000
+MOST_PARTS = 8
+SAMPLES = 10
+
+VIEWS: dict[str, tuple[str, Q]] = {
+    "open": ("Open", Q(state__in=sorted(FAILURE.open))),
+    "new": ("New today", Q(state__in=sorted(FAILURE.open))),
+    "regressed": ("Regressed", Q(state=REGRESSED)),
+    "mine": ("Mine", Q(state__in=sorted(FAILURE.open))),
+    "resolved": ("Resolved", Q(state=RESOLVED)),
+    "ignored": ("Ignored", Q(state=IGNORED)),
+    "all": ("All", Q()),
+}
+"""The tabs of the inbox: their words, and the states that they show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One group in the inbox, with its failures in each of the last 24 hours."""
+
+    group: FailureGroup
+    hours: Sequence[int]
+
+    @property
+    def today(self) -> int:
+        return sum(self.hours)
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """What a tab of the inbox shows, how many groups each tab has, and the newest group of all."""
+
+    groups: list[Listed]
+    counts: dict[str, int]
+    newest: FailureGroup | None = None
+    is_cut: bool = False
+
+
+def inbox(view: str, user: str, now: int, *, definition: str = "", text: str = "") -> Inbox:
+    """The groups of one tab, those that failed last first."""
+    own = FailureGroup.objects.own()
+    counts = own.aggregate(**{name: Count("pk", filter=_of(name, user, now)) for name in VIEWS})
+    found = own.filter(_of(view, user, now)).order_by("-last_at", "pk")
+    if definition:
+        found = found.filter(definition=definition)
+    if text:
+        found = found.filter(Q(message__icontains=text) | Q(ref__icontains=text))
+    groups = list(found[: MOST_GROUPS + 1])
+    newest = None if groups else own.order_by("-last_at").first()
+    return Inbox(_with_hours(groups[:MOST_GROUPS], now), counts, newest, len(groups) > MOST_GROUPS)
+
+
+def _of(view: str, user: str, now: int) -> Q:
+    states = VIEWS[view][1]
+    if view == "mine":
+        return states & Q(assignee=user) & ~Q(assignee="")
+    return states & Q(first_at__gte=now - DAY) if view == "new" else states
+
+
+def _with_hours(groups: Iterable[FailureGroup], now: int) -> list[Listed]:
+    """The groups with their last day; what was merged into a group counts in it."""
+    groups = list(groups)
+    first = now - now % HOUR - 23 * HOUR
+    tallies = FailureTally.objects.filter(hour_at__gte=first).filter(_in([group.pk for group in groups]))
+    hours: dict[int, list[int]] = defaultdict(lambda: [0] * 24)
+    rows = tallies.values_list("group_id", "group__merged_into_id", "hour_at").annotate(Sum("count"))
+    for group, whole, hour, count in rows.order_by():
+        if 0 <= (place := (hour - first) // HOUR) < 24:
+            hours[whole or group][place] += count
+    return [Listed(group, hours[group.pk]) for group in groups]
+
+
+def _in(ids: Sequence[int]) -> Q:
+    return Q(group__in=ids) | Q(group__merged_into__in=ids)
+
+
+def failures_of(group: FailureGroup) -> QuerySet[Failure]:
+    """The failures of a group and of those that were merged into it."""
+    return Failure.objects.filter(_in([group.pk]))
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What the failures of one group have in common. `looked_at`: how many were; `runs`: affected, up to a bound."""
+
+    listed: Listed
+    by: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    samples: list[Failure] = field(default_factory=list)
+    looked_at: int = 0
+    runs: int = 0
+
+    @property
+    def is_capped(self) -> bool:
+        return self.runs >= MOST_COUNTED
+
+
+def story(group: FailureGroup, now: int) -> Story:
+    """By which versions, builds, workers and queues; some failures; how many runs."""
+    tallied = FailureTally.objects.filter(_in([group.pk])).order_by()
+    by = {
+        name: [(str(value) or "not told", count) for value, count in _most(tallied, name)]
+        for name in ("version", "build")
+    }
+    newest = list(failures_of(group).order_by("-at", "-pk")[:LOOKED_AT])
+    for name in ("worker", "queue"):
+        counted = Counter(getattr(failure, name) for failure in newest)
+        by[name] = [(value or "none", count) for value, count in counted.most_common(MOST_PARTS)]
+    runs = failures_of(group).order_by().values("run_id").distinct()[:MOST_COUNTED].count()
+    return Story(_with_hours([group], now)[0], by, newest[:SAMPLES], len(newest), runs)
+
+
+def _most(tallied: QuerySet[FailureTally], name: str) -> list[tuple[object, int]]:
+    return list(tallied.values_list(name).annotate(total=Sum("count")).order_by("-total", name)[:MOST_PARTS])
