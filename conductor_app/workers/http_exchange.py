@@ -38,11 +38,14 @@ def configured():
 
 
 class Unanswered(Exception):
-    """There is no reply; the outcome says why in words that a person can read."""
+    """There is no reply; the outcome says why in words that a person can read.
 
-    def __init__(self, outcome: Outcome) -> None:
+    `may_change`: the same request may be answered another time.
+    """
+
+    def __init__(self, outcome: Outcome, may_change: bool = False) -> None:
         super().__init__(outcome.reason)
-        self.outcome = outcome
+        self.outcome, self.may_change = outcome, may_change
 
 
 class Transport:
@@ -66,7 +69,7 @@ class Transport:
                 raise Unanswered(refused(request, refusal)) from refusal
             except BROKEN as error:
                 said = TOO_LATE.format(limits.total_seconds) if deadline.has_passed else cause(error)
-                raise Unanswered(failed(f"{said} ({request})")) from error
+                raise Unanswered(failed(f"{said} ({request})"), not isinstance(error, BadRequest)) from error
 
     def _exchange(self, request, limits, deadline):
         for _ in range(MOST_REDIRECTS + 1):

@@ -36,7 +36,7 @@ class HttpPoll(Worker):
         return self.perform_again(inputs, 1)
 
     def perform_again(self, inputs: dict[str, Any], polls: int) -> Outcome:
-        """Ask once: the answer ends the task if it fails or is as wanted, and else is its output until the next."""
+        """Ask once. An answer as wanted ends the task; any other, a refusal too, is its output until the next."""
         try:
             plan = planned(inputs)
             outcome = self._transport.reply_to(inputs).outcome
@@ -44,10 +44,9 @@ class HttpPoll(Worker):
             return Outcome("FAILED_WITH_TERMINAL_ERROR", {}, str(error))
         except Unanswered as failure:
             outcome = failure.outcome
-        output = outcome.output | {"polls": polls}
-        if outcome.status not in ("COMPLETED", "IN_PROGRESS"):
-            return Outcome(outcome.status, output, outcome.reason)
-        return after(plan, inputs, output, polls)
+            if not failure.may_change:
+                return Outcome(outcome.status, outcome.output | {"polls": polls}, outcome.reason)
+        return after(plan, inputs, Outcome(outcome.status, outcome.output | {"polls": polls}, outcome.reason))
 
 
 @dataclass(frozen=True)
@@ -89,21 +88,23 @@ def number_of(given: dict[str, Any], name: str, default: float) -> float:
     return number
 
 
-def after(plan: Plan, inputs: dict[str, Any], output: dict[str, Any], polls: int) -> Outcome:
-    """What an answer comes to: done, ask again later, or given up."""
+def after(plan: Plan, inputs: dict[str, Any], answer: Outcome) -> Outcome:
+    """What an answer comes to: done, ask again later, or given up. A refusal is none without a condition for it."""
+    output, polls, is_refusal = answer.output, answer.output["polls"], answer.status == "FAILED"
     try:
-        wanted, error = is_wanted(plan.condition, inputs, output)
+        wanted, error = is_wanted(plan.condition, inputs, output) if plan.condition or not is_refusal else (False, "")
     except Unavailable:
         # No helper was free to evaluate the condition: the next poll will tell.
         wanted, error = False, ""
-    if error:
+    if error and not is_refusal:
         reason = f"The terminationCondition failed: {error}"
         return Outcome("FAILED_WITH_TERMINAL_ERROR", output, reason)
     if wanted:
         return Outcome("COMPLETED", output)
     if plan.most and polls >= plan.most:
-        return Outcome("FAILED", output, f"The terminationCondition did not become true within {polls} polls.")
-    return Outcome("IN_PROGRESS", output, callback_seconds=plan.seconds(polls))
+        last = f" The last answer: {answer.reason}" if is_refusal else ""
+        return Outcome("FAILED", output, f"The terminationCondition did not become true within {polls} polls.{last}")
+    return Outcome("IN_PROGRESS", output, answer.reason, plan.seconds(polls))
 
 
 def is_wanted(condition: str, inputs: dict[str, Any], output: dict[str, Any]) -> tuple[bool, str]:
@@ -122,9 +123,10 @@ def is_wanted(condition: str, inputs: dict[str, Any], output: dict[str, Any]) ->
 def scope(inputs: dict[str, Any], output: dict[str, Any]) -> dict[str, Any]:
     """What the condition calls `$`: `output` as it is stored, the answer's parts in it, and the task's inputs.
 
-    The parts of the answer, and the fields of its body, can also be named without going through `output.response`.
+    The parts of the answer, and the fields of its body, can also be named without going through `output.response`. Of
+    a refusal, the response is text.
     """
     response = output["response"]
-    body = response["body"]
-    fields = body if isinstance(body, dict) else {}
-    return {**inputs, **fields, **response, "input": inputs, "output": {**response, **output}}
+    parts = response if isinstance(response, dict) else {"statusCode": output.get("statusCode"), "body": response}
+    fields = parts["body"] if isinstance(parts["body"], dict) else {}
+    return {**inputs, **fields, **parts, "input": inputs, "output": {**parts, **output}}

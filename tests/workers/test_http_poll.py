@@ -93,10 +93,35 @@ def test_it_gives_up_after_as_many_polls_as_it_may_make(server):
     assert (last.status, "within 3 polls" in last.reason) == ("FAILED", True)
 
 
-def test_a_refusal_by_the_server_fails_the_attempt_and_its_policy_decides(server):
-    outcome = poll(server, polls=2, path="/nowhere")
+@pytest.mark.parametrize("condition", [DONE, "$.output.response.body.left === 3", "", "$.output.statusCode === 200"])
+def test_after_a_refusal_it_asks_again(server, condition):
+    outcome = poll(server, polls=2, path="/nowhere", terminationCondition=condition, pollingInterval=9)
 
-    assert (outcome.status, outcome.output["statusCode"], outcome.output["polls"]) == ("FAILED", 404, 2)
+    assert (outcome.status, outcome.callback_seconds) == ("IN_PROGRESS", 9)
+    assert (outcome.output["statusCode"], outcome.output["polls"], "404" in outcome.reason) == (404, 2, True)
+
+
+@pytest.mark.parametrize("condition", ["$.output.statusCode === 404", "$.statusCode >= 400"])
+def test_a_refusal_can_be_what_is_wanted(server, condition):
+    assert poll(server, path="/nowhere", terminationCondition=condition).status == "COMPLETED"
+
+
+def test_the_last_refusal_is_the_reason_for_giving_up(server):
+    outcome = poll(server, polls=3, path="/nowhere", maxPollCount=3)
+
+    assert (outcome.status, "within 3 polls" in outcome.reason, "404" in outcome.reason) == ("FAILED", True, True)
+
+
+def test_where_nobody_answers_it_asks_again(server):
+    outcome = poll(server, http_request={"uri": "http://127.0.0.1:1/", "method": "GET"})
+
+    assert (outcome.status, "Failed to invoke" in outcome.reason) == ("IN_PROGRESS", True)
+
+
+def test_a_request_that_makes_no_sense_is_not_repeated(server):
+    http_poll = HttpPoll(lambda: Limits(allowed_networks=LOOPBACK))
+
+    assert http_poll.perform({"http_request": {"method": "GET"}, "terminationCondition": DONE}).status == "FAILED"
 
 
 def test_a_condition_that_breaks_fails_for_good(server):
