@@ -5,7 +5,7 @@ import pytest
 from conductor_app.core.errors import NotAllowedInState, NotFound, QueueFull
 from conductor_app.engine import inbox
 from conductor_app.models import InboxMessage
-from tests.builders import fork, loop, pull, step
+from tests.builders import fork, loop, pull, step, switch, terminate
 from tests.story import Story, committed
 
 DAY = 86_400
@@ -152,3 +152,31 @@ def test_a_message_whose_waking_got_lost_is_found_by_the_sweep(clock):
     story.later(1)
 
     assert taken(story, "next") == [1]
+
+
+def test_a_retry_waits_for_another_message_where_the_first_one_ended_the_run(clock):
+    ends = switch(
+        "way", {"no": [terminate("end", "FAILED", "refused")]}, inputs={"way": "${next.output.messages[0].payload.n}"}
+    )
+    story = Story(clock, pull("next"), ends, step("after"))
+    with committed():
+        inbox.send(story.id, {"n": "no"})
+    assert (story.status, story.reason) == ("FAILED", "refused")
+
+    story.retry()
+    assert (story.statuses, story.attempts("next")) == ({"next": "IN_PROGRESS"}, ["COMPLETED", "IN_PROGRESS"])
+    with committed():
+        inbox.send(story.id, {"n": "yes"})
+
+    assert story.is_waiting_for("after")
+
+
+def test_a_rerun_from_the_step_waits_for_another_message(clock):
+    story = Story(clock, pull("next"), step("after"))
+    send(story, 1)
+    story.worker("after").completes()
+
+    story.rerun("next")
+    send(story, 2)
+
+    assert (taken(story, "next"), story.is_waiting_for("after")) == ([2], True)

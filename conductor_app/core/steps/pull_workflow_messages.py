@@ -20,6 +20,7 @@ class PullWorkflowMessages(Kind):
     """
 
     type = "PULL_WORKFLOW_MESSAGES"
+    hears_outside = True
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         inputs = inputs_of(step, know, key, know.run, now)
