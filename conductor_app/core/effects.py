@@ -331,6 +331,8 @@ class StartRun(Effect):
     domains: dict[str, str] = field(default_factory=dict)
     parent_attempt_id: str = ""
     is_about_failure: bool = False
+    idempotency_key: str = ""
+    frees: str = ""  # the run that gives up the key for this one
 
     def line(self) -> dict[str, Any]:
         return {
@@ -339,6 +341,17 @@ class StartRun(Effect):
             "definition": self.definition.name,
             "version": self.definition.version,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Await(Effect):
+    """A run that is there already becomes the child that an attempt waits for."""
+
+    run_id: str
+    attempt_id: str
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "Await", "run": self.run_id}
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,14 @@ class PolicyNamed(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class Keyed(Question):
+    """The run of this definition that holds an idempotency key. Answer: KeyHolder, or None."""
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class ActiveDomains(Question):
     """The domains in which a worker has lately polled for this task type. Answer: frozenset of names."""
 
@@ -193,6 +201,17 @@ class Environment(Question):
     """An allowed environment value (execution §9.2), or None. An empty name asks for all of them."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHolder:
+    """A run with an idempotency key. `parent_task`: the task that waits or waited for it, if it is still there."""
+
+    id: str
+    status: str
+    parent_id: str = ""
+    parent_task: str = ""
+    is_awaited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

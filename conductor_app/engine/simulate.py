@@ -14,6 +14,7 @@ from ..core.questions import (
     DefinitionWritten,
     Environment,
     Judged,
+    Keyed,
     PolicyNamed,
     Question,
     Script,
@@ -74,6 +75,9 @@ def _answer(question: Question) -> Any:
             return plans.task_document(question.name)
         case Judged():
             return judge(question)
+        case Keyed():
+            # A test is no other run's repetition.
+            return None
         case ActiveDomains():
             # No worker will come: the first that is asked for is as good as any.
             return frozenset()

@@ -18,6 +18,8 @@ from ..core.questions import (
     InboxMessages,
     Inside,
     Joined,
+    Keyed,
+    KeyHolder,
     LastOutput,
     Look,
     Outcome,
@@ -28,6 +30,7 @@ from ..core.questions import (
     TaskPart,
 )
 from ..core.snapshot import Run, Task
+from ..core.states import ATTEMPT
 from ..core.steps import KINDS
 from ..models.fields import loads
 from .environment import environment
@@ -271,6 +274,18 @@ def _inbox(run: Run, asked: list[InboxMessages], now: int) -> dict[Question, Any
     return {question: taken(run, question, now) for question in asked}
 
 
+def _keyed(run: Run, asked: list[Keyed], now: int) -> dict[Question, Any]:
+    answers: dict[Question, Any] = dict.fromkeys(asked)
+    sql = (
+        "SELECT r.id, r.status, r.parent_id, a.task_id, a.status FROM conductor_run r "
+        "LEFT JOIN conductor_attempt a ON a.id = r.parent_attempt_id WHERE r.name = %s AND r.idempotency_key = %s"
+    )
+    for question in asked:
+        for id, status, parent_id, task_id, waits in fetch(sql, [question.name, question.key]):
+            answers[question] = KeyHolder(id, status, parent_id, task_id or "", waits in ATTEMPT.open)
+    return answers
+
+
 def _environment(run: Run, asked: list[Environment], now: int) -> dict[Question, Any]:
     return dict.fromkeys(asked, environment())
 
@@ -290,4 +305,5 @@ ANSWERERS: dict[type, Callable[[Run, list[Any], int], dict[Question, Any]]] = {
     ActiveDomains: _active_domains,
     Environment: _environment,
     InboxMessages: _inbox,
+    Keyed: _keyed,
 }

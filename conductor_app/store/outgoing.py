@@ -5,7 +5,7 @@ from typing import Any
 
 from .. import conf
 from ..core.beginnings import begun
-from ..core.effects import Effect, Publish, Send, StartRun
+from ..core.effects import Await, Effect, Publish, Send, StartRun
 from ..core.events import INTERNAL, is_internal
 from ..core.snapshot import Run
 from ..core.tidings import STATE, STATUS
@@ -66,20 +66,36 @@ def start_runs(writes: Writes, effects: Iterable[Effect], run: Run, now: int) ->
     """Have the runs written that are started."""
     starts = [effect for effect in effects if isinstance(effect, StartRun)]
     if starts:
-        runs = [_inserted_run(writes, begun(effect, run, now), "engine") for effect in starts]
+        for freed in filter(None, (effect.frees for effect in starts)):
+            writes.run("UPDATE conductor_run SET idempotency_key = NULL WHERE id = %s", [freed])
+        runs = [
+            _inserted_run(writes, begun(effect, run, now), "engine", idempotency_key=effect.idempotency_key or None)
+            for effect in starts
+        ]
         writes.insert(RunRow, RUN_INSERTED, runs)
+
+
+def await_runs(writes: Writes, effects: Iterable[Effect], run: Run) -> None:
+    """Have runs that are there already tell this one of their end."""
+    for effect in effects:
+        if isinstance(effect, Await):
+            sql = "UPDATE conductor_run SET parent_id = %s, parent_attempt_id = %s WHERE id = %s"
+            writes.run(sql, [run.id, effect.attempt_id, effect.run_id])
 
 
 def send(effects: Iterable[Effect], run: Run, now: int) -> list[Message]:
     """Write the messages that are sent, the first words to started runs among them."""
-    told = [effect for effect in effects if isinstance(effect, StartRun | Send | Publish)]
+    told = [effect for effect in effects if isinstance(effect, StartRun | Await | Send | Publish)]
     messages = [message for effect in told if (message := _message(effect, run, now)) is not None]
     return Message.objects.bulk_create(messages, batch_size=500) if messages else []
 
 
-def _message(effect: StartRun | Send | Publish, run: Run, now: int) -> Message | None:
+def _message(effect: StartRun | Await | Send | Publish, run: Run, now: int) -> Message | None:
     if isinstance(effect, Publish):
         return told_to_sink(effect, now)
+    if isinstance(effect, Await):
+        # It may have ended before: whoever hears this message looks.
+        effect = Send(run.id, "child_ended", {"attempt": effect.attempt_id, "child": effect.run_id})
     if isinstance(effect, Send):
         return Message(to=effect.to, subject=effect.subject, facts=effect.facts, sent_at=now, due_at=now)
     facts: dict[str, Any] = {"about": run.id} if effect.is_about_failure else {}

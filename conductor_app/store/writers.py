@@ -15,7 +15,7 @@ from ..models import Task as TaskRow
 from ..models.fields import dumps
 from ..models.outbox import PUBLISH
 from . import failures, rows
-from .outgoing import send, start_runs
+from .outgoing import await_runs, send, start_runs
 from .statements import CHUNK, placeholders
 from .writes import Stale, Writes
 
@@ -44,6 +44,7 @@ def save(writes: Writes, before: Run, effects: Iterable[Effect], after: Run, now
     _remember(writes, before, effects, now, by, reason)
     failures.note(writes, before, attempts, after, now)
     start_runs(writes, effects, after, now)
+    await_runs(writes, effects, after)
     try:
         writes.send()
     except IntegrityError as twice:

@@ -28,7 +28,7 @@ class Kind:
     takes_every_turn = False  # a failure in one of its turns ends what goes on in the others
     has_phases = False  # its turns are different parts: what failed in one is nothing to it in another
     is_reopened = False  # an operator's retry opens the same attempt again instead of a new one (execution §7.3)
-    hears_outside = False  # what it comes to is said by a worker, a person or another run
+    hears_outside = False  # what it comes to is said by a worker, a person, a client or another run
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         """Control has come: the effects that create the task."""

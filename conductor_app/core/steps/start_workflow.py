@@ -9,6 +9,7 @@ from ..errors import StepRefused
 from ..ids import derived_id
 from ..knowledge import Knowledge
 from .children import definition_of, domains_of, fitting_input, priority_of
+from .keys import claimed
 from .kind import Kind, finished_at_once, inputs_of
 
 
@@ -23,8 +24,12 @@ class StartWorkflow(Kind):
         if not isinstance(request, dict):
             raise StepRefused("START_WORKFLOW needs an input 'startWorkflow' with the name of the workflow to start.")
         definition = definition_of({**request, "workflowDefinition": request.get("workflowDef")}, know)
-        run_id = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, key, "started")
+        claim = claimed(request, definition, know, key)
+        started = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, key, "started")
+        run_id = claim.holder.id if claim.holder else started
         yield finished_at_once(step, key, know.run, now, input=inputs, output={"workflowId": run_id})
+        if claim.holder:
+            return
         yield StartRun(
             run_id,
             definition,
@@ -32,6 +37,8 @@ class StartWorkflow(Kind):
             str(request.get("correlationId") or know.run.correlation_id),
             priority_of(request.get("priority"), 0),
             domains_of(request, know),
+            idempotency_key=claim.key,
+            frees=claim.frees,
         )
 
 

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..definition import Key, Step
-from ..effects import Effect, StartRun, UpdateTask
+from ..effects import Await, Effect, StartRun, UpdateTask
+from ..errors import StepRefused
 from ..ids import derived_id
 from ..knowledge import Knowledge
 from ..snapshot import Task
 from .children import definition_of, domains_of, fitting_input, priority_of
+from .keys import claimed
 from .kind import Kind, held_by_engine, inputs_of
 
 
@@ -22,12 +24,19 @@ class SubWorkflow(Kind):
         inputs = inputs_of(step, know, key, know.run, now)
         param = know.resolve(step.document.get("subWorkflowParam") or {})
         definition = definition_of(param, know)
-        child = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, key, "child")
+        claim = claimed(param, definition, know, key)
+        if claim.holder and claim.holder.is_awaited:
+            raise StepRefused(f"Run {claim.holder.id} holds the idempotency key, and another task waits for it.")
+        started = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, key, "child")
+        child = claim.holder.id if claim.holder else started
         shown = {"subWorkflowName": definition.name, "subWorkflowVersion": definition.version, "workflowInput": inputs}
         task = held_by_engine(
             step, key, know.run, now, child_id=child, input={**inputs, **shown}, output={"subWorkflowId": child}
         )
         yield task
+        if claim.holder:
+            yield Await(child, task.task.attempt.id)
+            return
         yield StartRun(
             child,
             definition,
@@ -36,6 +45,8 @@ class SubWorkflow(Kind):
             priority_of(param.get("priority"), know.run.priority),
             domains_of(param, know),
             parent_attempt_id=task.task.attempt.id,
+            idempotency_key=claim.key,
+            frees=claim.frees,
         )
 
     def reopened(self, task: Task, know: Knowledge, now: int, turn: int | None = None) -> Iterator[Effect]:

@@ -1,0 +1,128 @@
+"""Idempotency keys of the runs that steps start."""
+
+import pytest
+
+from conductor_app.core.errors import Conflict
+from conductor_app.engine.runs import StartRequest, start
+from conductor_app.models import Run
+from tests.builders import definition, policy, start_workflow, step, sub_workflow
+from tests.engine.views import complaints
+from tests.story import BY, Story, View, committed, register
+
+CHILD = definition(step("x", "pay"), name="child")
+
+
+def keyed(strategy: str = "FAIL", **fields):
+    named = {"name": "child", "idempotencyKey": "${workflow.input.order}", "idempotencyStrategy": strategy}
+    return sub_workflow("s", **fields) | {"subWorkflowParam": named}
+
+
+def told_to_start(strategy: str = "FAIL"):
+    return start_workflow("s", name="child", idempotencyKey="${workflow.input.order}", idempotencyStrategy=strategy)
+
+
+def parent(clock, *steps) -> Story:
+    return Story(clock, *steps, others=[CHILD], input={"order": "A"})
+
+
+def started_before() -> View:
+    register(CHILD)
+    with committed():
+        return View(start(StartRequest("child", idempotency_key="A"), BY))
+
+
+@pytest.mark.parametrize("make", [keyed, told_to_start])
+def test_the_run_that_is_started_holds_the_key(clock, make):
+    story = parent(clock, make())
+
+    [child] = Run.objects.filter(name="child")
+    assert (child.idempotency_key, child.parent_id) == ("A", story.id if make is keyed else "")
+    with pytest.raises(Conflict, match="used before"), committed():
+        start(StartRequest("child", idempotency_key="A"), BY)
+
+
+@pytest.mark.parametrize("make", [keyed, told_to_start])
+@pytest.mark.parametrize("strategy", ["FAIL", "FAIL_ON_RUNNING"])
+def test_a_key_that_is_held_is_refused(clock, make, strategy):
+    started_before()
+
+    story = parent(clock, make(strategy))
+
+    assert (story.status, "'A' of child was used before" in story.reason) == ("FAILED", True)
+    assert Run.objects.filter(name="child").count() == 1
+
+
+@pytest.mark.parametrize("make", [keyed, told_to_start])
+def test_a_key_of_a_run_that_has_ended_is_taken_over(clock, make):
+    before = started_before()
+    before.terminate()
+
+    parent(clock, make("FAIL_ON_RUNNING"))
+
+    assert Run.objects.filter(name="child", idempotency_key="A").count() == 1
+    assert Run.objects.get(pk=before.id).idempotency_key is None
+
+
+def test_a_run_that_is_not_waited_for_is_named_if_it_is_there_already(clock):
+    before = started_before()
+
+    story = parent(clock, told_to_start("RETURN_EXISTING"))
+
+    assert (story.status, story.task("s").output) == ("COMPLETED", {"workflowId": before.id})
+    assert Run.objects.filter(name="child").count() == 1
+
+
+def test_a_run_that_goes_on_already_is_waited_for(clock):
+    before = started_before()
+    story = parent(clock, keyed("RETURN_EXISTING"), step("after"))
+    assert (story.task("s").child_id, story.is_waiting_for("s")) == (before.id, True)
+
+    story.worker("pay").completes(n=1)
+
+    assert story.task("s").output == {"n": 1, "subWorkflowId": before.id} | story.task("s").output
+    assert (story.is_waiting_for("after"), complaints(story.id)) == (True, [])
+
+
+def test_a_run_that_has_ended_already_has_its_result_taken(clock):
+    started_before()
+    Story.worker(parent(clock, step("z")), "pay").completes(n=1)
+
+    story = parent(clock, keyed("RETURN_EXISTING"), step("after"))
+
+    assert (story.is_waiting_for("after"), story.task("s").output["n"]) == (True, 1)
+
+
+def test_a_run_that_another_task_waits_for_is_not_taken_from_it(clock):
+    parent(clock, keyed())
+
+    story = parent(clock, keyed("RETURN_EXISTING"))
+
+    assert (story.status, "another task waits" in story.reason) == ("FAILED", True)
+
+
+@pytest.mark.parametrize("strategy", ["FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING"])
+def test_a_further_attempt_starts_another_run_under_the_same_key(clock, strategy):
+    story = parent(clock, keyed(strategy, policy=policy(retries=1)))
+
+    story.worker("pay").fails_for_good("broken")
+    story.worker("pay").completes()
+
+    assert (story.status, story.attempts("s")) == ("COMPLETED", ["FAILED", "COMPLETED"])
+    assert Run.objects.get(idempotency_key="A").status == "COMPLETED"
+
+
+def test_a_rerun_starts_another_run_under_the_same_key(clock):
+    story = parent(clock, keyed())
+    story.worker("pay").completes(n=1)
+
+    story.rerun("s")
+    story.worker("pay").completes(n=2)
+
+    assert (story.status, story.task("s").output["n"]) == ("COMPLETED", 2)
+
+
+@pytest.mark.parametrize("strategy", ["SOMETIMES", 7])
+def test_a_strategy_that_nobody_knows_fails_the_task(clock, strategy):
+    story = parent(clock, told_to_start(strategy))
+
+    assert (story.status, "idempotencyStrategy must be one of" in story.reason) == ("FAILED", True)
