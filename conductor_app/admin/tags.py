@@ -5,6 +5,7 @@ from typing import Any
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
+from ..core.schema_form import written
 from ..insight.differences import MISSING
 from ..insight.spans import span
 from ..models.fields import dumps
@@ -21,6 +22,7 @@ register.filter("badge", marks.badge)
 register.filter("marked", marks.marked)
 register.filter("size", marks.size)
 register.filter("many", marks.many)
+register.filter("as_typed", written)
 
 
 @register.filter("span")

@@ -26,9 +26,10 @@ from .json_editor import formatted
 from .json_tree import tree
 from .pictures import picture
 from .samples import NEW_WORKFLOW
+from .start import StartPages
 
 
-class WorkflowDefinitionAdmin(VersionPages, DefinitionAdmin):
+class WorkflowDefinitionAdmin(StartPages, VersionPages, DefinitionAdmin):
     """Workflow definitions, newest version first."""
 
     kind, sample, page_template = "workflow", NEW_WORKFLOW, "workflow"
@@ -36,7 +37,7 @@ class WorkflowDefinitionAdmin(VersionPages, DefinitionAdmin):
     ordering = ("name", "-version")
 
     def get_urls(self) -> list[URLPattern]:
-        return [*self.version_urls(), *super().get_urls()]
+        return [*self.version_urls(), *self.start_urls(), *super().get_urls()]
 
     def more(self, request: HttpRequest, row: WorkflowDefinition) -> dict[str, Any]:
         chosen, versions = request.GET.get("step", ""), ledger(row.name)

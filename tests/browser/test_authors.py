@@ -55,6 +55,12 @@ def test_an_author_changes_a_workflow_and_saves_it_as_a_new_version(page, order)
     expect(page.get_by_role("heading", name="order v2")).to_be_visible()
     expect(page.locator(".ledger")).to_contain_text("The carrier calls it so")
 
+    page.get_by_role("link", name="Start a run").click()
+    page.get_by_label("Correlation id").fill("order-4711")
+    page.get_by_role("button", name="Start", exact=True).click()
+    expect(page.get_by_role("heading", name="order v2")).to_be_visible()
+    expect(page.get_by_text("order-4711").first).to_be_visible()
+
 
 def test_what_is_typed_is_kept_by_itself(page, order):
     page.goto(f"{WORKFLOWS}{order.pk}/edit/")
@@ -78,7 +84,7 @@ def test_a_box_of_the_picture_leads_to_its_lines_and_a_line_to_its_box(page, ord
 def test_the_authors_pages_fit_and_can_be_used_by_everybody(pages, olga, order, accessible, size, scheme):
     page = pages.open(olga, size=size, scheme=scheme)
 
-    for path in (f"{order.pk}/change/?step=ship", f"{order.pk}/edit/", "add/", f"{order.pk}/compare/"):
-        page.goto(WORKFLOWS + path)
+    for path in ("change/?step=ship", "edit/", "compare/", "start/"):
+        page.goto(f"{WORKFLOWS}{order.pk}/{path}")
         assert has_no_sideways_scroll(page), path
         accessible(page)

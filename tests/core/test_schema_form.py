@@ -1,0 +1,119 @@
+"""A form from a JSON schema, and what is typed into it read back."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conductor_app.core.schema_form import form_of, read_form, rest, spread
+
+SCHEMA = {
+    "type": "object",
+    "required": ["order"],
+    "properties": {
+        "order": {"type": "string", "title": "Order number", "description": "As printed", "maxLength": 20},
+        "way": {"enum": ["express", "standard", 3], "default": "standard"},
+        "amount": {"type": "number", "minimum": 0},
+        "parcels": {"type": "integer"},
+        "gift": {"type": "boolean"},
+        "placed": {"type": "string", "format": "date"},
+        "note": {"type": "string", "maxLength": 2000},
+        "address": {"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}}},
+        "lines": {"type": "array"},
+    },
+}
+FORM = form_of(SCHEMA)
+
+
+def field(name):
+    return next(each for each in FORM if each.key == name)
+
+
+def read(**typed):
+    return read_form(FORM, {f"input.{name}": text for name, text in typed.items()})
+
+
+def test_each_value_gets_the_field_of_its_kind():
+    kinds = {each.key: each.kind for each in FORM}
+
+    assert kinds == {
+        "order": "text", "way": "choice", "amount": "number", "parcels": "whole", "gift": "yes_no", "placed": "date",
+        "note": "long", "address": "group", "lines": "json",
+    }  # fmt: skip
+
+
+def test_titles_descriptions_requirements_and_limits_are_taken_over():
+    order = field("order")
+
+    assert (order.label, order.help, order.is_required) == ("Order number", "As printed", True)
+    assert order.limits == {"maxlength": 20} and field("amount").limits == {"min": 0}
+    assert field("address").fields[0].name == "input.address.city" and field("address").fields[0].is_required
+
+
+def test_what_is_typed_becomes_a_document():
+    typed = {"order": "4711", "way": "3", "amount": "12.50", "parcels": "2", "gift": "false", "lines": '[{"sku": 1}]'}
+
+    document, wrong = read(**typed, **{"address.city": "Bonn"})
+
+    assert wrong == {}
+    assert document == {
+        "order": "4711", "way": 3, "amount": 12.5, "parcels": 2, "gift": False, "address": {"city": "Bonn"},
+        "lines": [{"sku": 1}],
+    }  # fmt: skip
+
+
+def test_nothing_typed_is_nothing_given():
+    assert read(order="", amount=" ") == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("amount", "many", "This is not a number at line 1, column 1."),
+        ("amount", "true", "This is not a number."),
+        ("parcels", "2.5", "This is not a whole number."),
+        ("gift", "maybe", "This is none of the choices."),
+        ("way", "air", "This is none of the choices."),
+        ("lines", "[1,", "This is not JSON at line 1, column 4."),
+        ("lines", "[" * 100_000, "This is not JSON."),
+    ],
+)
+def test_what_is_no_value_of_its_kind_is_told_at_its_field(name, text, complaint):
+    assert read(**{name: text}) == ({}, {f"input.{name}": complaint})
+
+
+def test_a_document_fills_the_form_and_comes_back_as_it_was():
+    document = {"order": "4711", "way": 3, "amount": 12.5, "gift": True, "address": {"city": "Bonn"}, "lines": [1]}
+
+    assert read_form(FORM, spread(FORM, document)) == (document, {})
+
+
+def test_what_the_form_has_no_field_for_is_told():
+    assert rest(FORM, {"order": "1", "colour": "red"}) == ["colour"]
+
+
+@pytest.mark.parametrize("schema", [None, {}, [], {"properties": []}, {"properties": {}}, {"type": "array"}, "x"])
+def test_a_schema_without_known_members_gives_no_form(schema):
+    assert form_of(schema) == ()
+
+
+PARTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["string", "object", "integer", "boolean", "date"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "properties", "enum", "required", "default", "maxLength", "title", "format"]),
+            inner,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=80)
+@given(PARTS, st.dictionaries(st.text(max_size=4), PARTS, max_size=3))
+def test_no_schema_whatsoever_breaks_the_form(schema, document):
+    fields = form_of({"properties": {"a": schema, "b": schema}})
+
+    read_form(fields, spread(fields, json.loads(json.dumps(document))))
