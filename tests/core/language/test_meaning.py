@@ -1,7 +1,7 @@
 """What two versions of a definition mean to each other, in sentences."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conductor_app.core.language.meaning import changes
@@ -103,7 +103,7 @@ JSON = st.recursive(
 DOCUMENTS = st.dictionaries(st.sampled_from(["tasks", "name", "inputParameters", "timeoutSeconds"]), JSON)
 
 
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(DOCUMENTS, DOCUMENTS)
 def test_any_two_documents_can_be_compared_and_none_differs_from_itself(one, other):
     assert isinstance(changes(one, other), list)

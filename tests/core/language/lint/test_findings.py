@@ -1,7 +1,7 @@
 """What is said about a definition, and where."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conductor_app.core.language.checks import workflow_complaints
@@ -253,7 +253,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ANYTHING)
 def test_no_document_whatsoever_breaks_the_reading(document):
     assert isinstance(findings(document), list)
