@@ -45,6 +45,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry("bulk", "Operations", "do-retry"),
         Entry(Attempt, "Attempts", "attempts"),
         Entry("queues", "Queues", "queues"),
+        Entry("workers", "Workers", "workers"),
     ),
     "Design": (
         Entry(WorkflowDefinition, "Workflows", "workflows"),

@@ -41,13 +41,14 @@ from .palette import PalettePage
 from .people import Groups, People
 from .planner import PlannerPage
 from .preferences import PreferencesPage, zone_of
-from .queues import QueuesPage
+from .queues import QueuePage, QueuesPage
 from .runs import RunAdmin
 from .schedules import SCHEDULES
 from .sidebar import sections
 from .strip import StripPage
 from .sweeps import SweepsPage
 from .task_definitions import TaskDefinitionAdmin
+from .workers import WorkersPage
 from .workflow_definitions import WorkflowDefinitionAdmin
 from .workflow_schedules import ScheduleAdmin, ScheduleExecutionAdmin
 
@@ -59,6 +60,8 @@ FIXING: tuple[Page, ...] = (
     BulkPage(),
     BulkExport(),
     BulkOperationPage(),
+    QueuePage(),
+    WorkersPage(),
 )
 PAGES: tuple[Page, ...] = (QueuesPage(), SweepsPage(), PalettePage(), PreferencesPage(), StripPage(), *FIXING)
 SCREENS = {

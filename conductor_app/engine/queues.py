@@ -8,12 +8,15 @@ from django.db.models import Count, Max, Min
 from .. import clock, conf, wakeups
 from ..core import commands
 from ..core.errors import Conflict, Invalid, NotFound
+from ..core.reports import Report
 from ..core.snapshot import NEVER
 from ..core.steps.queued import queue_name
-from ..models import Attempt, AuditEntry, QueueHold, WorkerHold
+from ..models import Attempt, AuditEntry, Poller, QueueHold, WorkerHold
 from ..store.rows import clean
 from .change import change
+from .tasks import report
 
+MOST_RELEASED = 500
 HIGHEST = 99
 """The highest priority that clients can give."""
 
@@ -68,6 +71,25 @@ def undrain(worker: str, by: str, reason: str = "") -> None:
         if not WorkerHold.objects.filter(worker=worker).delete()[0]:
             raise Conflict(f"Worker {worker} is not drained.")
         _note(worker, by, "take work again", reason, kind="worker")
+
+
+def release(worker: str, by: str, reason: str = "") -> int:
+    """Hand what the worker holds to others, as if it had asked for time; returns how much."""
+    held = Attempt.objects.of_runs().filter(status="LEASED", worker=worker).exclude(queue="").order_by("seq")
+    asks_for_time = Report("IN_PROGRESS", worker=worker, merges=True, is_kept=False)
+    found = list(held.values_list("run_id", "id")[:MOST_RELEASED]) if worker else []
+    count = sum(report(run_id, id, asks_for_time, by) for run_id, id in found)
+    _note(worker, by, "release", reason, {"count": count}, kind="worker")
+    return count
+
+
+def forget(worker: str, by: str, reason: str = "") -> None:
+    """Let a worker that is gone be listed no more; if it polls again, it is there again."""
+    with transaction.atomic():
+        if not Poller.objects.filter(worker=worker).delete()[0]:
+            raise NotFound(f"No worker {worker} has polled.")
+        WorkerHold.objects.filter(worker=worker).delete()
+        _note(worker, by, "forget", reason, kind="worker")
 
 
 def prioritise(attempt_id: str, priority: int, by: str, reason: str = "") -> None:

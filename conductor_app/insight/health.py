@@ -10,6 +10,8 @@ from .spans import MINUTE, SECOND, span
 
 LATE_AFTER_MS = MINUTE
 """A sweep that has not passed for so long is late: an idle one notes its pass every ten seconds."""
+RARE = ("prune_finished", "prune_events")
+"""Passes that are rung once an hour."""
 LEVELS = ((30 * SECOND, "failed", "behind"), (3 * SECOND, "waiting", "slow"), (0, "succeeded", "healthy"))
 """What is due is handled within a second; later than three is told, and much later is an alarm."""
 TIMERS = Attempt.objects.open()
@@ -45,7 +47,7 @@ def _measured(behind: int) -> Health:
 
 def is_late(sweep: SweepPass, now: int) -> bool:
     """Whether nobody has rung it lately."""
-    return now - sweep.began_at > LATE_AFTER_MS
+    return sweep.name not in RARE and now - sweep.began_at > LATE_AFTER_MS
 
 
 def has_failed(sweep: SweepPass) -> bool:

@@ -82,6 +82,12 @@ def polls_of(queue: str, now: int) -> Polls:
     return Polls()
 
 
+def polls_by(queue: str) -> list[Poller]:
+    """Every worker that has polled the queue, the last one first."""
+    rows = Poller.objects.filter(_polls(queue)).order_by("-polled_at", "worker")
+    return [row for row in rows if queue_name(row.task_type, row.domain) == queue]
+
+
 def _polls(queue: str) -> Q:
     """The polls that may be of this queue: a task type may hold a colon of its own."""
     domain, _, task_type = queue.partition(":")
