@@ -1,4 +1,6 @@
-"""Six orders of an outdoor shop, fulfilled on a running server by workers of the official Python SDK."""
+"""Six orders of an outdoor shop, fulfilled on a running server by workers of the official Python SDK; then a build, run
+by Taskcluster's scriptworker.
+"""
 
 import os
 from argparse import ArgumentParser
@@ -8,14 +10,14 @@ from django.core.management.base import BaseCommand, CommandError
 
 NO_SDK = (
     "The demo's workers are written with the official SDK, which is not installed: "
-    "`make demo` installs it, and so does `pip install 'conductor-python~=2.0.0'`."
+    "`make demo` installs it, and so does `pip install 'conductor-python~=2.0.0' taskcluster scriptworker`."
 )
 
 
 class Command(BaseCommand):
     """`manage.py demo`: a client, in a second terminal; the server runs in the first one."""
 
-    help = "Fulfil six orders on a running server with workers of the official Python SDK."
+    help = "Fulfil six orders and build a release on a running server, with the workers of the official projects."
     # A client needs no database, and the server that it talks to may run elsewhere.
     requires_system_checks = ()
 
@@ -25,19 +27,25 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, url: str, **options: Any) -> None:
         try:
-            from conductor_app.demo import server, show, story
+            from conductor_app.demo import build, server, show, story
         except ModuleNotFoundError as missing:
             raise CommandError(NO_SDK) from missing
         progress = show.Board(self._say) if self.stdout.isatty() else show.Lines(self._say)
         try:
-            problems = story.play(server.address_of(url), progress, self._say)
+            address = server.address_of(url)
+            problems = story.play(address, progress, self._say)
+            self._refuse(problems)
+            problems = build.play(address, self._say)
         except server.NotThere as reason:
             raise CommandError(str(reason)) from reason
         except KeyboardInterrupt:
             raise CommandError("Stopped; the orders wait for the next workers.", returncode=130) from None
+        self._refuse(problems)
+        self._say("\nEvery order came out as expected, and so did the build.")
+
+    def _refuse(self, problems: list[str]) -> None:
         if problems:
             raise CommandError("\n".join(problems))
-        self._say("\nEvery order came out as expected.")
 
     def _say(self, words: str) -> None:
         self.stdout.write(words)

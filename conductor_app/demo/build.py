@@ -1,0 +1,181 @@
+"""The demo's second part: a build as Taskcluster's tasks. Sources, then twenty tests side by side, then a release.
+
+The workers are scriptworker, as it comes from its makers: it claims a task, runs a program (`build_step.py`) that reads
+what is to be done, sends what the program has left behind, and reports.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import taskcluster
+
+PROGRAM = Path(__file__).with_name("build_step.py")
+PROVISIONER, TYPE = "demo", "linux"
+TESTS, WORKERS = 20, 4
+FLAKY = 7
+"""The number of the test that fails at its first try, for a reason that is none of its own."""
+LIMIT_SECONDS = 120
+LOOK_EVERY_SECONDS = 0.3
+STOP_SECONDS = 10
+OPEN = ("unscheduled", "pending", "running")
+
+
+@dataclass
+class Build:
+    """One build: its group, and its tasks by name."""
+
+    group: str = field(default_factory=taskcluster.slugId)
+    tasks: dict[str, str] = field(default_factory=dict)
+
+
+def play(url: str, say: Callable[[str], object], tests: int = TESTS, workers: int = WORKERS) -> list[str]:
+    """Build a release on the server at this address; returns what came out otherwise than expected."""
+    queue = taskcluster.Queue(options(url))
+    build = ordered(queue, tests)
+    say(f"\n{workers} scriptworkers build a release: the sources, {tests} tests side by side, and then the release.\n")
+    with scriptworkers(url, workers):
+        statuses = watched(queue, build, say)
+    return problems(build, statuses)
+
+
+def options(url: str) -> dict[str, Any]:
+    """How a client reaches the server: with the credentials of the environment, if there are any."""
+    return {"rootUrl": url, "credentials": credentials()} if credentials() else {"rootUrl": url}
+
+
+def credentials() -> dict[str, str]:
+    """TASKCLUSTER_CLIENT_ID and TASKCLUSTER_ACCESS_TOKEN, as Taskcluster's tools take them."""
+    names = {"clientId": "TASKCLUSTER_CLIENT_ID", "accessToken": "TASKCLUSTER_ACCESS_TOKEN"}
+    found = {word: os.environ.get(name, "") for word, name in names.items()}
+    return found if all(found.values()) else {}
+
+
+def ordered(queue: taskcluster.Queue, tests: int) -> Build:
+    """Create the tasks: the server knows from now on what waits for what."""
+    build = Build()
+    create(queue, build, "sources", [])
+    numbered = [f"test {number}" for number in range(1, tests + 1)]
+    for name in numbered:
+        create(queue, build, name, ["sources"], is_flaky=name == f"test {FLAKY}")
+    create(queue, build, "release", ["sources", *numbered], priority="high")
+    return build
+
+
+def create(queue: taskcluster.Queue, build: Build, name: str, after: Sequence[str], is_flaky: bool = False, **fields):
+    """Create one task, which waits for others of its build."""
+    now, id = datetime.now(UTC), taskcluster.slugId()
+    about = {"description": "A step of the demo's build.", "owner": "demo@example.org", "source": "https://example.org"}
+    definition = {
+        "taskQueueId": f"{PROVISIONER}/{TYPE}",
+        "taskGroupId": build.group,
+        "dependencies": [build.tasks[other] for other in after],
+        "created": now.isoformat(),
+        "deadline": (now + timedelta(hours=1)).isoformat(),
+        "expires": (now + timedelta(days=7)).isoformat(),
+        "payload": {"step": name, "is_flaky": is_flaky},
+        "metadata": {"name": name, **about},
+        **fields,
+    }
+    queue.createTask(id, definition)
+    build.tasks[name] = id
+
+
+@contextmanager
+def scriptworkers(url: str, count: int) -> Iterator[None]:
+    """So many of them, while the block runs."""
+    with TemporaryDirectory(prefix="demo-build-") as folder:
+        running = [started(url, Path(folder) / f"worker-{number}") for number in range(1, count + 1)]
+        try:
+            yield
+        finally:
+            for process in running:
+                process.terminate()
+            for process in running:
+                stopped(process)
+
+
+def started(url: str, folder: Path) -> subprocess.Popen:
+    """One scriptworker, with folders of its own."""
+    folder.mkdir()
+    config = folder / "config.json"
+    config.write_text(json.dumps(configured(url, folder)))
+    command = [str(Path(sys.executable).with_name("scriptworker")), str(config)]
+    with open(folder / "output", "w") as output:
+        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+
+def stopped(process: subprocess.Popen) -> None:
+    """Wait until it has ended; it finishes the task that it is at."""
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def configured(url: str, folder: Path) -> dict[str, Any]:
+    """What a scriptworker wants to know."""
+    artifacts = folder / "artifacts"
+    nobody = {"clientId": "demo", "accessToken": "not asked for on loopback", "certificate": ""}
+    return {
+        "taskcluster_root_url": url,
+        "provisioner_id": PROVISIONER,
+        "worker_type": TYPE,
+        "worker_group": "demo",
+        "worker_id": folder.name,
+        "credentials": {**nobody, **credentials()},
+        "poll_interval": 1,
+        "task_max_timeout": 60,
+        "task_script": [sys.executable, str(PROGRAM), str(folder)],
+        "sign_chain_of_trust": False,
+        "verify_chain_of_trust": False,
+        "ed25519_private_key_path": "",
+        "work_dir": str(folder / "work"),
+        "log_dir": str(folder / "log"),
+        "artifact_dir": str(artifacts),
+        "task_log_dir": str(artifacts / "public" / "logs"),
+        "verbose": False,
+    }
+
+
+def watched(queue: taskcluster.Queue, build: Build, say: Callable[[str], object]) -> dict[str, dict]:
+    """The tasks' statuses by name, once all are resolved or time is up; each end is told as it comes."""
+    began, told = time.monotonic(), set[tuple[str, int]]()
+    names = {id: name for name, id in build.tasks.items()}
+    while True:
+        rows = [each["status"] for each in queue.listTaskGroup(build.group)["tasks"]]
+        for status in rows:
+            for run in status["runs"]:
+                place = (status["taskId"], run["runId"])
+                if "resolved" in run and place not in told:
+                    told.add(place)
+                    say(f"{time.monotonic() - began:5.1f} s  {sentence(names[status['taskId']], run)}")
+        if all(status["state"] not in OPEN for status in rows) or time.monotonic() - began > LIMIT_SECONDS:
+            return {names[status["taskId"]]: status for status in rows}
+        time.sleep(LOOK_EVERY_SECONDS)
+
+
+def sentence(name: str, run: dict[str, Any]) -> str:
+    """How a run ended."""
+    attempt = f" at run {run['runId']}" if run["runId"] else ""
+    reason = f" ({run['reasonResolved']})" if run["state"] == "exception" else ""
+    return f"{name} {run['state']}{reason}{attempt} by {run.get('workerId', 'nobody')}"
+
+
+def problems(build: Build, statuses: dict[str, dict]) -> list[str]:
+    """What came out otherwise than expected."""
+    found = [f"{name} is {status['state']}." for name, status in statuses.items() if status["state"] != "completed"]
+    flaky = statuses.get(f"test {FLAKY}")
+    if flaky is not None and len(flaky["runs"]) != 2:
+        found.append(f"test {FLAKY} had {len(flaky['runs'])} runs instead of two.")
+    return found

@@ -1,0 +1,44 @@
+"""scriptworker, as it comes from its makers, builds the demo's release; and the program that it runs for that."""
+
+import pytest
+import taskcluster
+
+from conductor_app.demo import build
+from conductor_app.models import Solo
+
+
+def test_a_build_is_run_by_a_scriptworker_from_its_sources_to_its_release(server, monkeypatch, settings):
+    # It is stopped while it waits for work, and the server would wait on.
+    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 1.0
+    # A scriptworker takes its time to start.
+    monkeypatch.setattr(build, "FLAKY", 1)
+    told = []
+
+    found = build.play(server, told.append, tests=1, workers=1)
+
+    assert found == []
+    assert any("test 1 exception (intermittent-task)" in line for line in told)
+    artifacts = taskcluster.Queue({"rootUrl": server}).listLatestArtifacts(Solo.objects.get(priority=5).pk)["artifacts"]
+    assert {"public/release.json", "public/logs/live_backing.log"} <= {each["name"] for each in artifacts}
+
+
+def test_a_build_that_came_out_otherwise_says_how():
+    made = build.Build("group", {"sources": "a"})
+    run = {"runId": 0, "state": "completed"}
+    statuses = {"sources": {"state": "failed", "runs": [run]}, "test 7": {"state": "completed", "runs": [run]}}
+
+    assert build.problems(made, statuses) == ["sources is failed.", "test 7 had 1 runs instead of two."]
+
+
+def test_what_is_in_the_environment_is_the_credentials(monkeypatch):
+    monkeypatch.setenv("TASKCLUSTER_CLIENT_ID", "me")
+    assert build.credentials() == {}
+    monkeypatch.setenv("TASKCLUSTER_ACCESS_TOKEN", "token")
+
+    assert build.options("http://x")["credentials"] == {"clientId": "me", "accessToken": "token"}
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch):
+    for name in ("TASKCLUSTER_CLIENT_ID", "TASKCLUSTER_ACCESS_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
