@@ -1,22 +1,20 @@
 """One run: its page, the parts of it that follow the run while it is open, its documents and its buttons."""
 
+from typing import Any
+
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
-from django.urls import reverse
 
 from ..core.errors import Refused
 from ..models import Run
 from .actions import ACTIONS, offered
 from .documents import as_file
-from .fragments import fragment
-from .run_story import DOCUMENTS, readable, story
-
-
-def address(run_id: str) -> str:
-    """Where the run's page is."""
-    return reverse("admin:conductor_run_change", args=[run_id])
+from .fragments import fragment, revision_of
+from .run_story import DOCUMENTS, address, head, opened, readable, story_of
+from .run_tabs import tabs
 
 
 def page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> HttpResponse:
@@ -26,18 +24,25 @@ def page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> Ht
         **model_admin.admin_site.each_context(request),
         "title": f"{run.name} v{run.version}",
         "opts": Run._meta,
-        **offered(run.status, request.user.has_perm),
-        **story(run, request.GET),
+        **_shown(run, request),
     }
-    return TemplateResponse(request, "admin/conductor/run/page.html", shown)
+    html = render_to_string("ops/run/parts.html", shown, request)
+    return TemplateResponse(
+        request, "admin/conductor/run/page.html", {**shown, "parts": html, "live_revision": revision_of(html)}
+    )
 
 
 def parts(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> HttpResponse:
     """What changes with the run; 204 where it says what the page shows already."""
     run = _found(request, run_id)
-    return fragment(
-        request, "ops/run/parts.html", {**offered(run.status, request.user.has_perm), **story(run, request.GET)}
-    )
+    return fragment(request, "ops/run/parts.html", _shown(run, request))
+
+
+def _shown(run: Run, request: HttpRequest) -> dict[str, Any]:
+    """Everything that the templates show, for what the address asks for."""
+    story = story_of(run, request.GET)
+    actions = offered(run.status, request.user.has_perm)
+    return {**actions, **head(story), **tabs(story, request), "panel": opened(story)}
 
 
 def raw(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str, field: str) -> HttpResponse:

@@ -1,53 +1,92 @@
-"""What the page of a run tells: what is it, how is it, what happened, what is inside."""
+"""What the page of a run tells on every tab: what is it, how is it, why, and which task is chosen."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import OuterRef, Q, Subquery
-from django.utils.safestring import SafeString
+from django.urls import reverse
 
 from .. import clock
 from ..core.states import RUN
-from ..insight.cause import cause
+from ..insight.cause import Cause, cause
+from ..insight.explain import Verdict
 from ..insight.spans import span
-from ..insight.tasks import TaskWindow, task_window, window_of
-from ..insight.timeline import Row, rows, scale_of
-from ..models import HistoryEntry, Run, WorkflowDefinition
-from .attempt_panel import Known, Panel, panel
-from .documents import documents, with_documents
-from .effects import in_words
-from .marks import WAITING, ago, badge, exact, group_of, icon, marked
+from ..insight.tasks import find_task
+from ..insight.usual import Usual, usual_steps
+from ..models import Run, Task, WorkflowDefinition
+from .attempt_panel import Panel, panel
+from .documents import with_documents
+from .marks import WAITING, ago, badge, group_of, icon, lasting, marked
 
 DOCUMENTS = ("input", "output", "variables")
-MOST_HISTORY = 100
 MOST_CHILDREN = 50
+KEPT = ("tab", "task", "attempt", "only", "status", "from", "to", "children")
+"""What an address of a run's page may say: copied to a colleague, it shows the same."""
+NOTHING = "-"
+"""Chosen instead of a task: none, not even the one that failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One task in the table: its row of the timeline, how it is shown, and whether it is open."""
+def address(run_id: str) -> str:
+    """Where the run's page is."""
+    return reverse("admin:conductor_run_change", args=[run_id])
 
-    row: Row
-    badge: SafeString
-    took: str
-    waited: str
-    panel: Panel | None
+
+@dataclass(frozen=True)
+class Asked:
+    """What the address asks for."""
+
+    values: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        return self.values.get(name, "")
+
+    def number(self, name: str) -> int | None:
+        """A whole number, if it is one."""
+        given = self[name]
+        return int(given) if given.isascii() and given.isdecimal() and len(given) < 15 else None
+
+    def address(self, **other: str | int | None) -> str:
+        """The same page with something else chosen; what is None is left out."""
+        kept = {name: self[name] for name in KEPT if self[name]}
+        return "?" + urlencode({name: value for name, value in {**kept, **other}.items() if value not in (None, "")})
+
+
+@dataclass(frozen=True)
+class Story:
+    """A run, when it is looked at, why it is where it is, and the chosen task."""
+
+    run: Run
+    asked: Asked
+    now: int
+    why: Cause
+    usual: Mapping[str, Usual]
+    task: Task | None
 
     @property
-    def key(self) -> str:
-        return str(self.row.task)
+    def chosen(self) -> str:
+        return str(self.task) if self.task else ""
+
+    @property
+    def known(self) -> dict[str, tuple[Verdict, ...]]:
+        """Verdicts that the cause has asked for already."""
+        return {self.why.attempt_id: self.why.verdicts}
 
 
-def story(run: Run, asked: Mapping[str, str]) -> dict[str, Any]:
-    """Everything that the templates show, for what the address asks for."""
-    now = clock.now()
+def story_of(run: Run, values: Mapping[str, str]) -> Story:
+    """The story for what the address asks for; a run that failed is opened where it did."""
+    now, asked = clock.now(), Asked(values)
     why = cause(run, now)
-    chosen = asked.get("task") or (why.task if run.status in ("FAILED", "TIMED_OUT") else "")
-    window = _window(run, asked, chosen)
+    wanted = asked["task"] or (why.task if run.status in ("FAILED", "TIMED_OUT") else "")
+    task = find_task(run, wanted) if wanted and wanted != NOTHING else None
+    return Story(run, asked, now, why, usual_steps(run.name, run.version), task)
+
+
+def head(story: Story) -> dict[str, Any]:
+    """What stands above the tabs."""
+    run, why = story.run, story.why
     tone = WAITING if why.is_waiting else group_of(run.status)
-    scale, known = scale_of(run, now), {why.attempt_id: why.verdicts}
-    drawn = rows(window.tasks, window.attempts, scale, now)
     return {
         "run": run,
         "is_open": run.status in RUN.open,
@@ -56,70 +95,39 @@ def story(run: Run, asked: Mapping[str, str]) -> dict[str, Any]:
         "icon": icon(tone),
         "cause": why,
         "cause_sentence": marked(why.sentence),
-        "facts": _facts(run, now),
-        "window": window,
-        "chips": _chips(window),
-        "ticks": scale.ticks(),
-        "lines": [_line(row, chosen, asked.get("attempt", ""), known, now) for row in drawn],
-        "chosen": chosen,
-        "documents": documents(run, DOCUMENTS),
-        "history": _history(run),
-        "most_history": MOST_HISTORY,
+        "cause_address": story.asked.address(task=why.task, attempt=None) if why.task != story.chosen else "",
+        "chosen": story.chosen,
+        "facts": _facts(story),
         "relatives": _relatives(run),
-        "read_at": now,
+        "closed_address": story.asked.address(task=NOTHING, attempt=None),
     }
 
 
-def _window(run: Run, asked: Mapping[str, str], chosen: str) -> TaskWindow:
-    status, page = asked.get("status", ""), asked.get("page", "")
-    if page.isdecimal():
-        return task_window(run, status, max(int(page[:6]), 1))
-    return window_of(run, chosen, status) if chosen else task_window(run, status)
+def opened(story: Story) -> Panel | None:
+    """The panel of the chosen task."""
+    if story.task is None:
+        return None
+    return panel(story.run, story.task, story.asked.number("attempt"), story.known, story.now, story.asked.address)
 
 
-def _facts(run: Run, now: int) -> list[tuple[str, Any]]:
-    end = now if run.ended_at is None else run.ended_at
-    started = ago(run.created_at, now)
+def _facts(story: Story) -> list[tuple[str, Any]]:
+    run, usual = story.run, story.usual.get("")
+    end = story.now if run.ended_at is None else run.ended_at
     facts = [
-        ("Duration", span(end - run.created_at)),
-        ("Started", started),
-        ("Ended", ago(run.ended_at, now) if run.ended_at else ""),
+        ("Duration", lasting(run.created_at, run.ended_at)),
+        ("Usually", f"{span(usual.p50)} to {span(usual.p95)}" if usual else ""),
+        ("Compared", "slower than usual" if usual and usual.is_slow(end - run.created_at) else ""),
+        ("Started", ago(run.created_at, story.now)),
+        ("Ended", ago(run.ended_at, story.now) if run.ended_at else ""),
         ("Started by", run.started_by),
         ("Correlation id", run.correlation_id),
         ("Priority", run.priority or ""),
+        ("Schedule", run.schedule),
         ("Event", run.event),
         ("Idempotency key", run.idempotency_key),
         ("Revision", run.revision),
     ]
     return [(name, value) for name, value in facts if value not in ("", None)]
-
-
-def _chips(window: TaskWindow) -> list[dict[str, Any]]:
-    """One filter for each status that occurs, with how many tasks are in it."""
-    every = {"status": "", "label": "All", "count": sum(window.counts.values()), "badge": None}
-    chips = [
-        {"status": status, "label": status, "count": count, "badge": badge(status)}
-        for status, count in sorted(window.counts.items())
-    ]
-    return [{**chip, "is_chosen": chip["status"] == window.status} for chip in (every, *chips)]
-
-
-def _line(row: Row, chosen: str, number: str, known: Known, now: int) -> Line:
-    last = row.last
-    waiting = row.task.status == "ACTIVE" and last is not None and last.status == "PENDING"
-    shown = last.status if waiting else row.task.status
-    worked = sum((a.ended_at or now) - a.started_at for a in row.attempts if a.started_at is not None)
-    waited = sum((a.started_at or a.ended_at or now) - a.scheduled_at for a in row.attempts)
-    opened = panel(row, number, known, now) if str(row.task) == chosen else None
-    return Line(row, badge(shown), span(worked) if worked or not waiting else "", span(waited), opened)
-
-
-def _history(run: Run) -> list[dict[str, Any]]:
-    entries = HistoryEntry.objects.filter(run_id=run.pk).order_by("-revision")[:MOST_HISTORY]
-    return [
-        {"entry": entry, "at": ago(entry.at), "exact": exact(entry.at), "effects": in_words(entry.effects)}
-        for entry in entries
-    ]
 
 
 def _relatives(run: Run) -> dict[str, Any]:

@@ -24,6 +24,7 @@ BEATS = {
     "sweep": Beat(f"{JOBS}.sweep", 0.5, "Ends leases that ran out, wakes what is due, delivers messages."),
     "work": Beat(f"{JOBS}.work", 1, "Serves the built-in workers, in case a hint was lost."),
     "bulk": Beat(f"{JOBS}.bulk", 0.5, "Goes on with operations on many runs, at their rate."),
+    "measure": Beat(f"{JOBS}.measure", 60, "Measures how long runs and their steps usually take."),
     "prune": Beat(f"{JOBS}.prune", 3600, "Removes what is older than its retention."),
 }
 

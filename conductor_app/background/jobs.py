@@ -66,6 +66,15 @@ def bulk() -> None:
             noted_pass("work_bulk", work_off)
 
 
+@app.task(name="conductor_app.background.jobs.measure")
+def measure() -> None:
+    """Measure what is usual, of what has changed."""
+    from conductor_app.engine.sweeps import noted_pass
+    from conductor_app.engine.usual import measure_usual
+
+    noted_pass("measure_usual", measure_usual)
+
+
 @app.task(name="conductor_app.background.jobs.prune")
 def prune() -> None:
     """Remove what is older than its retention."""

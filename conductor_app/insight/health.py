@@ -6,12 +6,12 @@ from django.db.models import QuerySet, Subquery
 
 from ..models import Attempt, Message, SweepPass
 from ..models.outbox import PUBLISH
-from .spans import MINUTE, SECOND, span
+from .spans import HOUR, MINUTE, SECOND, span
 
 LATE_AFTER_MS = MINUTE
 """A sweep that has not passed for so long is late: an idle one notes its pass every ten seconds."""
-RARE = ("prune_finished", "prune_events")
-"""Passes that are rung once an hour."""
+SELDOM_MS = {"prune_finished": HOUR, "prune_events": HOUR, "measure_usual": MINUTE}
+"""Those that are rung less often, and how often: they are late when they have been left out twice."""
 LEVELS = ((30 * SECOND, "failed", "behind"), (3 * SECOND, "waiting", "slow"), (0, "succeeded", "healthy"))
 """What is due is handled within a second; later than three is told, and much later is an alarm."""
 TIMERS = Attempt.objects.open()
@@ -47,7 +47,7 @@ def _measured(behind: int) -> Health:
 
 def is_late(sweep: SweepPass, now: int) -> bool:
     """Whether nobody has rung it lately."""
-    return sweep.name not in RARE and now - sweep.began_at > LATE_AFTER_MS
+    return now - sweep.began_at > LATE_AFTER_MS + 2 * SELDOM_MS.get(sweep.name, 0)
 
 
 def has_failed(sweep: SweepPass) -> bool:

@@ -1,36 +1,71 @@
-"""A run's tasks as a page reads them: counted by status, and a window of them with their attempts."""
+"""A run's tasks as a page reads them: counted by status, those alike as one group, a window of them with attempts."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Max, Min, Q, QuerySet
 
+from ..core.states import TASK
 from ..models import Attempt, Run, Task
 
 WINDOW = 300
 """How many tasks one page shows."""
 MOST_ATTEMPTS = 1500
 """How many attempts are read for one window."""
+FEW = 60
+"""A run of no more tasks is shown one by one."""
+ALIKE = 12
+"""In larger runs, more tasks of one name than this become a group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the reader wants to see: tasks in one status, or of one name; which window of them."""
+
+    status: str = ""
+    only: str = ""
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGroup:
+    """Tasks of one name: turns of a loop, branches of a fork."""
+
+    name: str
+    type: str
+    counts: dict[str, int]
+    first_seq: int
+    begin: int
+    end: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def is_open(self) -> bool:
+        return any(status in TASK.open for status in self.counts)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskWindow:
-    """Some of a run's tasks, in the order in which they came into being."""
+    """Some of a run's tasks, in the order in which they came into being, and the groups that stand for others."""
 
     tasks: list[Task]
     attempts: list[Attempt]
+    groups: list[TaskGroup]
     counts: dict[str, int]
-    status: str
-    page: int
-
-    @property
-    def total(self) -> int:
-        """How many tasks match the chosen status."""
-        return self.counts.get(self.status, 0) if self.status else sum(self.counts.values())
+    wanted: Wanted
+    total: int
 
     @property
     def pages(self) -> int:
         return max(-(-self.total // WINDOW), 1)
+
+    @property
+    def page(self) -> int:
+        return self.wanted.page
 
     @property
     def first(self) -> int:
@@ -51,39 +86,89 @@ class TaskWindow:
         return self.first + len(self.tasks) - 1
 
 
-def task_window(run: Run, status: str = "", page: int = 1) -> TaskWindow:
-    """The window with this number, of all tasks or of those in one status."""
-    tasks = list(_matching(run, status)[(page - 1) * WINDOW : page * WINDOW])
-    is_all = page == 1 and not status and len(tasks) < WINDOW
-    counts = Counter(task.status for task in tasks) if is_all else _counted(run)
-    return TaskWindow(tasks, _attempts_of(tasks), dict(counts), status, page)
+def task_window(run: Run, wanted: Wanted) -> TaskWindow:
+    """What the reader wants to see. Few tasks are read at once; of many, those alike are counted and not read."""
+    tasks = list(_of(run)[: FEW + 1])
+    if len(tasks) <= FEW:
+        counts = Counter(task.status for task in tasks)
+        shown = [task for task in tasks if _fits(task, wanted)]
+        return TaskWindow(shown, attempts_of(shown), [], dict(counts), wanted, len(shown))
+    groups = groups_of(run)
+    counts = sum((Counter(group.counts) for group in groups), Counter())
+    alike = [] if wanted.only else [group for group in groups if group.total > ALIKE]
+    rest = _matching(run, wanted).exclude(name__in=[group.name for group in alike])
+    shown = list(rest[(wanted.page - 1) * WINDOW : wanted.page * WINDOW])
+    total = _total(groups, alike, wanted)
+    seen = [group for group in alike if not wanted.status or wanted.status in group.counts]
+    return TaskWindow(shown, attempts_of(shown), seen if wanted.page == 1 else [], dict(counts), wanted, total)
 
 
-def window_of(run: Run, name: str, status: str = "") -> TaskWindow:
-    """The window that holds the task of this name; the first one, if none does."""
-    first = task_window(run, status)
-    if first.pages == 1 or any(str(task) == name for task in first.tasks):
-        return first
-    return task_window(run, status, _matching(run, status).filter(seq__lt=_seq(run, name)).count() // WINDOW + 1)
+def groups_of(run: Run) -> list[TaskGroup]:
+    """All tasks of the run by their names, in the order in which the first of each came."""
+    alike = Task.objects.filter(run_id=run.pk).order_by().values_list("name", "type", "status")
+    rows = alike.annotate(Count("pk", distinct=True), Min("seq"), Min("created_at"), Max("attempts__ended_at"))
+    found: dict[tuple[str, str], list] = {}
+    for name, type, *facts in rows:
+        found.setdefault((name, type), []).append(facts)
+    groups = [_group(name, type, each) for (name, type), each in found.items()]
+    return sorted(groups, key=lambda group: group.first_seq)
 
 
-def _matching(run: Run, status: str) -> QuerySet[Task]:
-    tasks = Task.objects.filter(run_id=run.pk).order_by("seq").defer("memo")
-    return tasks.filter(status=status) if status else tasks
+def _group(name: str, type: str, rows: list) -> TaskGroup:
+    return TaskGroup(
+        name,
+        type,
+        {status: count for status, count, *_ in rows},
+        min(row[2] for row in rows),
+        min(row[3] for row in rows),
+        max(row[4] or row[3] for row in rows),
+    )
 
 
-def _counted(run: Run) -> dict[str, int]:
-    return dict(Task.objects.filter(run_id=run.pk).order_by().values_list("status").annotate(Count("pk")))
+def page_of(run: Run, name: str) -> int:
+    """In which window of all tasks of its name the task is."""
+    task = find_task(run, name)
+    if task is None:
+        return 1
+    return _of(run).filter(name=task.name, seq__lt=task.seq).count() // WINDOW + 1
 
 
-def _seq(run: Run, name: str) -> int:
-    """The place of the task. A reference may hold two underscores of its own, so every reading is tried."""
+def find_task(run: Run, name: str) -> Task | None:
+    """The task called so. A reference may hold two underscores of its own, so every reading is tried."""
     parts = name.split("__")
     refs = ["__".join(parts[:count]) for count in range(1, len(parts) + 1)]
-    tasks = Task.objects.filter(run_id=run.pk, ref__in=refs[-6:]).only("ref", "turn", "seq")
-    return next((task.seq for task in tasks if str(task) == name), 0)
+    turns = {ref: ".".join(parts[count:]) for count, ref in enumerate(refs, 1)}
+    ways = Q()
+    for ref in refs[-6:]:
+        ways |= Q(ref=ref, turn=turns[ref])
+    return _of(run).filter(ways).first() if name else None
 
 
-def _attempts_of(tasks: list[Task]) -> list[Attempt]:
-    found = Attempt.objects.light().filter(task_id__in=[task.pk for task in tasks])
+def attempts_of(tasks: Iterable[Task]) -> list[Attempt]:
+    """The attempts of these tasks, without their payloads."""
+    ids = [task.pk for task in tasks]
+    if not ids:
+        return []
+    found = Attempt.objects.light().filter(task_id__in=ids)
     return list(found.order_by("task_id", "number")[:MOST_ATTEMPTS])
+
+
+def _of(run: Run) -> QuerySet[Task]:
+    return Task.objects.filter(run_id=run.pk).order_by("seq").defer("memo")
+
+
+def _matching(run: Run, wanted: Wanted) -> QuerySet[Task]:
+    tasks = _of(run)
+    if wanted.status:
+        tasks = tasks.filter(status=wanted.status)
+    return tasks.filter(name=wanted.only) if wanted.only else tasks
+
+
+def _fits(task: Task, wanted: Wanted) -> bool:
+    return (not wanted.status or task.status == wanted.status) and (not wanted.only or task.name == wanted.only)
+
+
+def _total(groups: list[TaskGroup], alike: list[TaskGroup], wanted: Wanted) -> int:
+    """How many tasks the windows hold: of the groups that are not closed."""
+    opened = [group for group in groups if group not in alike and (not wanted.only or group.name == wanted.only)]
+    return sum(group.counts.get(wanted.status, 0) if wanted.status else group.total for group in opened)

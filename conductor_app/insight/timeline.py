@@ -1,12 +1,14 @@
 """The timeline: one row a task, its attempts as segments whose places are shares of the whole span."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ..models import Attempt, Run, Task
 from .spans import span
+from .usual import Usual
 
-WAIT, DELAY, WORK = "wait", "delay", "work"
+WAIT, DELAY, GAP, WORK = "wait", "delay", "gap", "work"
 LEAST = 0.35
 """The smallest share, in percent, that can still be seen and pointed at."""
 STEPS = [n * 10**k for k in range(12) for n in (1, 2, 5)]
@@ -20,7 +22,7 @@ STEPS_MS = [
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of an attempt: a delay before it is due, its wait in the queue, or the work itself."""
+    """A stretch of a task: a delay before it is due, the gap to a retry, a wait in the queue, or the work itself."""
 
     kind: str
     status: str
@@ -36,6 +38,8 @@ class Row:
     task: Task
     attempts: tuple[Attempt, ...]
     segments: tuple[Segment, ...]
+    usual: Segment | None = None
+    """Where it usually ends: from the median to what 95 % stay below."""
 
     @property
     def last(self) -> Attempt | None:
@@ -57,6 +61,10 @@ class Scale:
     begin: int
     end: int
 
+    def holds(self, begin: int, end: int) -> bool:
+        """Whether any of a stretch can be seen."""
+        return end >= self.begin and begin <= self.end
+
     def share(self, moment: int) -> float:
         return 100 * (min(max(moment, self.begin), self.end) - self.begin) / max(self.end - self.begin, 1)
 
@@ -66,47 +74,80 @@ class Scale:
         width = max(right - left, LEAST)
         return f"{min(left, 100 - width):.2f}%", f"{width:.2f}%"
 
-    def ticks(self, most: int = 6) -> list[Tick]:
-        """Marks at round spans since the start."""
+    def ticks(self, origin: int | None = None, most: int = 6) -> list[Tick]:
+        """Marks at round spans since the origin: the run's start, though the scale may begin later."""
+        since = self.begin if origin is None else origin
         length = self.end - self.begin
-        step = next((step for step in STEPS_MS if length / step <= most), length)
+        step = next((step for step in STEPS_MS if length / step <= most), max(length, 1))
+        first = -(-(self.begin - since) // step) * step
+        spans = range(first, self.end - since, step)
         return [
-            Tick(f"{100 * at / max(length, 1):.2f}%", span(at) if at else "0") for at in range(0, length, max(step, 1))
+            Tick(f"{100 * (since + at - self.begin) / max(length, 1):.2f}%", span(at) if at else "0") for at in spans
         ]
 
 
-def scale_of(run: Run, now: int) -> Scale:
+def whole_of(run: Run, now: int) -> Scale:
     """The whole span of the run, up to now while it is open."""
     return Scale(run.created_at, max(run.ended_at or now, run.created_at + 1))
 
 
-def rows(tasks: Iterable[Task], attempts: Iterable[Attempt], scale: Scale, now: int) -> list[Row]:
+def zoomed(whole: Scale, begin: int | None, end: int | None) -> Scale:
+    """A part of it; moments are milliseconds since the start. What makes no sense is the whole."""
+    if begin is None or end is None or end - begin < 2:
+        return whole
+    return Scale(whole.begin + max(begin, 0), min(whole.begin + end, whole.end + (whole.end - whole.begin)))
+
+
+def rows(
+    tasks: Iterable[Task], attempts: Iterable[Attempt], scale: Scale, now: int, usual: Mapping[str, Usual] | None = None
+) -> list[Row]:
     """A row for each task, in the order given."""
     tries: dict[str, list[Attempt]] = {}
     for attempt in sorted(attempts, key=lambda attempt: attempt.number):
         tries.setdefault(attempt.task_id, []).append(attempt)
-    return [row(task, tries.get(task.pk, []), scale, now) for task in tasks]
+    return [row(task, tries.get(task.pk, []), scale, now, (usual or {}).get(task.ref)) for task in tasks]
 
 
-def row(task: Task, attempts: list[Attempt], scale: Scale, now: int) -> Row:
+def row(task: Task, attempts: list[Attempt], scale: Scale, now: int, usual: Usual | None = None) -> Row:
     """One task's row."""
     for attempt in attempts:
         attempt.task = task
-    segments = tuple(segment for attempt in attempts for segment in segments_of(attempt, scale, now))
-    return Row(task, tuple(attempts), segments)
+    segments = [segment for attempt in attempts for segment in segments_of(attempt, scale, now)]
+    gaps = [_gap(one, other, scale) for one, other in pairwise(attempts) if one.ended_at is not None]
+    return Row(task, tuple(attempts), (*filter(None, gaps), *segments), _ghost(attempts, scale, usual))
+
+
+def _gap(attempt: Attempt, following: Attempt, scale: Scale) -> Segment | None:
+    """Between the end of an attempt and the next one."""
+    begin, end = attempt.ended_at or 0, following.scheduled_at
+    if end <= begin or not scale.holds(begin, end):
+        return None
+    return _segment(
+        GAP, following, scale, begin, end, f"between attempts {attempt.number + 1} and {following.number + 1}"
+    )
+
+
+def _ghost(attempts: list[Attempt], scale: Scale, usual: Usual | None) -> Segment | None:
+    begun = attempts[-1].started_at if attempts else None
+    if usual is None or begun is None or not scale.holds(begun + usual.p50, begun + usual.p95):
+        return None
+    if scale.share(begun + usual.p95) - scale.share(begun) < 2 * LEAST:
+        return None  # too small to be told from the bar
+    return Segment("usual", "", *scale.stretch(begun + usual.p50, begun + usual.p95), usual.sentence)
 
 
 def segments_of(attempt: Attempt, scale: Scale, now: int) -> Iterator[Segment]:
-    """The stretches of one attempt."""
+    """The stretches of one attempt that can be seen."""
     end = now if attempt.ended_at is None else attempt.ended_at
     begun = end if attempt.started_at is None else attempt.started_at
     due = min(max(attempt.visible_at if attempt.poll_count == 0 else attempt.scheduled_at, attempt.scheduled_at), begun)
     number = attempt.number + 1
-    if due > attempt.scheduled_at:
-        yield _segment(DELAY, attempt, scale, attempt.scheduled_at, due, f"attempt {number} delayed")
-    if begun > due:
+    if due > attempt.scheduled_at and scale.holds(attempt.scheduled_at, due):
+        kind = GAP if attempt.number else DELAY
+        yield _segment(kind, attempt, scale, attempt.scheduled_at, due, f"attempt {number} delayed")
+    if begun > due and scale.holds(due, begun):
         yield _segment(WAIT, attempt, scale, due, begun, f"attempt {number} in the queue")
-    if attempt.started_at is not None:
+    if attempt.started_at is not None and scale.holds(begun, end):
         yield _segment(WORK, attempt, scale, begun, end, f"attempt {number} {attempt.status.lower()}")
 
 

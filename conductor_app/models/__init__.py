@@ -20,6 +20,7 @@ from .runs import Attempt, Run, Task
 from .schedules import Schedule, ScheduleExecution, Scheduler
 from .schemas import SchemaDefinition
 from .secrets import Secret, Variable
+from .usual import UsualDuration
 
 __all__ = [
     "AccessKey",
@@ -71,6 +72,7 @@ __all__ = [
     "Task",
     "TaskDefinition",
     "TaskLog",
+    "UsualDuration",
     "Variable",
     "Webhook",
     "Worker",

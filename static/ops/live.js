@@ -39,18 +39,25 @@
     children(old, fresh);
   };
 
+  // Without a key, a node is laid over the next one of its kind; blanks between elements do not count.
+  const isBlank = (node) => node.nodeType === 3 && !node.nodeValue.trim();
+  const next = (node) => { while (node && isBlank(node)) node = node.nextSibling; return node; };
+  const likeIt = (place, node) => {
+    while (place && (keyOf(place) || !fits(place, node))) place = place.nextSibling;
+    return place;
+  };
+
   const children = (old, fresh) => {
     const keyed = new Map([...old.childNodes].filter(keyOf).map((node) => [keyOf(node), node]));
-    let place = old.firstChild;
+    let place = next(old.firstChild);
     for (const node of [...fresh.childNodes]) {
-      const key = keyOf(node);
-      const same = key ? keyed.get(key) : place && !keyOf(place) && fits(place, node) ? place : null;
-      if (same && fits(same, node)) {
-        if (same === place) place = place.nextSibling; else old.insertBefore(same, place);
-        morphed(same, node);
-      } else old.insertBefore(node, place);
+      if (isBlank(node) && old.children.length) continue;
+      const key = keyOf(node), same = key ? keyed.get(key) : likeIt(place, node);
+      if (!same || !fits(same, node)) { old.insertBefore(node, place); continue; }
+      if (same === place) place = next(place.nextSibling); else old.insertBefore(same, place);
+      morphed(same, node);
     }
-    while (place) { const next = place.nextSibling; place.remove(); place = next; }
+    while (place) { const after = place.nextSibling; place.remove(); place = after; }
   };
 
   // Looking ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,136 @@
+"""Where the values of a task's input came from: parameter, expression, source, value; and what was probably meant."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from django.db.models import Case, F, When
+
+from ..core.definition import Step
+from ..core.expressions import MISSING, Provenance, needed, trace
+from ..models import Attempt, Run
+from ..models.fields import DocumentField
+
+LARGE = 64_000
+"""Larger payloads are not read to explain a value."""
+MOST = 200
+RUN_PARTS = ("input", "output", "variables")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One expression of one parameter. `task`: whose output it reads, empty for the workflow's own."""
+
+    parameter: str
+    expression: str
+    source: str
+    task: str
+    value: Any
+    is_found: bool
+    hint: str = ""
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether nothing came of it."""
+        return not self.is_found or self.value is None
+
+
+def origins(attempt: Attempt, step: Step | None) -> list[Origin]:
+    """Of an attempt that was read with its task and run; nothing for a step that the written plan does not show."""
+    if step is None or not step.inputs:
+        return []
+    sources = _Sources(attempt.run, attempt, {root for root, _ in needed(step.inputs)} - {"workflow"})
+    return [_origin(found, sources) for found in trace(step.inputs, sources)][:MOST]
+
+
+class _Sources:
+    """What expressions can read: the run's documents, and what the tasks before this one gave and got."""
+
+    def __init__(self, run: Run, attempt: Attempt, refs: set[str]) -> None:
+        self.run, self.large = run, set()
+        self.tasks = _newest_before(attempt, refs) if refs else {}
+
+    def __call__(self, root: str, key: str) -> Any:
+        if root == "workflow":
+            return self._of_run(key)
+        found = self.tasks.get(root)
+        if found is None:
+            return MISSING
+        if key not in ("input", "output"):
+            return {"status": found.task.status, "taskId": found.pk}.get(key, MISSING)
+        return self._small(found, key, root)
+
+    def _of_run(self, key: str) -> Any:
+        if key in RUN_PARTS:
+            return self._small(self.run, key, "workflow")
+        facts = {"workflowId": self.run.pk, "correlationId": self.run.correlation_id, "version": self.run.version}
+        return facts.get(key, MISSING)
+
+    def _small(self, row: Any, key: str, root: str) -> Any:
+        if getattr(row, f"{key}_size") > LARGE:
+            self.large.add((root, key))
+            return MISSING
+        small = f"small_{key}"
+        return getattr(row, small) if hasattr(row, small) else getattr(row, key)
+
+
+def _newest_before(attempt: Attempt, refs: Iterable[str]) -> dict[str, Attempt]:
+    """Of each reference, the attempt that its newest task before this one ended with; one query."""
+    small = {
+        f"small_{key}": Case(When(**{f"{key}_size__lte": LARGE}, then=F(key)), output_field=DocumentField(null=True))
+        for key in ("input", "output")
+    }
+    found = Attempt.objects.light().filter(
+        run_id=attempt.run_id, task__ref__in=sorted(refs), task__seq__lt=attempt.task.seq, id=F("task__attempt_id")
+    )
+    newest: dict[str, Attempt] = {}
+    for row in found.select_related("task").defer("task__memo").annotate(**small).order_by("-task__seq")[:MOST]:
+        newest.setdefault(row.task.ref, row)
+    return newest
+
+
+def _origin(found: Provenance, sources: _Sources) -> Origin:
+    is_of_run = found.root == "workflow"
+    source = sources.tasks.get(found.root)
+    hint = "" if found.found and found.value is not None else _hint(found, sources)
+    return Origin(
+        found.parameter,
+        found.expression,
+        f"workflow {found.key}" if is_of_run else f"{found.root} {found.key}".strip(),
+        str(source.task) if source else "",
+        found.value,
+        found.found,
+        hint,
+    )
+
+
+def _hint(found: Provenance, sources: _Sources) -> str:
+    """Why there is nothing, and what is called nearly so."""
+    if (found.root, found.key) in sources.large:
+        return "its source is too large to be looked into here"
+    document = sources(found.root, found.key)
+    if document is MISSING:
+        return _unknown(found, sources)
+    return _missing_member(document, found)
+
+
+def _unknown(found: Provenance, sources: _Sources) -> str:
+    if found.root == "workflow" or not found.root:
+        return "there is nothing of this name"
+    near = get_close_matches(found.root, sources.tasks, 1)
+    return f"no task `{found.root}` came before it" + (f"; did you mean `{near[0]}`?" if near else "")
+
+
+def _missing_member(document: Any, found: Provenance) -> str:
+    """The first name of the path that is not there, and the nearest that is."""
+    names = found.expression.removeprefix("${").removesuffix("}").split(".")[2:]
+    for name in names:
+        if not isinstance(document, Mapping):
+            return f"there is no `{name}` inside {type(document).__name__}"
+        if name not in document:
+            near = get_close_matches(name, [str(key) for key in document], 1, 0.5)
+            known = ", ".join(f"`{key}`" for key in list(document)[:6]) or "nothing"
+            return f"there is no `{name}`; " + (f"did you mean `{near[0]}`?" if near else f"there is {known}")
+        document = document[name]
+    return "it is null there"

@@ -1,0 +1,47 @@
+"""What is usual, as pages compare with it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from ..models import Run, UsualDuration
+from .spans import SECOND, span
+
+ENOUGH = 3
+"""From so few, nothing is called usual yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """Half of them took no longer than `p50`, nearly all no longer than `p95`."""
+
+    count: int
+    p50: int
+    p95: int
+
+    @property
+    def sentence(self) -> str:
+        return f"usually {span(self.p50)} to {span(self.p95)} (median and 95 % of {self.count})"
+
+    def is_slow(self, took: int) -> bool:
+        """Whether something that took so long is worth a second look."""
+        return took > self.p95 and took > self.p50 * 2 and took - self.p50 > SECOND
+
+
+def usual_steps(name: str, version: int) -> dict[str, Usual]:
+    """What is usual of a definition version, by the steps' references; the run itself has an empty one."""
+    rows = UsualDuration.objects.filter(name=name, version=version, count__gte=ENOUGH)
+    return {row.ref: Usual(row.count, row.p50_ms, row.p95_ms) for row in rows}
+
+
+def usual_runs(runs: Iterable[Run]) -> dict[tuple[str, int], Usual]:
+    """What is usual of the definitions of these runs, read together."""
+    wanted = {(run.name, run.version) for run in runs}
+    if not wanted:
+        return {}
+    found = Q()
+    for name, version in wanted:
+        found |= Q(name=name, version=version)
+    rows = UsualDuration.objects.filter(found, ref="", count__gte=ENOUGH)
+    return {(row.name, row.version): Usual(row.count, row.p50_ms, row.p95_ms) for row in rows}

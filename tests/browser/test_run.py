@@ -1,0 +1,87 @@
+"""The page of a run in a browser: it follows the run, and one choice holds on all tabs."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.insight.situations import claim, define, define_task, start, step, work
+
+from .conftest import NARROW, WIDE, has_no_sideways_scroll
+
+
+@pytest.fixture
+def failed(transactional_db):
+    define_task("charge", retryCount=0)
+    given = {"shelf": "${reserve.output.shelf}", "lost": "${reserve.output.shelv}"}
+    define("order", step("reserve"), step("charge", inputParameters=given))
+    run = start("order", input={"order": 4711})
+    work("reserve", output={"shelf": "B-12"})
+    work("charge", "FAILED", reason="502 from gateway")
+    return run
+
+
+def page_of(run, query=""):
+    return f"/admin/conductor/run/{run.pk}/change/{query}"
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "dark"), (NARROW, "light")])
+def test_every_tab_fits_and_can_be_used_by_everybody(pages, olga, failed, accessible, size, scheme):
+    page = pages.open(olga, size=size, scheme=scheme)
+
+    for tab in ("timeline", "diagram", "tasks", "data", "events", "audit", "raw"):
+        page.goto(page_of(failed, f"?tab={tab}"))
+        assert has_no_sideways_scroll(page), tab
+        if tab in ("timeline", "events"):
+            accessible(page)
+
+
+def test_one_choice_holds_on_all_tabs_and_in_the_address(page, failed):
+    page.goto(page_of(failed, "?task=-"))
+    page.get_by_role("link", name="reserve").click()
+    expect(page.locator("#task-open")).to_contain_text("B-12")
+    assert "task=reserve" in page.url
+
+    page.get_by_role("link", name="Events").click()
+    expect(page.locator(".history")).to_contain_text("502 from gateway")
+    expect(page.locator("#task-open h2")).to_have_text("reserve")
+    page.go_back()
+    expect(page.locator(".timeline")).to_be_visible()
+
+
+def test_the_page_follows_the_run_without_being_loaded_again(page, transactional_db):
+    define_task("ship")
+    define("parcel", step("ship"))
+    run = start("parcel")
+    page.goto(page_of(run))
+    page.evaluate("window.stays = true")
+    expect(page.locator(".cause")).to_contain_text("Waiting")
+
+    claim("ship")
+    expect(page.locator(".cause")).to_contain_text("is with worker")
+    assert page.evaluate("window.stays")
+
+
+def test_an_open_form_is_left_alone_while_the_page_follows_the_run(page, transactional_db):
+    define_task("ship")
+    define("parcel", step("ship"))
+    run = start("parcel")
+    page.goto(page_of(run))
+    page.locator("#act-pause summary").click()
+    page.locator("#act-pause input[name=reason]").fill("stock count")
+
+    claim("ship")
+    expect(page.locator(".cause")).to_contain_text("is with worker")
+    expect(page.locator("#act-pause input[name=reason]")).to_have_value("stock count")
+    page.locator("#act-pause button").click()
+    expect(page.locator(".messagelist")).to_contain_text("The run is paused.")
+
+
+def test_a_drag_over_the_axis_looks_closer(page, failed):
+    page.goto(page_of(failed, "?task=-"))
+    axis = page.locator("[data-brush]").bounding_box()
+    page.mouse.move(axis["x"] + 20, axis["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(axis["x"] + axis["width"] / 2, axis["y"] + 8, steps=3)
+    page.mouse.up()
+
+    expect(page.get_by_role("link", name="Fit")).to_be_visible()
+    assert "from=" in page.url
