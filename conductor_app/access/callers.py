@@ -1,7 +1,7 @@
 """Who calls on the side of Taskcluster, by a signature in the header or in the address, and what they may do."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -81,9 +81,9 @@ def _signer(signed: Signed, asked: Asked) -> Caller:
     _still_in_use(issuer)
     if certificate is not None:
         named = [f"auth:create-client:{signed.id}"] if certificate.issuer else []
-        _within(clients.expanded(issuer.scopes), [*named, *scopes], "The issuer of the certificate does not hold")
+        _within(clients.held(issuer.scopes).names, [*named, *scopes], "The issuer of the certificate does not hold")
     if authorized is not None:
-        _within(_with_everybodys(scopes), authorized, "The client does not hold the authorized")
+        _within(clients.held(scopes).names, authorized, "The client does not hold the authorized")
         scopes = authorized
     return _caller(signed.id, scopes, expires_at, signed, issuer.id)
 
@@ -95,20 +95,15 @@ def _still_in_use(client: clients.Holder) -> None:
         raise Unauthenticated(f"The client {client.id} has expired.")
 
 
-def _within(held: Iterable[str], wanted: Iterable[str], complaint: str) -> None:
-    names = granted(held)
+def _within(names: Names, wanted: Iterable[str], complaint: str) -> None:
     lacking = [scope for scope in wanted if scope not in names]
     if lacking:
         raise Unauthenticated(f"{complaint} scopes {', '.join(lacking)[:1000]}.")
 
 
-def _caller(client_id: str, scopes: Iterable[str], *rest: Any) -> Caller:
-    listed = _with_everybodys(scopes)
-    return Caller(client_id, granted(listed), tuple(listed), *rest)
-
-
-def _with_everybodys(scopes: Iterable[str]) -> list[str]:
-    return clients.expanded([*scopes, clients.ANONYMOUS])
+def _caller(client_id: str, scopes: Sequence[str], *rest: Any) -> Caller:
+    held = clients.held(scopes)
+    return Caller(client_id, held.names, held.listed, *rest)
 
 
 def asked_of(request: HttpRequest) -> Asked:

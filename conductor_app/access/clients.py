@@ -1,7 +1,7 @@
 """Clients and their roles as this process knows them: read once for each change of access (see known.py)."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -11,6 +11,8 @@ from django.utils.crypto import salted_hmac
 from .. import conf
 from ..models import Client, ScopeRole
 from . import known, scope_roles, vault
+from .powers import Names
+from .scopes import granted
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +37,17 @@ class Holder:
     used_at: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Scopes in order, and what they satisfy."""
+
+    listed: tuple[str, ...]
+    names: Names
+
+
 def holder_of(client_id: str) -> Holder | None:
     """The client with this id; None if there is none, or its key cannot be opened."""
-    return _once(f"client {client_id}", lambda: _read(client_id))
+    return _once(("client", client_id), lambda: _read(client_id))
 
 
 def issuer_of(client_id: str) -> Holder | None:
@@ -54,6 +64,15 @@ def expanded(scopes: Iterable[str]) -> list[str]:
     """The scopes with all that the roles imply that they assume."""
     roles = _once("roles", lambda: dict(ScopeRole.objects.values_list("id", "scopes")))
     return scope_roles.expanded(scopes, roles)
+
+
+def held(scopes: Sequence[str]) -> Held:
+    """The scopes with all that they imply, and what everybody may do."""
+    return _once(("held", *scopes), lambda: _held(expanded([*scopes, ANONYMOUS])))
+
+
+def _held(listed: list[str]) -> Held:
+    return Held(tuple(listed), granted(listed))
 
 
 @cache
@@ -89,7 +108,7 @@ def _read(client_id: str) -> Holder | None:
     return Holder(row.id, key, tuple(row.scopes), row.expires_at, row.is_disabled, row.used_at)
 
 
-def _once(name: str, read: Callable[[], Any]) -> Any:
+def _once(name: Hashable, read: Callable[[], Any]) -> Any:
     """What was read under this name since access has changed last."""
     remembered = known.current().clients
     if name not in remembered:
@@ -101,4 +120,4 @@ def _once(name: str, read: Callable[[], Any]) -> Any:
 
 def learn_use(holder: Holder, now: int) -> None:
     """This process has noted that the client is in use: it need not be noted again soon."""
-    known.current().clients[f"client {holder.id}"] = replace(holder, used_at=now)
+    known.current().clients["client", holder.id] = replace(holder, used_at=now)

@@ -4,6 +4,7 @@ So a request costs no statement, and a key that is withdrawn or a grant that is 
 """
 
 from collections import defaultdict
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,7 @@ class Known:
         self.revision, self.read_at, self.looked_at = revision, now, now
         self.keys: dict[str, Holder | None] = {}
         self.powers: dict[int, Powers] = {}
-        self.clients: dict[str, Any] = {}
+        self.clients: dict[Hashable, Any] = {}
         """What `clients.py` has read under this revision."""
 
 

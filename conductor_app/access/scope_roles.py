@@ -9,6 +9,7 @@ from .scopes import EVERYTHING, without_covered
 
 ASSUME = "assume:"
 REST = "<..>"
+LONGEST_ID = 512
 Roles = Mapping[str, Sequence[str]]
 """The scopes of each role, by its id."""
 
@@ -35,10 +36,17 @@ def assumes(scope: str) -> bool:
 def implied(scope: str, roles: Roles) -> Iterator[str]:
     """The scopes of the roles that one scope assumes."""
     assumed = _assumed(scope)
-    for role, held in roles.items():
-        rest = _rest(assumed, role)
-        if rest is not None:
-            yield from (filled(each, rest) if role.endswith("*") else each for each in held)
+    for role in _matching(assumed, roles):
+        rest = _rest(assumed, role) or ""
+        yield from (filled(each, rest) if role.endswith("*") else each for each in roles[role])
+
+
+def _matching(assumed: str, roles: Roles) -> list[str]:
+    """The ids of the roles that are assumed. One id is looked up, with all that it begins with: there may be many."""
+    if assumed.endswith("*"):
+        return [role for role in roles if _rest(assumed, role) is not None]
+    beginnings = (f"{assumed[:length]}*" for length in range(min(len(assumed), LONGEST_ID) + 1))
+    return [role for role in (assumed, *beginnings) if role in roles]
 
 
 def _rest(assumed: str, role: str) -> str | None:
@@ -77,7 +85,7 @@ def _assumed_by(role: str, roles: Roles) -> list[str]:
     """The roles that a role may assume, whatever comes for its star."""
     widest = (filled(scope, "*") if role.endswith("*") else scope for scope in roles[role])
     assumed = [_assumed(scope) for scope in widest if scope != EVERYTHING and assumes(scope)]
-    return [other for other in roles if any(_rest(each, other) is not None for each in assumed)]
+    return [other for each in assumed for other in _matching(each, roles)]
 
 
 def _assumed(scope: str) -> str:

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from ... import clock
 from ...access import changes
-from ...access.scope_roles import assumes_itself, filled
+from ...access.scope_roles import LONGEST_ID, assumes_itself, filled
 from ...access.scopes import EVERYTHING, SCOPE
 from ...core.errors import Conflict, Invalid, NotFound
 from ...models import ScopeRole
@@ -14,7 +14,6 @@ from .clients import LONGEST_DESCRIPTION, check_scopes
 from .notes import note
 
 KIND = "scope_role"
-LONGEST_ID = 512
 
 
 def find_role(id: str) -> ScopeRole:
