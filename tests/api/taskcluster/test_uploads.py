@@ -1,0 +1,57 @@
+"""Bodies as files for storages: read once, never as a whole."""
+
+from io import BytesIO
+
+import pytest
+
+from conductor_app.api.taskcluster.errors import InputTooLarge
+from conductor_app.api.taskcluster.uploads import Body, Upload
+from conductor_app.core.errors import Invalid
+
+
+def in_drops(content: bytes, size: int = 2):
+    """A source that gives little at a time, as a network does."""
+    source = BytesIO(content)
+    return lambda count: source.read(min(count, size))
+
+
+def test_a_storage_gets_as_much_as_it_asks_for():
+    body = Body(in_drops(b"abcdefg"), 7, 100)
+
+    assert (body.read(5), body.read(5), body.read(5)) == (b"abcde", b"fg", b"")
+
+
+def test_a_body_is_read_no_further_than_it_said():
+    assert Body(in_drops(b"abcdefg"), 3, 100).read() == b"abc"
+
+
+def test_a_body_that_does_not_say_its_length_ends_with_its_source():
+    upload = Upload(Body(in_drops(b"abcdefg"), None, 100))
+
+    assert b"".join(upload.chunks()) == b"abcdefg"
+    assert upload.size == 7
+
+
+def broken(count: int) -> bytes:
+    raise OSError("the client is gone")
+
+
+FAULTS = {
+    "ends early": (Body(in_drops(b"ab"), 3, 100), Invalid),
+    "breaks off": (Body(broken, 3, 100), Invalid),
+    "breaks off in pieces": (Body(broken, None, 100), Invalid),
+    "is too large": (Body(in_drops(b"abcd"), None, 3), InputTooLarge),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_body_says_why_it_cannot_be_read_if_it(case):
+    body, fault = FAULTS[case]
+
+    with pytest.raises(fault):
+        body.read()
+    assert type(body.fault) is fault
+
+
+def test_there_is_no_way_back_in_a_body():
+    assert not Upload(Body(in_drops(b"ab"), 2, 100)).seekable()
