@@ -32,7 +32,7 @@ def job(clock):
             tags={"kind": "build"}, routes=["a.b"], name="build", definition={"scopes": []},
         )
     )  # fmt: skip
-    claims.claim("p/w", "here", "w1", 1, wait_ms=0)
+    claims.claim_one(TASK, 0, "here", "w1")
     return TASK
 
 

@@ -44,10 +44,11 @@ def create_client(id: str, wanted: Wanted, by: str, reason: str = "", token: str
     """A new client and its access token. Raises Invalid, and Conflict if there is one with this id."""
     check_client(id, wanted)
     token, now = token or new_token(), clock.now()
-    row = Client(id=id, sealed=known_clients.sealed(id, token), created_at=now, created_by=by[:255])
+    sealed = known_clients.sealed(id, token)
+    row = Client(id=id, sealed=sealed, created_at=now, created_by=by[:255], rotated_at=now)
     try:
         with transaction.atomic():
-            _write(row, wanted, by, rotated_at=now)
+            _write(row, wanted, by, now, is_new=True)
             note(KIND, id, "create", by, reason, scopes=list(wanted.scopes))
     except IntegrityError:
         return _made_before(id, wanted, by)
@@ -69,7 +70,7 @@ def update_client(id: str, wanted: Wanted, by: str, reason: str = "") -> Client:
     check_client(id, wanted)
     with transaction.atomic():
         row = _locked(id)
-        _write(row, wanted, by)
+        _write(row, wanted, by, clock.now())
         note(KIND, id, "change", by, reason, scopes=list(wanted.scopes))
     return row
 
@@ -164,12 +165,11 @@ def _locked(id: str) -> Client:
     return row
 
 
-def _write(row: Client, wanted: Wanted, by: str, rotated_at: int = 0) -> None:
+def _write(row: Client, wanted: Wanted, by: str, now: int, is_new: bool = False) -> None:
     row.scopes, row.expires_at, row.description = _sorted(wanted.scopes), wanted.expires_at, wanted.description
     row.is_deleted_when_expired = wanted.is_deleted_when_expired
-    row.rotated_at = rotated_at or row.rotated_at
-    row.updated_at, row.updated_by = clock.now(), by[:255]
-    row.save(force_insert=bool(rotated_at))
+    row.updated_at, row.updated_by = now, by[:255]
+    row.save(force_insert=is_new)
 
 
 def _sorted(scopes: Sequence[str]) -> list[str]:
