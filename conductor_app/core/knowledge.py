@@ -65,11 +65,13 @@ class Knowledge:
         return any(answer is None for question, answer in self.answers.items() if isinstance(question, Joined | Inside))
 
     def resolve(self, template: Any, own: Mapping[str, Any] | None = None) -> Any:
-        """The template with each expression replaced by its value; `own` are bare names such as CPEWF_TASK_ID."""
-        unanswered = {q for pair in needed(template) if (q := self._question(*pair)) and q not in self.answers}
+        """The template with each expression replaced by its value; `own` are names such as CPEWF_TASK_ID."""
+        known = own or {}
+        pairs = (pair for pair in needed(template) if pair[0] not in known)
+        unanswered = {q for pair in pairs if (q := self._question(*pair)) and q not in self.answers}
         if unanswered:
             raise Asked(unanswered)
-        return resolve(template, lambda root, key: self._value(root, key, own or {}))
+        return resolve(template, lambda root, key: self._value(root, key, known))
 
     def script(self, language: str, source: str, inputs: Mapping[str, Any]) -> ScriptAnswer:
         """What the script came to."""
@@ -154,10 +156,12 @@ class Knowledge:
         return Environment("") if key == "env" else None
 
     def _value(self, root: str, key: str, own: Mapping[str, Any]) -> Any:
+        if root in own:
+            return own[root] if not key else own[root].get(key, MISSING) if isinstance(own[root], dict) else MISSING
         if root == "workflow":
             return self._of_run(key)
         if not key:
-            return own[root] if root in own else self._environment(root)
+            return self._environment(root)
         task = self._sorted.newest(*self._meant(root))
         if task is None:
             question = self._question(root, key)

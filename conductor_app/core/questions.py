@@ -182,6 +182,14 @@ class PolicyNamed(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class Cached(Question):
+    """The kept result of tasks of this name, by the digest of its key. Answer: an output, or None."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class Keyed(Question):
     """The run of this definition that holds an idempotency key. Answer: KeyHolder, or None."""
 

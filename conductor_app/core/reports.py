@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from .caching import kept_result
 from .contracts import misfit
 from .effects import Effect, MoveAttempt
 from .errors import AlreadyResolved
@@ -45,7 +46,10 @@ def hear(attempt_id: str, report: Report):
         facts = {"output": _output(task, report, know), "worker": report.worker or task.attempt.worker}
         facts |= {"reason": report.reason} if report.reason or report.outcome != "IN_PROGRESS" else {}
         if report.outcome == "COMPLETED":
-            yield completed(task, facts, know, now)
+            effect = completed(task, facts, know, now)
+            yield effect
+            if effect.event == "complete":
+                yield from kept_result(task, now)
         elif report.outcome in EVENTS:
             yield MoveAttempt(task.key, EVENTS[report.outcome], now, facts)
         elif kind_of(task.step.type).is_queued and not _is_kept(task, report):

@@ -10,6 +10,7 @@ from .. import clock
 from ..core.errors import Invalid, Refused
 from ..core.questions import (
     ActiveDomains,
+    Cached,
     DefinitionNamed,
     DefinitionWritten,
     Environment,
@@ -75,7 +76,7 @@ def _answer(question: Question) -> Any:
             return plans.task_document(question.name)
         case Judged():
             return judge(question)
-        case Keyed():
+        case Keyed() | Cached():
             # A test is no other run's repetition.
             return None
         case ActiveDomains():

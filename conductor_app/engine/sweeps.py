@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from .. import clock, conf
 from ..core.decide import nothing
 from ..core.errors import NotFound
-from ..models import Poller, ScheduleExecution, SweepPass
+from ..models import CachedResult, Poller, ScheduleExecution, SweepPass
 from ..store import due
 from ..telemetry.about import doing, learn
 from . import events, failures, groups, outbox, schedules, tallies
@@ -82,11 +82,12 @@ def deliver_messages(limit: int) -> int:
 
 
 def prune_finished(limit: int) -> int:
-    """Remove the runs that ended longer ago than they are kept, payloads of none, and pollers last seen long ago."""
+    """Remove the runs that ended longer ago than they are kept, payloads of none, old results and old pollers."""
     now = clock.now()
     artifacts.expire(limit)
     clients.forget_expired(limit)
     tallies.prune()
+    CachedResult.objects.filter(expires_at__lte=now).delete()
     Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()
     if conf.retention_days <= 0:
         return 0

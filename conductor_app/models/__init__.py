@@ -16,6 +16,7 @@ from .outbox import Message, Notice
 from .payloads import PayloadUse, StoredPayload
 from .preferences import Preference
 from .queues import Poller, Queue, QueueHold, SweepPass, Tally, Worker, WorkerHold
+from .results import CachedResult
 from .runs import Attempt, Run, Task
 from .schedules import Schedule, ScheduleExecution, Scheduler
 from .schemas import SchemaDefinition
@@ -31,6 +32,7 @@ __all__ = [
     "AuditEntry",
     "BulkItem",
     "BulkOperation",
+    "CachedResult",
     "Catalogue",
     "Client",
     "DefinitionDraft",

@@ -12,6 +12,7 @@ from ..core.questions import (
     ActiveDomains,
     AnyInside,
     AttemptPayload,
+    Cached,
     Element,
     Environment,
     EveryTurn,
@@ -36,6 +37,7 @@ from ..models.fields import loads
 from .environment import environment
 from .inbox import taken
 from .lists import lists
+from .results import kept_result
 from .rows import turn_of, turn_text
 from .runs import TASK_SQL, tasks_at, tasks_of
 from .statements import fetch, placeholders
@@ -91,11 +93,11 @@ def _attempt_payloads(run: Run, asked: list[AttemptPayload], now: int) -> dict[Q
 def _task_parts(run: Run, asked: list[TaskPart], now: int) -> dict[Question, Any]:
     answers: dict[Question, Any] = {}
     for within in {question.within for question in asked}:
-        answers |= _newest_parts(run, within, [question for question in asked if question.within == within])
+        answers |= _newest_parts(run, within, [question for question in asked if question.within == within], now)
     return answers
 
 
-def _newest_parts(run: Run, within: tuple[int, ...], asked: list[TaskPart]) -> dict[Question, Any]:
+def _newest_parts(run: Run, within: tuple[int, ...], asked: list[TaskPart], now: int) -> dict[Question, Any]:
     refs = sorted({question.ref for question in asked})
     here, begins = _begins_with("t", within)
     there, _ = _begins_with("n", within)
@@ -106,7 +108,7 @@ def _newest_parts(run: Run, within: tuple[int, ...], asked: list[TaskPart]) -> d
     rows = fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs, *begins, *begins])
     tasks = {task.key.ref: task for task in tasks_of(run, rows).values()}
     payloads = [AttemptPayload(tasks[q.ref].attempt.id, q.part) for q in asked if q.part != "facts" and q.ref in tasks]
-    found = _attempt_payloads(run, payloads, 0) if payloads else {}
+    found = _attempt_payloads(run, payloads, now) if payloads else {}
     return {question: _part(question, tasks.get(question.ref), found, run) for question in asked}
 
 
@@ -274,6 +276,11 @@ def _inbox(run: Run, asked: list[InboxMessages], now: int) -> dict[Question, Any
     return {question: taken(run, question, now) for question in asked}
 
 
+def _cached(run: Run, asked: list[Cached], now: int) -> dict[Question, Any]:
+    columns = {question: kept_result(question, now) for question in asked}
+    return {question: read(*row) if row else None for question, row in columns.items()}
+
+
 def _keyed(run: Run, asked: list[Keyed], now: int) -> dict[Question, Any]:
     answers: dict[Question, Any] = dict.fromkeys(asked)
     sql = (
@@ -306,4 +313,5 @@ ANSWERERS: dict[type, Callable[[Run, list[Any], int], dict[Question, Any]]] = {
     Environment: _environment,
     InboxMessages: _inbox,
     Keyed: _keyed,
+    Cached: _cached,
 }

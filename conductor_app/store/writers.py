@@ -16,6 +16,7 @@ from ..models.fields import dumps
 from ..models.outbox import PUBLISH
 from . import failures, rows
 from .outgoing import await_runs, send, start_runs
+from .results import keep_results
 from .statements import CHUNK, placeholders
 from .writes import Stale, Writes
 
@@ -45,6 +46,7 @@ def save(writes: Writes, before: Run, effects: Iterable[Effect], after: Run, now
     failures.note(writes, before, attempts, after, now)
     start_runs(writes, effects, after, now)
     await_runs(writes, effects, after)
+    keep_results(writes, effects)
     try:
         writes.send()
     except IntegrityError as twice:

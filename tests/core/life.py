@@ -15,6 +15,7 @@ from conductor_app.core.language import read_definition
 from conductor_app.core.moments import next_clock
 from conductor_app.core.questions import (
     ActiveDomains,
+    Cached,
     DefinitionNamed,
     DefinitionWritten,
     Environment,
@@ -80,6 +81,8 @@ class Life:
                 return self._known(question.name, dict)
             case ActiveDomains():
                 return self.known.get("domains", frozenset())
+            case Cached():
+                return self.known.get(question.name)
             case Environment():
                 return {}
         raise AssertionError(f"nobody can answer {question}")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
+from ..caching import from_cache
 from ..definition import Key
 from ..effects import LEFT, CreateTask, Effect
 from ..errors import StepRefused
@@ -56,11 +57,12 @@ def entered(key: Key, source: Task | None, know: Knowledge, now: int) -> list[Ef
     step = run.step(key.ref, source)
     if step is None or (run.is_held and not kind_of(step.type).is_queued):
         return []
+    seen = know.at(step, key, source)
     try:
-        seen = know.at(step, key, source)
         effects = kept_to(list(kind_of(step.type).enter(step, key, seen, now)), run, know, now)
     except StepRefused as refused:
         effects = [finished_at_once(step, key, run, now, FAILED_FOR_GOOD, input={}, output={}, reason=refused.message)]
+    effects = effects if run.is_held else from_cache(effects, seen, now)
     if run.is_held:
         return [_unseen(effect) if isinstance(effect, CreateTask) else effect for effect in effects]
     if source is not None and key.ref not in run.definition.steps:

@@ -1,0 +1,119 @@
+"""Results that are used again (execution §10.1)."""
+
+import pytest
+
+from conductor_app.core.reports import Report
+from conductor_app.engine import runs, sweeps, tasks
+from conductor_app.models import CachedResult
+from tests.builders import dynamic_fork, policy, step, switch
+from tests.engine.views import complaints
+from tests.story import BY, Story, committed
+
+
+def rates(**config):
+    """A task that asks for an exchange rate."""
+    cache = {"key": "${from}-${pair.to}", "ttlInSecond": 60, **config}
+    inputs = {"from": "EUR", "pair": {"to": "${workflow.input.to}"}}
+    return step("rate", inputs=inputs, policy=policy(retries=1)) | {"cacheConfig": cache}
+
+
+def ask(clock, to: str = "USD", **config) -> Story:
+    return Story(clock, rates(**config), step("after", inputs={"n": "${rate.output.n}"}), input={"to": to})
+
+
+def test_a_known_result_completes_the_task_without_a_queue(clock):
+    ask(clock).worker("rate").completes(n=7)
+
+    story = ask(clock)
+
+    assert (story.queue("rate"), story.statuses) == ([], {"rate": "COMPLETED", "after": "SCHEDULED"})
+    assert (story.task("rate").output, story.task("after").input) == ({"n": 7}, {"n": 7})
+    assert complaints(story.id) == []
+
+
+def test_another_key_is_another_result(clock):
+    ask(clock).worker("rate").completes(n=7)
+
+    story = ask(clock, to="CHF")
+
+    assert story.is_waiting_for("rate")
+    story.worker("rate").completes(n=1)
+    assert ask(clock, to="CHF").task("after").input == {"n": 1}
+
+
+def test_a_result_is_used_for_as_long_as_its_step_says(clock):
+    ask(clock).worker("rate").completes(n=7)
+
+    clock.advance(seconds=59)
+    assert ask(clock).is_waiting_for("after")
+    clock.advance(seconds=1)
+
+    story = ask(clock)
+    assert story.is_waiting_for("rate")
+    story.worker("rate").completes(n=8)
+    assert ask(clock).task("after").input == {"n": 8}
+    assert CachedResult.objects.count() == 1
+
+
+@pytest.mark.parametrize("outcome", ["FAILED", "FAILED_FOR_GOOD", "CANCELED"])
+def test_only_what_was_completed_is_used_again(clock, outcome):
+    first = ask(clock)
+    first.worker("rate").polls()
+    with committed():
+        tasks.report(first.id, first.task("rate").id, Report(outcome, {"n": 1}), BY)
+
+    assert ask(clock).is_waiting_for("rate")
+
+
+@pytest.mark.parametrize(
+    "config", [{"ttlInSecond": 0}, {"key": ""}, {"key": "${none}"}, {"key": None}, {"ttlInSecond": -5}], ids=str
+)
+def test_without_a_key_or_a_time_nothing_is_used_again(clock, config):
+    ask(clock, **config).worker("rate").completes(n=7)
+
+    assert ask(clock, **config).is_waiting_for("rate")
+    assert CachedResult.objects.count() == 0
+
+
+def test_work_that_a_dynamic_fork_makes_is_known_too(clock):
+    branches = [rates() | {"taskReferenceName": f"r{number}"} for number in (1, 2)]
+    ask(clock).worker("rate").completes(n=7)
+
+    fork = dynamic_fork(inputs={"tasks": "${workflow.input.branches}", "inputs": {}})
+    for branch in branches:
+        branch["inputParameters"] = {"from": "EUR", "pair": {"to": "USD"}}
+    story = Story(clock, fork, step("after"), input={"branches": branches})
+
+    assert story.is_waiting_for("after")
+
+
+def test_a_result_that_is_kept_elsewhere_is_used_again(clock, settings):
+    settings.CONDUCTOR_TASK_PAYLOAD_SOFT_BYTES = 1000
+    ask(clock).worker("rate").completes(n=7, text="x" * 3000)
+
+    story = ask(clock)
+
+    assert (story.task("after").input, story.task("rate").output_path != "") == ({"n": 7}, True)
+
+
+def test_a_result_is_gone_with_its_run_and_old_ones_are_swept(clock):
+    first = ask(clock)
+    first.worker("rate").completes(n=7)
+    first.terminate()
+    with committed():
+        runs.remove(first.id, BY)
+
+    assert ask(clock).is_waiting_for("rate")
+    clock.advance(seconds=60)
+    sweeps.prune_finished(10)
+    assert CachedResult.objects.count() == 0
+
+
+def test_a_rerun_asks_a_worker_no_more_than_a_first_run(clock):
+    story = Story(clock, rates(), switch("way", {"x": [step("b")]}, inputs={"case": "x"}), input={"to": "USD"})
+    story.worker("rate").completes(n=7)
+    story.worker("b").completes()
+
+    story.rerun("rate")
+
+    assert (story.is_waiting_for("b"), story.task("rate").output) == (True, {"n": 7})
