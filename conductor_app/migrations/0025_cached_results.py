@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conductor', '0023_drafts_and_cases'),
+        ('conductor', '0024_what_is_usual'),
     ]
 
     operations = [
