@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.http import HttpRequest
+from django.http.request import split_domain_port
 
 from .. import clock
 from ..core.errors import Unauthenticated
@@ -108,8 +108,8 @@ def _caller(client_id: str, scopes: Sequence[str], *rest: Any) -> Caller:
 
 def asked_of(request: HttpRequest) -> Asked:
     """The request as its client has signed it, before any proxy and before it was decoded."""
-    host = urlsplit(f"//{request.get_host()}")
-    return Asked(str(request.method), raw_target(request), host.hostname or "", _port(request, host.port))
+    host, port = split_domain_port(request.get_host())
+    return Asked(str(request.method), raw_target(request), host.strip("[]"), _port(request, port))
 
 
 def raw_target(request: HttpRequest) -> str:
@@ -121,12 +121,12 @@ def raw_target(request: HttpRequest) -> str:
     return meta.get("RAW_URI") or meta.get("REQUEST_URI") or request.get_full_path()
 
 
-def _port(request: HttpRequest, said: int | None) -> str:
+def _port(request: HttpRequest, said: str) -> str:
     """The port that the client has spoken to: a proxy says, or the host's name has it, or the scheme."""
     forwarded = request.META.get("HTTP_X_FORWARDED_PORT", "").split(",")[0].strip()
     if forwarded.isascii() and forwarded.isdigit():
         return forwarded
-    if said is not None:
-        return str(said)
+    if said:
+        return said
     scheme = request.META.get("HTTP_X_FORWARDED_PROTO", "").split(",")[0].strip().lower()
     return DEFAULT_PORTS.get(scheme) or DEFAULT_PORTS["https" if request.is_secure() else "http"]

@@ -216,6 +216,7 @@ ASKED = {
     "gunicorn": ({"RAW_URI": RAW}, (RAW, "80")),
     "waitress": ({"REQUEST_URI": RAW}, (RAW, "80")),
     "a host with a port": ({"RAW_URI": RAW, "HTTP_HOST": "tc.example.org:8080"}, (RAW, "8080")),
+    "a port that there is not": ({"RAW_URI": RAW, "HTTP_HOST": "tc.example.org:99999999"}, (RAW, "99999999")),
     "HTTPS before a proxy": ({"RAW_URI": RAW, "HTTP_X_FORWARDED_PROTO": "https"}, (RAW, "443")),
     "a port before a proxy": ({"RAW_URI": RAW, "HTTP_X_FORWARDED_PORT": "8443, 80"}, (RAW, "8443")),
     "no number before a proxy": ({"RAW_URI": RAW, "HTTP_X_FORWARDED_PORT": "x"}, (RAW, "80")),

@@ -8,9 +8,18 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import classonlymethod
 from django.views import View
 
+from ...access import clients
 from . import access, body, patterns
 from .errors import answer
-from .replies import Json
+from .replies import Empty, Json
+
+ACROSS_ORIGINS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Methods": "OPTIONS, GET, HEAD, POST, PUT, DELETE",
+    "Access-Control-Allow-Headers": "X-Requested-With, Content-Type, Authorization, Accept, Origin, Cache-Control",
+    "Access-Control-Expose-Headers": "x-taskcluster-artifact-storage-type, x-for-trace-id, x-for-request-id",
+    "Access-Control-Max-Age": "900",
+}
 
 
 class TaskclusterRequest(HttpRequest):
@@ -39,6 +48,8 @@ class TaskclusterView(View):
         return view
 
     def dispatch(self, request: TaskclusterRequest, *args: Any, **params: Any) -> HttpResponse:
+        if request.method == "OPTIONS":
+            return _marked(request, Empty())
         method = self.methods.get(str(request.method))
         if method is None:
             return not_found(request)
@@ -80,4 +91,8 @@ def _marked(request: HttpRequest, reply: HttpResponse) -> HttpResponse:
     trace = request.META.get("HTTP_X_TASKCLUSTER_TRACE_ID", "")
     reply.headers["x-for-trace-id"] = trace if trace.isalnum() and len(trace) <= 64 else secrets.token_hex(16)
     reply.headers["x-for-request-id"] = secrets.token_hex(16)
+    if "HTTP_ORIGIN" in request.META and not clients.is_open():
+        # Whoever signs may do so in any page; an open server hears its own pages only.
+        for name, value in ACROSS_ORIGINS.items():
+            reply.headers[name] = value
     return reply

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.api.taskcluster import access, auth_urls, schemas, urls
+from conductor_app.api.taskcluster import access, auth_urls, object_urls, schemas, urls
 
 from .conftest import LINUX, code
 
@@ -133,7 +133,7 @@ def test_an_option_where_none_is_known_is_refused(queue):
 
 
 def test_every_method_says_what_it_requires():
-    addresses = [*urls.urlpatterns, *auth_urls.urlpatterns]
+    addresses = [*urls.urlpatterns, *auth_urls.urlpatterns, *object_urls.urlpatterns]
     views = [each.callback.view_class for each in addresses if hasattr(each.callback, "view_class")]
     named = {name for view in views for name in view.methods.values()}
     required = {*access.AT_ONCE, *access.LATER, *access.PUBLIC}

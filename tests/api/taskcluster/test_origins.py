@@ -1,0 +1,36 @@
+"""Pages of other sites: they may sign requests to a server that asks who calls, and may not use an open one."""
+
+import pytest
+
+from .conftest import slug
+
+ELSEWHERE = {"Origin": "https://ui.example.org"}
+
+
+@pytest.fixture
+def asking(queue, settings):
+    """A server that asks who calls."""
+    settings.CONDUCTOR_API_ACCESS = "token"
+    return queue.client
+
+
+def test_a_page_asks_beforehand_and_is_let(asking):
+    reply = asking.options("/api/queue/v1/tasks", headers=ELSEWHERE)
+
+    assert reply.status_code == 204
+    assert reply["Access-Control-Allow-Origin"] == "*"
+    assert "Authorization" in reply["Access-Control-Allow-Headers"]
+    assert reply["Access-Control-Max-Age"] == "900"
+
+
+def test_a_page_reads_replies_and_refusals(asking):
+    for path, status in (("/ping", 200), (f"/task/{slug()}", 403), ("/nowhere", 404)):
+        reply = asking.get(f"/api/queue/v1{path}", headers=ELSEWHERE)
+        assert (reply.status_code, reply["Access-Control-Allow-Origin"]) == (status, "*")
+
+
+def test_an_open_server_lets_no_other_page(queue):
+    reply = queue.client.get(f"/api/queue/v1/task/{slug()}", headers=ELSEWHERE)
+
+    assert reply.status_code == 403
+    assert "Access-Control-Allow-Origin" not in reply
