@@ -135,11 +135,8 @@ def save(
         writes.send()
     except IntegrityError as twice:
         raise Stale from twice
-    heard = [effect for effect in effects if isinstance(effect, Resolved)]
-    messages = [
-        Message(to=after.id, subject="resolved", facts={"reason": effect.reason}, sent_at=now, due_at=now)
-        for effect in heard
-    ]
+    heard = [{"reason": effect.reason, "group": after.group_id} for effect in effects if isinstance(effect, Resolved)]
+    messages = [Message(to=after.id, subject="resolved", facts=facts, sent_at=now, due_at=now) for facts in heard]
     return tuple(message.pk for message in Message.objects.bulk_create(messages)) if messages else ()
 
 

@@ -14,13 +14,13 @@ from statistics import median, quantiles
 
 import orjson
 
-from . import idling, workloads
+from . import groups, idling, workloads
 from .client import Client
 from .floor import floor
 from .load import Measured, in_processes, serve
 from .servers import Server, postgresql_server, sqlite_server, statements_a_task
 
-THREADS, BATCH, RUNS_OF_CHAIN = 4, 20, 600
+THREADS, BATCH, RUNS_OF_CHAIN, TASKS_ALONE = 4, 20, 600, 2000
 
 
 @dataclass
@@ -140,7 +140,23 @@ def idle(bench: Bench) -> list[Result]:
     return []
 
 
-WORKLOADS = {"chain": chain, "fan_out": fan_out, "loop": loop, "nested": nested, "idle": idle}
+def alone(bench: Bench) -> list[Result]:
+    """Created beforehand; what is measured is claiming and reporting."""
+    url, server = bench.server.url, bench.server
+    groups.create(url, TASKS_ALONE)
+    cpu, began = server.cpu_seconds(), time.perf_counter()
+    finish = in_processes(1, groups.serve, url, THREADS, BATCH // 4)
+    while groups.pending(url):
+        time.sleep(0.05)
+    seconds, used = time.perf_counter() - began, server.cpu_seconds() - cpu
+    # The workers wait for work by now, and stop when they are told that there is none.
+    measured, peak = finish(), server.web_peak_mb()
+    if measured.errors:
+        print(f"{len(measured.errors)} errors, the first: {measured.errors[0]}", file=sys.stderr)
+    return [Result("claimWork, report", TASKS_ALONE, 0, seconds, measured, used, peak, None)]
+
+
+WORKLOADS = {"chain": chain, "fan_out": fan_out, "loop": loop, "nested": nested, "alone": alone, "idle": idle}
 
 
 def main() -> None:

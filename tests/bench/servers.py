@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from . import groups
 from .client import Client
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,6 +78,7 @@ def _started(extra: dict[str, str], web_workers: int, database_url: str, is_toke
     environment = (
         os.environ
         | extra
+        | {"TASKCLUSTER_ROOT_CLIENT_ID": groups.CLIENT_ID, "TASKCLUSTER_ROOT_ACCESS_TOKEN": groups.KEY}
         | {"HOST": "127.0.0.1", "PORT": str(port), "WEB_WORKERS": str(web_workers), "LOG_LEVEL": "WARNING"}
     )
     manage = [sys.executable, "manage.py"]

@@ -5,7 +5,7 @@ from django.db import transaction
 from ... import clock
 from ...core.errors import NotFound
 from ...core.solo.commands import dependency_done
-from ...models import Group, Message, Solo
+from ...models import Group, Message
 from ...store import dependencies, solos
 from ...store.writes import Writes
 from .change import change
@@ -29,13 +29,11 @@ def resolved(message: Message) -> None:
         return
     with transaction.atomic():
         if Message.objects.filter(pk=message.pk).delete()[0]:
-            _look_at_group(message.to)
+            _look_at_group(message.facts["group"])
 
 
-def _look_at_group(task_id: str) -> None:
-    group_id = Solo.objects.filter(pk=task_id).values_list("group_id", flat=True).first()
-    group = Group.objects.filter(pk=group_id or "").first()
-    if group is not None and dependencies.is_group_resolved(group.id):
+def _look_at_group(group_id: str) -> None:
+    if dependencies.is_group_resolved(group_id) and (group := Group.objects.filter(pk=group_id).first()) is not None:
         writes = Writes()
         solos.tell(writes, [of_group(group, "task-group-resolved", clock.now())])
         writes.send()
