@@ -33,6 +33,7 @@ from .audit import AuditAdmin
 from .bulk_operations import BulkExport, BulkOperationPage, BulkPage
 from .bulk_plan import BulkPlanPage
 from .clients import ClientAdmin, ScopeRoleAdmin
+from .compare import ComparePage
 from .failures import FailureGroupPage, FailuresPage
 from .named import SecretAdmin, VariableAdmin
 from .overview import overview
@@ -48,6 +49,7 @@ from .sidebar import sections
 from .strip import StripPage
 from .sweeps import SweepsPage
 from .task_definitions import TaskDefinitionAdmin
+from .turn import TurnPage
 from .workers import WorkersPage
 from .workflow_definitions import WorkflowDefinitionAdmin
 from .workflow_schedules import ScheduleAdmin, ScheduleExecutionAdmin
@@ -60,7 +62,9 @@ FIXING: tuple[Page, ...] = (
     BulkPage(),
     BulkExport(),
     BulkOperationPage(),
+    ComparePage(),
     QueuePage(),
+    TurnPage(),
     WorkersPage(),
 )
 PAGES: tuple[Page, ...] = (QueuesPage(), SweepsPage(), PalettePage(), PreferencesPage(), StripPage(), *FIXING)

@@ -26,9 +26,9 @@ register.filter("as_typed", written)
 
 
 @register.filter("span")
-def span_or_dash(milliseconds: int | None) -> str:
-    """A span in words; a dash where there is none."""
-    return "–" if milliseconds is None else span(milliseconds)
+def span_or_dash(milliseconds: int | str | None) -> str:
+    """A span in words; a dash where there is none, or nothing that could have one."""
+    return "–" if milliseconds in (None, "") else span(milliseconds)
 
 
 @register.filter

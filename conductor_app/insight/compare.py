@@ -1,0 +1,133 @@
+"""Two runs side by side: their tasks by reference and turn, and what differs in what they were given and gave."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+
+from ..core.fingerprints import build_of
+from ..models import Attempt, Run, Task
+from .differences import Difference, differences
+
+MOST_TASKS = 2_000
+MOST_ROWS = 500
+LARGE = 64_000
+DOCUMENTS = ("input", "output", "variables")
+GOOD, BAD = ("COMPLETED",), ("FAILED", "TIMED_OUT", "TERMINATED")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One run's task: how long it waited and ran, how often it was tried, by whom."""
+
+    status: str
+    waited_ms: int | None
+    ran_ms: int | None
+    attempts: int
+    worker: str
+    attempt_id: str
+
+    @property
+    def build(self) -> str:
+        return build_of(self.worker)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One task of either run, or of both."""
+
+    key: str
+    one: Side | None
+    other: Side | None
+
+    @property
+    def delta_ms(self) -> int | None:
+        """How much longer the second took."""
+        if self.one is None or self.other is None or self.one.ran_ms is None or self.other.ran_ms is None:
+            return None
+        return self.other.ran_ms - self.one.ran_ms
+
+    @property
+    def differs(self) -> bool:
+        if self.one is None or self.other is None:
+            return True
+        return (self.one.status, self.one.attempts, self.one.build) != (
+            self.other.status,
+            self.other.attempts,
+            self.other.build,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All that was compared. `documents`: by name, what differs; None where one of them is too large to be read."""
+
+    one: Run
+    other: Run
+    rows: list[Row]
+    documents: dict[str, list[Difference] | None] = field(default_factory=dict)
+    is_cut: bool = False
+
+    @property
+    def are_of_one_definition(self) -> bool:
+        return self.one.name == self.other.name
+
+    @property
+    def follow_one_plan(self) -> bool:
+        return self.one.plan_id == self.other.plan_id
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether nothing differs but times."""
+        return not any(row.differs for row in self.rows) and not any(self.documents.values())
+
+
+def compare(one: Run, other: Run) -> Comparison:
+    """Two runs that were read with their documents' sizes."""
+    first, second = _sides(one), _sides(other)
+    rows = (Row(key, first.get(key), second.get(key)) for key in dict.fromkeys([*first, *second]))
+    found = list(islice(rows, MOST_ROWS))
+    documents = {name: _differences(one, other, name) for name in DOCUMENTS}
+    return Comparison(one, other, found, documents, len(first | second) > MOST_ROWS)
+
+
+def _sides(run: Run) -> dict[str, Side]:
+    tasks = list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("memo")[:MOST_TASKS])
+    attempts = Attempt.objects.light().filter(run_id=run.pk).order_by("seq")[: 2 * MOST_TASKS]
+    by_task: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        by_task.setdefault(attempt.task_id, []).append(attempt)
+    return {str(task): _side(task, by_task.get(task.pk, [])) for task in tasks}
+
+
+def _side(task: Task, attempts: Iterable[Attempt]) -> Side:
+    tries = list(attempts)
+    last = next((attempt for attempt in tries if attempt.pk == task.attempt_id), tries[-1] if tries else None)
+    if last is None:
+        return Side(task.status, None, None, 0, "", "")
+    began = last.started_at
+    return Side(
+        task.status,
+        None if began is None else began - last.scheduled_at,
+        None if began is None or last.ended_at is None else last.ended_at - began,
+        len(tries),
+        last.worker,
+        last.pk,
+    )
+
+
+def _differences(one: Run, other: Run, name: str) -> list[Difference] | None:
+    if max(getattr(one, f"{name}_size"), getattr(other, f"{name}_size")) > LARGE:
+        return None
+    return differences(getattr(one, name), getattr(other, name))
+
+
+def candidates(run: Run) -> dict[str, str]:
+    """Runs that are worth comparing with: the last that succeeded, the one before, and one of the usual kind."""
+    same = Run.objects.of_definition(run.name).exclude(pk=run.pk).order_by("-created_at", "-id")
+    found = {
+        "last success": same.filter(status__in=GOOD),
+        "last failure": same.filter(status__in=BAD),
+        "previous": same.filter(created_at__lte=run.created_at),
+    }
+    ids = {name: rows.values_list("pk", flat=True).first() for name, rows in found.items()}
+    return {name: id for name, id in ids.items() if id}

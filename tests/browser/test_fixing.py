@@ -1,0 +1,119 @@
+"""Operators' stories in a browser: a rerun that was planned, a thousand failures of few causes, a task that waits."""
+
+import re
+
+from playwright.sync_api import expect
+
+from conductor_app.core.reports import Report
+from conductor_app.engine import bulk_operations, definitions, failures, runs, tasks
+from conductor_app.models import BulkItem, BulkOperation, Run, Task
+from tests.builders import bare, definition, fork, loop, policy, step
+from tests.story import BY, register
+
+from .conftest import NARROW, has_no_sideways_scroll
+
+
+def start(name: str) -> str:
+    return runs.start(runs.StartRequest(name), BY)
+
+
+def work(queue: str, outcome: str = "COMPLETED", reason: str = "") -> None:
+    [attempt] = tasks.claim(queue, worker="w7@41", wait_ms=0)
+    tasks.report(attempt.run_id, attempt.id, Report(outcome, {}, reason), BY)
+
+
+def again(page) -> set[str]:
+    """The tasks that the plan says will run again."""
+    rows = page.locator("#result tbody tr").filter(has_text="will run again")
+    return {row.split()[0] for row in rows.all_inner_texts()}
+
+
+def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_does_what_its_plan_showed(page, pages, olga, accessible):
+    charge = step("charge", policy=policy() | {"sideEffects": "external"})
+    body = fork([charge, step("notify")], [step("stock")])
+    register(definition(step("first"), loop("rounds", *body, step("pack"), times=3), name="parcel"))
+    run = start("parcel")
+    work("first")
+    for turn in (1, 2):
+        for name in ("charge", "stock", "notify"):
+            work(name)
+        work("pack", "COMPLETED" if turn == 1 else "FAILED", "the box was too small")
+
+    page.goto(f"/admin/runs/{run}/plan/?do=rerun")
+    page.get_by_label("From this task on").select_option(label="charge__2 · SIMPLE · completed")
+    page.get_by_role("button", name="Show the plan").click()
+    expect(page.locator(".warn")).to_contain_text("charge__2")
+    planned = again(page)
+    assert planned == {"rounds", "charge__2", "notify__2", "join__2", "pack__2"}
+    accessible(page)
+    page.get_by_label("Reason").fill("the card was wrong")
+    page.get_by_role("button", name=re.compile("^Do it")).click()
+
+    page.wait_for_url(f"**/run/{run}/change/**")
+    kept = set(Task.objects.filter(run_id=run).values_list("ref", "turn"))
+    assert ("charge", "2") in kept and ("notify", "2") not in kept and ("stock", "2") in kept
+    narrow = pages.open(olga, size=NARROW, scheme="dark")
+    narrow.goto(f"/admin/runs/{run}/plan/?do=skip&ref=pack")
+    assert has_no_sideways_scroll(narrow)
+
+
+def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_canary(page, accessible):
+    register(definition(step("pay"), name="order"))
+    reasons = [f"502 from gateway {n}" for n in range(12)] + ["no funds 7", "no funds 8", "KeyError: 'total'"]
+    for _ in reasons:
+        start("order")
+    for reason in reasons:
+        work("pay", "FAILED", reason)
+    failures.group_failures(100)
+
+    page.goto("/admin/failures/")
+    expect(page.locator("tbody tr")).to_have_count(3)
+    accessible(page)
+    page.get_by_role("row", name=re.compile("502 from gateway")).get_by_role("link").click()
+    page.get_by_role("link", name="Retry these runs …").click()
+    expect(page.locator("main")).to_contain_text("order v1")
+    page.get_by_label("Try first").fill("10")
+    page.get_by_label("Runs a second").fill("50")
+    page.get_by_label("Reason").fill("the gateway is back")
+    accessible(page)
+    page.get_by_role("button", name="Retry 12 runs").click()
+    page.wait_for_url("**/bulk/**")
+    operation = BulkOperation.objects.get()
+
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(page.locator("main h1")).to_contain_text("Paused")
+    page.get_by_role("button", name="Resume", exact=True).click()
+    bulk_operations.work_off()
+    BulkOperation.objects.update(paced_at=operation.created_at - 10_000, due_at=0)
+    bulk_operations.work_off()
+    page.reload()
+    done = BulkOperation.objects.get().done
+    assert 1 <= done <= 10
+    page.locator("#act-stop summary").click()
+    page.get_by_role("button", name="Stop it").click()
+    expect(page.locator("main h1")).to_contain_text("Stopped")
+    page.get_by_role("link", name=re.compile("^done")).click()
+    expect(page.locator("[data-rows] tr")).to_have_count(done)
+    accessible(page)
+    assert BulkItem.objects.filter(outcome="DONE").count() == Run.objects.filter(status="RUNNING").count() == done
+
+
+def test_a_waiting_task_says_which_gate_holds_it_and_raising_the_limit_releases_it(page, accessible):
+    register(definition(bare("ship"), name="shipping"), tasks=[policy("ship", concurrent_limit=1)])
+    first, second = start("shipping"), start("shipping")
+    [held] = tasks.claim("ship", worker="van@7", wait_ms=0)
+    waiting = second if held.run_id == first else first
+
+    page.goto(f"/admin/conductor/run/{waiting}/change/?task=ship")
+    page.get_by_role("link", name="When its turn comes, and who is before it").click()
+    expect(page.locator(".cause")).to_contain_text("1 of 1 tasks of this name are being worked on")
+    expect(page.locator(".holders")).to_contain_text(held.run_id)
+    accessible(page)
+    page.get_by_role("link", name="Change the limit in the definition").click()
+    page.wait_for_url("**/taskdefinition/**")
+
+    definitions.save_task(policy("ship", concurrent_limit=2), BY)
+    page.go_back()
+    page.reload()
+    expect(page.locator(".cause")).to_contain_text("Every gate is open")
+    assert [attempt.run_id for attempt in tasks.claim("ship", worker="van@8", wait_ms=0)] == [waiting]

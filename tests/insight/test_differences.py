@@ -1,0 +1,38 @@
+"""What differs between two JSON values."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conductor_app.insight.differences import MISSING, MOST, differences
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"a": 1}, {"a": 2}, [("a", "changed")]),
+        ({"a": 1}, {}, [("a", "removed")]),
+        ({}, {"a": None}, [("a", "added")]),
+        ({"a": {"b": [1, 2]}}, {"a": {"b": [1, 3, 4]}}, [("a.b[1]", "changed"), ("a.b[2]", "added")]),
+        ({"a": True}, {"a": 1}, [("a", "changed")]),
+        ([1], {"0": 1}, [("", "changed")]),
+    ],
+)
+def test_each_place_that_differs_is_named(before, after, expected):
+    assert [(each.path, each.kind) for each in differences(before, after)] == expected
+
+
+@given(JSON)
+def test_a_value_does_not_differ_from_itself(value):
+    assert differences(value, value) == []
+
+
+def test_no_more_are_listed_than_are_read():
+    assert len(differences({}, dict.fromkeys(map(str, range(1000)), 1))) == MOST
+    assert differences({}, {"a": 1})[0].before is MISSING
