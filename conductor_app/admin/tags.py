@@ -10,6 +10,7 @@ from ..insight.differences import MISSING
 from ..insight.spans import span
 from ..models.fields import dumps
 from . import marks
+from .json_editor import formatted
 
 LONGEST_VALUE = 300
 
@@ -23,6 +24,7 @@ register.filter("marked", marks.marked)
 register.filter("size", marks.size)
 register.filter("many", marks.many)
 register.filter("as_typed", written)
+register.filter("as_json", formatted)
 
 
 @register.filter("span")

@@ -13,10 +13,10 @@ from ..core.language.lint import Finding, findings
 from ..core.language.lint.places import spots
 from ..core.language.meaning import HOLDS_STEPS
 from ..core.language.parts import type_of
-from ..engine import definitions
+from ..engine import cases, definitions
 from ..insight.ledger import SAMPLE, ledger, open_runs
 from ..insight.surroundings import surroundings
-from ..models import WorkflowDefinition
+from ..models import SimulationCase, WorkflowDefinition
 from .definition_checks import Checked, placed
 from .definition_editor import Begun
 from .definition_form import NEW_VERSION, OVERWRITE, DefinitionForm, WorkflowEditForm
@@ -26,10 +26,12 @@ from .json_editor import formatted
 from .json_tree import tree
 from .pictures import picture
 from .samples import NEW_WORKFLOW
+from .simulator import PERMISSIONS as TRIED_BY
+from .simulator import SimulatorPages
 from .start import StartPages
 
 
-class WorkflowDefinitionAdmin(StartPages, VersionPages, DefinitionAdmin):
+class WorkflowDefinitionAdmin(StartPages, SimulatorPages, VersionPages, DefinitionAdmin):
     """Workflow definitions, newest version first."""
 
     kind, sample, page_template = "workflow", NEW_WORKFLOW, "workflow"
@@ -37,7 +39,7 @@ class WorkflowDefinitionAdmin(StartPages, VersionPages, DefinitionAdmin):
     ordering = ("name", "-version")
 
     def get_urls(self) -> list[URLPattern]:
-        return [*self.version_urls(), *self.start_urls(), *super().get_urls()]
+        return [*self.version_urls(), *self.start_urls(), *self.simulator_urls(), *super().get_urls()]
 
     def more(self, request: HttpRequest, row: WorkflowDefinition) -> dict[str, Any]:
         chosen, versions = request.GET.get("step", ""), ledger(row.name)
@@ -53,6 +55,7 @@ class WorkflowDefinitionAdmin(StartPages, VersionPages, DefinitionAdmin):
             "is_newest": newest.pk == row.pk,
             "next_version": newest.version + 1,
             "other_pk": others[0].row.pk if others else None,
+            "may_try": any(map(request.user.has_perm, TRIED_BY)),
             "may_start": request.user.has_perm("conductor.execute_workflowdefinition"),
         }
 
@@ -65,7 +68,11 @@ class WorkflowDefinitionAdmin(StartPages, VersionPages, DefinitionAdmin):
         return {"picture": picture(result.document)} if result.document is not None else {}
 
     def impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
-        return {"open_runs": open_runs(row.name).get(row.version, 0) if row else 0}
+        if row is None:
+            return {}
+        kept = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: cases.MOST_AT_ONCE]
+        tried = cases.verdicts({**document, "name": row.name}, kept)
+        return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": tried}
 
     def form_for(self, row: WorkflowDefinition | None, data: Any, begun: Begun) -> DefinitionForm:
         if row is None:

@@ -144,6 +144,7 @@ def test_before_it_is_saved_the_change_is_told_in_sentences_and_in_lines(operato
     assert "charge: retries set to 5" in page
     assert '"retryCount": 5' in page
     assert "1 run follows version 1 now" in page
+    assert "Version 2, a new one" in page
     assert WorkflowDefinition.objects.count() == 1
 
 

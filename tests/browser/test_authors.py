@@ -84,7 +84,7 @@ def test_a_box_of_the_picture_leads_to_its_lines_and_a_line_to_its_box(page, ord
 def test_the_authors_pages_fit_and_can_be_used_by_everybody(pages, olga, order, accessible, size, scheme):
     page = pages.open(olga, size=size, scheme=scheme)
 
-    for path in ("change/?step=ship", "edit/", "compare/", "start/"):
+    for path in ("change/?step=ship", "edit/", "compare/", "start/", "try/"):
         page.goto(f"{WORKFLOWS}{order.pk}/{path}")
         assert has_no_sideways_scroll(page), path
         accessible(page)

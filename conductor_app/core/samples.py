@@ -1,0 +1,31 @@
+"""An example of what a JSON schema describes: its own examples and defaults first, else the plainest value."""
+
+from collections.abc import Mapping
+from typing import Any
+
+DEEPEST = 8
+PLAIN = {"string": "text", "number": 1.0, "integer": 1, "boolean": True, "array": [], "object": {}, "null": None}
+FORMATS = {"date": "2027-01-31", "date-time": "2027-01-31T12:00:00Z", "email": "somebody@example.com"}
+
+
+def sample_of(schema: Any, depth: int = 0) -> Any:
+    """One value; a part that says nothing gives nothing."""
+    if not isinstance(schema, Mapping) or depth > DEEPEST:
+        return None
+    for said in ("default", "const"):
+        if said in schema:
+            return schema[said]
+    for said in ("examples", "enum"):
+        if isinstance(schema.get(said), list) and schema[said]:
+            return schema[said][0]
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) and kind else kind
+    if isinstance(schema.get("properties"), Mapping):
+        return {str(name): sample_of(part, depth + 1) for name, part in schema["properties"].items()}
+    if kind == "array" and "items" in schema:
+        return [sample_of(schema["items"], depth + 1)]
+    if kind == "string" and schema.get("format") in FORMATS:
+        return FORMATS[schema["format"]]
+    if kind in ("integer", "number") and isinstance(schema.get("minimum"), int | float):
+        return schema["minimum"]
+    return PLAIN.get(kind) if isinstance(kind, str) else None

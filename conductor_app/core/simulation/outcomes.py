@@ -1,0 +1,63 @@
+"""What somebody wants the tasks of a try to come to, said step by step, and the script that it means."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ..language.lint.places import Spot, spots
+from ..language.parts import shape_of, type_of
+from ..language.policy import BUILT_IN_TYPES
+from ..steps import KINDS
+from .parts import Mock, Script
+
+GIVES, FAILS, FAILS_FOR_GOOD, TIMES_OUT, STAYS = "gives", "fails", "fails_for_good", "times_out", "stays"
+KINDS_OF_OUTCOMES = {
+    GIVES: "completes and gives",
+    FAILS: "fails, then completes and gives",
+    FAILS_FOR_GOOD: "fails for good",
+    TIMES_OUT: "times out",
+    STAYS: "stays open",
+}
+ENOUGH = 300
+"""Attempts of one step that something is said for: loops take one each turn."""
+WORKED = frozenset(("SIMPLE", "DYNAMIC", "EVENT", "HUMAN", "PULL_WORKFLOW_MESSAGES", "SUB_WORKFLOW"))
+
+
+class Outcome(NamedTuple):
+    """What one step comes to: how, how often it fails before, and what it gives."""
+
+    how: str = GIVES
+    times: int = 1
+    output: Any = None
+
+
+def steps_to_tell(document: Mapping[str, Any]) -> Iterator[Spot]:
+    """The steps that somebody outside ends, so that a try must be told how."""
+    for spot in spots(document.get("tasks")):
+        kind = type_of(spot.step)
+        is_work = kind in WORKED or kind in BUILT_IN_TYPES or kind not in KINDS
+        if spot.ref and ((is_work and shape_of(spot.step) == "leaf") or waits_for_somebody(spot.step)):
+            yield spot
+
+
+def waits_for_somebody(step: Mapping[str, Any]) -> bool:
+    """Whether a WAIT names no end of its own."""
+    given = step.get("inputParameters")
+    inputs = given if isinstance(given, Mapping) else {}
+    return type_of(step) == "WAIT" and not (inputs.get("duration") or inputs.get("until"))
+
+
+def script_of(outcomes: Mapping[str, Outcome]) -> Script:
+    """What the play does with each attempt of these steps, whichever turn it belongs to."""
+    return Script({ref: mocks for ref, outcome in outcomes.items() if (mocks := tuple(_mocks(outcome)))})
+
+
+def _mocks(outcome: Outcome) -> Iterator[Mock]:
+    given = outcome.output if isinstance(outcome.output, dict) else {}
+    if outcome.how == FAILS:
+        yield from [Mock("FAILED", {}, work_ms=1000)] * min(max(outcome.times, 0), ENOUGH)
+    if outcome.how in (GIVES, FAILS):
+        yield from [Mock("COMPLETED", given, work_ms=1000)] * ENOUGH
+    elif outcome.how == FAILS_FOR_GOOD:
+        yield from [Mock("FAILED_FOR_GOOD", {}, work_ms=1000)] * ENOUGH
+    elif outcome.how == TIMES_OUT:
+        yield from [Mock("TIMED_OUT", {}, work_ms=1000)] * ENOUGH

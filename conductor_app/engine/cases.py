@@ -1,0 +1,56 @@
+"""Cases of a workflow run again: whether a document still does what it did when they were kept."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.errors import Refused
+from ..core.simulation.outcomes import Outcome, script_of
+from ..models import SimulationCase
+from .runs import StartRequest
+from .simulate import simulate
+
+MOST_AT_ONCE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one case: the same as before, or what differs."""
+
+    case: SimulationCase
+    differs: str = ""
+
+
+def try_out(document: dict[str, Any], input: dict[str, Any], outcomes: dict[str, Outcome]) -> dict[str, Any]:
+    """The execution that this document would have. Raises what `simulate` does."""
+    return simulate(StartRequest(name=str(document.get("name")), input=input, document=document), script_of(outcomes))
+
+
+def verdicts(document: dict[str, Any], cases: Iterable[SimulationCase]) -> list[Verdict]:
+    """Every case against this document."""
+    return [_verdict(document, case) for case in cases]
+
+
+def _verdict(document: dict[str, Any], case: SimulationCase) -> Verdict:
+    outcomes = {ref: Outcome(*said) for ref, said in case.outcomes.items()}
+    try:
+        came = outcome_of(try_out(document, case.input, outcomes))
+    except Refused as refused:
+        return Verdict(case, f"it cannot be tried: {refused.message}")
+    before = case.expected
+    if came["status"] != before.get("status"):
+        return Verdict(case, f"it ends {came['status']}, it ended {before.get('status')}")
+    if came["path"] != before.get("path"):
+        return Verdict(case, f"it goes {_way(came['path'])}; it went {_way(before.get('path') or [])}")
+    return Verdict(case, "" if came["output"] == before.get("output") else "its output is another one")
+
+
+def outcome_of(execution: dict[str, Any]) -> dict[str, Any]:
+    """What a case is held to: how it ended, which way it went, what it gave."""
+    path = list(dict.fromkeys(task["referenceTaskName"] for task in execution["tasks"]))
+    return {"status": execution["status"], "path": path, "output": execution.get("output")}
+
+
+def _way(path: list[str]) -> str:
+    shown = path if len(path) <= 8 else [*path[:7], "…"]
+    return " → ".join(shown) or "nowhere"

@@ -1,0 +1,16 @@
+"""What the steps of a workflow gave lately, step by step: to try a change with."""
+
+from typing import Any
+
+from ..models import Attempt
+from .surroundings import LARGEST_EXAMPLE, newest_runs
+
+MOST = 400
+
+
+def recorded_outputs(name: str) -> dict[str, Any]:
+    """The newest output of each step, from the newest runs."""
+    attempts = Attempt.objects.filter(
+        run__in=newest_runs(name), status="COMPLETED", output_size__lte=LARGEST_EXAMPLE, output_path=""
+    ).order_by("run__created_at", "seq")
+    return dict(attempts.values_list("task__ref", "output")[:MOST])
