@@ -17,9 +17,11 @@ from ..engine import cases, definitions
 from ..insight.ledger import SAMPLE, ledger, open_runs
 from ..insight.surroundings import surroundings
 from ..models import SimulationCase, WorkflowDefinition
+from .definition_bundles import BundlePages
 from .definition_checks import Checked, placed
 from .definition_editor import Begun
 from .definition_form import NEW_VERSION, OVERWRITE, DefinitionForm, WorkflowEditForm
+from .definition_list import ShelfColumns, ShelvedList, VersionsFilter
 from .definition_versions import VersionPages
 from .definitions import DefinitionAdmin, refuse_another_name
 from .json_editor import formatted
@@ -31,15 +33,36 @@ from .simulator import SimulatorPages
 from .start import StartPages
 
 
-class WorkflowDefinitionAdmin(StartPages, SimulatorPages, VersionPages, DefinitionAdmin):
+class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPages, VersionPages, DefinitionAdmin):
     """Workflow definitions, newest version first."""
 
     kind, sample, page_template = "workflow", NEW_WORKFLOW, "workflow"
-    list_display = ("definition", "description", "owner_email", "changed", "changed_by")
+    list_display = (
+        "shelf",
+        "description",
+        "owner_email",
+        "used_by",
+        "runs",
+        "failed",
+        "p95",
+        "changed",
+        "changed_by",
+        "why",
+    )
+    list_filter = (VersionsFilter,)
     ordering = ("name", "-version")
 
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ShelvedList]:
+        return ShelvedList
+
     def get_urls(self) -> list[URLPattern]:
-        return [*self.version_urls(), *self.start_urls(), *self.simulator_urls(), *super().get_urls()]
+        return [
+            *self.version_urls(),
+            *self.start_urls(),
+            *self.simulator_urls(),
+            *self.bundle_urls(),
+            *super().get_urls(),
+        ]
 
     def more(self, request: HttpRequest, row: WorkflowDefinition) -> dict[str, Any]:
         chosen, versions = request.GET.get("step", ""), ledger(row.name)

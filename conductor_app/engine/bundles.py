@@ -1,0 +1,138 @@
+"""Definitions as one JSON bundle: given out, looked at before they are taken in, taken in."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core.errors import Complaint, Invalid, Refused, ValidationFailed
+from ..core.language.lint.places import spots
+from ..core.language.meaning import Change, changes
+from ..insight.surroundings import named_workflows
+from ..models import TaskDefinition, WorkflowDefinition
+from . import definitions
+
+FORMAT = "conductor-app definitions"
+MOST_ITEMS = 2_000
+WORKFLOW, TASK = "workflow", "task"
+NEW, SAME, CHANGED, REFUSED = "new", "same", "changed", "refused"
+AS_NEW_VERSIONS, AS_GIVEN = "new", "given"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One definition of a bundle, and what taking it in would do."""
+
+    kind: str
+    name: str
+    document: dict[str, Any]
+    verdict: str
+    version: int | None = None
+    changes: tuple[Change, ...] = ()
+    complaints: tuple[Complaint, ...] = field(default=())
+
+
+def bundle(names: Iterable[str]) -> dict[str, Any]:
+    """The newest versions of these workflows, of all that they start, and the tasks that they name."""
+    workflows: dict[str, dict[str, Any]] = {}
+    left = sorted(set(names))
+    while left:
+        found = {row.name: row.document for row in _newest(left)}
+        workflows |= found
+        steps = [spot.step for document in found.values() for spot in spots(document.get("tasks"))]
+        left = sorted({name for step in steps for name in named_workflows(step)} - workflows.keys())
+        if not found:
+            break
+    tasks = {spot.name for document in workflows.values() for spot in spots(document.get("tasks"))}
+    rows = TaskDefinition.objects.filter(name__in=tasks).order_by("name")
+    return {"format": FORMAT, "workflows": list(workflows.values()), "tasks": [row.document for row in rows]}
+
+
+def _newest(names: Iterable[str]) -> list[WorkflowDefinition]:
+    rows = WorkflowDefinition.objects.filter(name__in=list(names)).order_by("name", "version")
+    return list({row.name: row for row in rows}.values())
+
+
+def read(given: Any) -> list[tuple[str, dict[str, Any]]]:
+    """The definitions of a bundle, or of a list of workflows as Conductor's own clients export them; raises Invalid."""
+    if isinstance(given, list):
+        given = {"workflows": given}
+    if not isinstance(given, dict):
+        raise Invalid('A bundle is an object with the lists "workflows" and "tasks".')
+    if "workflows" not in given and "tasks" not in given and "name" in given:
+        given = {"workflows": [given]} if isinstance(given.get("tasks"), list) else {"tasks": [given]}
+    if isinstance(given.get("tasks"), list) and "name" in given:
+        given = {"workflows": [given]}
+    items = [(kind, each) for kind, part in ((TASK, "tasks"), (WORKFLOW, "workflows")) for each in _listed(given, part)]
+    if not items:
+        raise Invalid("There is no definition in this bundle.")
+    if len(items) > MOST_ITEMS:
+        raise Invalid(f"A bundle may have at most {MOST_ITEMS:,} definitions.")
+    return items
+
+
+def _listed(given: dict[str, Any], part: str) -> list[dict[str, Any]]:
+    found = given.get(part) or []
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise Invalid(f'"{part}" must be a list of definitions.')
+    return found
+
+
+def plan(given: Any) -> list[Item]:
+    """What taking the bundle in would do; nothing happens. Raises Invalid."""
+    items = read(given)
+    names = {kind: [str(each.get("name")) for one, each in items if one == kind] for kind in (WORKFLOW, TASK)}
+    old = {(WORKFLOW, row.name): row for row in _newest(names[WORKFLOW])}
+    tasks = {(TASK, row.name): row for row in TaskDefinition.objects.filter(name__in=names[TASK])}
+    return [_planned(kind, document, (old | tasks).get((kind, str(document.get("name"))))) for kind, document in items]
+
+
+def _planned(kind: str, document: dict[str, Any], row: Any) -> Item:
+    name = str(document.get("name") or "")
+    judge = definitions.workflow_complaints_of if kind == WORKFLOW else definitions.task_complaints_of
+    version = None if kind == TASK else (row.version + 1 if row else int(definitions_version(document)))
+    if complaints := judge(document):
+        return Item(kind, name, document, REFUSED, version, complaints=tuple(complaints))
+    if row is None:
+        return Item(kind, name, document, NEW, version)
+    found = tuple(changes(row.document, document))
+    return Item(kind, name, document, CHANGED if found else SAME, version, changes=found)
+
+
+def definitions_version(document: dict[str, Any]) -> int:
+    """The version that a document gives itself."""
+    version = document.get("version")
+    return version if isinstance(version, int) and not isinstance(version, bool) and version > 0 else 1
+
+
+def take_in(given: Any, how: str, by: str, reason: str = "") -> dict[str, list[str]]:
+    """Take in what is new or changed, tasks first, one after another; what became of each, by its name.
+
+    `how`: changed workflows become new versions, or are written under the version that they give themselves.
+    """
+    result: dict[str, list[str]] = {"kept": [], "unchanged": [], "refused": []}
+    for item in plan(given):
+        result[_taken(item, how, by, reason)].append(f"{item.kind} {item.name}")
+    return result
+
+
+def _taken(item: Item, how: str, by: str, reason: str) -> str:
+    if item.verdict in (SAME, REFUSED):
+        return "unchanged" if item.verdict == SAME else "refused"
+    try:
+        if item.kind == TASK:
+            definitions.save_task(item.document, by, reason=reason)
+        else:
+            version = item.version if how == AS_NEW_VERSIONS else definitions_version(item.document)
+            document = {**item.document, "version": version}
+            definitions.save_workflow(document, by, overwrite=how == AS_GIVEN, reason=reason)
+    except (ValidationFailed, Refused):
+        return "refused"
+    return "kept"
+
+
+def counted(items: Iterable[Item]) -> dict[str, int]:
+    """How many definitions have which verdict."""
+    counts = dict.fromkeys((NEW, CHANGED, SAME, REFUSED), 0)
+    for item in items:
+        counts[item.verdict] += 1
+    return counts
