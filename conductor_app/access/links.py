@@ -1,4 +1,6 @@
-"""Links that carry their own permission: to one payload, for one purpose, for a while."""
+"""Links that carry their own permission: to one payload or artifact, for one purpose, for a while."""
+
+from urllib.parse import quote, urlencode
 
 from django.core.signing import Signer
 from django.utils.crypto import constant_time_compare
@@ -6,7 +8,11 @@ from django.utils.crypto import constant_time_compare
 from .. import clock
 from ..core.errors import Forbidden
 
-VALID_MS = 15 * 60 * 1000
+MINUTE_MS = 60_000
+VALID_MS = 15 * MINUTE_MS
+SEND, FETCH = "send artifact", "fetch artifact"
+SEND_MS, FETCH_MS = 45 * MINUTE_MS, 30 * MINUTE_MS
+"""How long the address of an artifact's content is good for sending it, and for fetching it."""
 SIGNER = Signer(salt="conductor.payload")
 
 
@@ -14,6 +20,18 @@ def link(path: str, purpose: str, valid_ms: int = VALID_MS) -> dict[str, str]:
     """What the query of such a link says."""
     expires = str(clock.now() + valid_ms)
     return {"operation": purpose, "expires": expires, "signature": _signature(path, purpose, expires)}
+
+
+def artifact_address(task_id: str, number: int, name: str, purpose: str) -> str:
+    """Where the content of an artifact is sent, or fetched from."""
+    valid_ms = SEND_MS if purpose == SEND else FETCH_MS
+    permission = link(artifact_path(task_id, number, name), purpose, valid_ms)
+    return f"/api/artifacts/v1/{task_id}/{number}/{quote(name)}?{urlencode(permission)}"
+
+
+def artifact_path(task_id: str, number: int, name: str) -> str:
+    """What the permission in such an address is for."""
+    return f"{task_id}/{number}/{name}"
 
 
 def check(path: str, purpose: str, said: dict[str, str]) -> None:

@@ -61,6 +61,7 @@ PAGES_OF_RUNS = tuple(
         "message",
         "poller",
         "sweeppass",
+        "artifact",
         "auditentry",
         "scheduleexecution",
         "failuregroup",

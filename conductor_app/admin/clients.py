@@ -9,8 +9,10 @@ from django.db.models import QuerySet
 from django.forms.widgets import DateTimeInput
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
+from ..access.clients import expanded
 from ..core.errors import Refused
 from ..engine.access import clients, scope_roles
 from ..engine.access.clients import Wanted
@@ -120,6 +122,11 @@ class EditedByTheEngine(ReadOnlyAdmin):
     def how_many(self, row: Client | ScopeRole) -> int:
         return len(row.scopes)
 
+    @admin.display(description="stands for")
+    def stands_for(self, row: Client | ScopeRole) -> SafeString:
+        """The scopes with all that their roles imply."""
+        return format_html_join("", "<div><code>{}</code></div>", ((scope,) for scope in expanded(row.scopes))) or "–"
+
     @admin.display(description="made")
     def made(self, row: Client | ScopeRole) -> SafeString:
         return ago(row.created_at)
@@ -136,7 +143,7 @@ class ClientAdmin(EditedByTheEngine):
     list_display = ("id", "how_many", "expires", "used", "is_disabled", "description")
     list_filter = ("is_disabled",)
     typed = ("id", "scopes", "description", "expires", "is_deleted_when_expired", "reason")
-    facts = ("is_disabled", "made", "changed", "updated_by", "rotated", "used")
+    facts = ("is_disabled", "stands_for", "made", "changed", "updated_by", "rotated", "used")
     actions = ("switch", "give_token", "delete_chosen")
 
     def save_model(self, request: HttpRequest, obj: Client, form: forms.ModelForm, change: bool) -> None:
@@ -195,7 +202,7 @@ class ScopeRoleAdmin(EditedByTheEngine):
     form = ScopeRoleForm
     list_display = ("id", "how_many", "changed", "description")
     typed = ("id", "scopes", "description", "reason")
-    facts = ("made", "changed", "updated_by")
+    facts = ("stands_for", "made", "changed", "updated_by")
 
     def save_model(self, request: HttpRequest, obj: ScopeRole, form: forms.ModelForm, change: bool) -> None:
         by, said = request.user.get_username(), form.cleaned_data

@@ -13,6 +13,7 @@ from django_celery_beat.models import CrontabSchedule, IntervalSchedule, Periodi
 from ..models import (
     AccessKey,
     Application,
+    Artifact,
     Attempt,
     AuditEntry,
     Client,
@@ -55,6 +56,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
     "Record": (
         Entry(ScheduleExecution, "Scheduled starts", "starts"),
         Entry(AuditEntry, "Audit", "audit"),
+        Entry(Artifact, "Artifacts", "starts"),
     ),
     "System": (
         Entry("sweeps", "Sweeps", "sweeps"),

@@ -13,6 +13,7 @@ from ..insight.health import health
 from ..models import (
     AccessKey,
     Application,
+    Artifact,
     Attempt,
     AuditEntry,
     Client,
@@ -28,6 +29,7 @@ from ..models import (
 )
 from .access import AccessKeyAdmin
 from .applications import ApplicationAdmin, GrantAdmin
+from .artifacts import ArtifactAdmin
 from .attempts import AttemptAdmin
 from .audit import AuditAdmin
 from .bulk_operations import BulkExport, BulkOperationPage, BulkPage
@@ -76,6 +78,7 @@ SCREENS = {
     Schedule: ScheduleAdmin,
     ScheduleExecution: ScheduleExecutionAdmin,
     AuditEntry: AuditAdmin,
+    Artifact: ArtifactAdmin,
     Secret: SecretAdmin,
     Variable: VariableAdmin,
     Application: ApplicationAdmin,

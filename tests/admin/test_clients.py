@@ -5,6 +5,7 @@ import re
 import pytest
 
 from conductor_app.access import clients as known
+from conductor_app.engine.access import scope_roles
 from conductor_app.engine.access.clients import Wanted, create_client
 from conductor_app.models import AuditEntry, Client, ScopeRole
 
@@ -91,6 +92,13 @@ def test_a_role_is_made_changed_and_deleted(operator, clock):
     assert not ScopeRole.objects.filter(pk="repo:*").exists()
     acts = AuditEntry.objects.order_by("id").values_list("object_type", "action", "reason")
     assert list(acts) == [("scope_role", "create", "r"), ("scope_role", "change", ""), ("scope_role", "delete", "")]
+
+
+def test_a_page_says_what_the_scopes_stand_for(operator, clock):
+    scope_roles.create_role("reader", ["queue:status:*"], "", "olga")
+    create_client("fleet/1", Wanted(["assume:reader"], clock.now() + 1000), "olga")
+
+    assert "queue:status:*" in words(operator.get("/admin/conductor/client/fleet_2F1/change/"))
 
 
 def test_a_role_that_would_assume_itself_is_not_made(operator):

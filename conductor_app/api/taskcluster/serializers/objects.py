@@ -6,11 +6,12 @@ from typing import Any
 from django.http import HttpRequest
 
 from .... import clock
+from ....access.links import FETCH, FETCH_MS, SEND, SEND_MS
 from ....core.errors import NotFound
 from ....insight.solo import moment, worker_facts
 from ....models import Artifact, Attempt
 from ..access import task_credentials
-from .artifacts import FETCH, GET_MS, PUT_MS, SEND, content_address
+from .artifacts import content_address
 
 HOUR_MS = 3_600_000
 NAME = re.compile(r"t/([A-Za-z0-9_-]{22})/([0-9]{1,9})/(.{1,1024})")
@@ -62,14 +63,14 @@ def upload_method(request: HttpRequest, row: Artifact, proposed: dict[str, Any])
     if "putUrl" not in proposed:
         return {}
     headers = {"Content-Type": row.content_type, "Content-Length": str(proposed["putUrl"]["contentLength"])}
-    url, expires = content_address(request, row, SEND, PUT_MS), moment(clock.now() + PUT_MS)
+    url, expires = content_address(request, row, SEND), moment(clock.now() + SEND_MS)
     return {"putUrl": {"url": url, "expires": expires, "headers": headers}}
 
 
 def download_method(request: HttpRequest, row: Artifact, accepted: dict[str, Any]) -> dict[str, Any] | None:
     """Where the content is to be fetched, in a way that the client knows; None if there is none."""
-    url = content_address(request, row, FETCH, GET_MS)
+    url = content_address(request, row, FETCH)
     if accepted.get("getUrl"):
         hashes = row.details.get("hashes", {})
-        return {"method": "getUrl", "url": url, "expires": moment(clock.now() + GET_MS), "hashes": hashes}
+        return {"method": "getUrl", "url": url, "expires": moment(clock.now() + FETCH_MS), "hashes": hashes}
     return {"method": "simple", "url": url} if accepted.get("simple") else None

@@ -7,12 +7,11 @@ from django.utils.decorators import classonlymethod
 from django.views import View
 
 from .... import conf
-from ....access.links import check
+from ....access.links import FETCH, SEND, artifact_path, check
 from ....core.errors import Busy, Invalid
 from ....engine.artifacts import contents
 from ..errors import answer
 from ..patterns import check_params
-from ..serializers.artifacts import FETCH, SEND, signed_path
 from ..uploads import upload_of
 
 SHUT_IN = "default-src 'none'; img-src 'self' data:; media-src 'self'; style-src 'unsafe-inline'; sandbox"
@@ -40,7 +39,7 @@ class Content(View):
             return answer(error, request, method, params, None)
 
     def put(self, request: HttpRequest, *key: Any) -> HttpResponse:
-        check(signed_path(*key), SEND, request.GET.dict())
+        check(artifact_path(*key), SEND, request.GET.dict())
         encoding = request.headers.get("Content-Encoding", "")
         if len(encoding) > LONGEST_ENCODING or not encoding.isascii() or not encoding.isprintable():
             raise Invalid("The Content-Encoding of the upload is none.")
@@ -53,7 +52,7 @@ class Content(View):
         return HttpResponse(status=200)
 
     def get(self, request: HttpRequest, *key: Any) -> HttpResponse:
-        check(signed_path(*key), FETCH, request.GET.dict())
+        check(artifact_path(*key), FETCH, request.GET.dict())
         row, chunks = contents.stream(*key)
         headers = {
             "Content-Length": str(row.size),
