@@ -1,11 +1,16 @@
 """The official Python client of Taskcluster: tasks are created, claimed, run and resolved as on the original."""
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import taskcluster
 from taskcluster.exceptions import TaskclusterRestFailure
+
+from conductor_app import wakeups
+
+from .waiting import eventually
 
 WORKER = {"workerGroup": "here", "workerId": "w1"}
 LINUX = "proj/linux"
@@ -59,3 +64,59 @@ def test_a_task_is_created_claimed_and_completed(queue, server):
     with pytest.raises(TaskclusterRestFailure) as refused:
         worker.reportFailed(id, 0)
     assert (refused.value.status_code, refused.value.body["code"]) == (409, "RequestConflict")
+
+
+VALUES = {
+    "taskId": "V3Wzk-6rT9yQ1uY2o0nJ5A", "taskGroupId": "V3Wzk-6rT9yQ1uY2o0nJ5A", "runId": "0", "taskQueueId": LINUX,
+    "provisionerId": "proj", "workerType": "linux", "workerGroup": "here", "workerId": "w1", "name": "public/a b.txt",
+}  # fmt: skip
+
+
+def test_every_method_of_the_client_has_its_address(queue):
+    strangers = []
+    for name, method in taskcluster.Queue.funcinfo.items():
+        body = [{}] if method.get("input") else []
+        try:
+            getattr(queue, name)(*(VALUES[each] for each in method["args"]), *body)
+        except TaskclusterRestFailure as refused:
+            # What an address answers has a code; what is no address has none.
+            strangers += [] if "code" in (refused.body or {}) else [name]
+
+    assert strangers == []
+
+
+def test_who_waits_for_work_is_handed_it_as_soon_as_it_is_there(queue, server):
+    with ThreadPoolExecutor(1) as hands:
+        waiting = hands.submit(claimed, taskcluster.Queue({"rootUrl": server}))
+        eventually(lambda: wakeups.waiting())
+        id = created(queue)
+
+        [claim] = waiting.result(15)
+
+    assert claim["status"]["taskId"] == id
+
+
+def test_a_graph_is_worked_off_in_its_order(queue):
+    group = taskcluster.slugId()
+    sources = created(queue, taskGroupId=group)
+    tests = [created(queue, taskGroupId=group, dependencies=[sources]) for _ in range(3)]
+    release = created(queue, taskGroupId=group, dependencies=tests)
+    queue.sealTaskGroup(group)
+    order = []
+    while len(order) < 5:
+        for claim in claimed(queue, tasks=4):
+            order.append(claim["status"]["taskId"])
+            queue.reportCompleted(order[-1], claim["runId"])
+
+    assert (order[0], set(order[1:4]), order[4]) == (sources, set(tests), release)
+    pages = []
+    queue.listTaskGroup(group, paginationHandler=pages.append, query={"limit": 2})
+    assert [len(page["tasks"]) for page in pages] == [2, 2, 1]
+    assert {each["status"]["state"] for page in pages for each in page["tasks"]} == {"completed"}
+
+
+def test_a_refusal_is_an_error_of_the_clients_with_its_code(queue):
+    with pytest.raises(TaskclusterRestFailure, match="does not exist") as refused:
+        queue.task("V3Wzk-6rT9yQ1uY2o0nJ5A")
+
+    assert (refused.value.status_code, refused.value.body["code"]) == (404, "ResourceNotFound")
