@@ -59,6 +59,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry(Artifact, "Artifacts", "starts"),
     ),
     "System": (
+        Entry("system", "System", "sweeps"),
         Entry("sweeps", "Sweeps", "sweeps"),
         Entry(PeriodicTask, "Beats", "beats"),
         Entry(IntervalSchedule, "Intervals", "beats"),

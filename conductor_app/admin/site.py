@@ -50,6 +50,7 @@ from .schedules import SCHEDULES
 from .sidebar import sections
 from .strip import StripPage
 from .sweeps import SweepsPage
+from .system import SystemPage
 from .task_definitions import TaskDefinitionAdmin
 from .turn import TurnPage
 from .workers import WorkersPage
@@ -68,6 +69,7 @@ FIXING: tuple[Page, ...] = (
     QueuePage(),
     TurnPage(),
     WorkersPage(),
+    SystemPage(),
 )
 PAGES: tuple[Page, ...] = (QueuesPage(), SweepsPage(), PalettePage(), PreferencesPage(), StripPage(), *FIXING)
 SCREENS = {

@@ -1,0 +1,77 @@
+"""The database as it tells of itself: its size, its clock, who waits in it, and whether its tables are up to date.
+
+The one place outside `store/` with SQL of its own: it asks catalogues of the databases, and no table of ours.
+"""
+
+from dataclasses import dataclass, field
+
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from .. import clock
+
+SLOW_MS = 5_000
+MOST_STATEMENTS = 10
+LARGEST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement that has run for long, or waits for a lock."""
+
+    age_ms: int
+    waits_for: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """What is known of it. `skew_ms`: by how much its clock is ahead of ours."""
+
+    name: str
+    size: int
+    skew_ms: int
+    missing: list[str] = field(default_factory=list)
+    tables: list[tuple[str, int]] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
+
+
+def database() -> Database:
+    """Asked now."""
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    missing = [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
+    return (_postgresql if connection.vendor == "postgresql" else _sqlite)(missing)
+
+
+def _postgresql(missing: list[str]) -> Database:
+    [(version, size, now)] = _asked(
+        "SELECT current_setting('server_version'), pg_database_size(current_database()), "
+        "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint"
+    )
+    tables = _asked(
+        "SELECT relname, pg_total_relation_size(relid) FROM pg_stat_user_tables ORDER BY 2 DESC LIMIT %s", [LARGEST]
+    )
+    running = _asked(
+        "SELECT (EXTRACT(EPOCH FROM clock_timestamp() - query_start) * 1000)::bigint, "
+        "CASE WHEN wait_event_type = 'Lock' THEN COALESCE(wait_event, '') ELSE '' END, LEFT(query, 300) "
+        "FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid() "
+        "AND (query_start < clock_timestamp() - interval '5 seconds' OR wait_event_type = 'Lock') "
+        "ORDER BY query_start LIMIT %s",
+        [MOST_STATEMENTS],
+    )
+    name = f"PostgreSQL {version.split()[0]}"
+    return Database(name, size, now - clock.now(), missing, tables, [Statement(*row) for row in running])
+
+
+def _sqlite(missing: list[str]) -> Database:
+    [(version, pages, bytes)] = _asked(
+        "SELECT sqlite_version(), c.page_count, s.page_size FROM pragma_page_count() c, pragma_page_size() s"
+    )
+    return Database(f"SQLite {version}", pages * bytes, 0, missing)
+
+
+def _asked(sql: str, params: list | None = None) -> list[tuple]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params or [])
+        return cursor.fetchall()
