@@ -158,6 +158,7 @@ def test_an_address_that_the_client_signs_can_be_opened_by_anybody(fleet):
     assert "auth:list-clients" in requests.get(current).json()["scopes"]
     assert [each["clientId"] for each in requests.get(clients).json()["clients"]] == ["me|x@y"]
     assert requests.get(clients.replace("me%7C", "you")).status_code == 401
+    assert requests.head(current).status_code == 200
     assert requests.post(current.replace("scopes/current", "scopes/expand"), json={"scopes": []}).status_code == 401
 
 

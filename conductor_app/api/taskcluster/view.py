@@ -50,7 +50,7 @@ class TaskclusterView(View):
     def dispatch(self, request: TaskclusterRequest, *args: Any, **params: Any) -> HttpResponse:
         if request.method == "OPTIONS":
             return _marked(request, Empty())
-        method = self.methods.get(str(request.method))
+        method = self.methods.get(verb_of(request))
         if method is None:
             return not_found(request)
         payload = None
@@ -75,7 +75,12 @@ class TaskclusterView(View):
             access.require(caller, access.LATER[method], {**params, **facts})
 
         request.require = require
-        return getattr(self, str(request.method).lower())(request)
+        return getattr(self, verb_of(request).lower())(request)
+
+
+def verb_of(request: HttpRequest) -> str:
+    """What is asked for; HEAD is GET, of which the web server sends the headers."""
+    return "GET" if request.method == "HEAD" else str(request.method)
 
 
 def not_found(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
