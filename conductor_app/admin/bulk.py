@@ -16,6 +16,7 @@ from ..models import Run
 from .actions import Action
 from .bulk_plan import of_list
 from .marks import badge
+from .refusals import tell
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +39,7 @@ def bulk_action(action: Action) -> Callable[..., TemplateResponse]:
     @admin.action(description=f"{action.label} the selected runs", permissions=["operate"])
     def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> TemplateResponse:
         if request.POST.get("select_across") == "1":
-            return HttpResponseRedirect(
-                reverse("admin:bulk_plan", query={**of_list(request.GET), "action": action.name})
-            )
+            return _plan(request, action)
         chosen = list(runs.order_by("-created_at")[: MOST + 1])
         if "confirmed" not in request.POST:
             return _ask(model_admin, request, action, chosen)
@@ -49,6 +48,15 @@ def bulk_action(action: Action) -> Callable[..., TemplateResponse]:
 
     act.__name__ = action.name
     return act
+
+
+def _plan(request: HttpRequest, action: Action) -> HttpResponseRedirect:
+    """On to the plan for all runs that the list shows."""
+    try:
+        return HttpResponseRedirect(reverse("admin:bulk_plan", query={**of_list(request.GET), "action": action.name}))
+    except Refused as refused:
+        tell(request, refused)
+        return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
 
 
 def _ask(model_admin: admin.ModelAdmin, request: HttpRequest, action: Action, chosen: list[Run]) -> TemplateResponse:

@@ -1,6 +1,5 @@
 """The plan of an operation on many runs: which, how many of what, how fast; then it is begun."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -8,20 +7,19 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from .. import clock
 from ..core.errors import Invalid, Refused
 from ..engine import bulk_operations
 from ..engine.bulk_operations import Asked
 from ..engine.bulk_operations.commands import ACTIONS
 from ..insight import selections
 from ..insight.bulk import selected
-from ..insight.spans import DAY, HOUR
+from . import run_filters
 from .actions import ACTIONS as RUN_ACTIONS
 from .object_pages import ObjectPage
 from .refusals import require, tell
 
 PERMISSION = "conductor.change_run"
-NUMBERS = ("version", "failure_group", *selections.MOMENTS)
+NUMBERS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENTS)
 LISTS = ("ids", "status")
 SENTENCES = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
     "rerun": "Each run is made again from its start, under its id; its input is kept.",
@@ -43,17 +41,10 @@ def selection_of(given: QueryDict) -> dict[str, Any]:
     return selections.checked(found)
 
 
-def of_list(given: Mapping[str, str]) -> dict[str, str]:
-    """The parameters of a plan for all runs that the list of runs shows at an address."""
-    now = clock.now()
-    since = {"hour": now - HOUR, "today": now - now % DAY, "24h": now - DAY, "7d": now - 7 * DAY}
-    found = {
-        "definition": given.get("name", ""),
-        "status": given.get("status", ""),
-        "search": given.get("q", "").strip(),
-        "started_since": str(since.get(given.get("started", ""), "")),
-    }
-    return {name: value for name, value in found.items() if value}
+def of_list(given: QueryDict) -> dict[str, str]:
+    """The parameters of a plan for all runs that the list of runs shows at an address. Raises Invalid."""
+    selection = run_filters.selection_of(given)
+    return {name: ",".join(value) if name in LISTS else str(value) for name, value in selection.items()}
 
 
 class BulkPlanPage(ObjectPage):

@@ -62,6 +62,11 @@ def exact(moment: int | None) -> str:
     return "" if moment is None else _words(_utc(moment).astimezone(get_current_timezone()))
 
 
+def machine(moment: int | None) -> str:
+    """A moment for programs: in UTC, to the millisecond."""
+    return "" if moment is None else _utc(moment).isoformat(timespec="milliseconds")
+
+
 def ago(moment: int | None, now: int | None = None) -> SafeString:
     """How long ago a moment was: it goes on counting in the browser, the moment itself in both zones in the tooltip."""
     if not moment:
@@ -88,8 +93,9 @@ def many(count: int) -> str:
 def _time(moment: int, words: str, counting: str) -> SafeString:
     title, utc = exact(moment), _words(_utc(moment))
     title = title if title == utc else f"{title}\n{utc}"
-    machine = _utc(moment).isoformat(timespec="milliseconds")
-    return format_html('<time datetime="{}" title="{}" data-counts="{}">{}</time>', machine, title, counting, words)
+    return format_html(
+        '<time datetime="{}" title="{}" data-counts="{}">{}</time>', machine(moment), title, counting, words
+    )
 
 
 def _words(moment: datetime) -> str:

@@ -1,8 +1,11 @@
 """The shape of an admin of tables that the engine owns: looked at, never typed into."""
 
+from typing import Any
+
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.utils.text import capfirst
 
 from .paginator import CappedPaginator
 
@@ -33,6 +36,10 @@ class ReadOnlyAdmin(admin.ModelAdmin):
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ChangeList]:
         return BoundedList
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        title = capfirst(self.opts.verbose_name_plural)
+        return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from ..core.errors import Invalid
-from ..core.states import RUN
-from ..models import BulkItem, Failure, Run, WorkflowDefinition
-from .search import RUNS, Question, Search
+from ..core.states import RUN, TASK
+from ..models import BulkItem, Failure, Run, Task, WorkflowDefinition
+from .search import RUNS, Clause, Question, Search, Value
+from .spans import span
 
 Selection = Mapping[str, Any]
 LAST = "z" * 8
@@ -81,6 +82,53 @@ def _refused_of(found: QuerySet[Run], operation: str) -> QuerySet[Run]:
     return found.filter(pk__in=BulkItem.objects.filter(operation=operation, outcome="REFUSED").values("run_id"))
 
 
+def _asked(field: str, operator: str = "=") -> Callable[[QuerySet[Run], str], QuerySet[Run]]:
+    """A filter in the language of searches, which bounds what no index answers."""
+
+    def found(rows: QuerySet[Run], text: str) -> QuerySet[Run]:
+        return Search(rows, Question(RUNS, also=[Clause(field, operator, (Value(text, 0),), 0)])).hits()
+
+    return found
+
+
+def _reason(rows: QuerySet[Run], text: str) -> QuerySet[Run]:
+    return _asked("reasonForIncompletion")(rows, f"*{text.strip('*')}*")
+
+
+def _inside(rows: QuerySet[Run], said: str) -> QuerySet[Run]:
+    """`input.customer.id=42`: a place inside the input or the output, and the value there."""
+    path, sign, value = said.partition("=")
+    path = path.strip()
+    if not sign or not path.startswith(("input.", "output.", "variables.", "input[", "output[", "variables[")):
+        raise Invalid("A value inside a document is asked for like this: input.customer.id=42")
+    return _asked(path)(rows, value.strip())
+
+
+def _took(operator: str) -> Callable[[QuerySet[Run], int], QuerySet[Run]]:
+    def found(rows: QuerySet[Run], span: int) -> QuerySet[Run]:
+        took = {f"ended_at__{operator}": F("created_at") + span}
+        return _newest(rows.filter(ended_at__isnull=False), LOOKED_AT).filter(**took)
+
+    return found
+
+
+def _task(rows: QuerySet[Run], ref: str) -> QuerySet[Run]:
+    """With a task of this reference, in a status behind a colon: `charge`, `charge:FAILED`."""
+    name, _, status = ref.partition(":")
+    tasks = Task.objects.filter(run_id=OuterRef("pk"), ref=name)
+    if status:
+        if status not in TASK.statuses:
+            raise Invalid(f"There is no status {status[:40]} of tasks; there are: {', '.join(sorted(TASK.statuses))}.")
+        tasks = tasks.filter(status=status)
+    return _newest(rows, LOOKED_AT).filter(Exists(tasks))
+
+
+def _newest(rows: QuerySet[Run], number: int) -> QuerySet[Run]:
+    """The newest of them: what has to be looked at one by one is bounded."""
+    begun = rows.order_by("-created_at").values_list("created_at", flat=True)[number : number + 1].first()
+    return rows if begun is None else rows.filter(created_at__gte=begun)
+
+
 FILTERS: dict[str, Callable[[QuerySet[Run], Any], QuerySet[Run]]] = {
     "ids": _ids,
     "search": search,
@@ -95,18 +143,26 @@ FILTERS: dict[str, Callable[[QuerySet[Run], Any], QuerySet[Run]]] = {
     "parent": lambda found, id: found.filter(parent_id=id).exclude(parent_id=""),
     "started_by": lambda found, who: found.filter(started_by=who),
     "schedule": lambda found, name: found.filter(schedule=name),
+    "idempotency_key": lambda found, key: found.filter(idempotency_key=key),
+    "least_ms": _took("gte"),
+    "most_ms": _took("lte"),
+    "task": _task,
+    "error": _reason,
+    "inside": _inside,
     "failure_group": _failure_group,
     "refused_of": _refused_of,
 }
-"""Everything by which runs can be selected, each answered by an index or together with one that is."""
+"""Everything by which runs can be selected: each answered by an index, or bounded to the newest runs."""
 MOMENTS = ("started_since", "started_before", "ended_since", "ended_before")
 TYPES: dict[str, type | tuple[type, ...]] = {
     "ids": (list, tuple),
     "status": (list, tuple),
     "version": int,
     "failure_group": int,
-    **dict.fromkeys(MOMENTS, int),
+    **dict.fromkeys((*MOMENTS, "least_ms", "most_ms"), int),
 }
+LOOKED_AT = 20_000
+"""How many of the newest runs are looked at one by one where no index knows."""
 
 
 def _moment(word: str) -> Callable[[int], str]:
@@ -131,6 +187,12 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "parent": lambda id: f"started by run {id}",
     "started_by": lambda who: f"started by {who}",
     "schedule": lambda name: f"of schedule {name}",
+    "idempotency_key": lambda key: f"with idempotency key {key}",
+    "least_ms": lambda took: f"that took at least {span(took)}",
+    "most_ms": lambda took: f"that took at most {span(took)}",
+    "task": lambda task: f"with a task {task.replace(':', ' that is ')}",
+    "error": lambda text: f"whose error says “{text}”",
+    "inside": lambda said: f"with {said}",
     "failure_group": lambda group: f"that failed for the cause of group {group}",
     "refused_of": lambda operation: f"that were refused in operation {operation}",
 }

@@ -117,7 +117,7 @@ def test_all_runs_of_a_list_become_the_selection_of_a_plan(operator, story):
     answer = operator.post("/admin/conductor/run/?status=FAILED&name=order&q=order", chosen)
 
     assert answer.status_code == 302
-    assert answer["Location"] == f"{PLAN}?definition=order&status=FAILED&search=order&action=retry"
+    assert answer["Location"] == f"{PLAN}?search=order&definition=order&status=FAILED&action=retry"
     assert "Retry 3 runs" in words(operator.get(answer["Location"]))
 
 

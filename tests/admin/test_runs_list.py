@@ -1,10 +1,15 @@
 """The list of runs: found in seconds, acted on together."""
 
+import json
+import re
+from html import unescape
+
 import pytest
 from django.urls import reverse
 
-from conductor_app.admin import paginator
 from conductor_app.engine import runs
+from conductor_app.insight import listing
+from conductor_app.models import UsualDuration
 from tests.insight.situations import define, define_task, start, started, step, work
 
 from .reading import html, words
@@ -73,7 +78,7 @@ def test_the_list_costs_the_same_few_queries_however_long_it_is(operator, orders
 
 
 def test_counting_stops_early(operator, orders, monkeypatch):
-    monkeypatch.setattr(paginator, "MOST_COUNTED", 2)
+    monkeypatch.setattr(listing, "MOST_COUNTED", 2)
     for _ in range(4):
         start("order")
 
@@ -158,3 +163,148 @@ def test_words_that_look_a_little_like_a_query_are_looked_for(operator, orders):
     run = start("order", correlation_id="refund in progress")
 
     assert run.pk in html(operator.get(LIST, {"q": "refund in progress"}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"status": "FAILED"}, "failed"),
+        ({"status": ["FAILED", "RUNNING"]}, "failed running"),
+        ({"status": "FAILED,COMPLETED"}, "failed done"),
+        ({"version": "1", "name": "order"}, "failed running done"),
+        ({"version": "7"}, ""),
+        ({"correlation_id": "o-1"}, "failed"),
+        ({"started_by": "ann"}, "failed running done"),
+        ({"started_by": "bob"}, ""),
+        ({"task": "charge"}, "failed running done"),
+        ({"task": "charge:FAILED"}, "failed"),
+        ({"task": "charge:ACTIVE"}, "running"),
+        ({"error": "from gate"}, "failed"),
+        ({"inside": "input.size=5"}, "done"),
+        ({"least": "5 s"}, "done"),
+        ({"most": "1 min"}, "failed done"),
+        ({"least": "1 h"}, ""),
+        ({"started_since": "2027-03-01T12:00"}, "failed running done"),
+        ({"started_before": "2027-03-01T11:59:59+00:00"}, ""),
+        ({"ended_since": "2027-03-01T12:00:05"}, "done"),
+    ],
+    ids=str,
+)
+def test_each_field_of_the_bar_narrows_the_list(operator, orders, clock, asked, expected):
+    named = {"failed": start("order", correlation_id="o-1")}
+    work("charge", "FAILED", reason="502 from gateway")
+    named["done"] = start("order", input={"size": 5})
+    clock.advance(seconds=10)
+    work("charge")
+    named["running"] = start("order", input={"size": 6})
+
+    page = html(operator.get(LIST, asked))
+
+    assert {name for name, run in named.items() if run.pk in page} == set(expected.split())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"started_since": "yesterday"}, {"least": "a while"}, {"version": "one"}, {"task": "charge:BROKEN"},
+        {"inside": "colour=red"}, {"status": "SAD"}, {"failure_group": "x"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_be_read_is_said_and_finds_nothing(operator, orders, asked):
+    run = start("order")
+
+    page = operator.get(LIST, asked)
+
+    assert 'class="error"' in html(page)
+    assert run.pk not in html(page)
+
+
+def test_every_filter_that_holds_is_a_chip_with_its_way_out(operator, orders):
+    start("order")
+
+    page = html(operator.get(LIST, {"status": ["FAILED", "RUNNING"], "name": "order"}))
+
+    assert 'href="?name=order&amp;status=RUNNING"' in page
+    assert 'href="?status=FAILED&amp;status=RUNNING"' in page
+
+
+def test_pages_go_on_where_the_one_before_ended_and_back(operator, orders, clock, monkeypatch):
+    monkeypatch.setattr(listing, "SIZE", 2)
+    monkeypatch.setattr(listing.page, "__defaults__", ("", "", 2))
+    begun = []
+    for _ in range(5):
+        clock.advance(seconds=1)
+        begun.insert(0, start("order").pk)
+
+    def shown(address):
+        page = html(operator.get(address))
+        links = dict(zip(("prev", "next"), (_link(page, "prev"), _link(page, "next")), strict=True))
+        return [pk for pk in begun if pk in page], links
+
+    first, links = shown(LIST)
+    second, links = shown(LIST + links["next"])
+    third, links = shown(LIST + links["next"])
+    back, _ = shown(LIST + links["prev"])
+    assert (first, second, third, back) == (begun[:2], begun[2:4], begun[4:], begun[2:4])
+    assert links["next"] == ""
+
+
+def _link(page, rel):
+    found = re.search(rf'href="([^"]*)" rel="{rel}"', page)
+    return unescape(found.group(1)) if found else ""
+
+
+def test_the_list_can_be_had_as_a_file_by_the_same_filter(operator, orders):
+    failed = start("order", correlation_id="=cmd()")
+    work("charge", "FAILED", reason="502 from gateway")
+    start("order")
+
+    lines = b"".join(operator.get(f"{LIST}export.csv", {"status": "FAILED"})).decode().splitlines()
+    rows = json.loads(b"".join(operator.get(f"{LIST}export.json", {"status": "FAILED"})))
+
+    assert len(lines) == 2 and lines[1].startswith(f"{failed.pk},order,1,FAILED,'=cmd()")
+    assert [(row["id"], row["failed_task"], row["reason"]) for row in rows] == [
+        (failed.pk, "charge", "502 from gateway")
+    ]
+    assert json.loads(b"".join(operator.get(f"{LIST}export.json", {"version": "9"}))) == []
+
+
+def test_a_file_needs_the_permission_to_see_runs(client, django_user_model):
+    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
+
+    assert client.get(f"{LIST}export.csv").status_code == 403
+    assert client.get(f"{LIST}news/").status_code == 403
+    assert client.post(f"{LIST}columns/").status_code == 403
+
+
+def test_the_chosen_columns_are_kept(operator, orders):
+    start("order", correlation_id="order-4711")
+
+    operator.post(f"{LIST}columns/", {"column": ["ended", "who"], "query": "status=RUNNING"})
+    page = html(operator.get(LIST))
+
+    assert "column-ended" in page and "column-who" in page and "column-correlation" not in page
+
+
+def test_runs_that_have_begun_since_are_offered_and_not_pushed_in(operator, orders, clock):
+    start("order")
+    page = html(operator.get(LIST))
+    clock.advance(seconds=1)
+    start("order")
+
+    address = unescape(re.search(r'data-live="([^"]*/news/[^"]*)"', page).group(1))
+    assert "1 new, show" in words(operator.get(address))
+
+
+def test_a_run_that_takes_longer_than_usual_is_marked(operator, orders, clock):
+    UsualDuration.objects.create(
+        name="order", version=1, ref="", count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now()
+    )
+    start("order")
+    clock.advance(seconds=60)
+
+    page = html(operator.get(LIST))
+
+    assert "60.0×" in words(operator.get(LIST)) or "60×" in page
+    assert "usually 1.0 s to 2.0 s" in page
