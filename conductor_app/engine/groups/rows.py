@@ -10,6 +10,8 @@ from ...core.errors import Conflict, NotFound
 from ...models import Group, Queue, Worker
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+LAST_MS = 253_402_300_799_999
+"""The last moment that has four digits of a year, as all clients write it."""
 NOTED_EVERY_MS = 1_800_000
 """How often it is written down that a queue or a worker is alive."""
 TEN_YEARS_MS = 3_652 * DAY_MS
@@ -20,14 +22,15 @@ MOST_LOGGED = 100
 
 def join_group(id: str, scheduler_id: str, until: int) -> None:
     """A task joins its group, which is made with the first one and outlives them all. Raises Conflict."""
-    defaults = {"scheduler_id": scheduler_id, "expires_at": until + HOUR_MS}
+    expires_at = min(until + HOUR_MS, LAST_MS)
+    defaults = {"scheduler_id": scheduler_id, "expires_at": expires_at}
     group, _ = Group.objects.get_or_create(pk=id, defaults=defaults)
     if group.scheduler_id != scheduler_id:
         raise Conflict(f"Task group {id} belongs to the scheduler {group.scheduler_id}, not to {scheduler_id}.")
     if group.sealed_at is not None:
         raise Conflict(f"Task group {id} is sealed: it takes no more tasks.")
     if group.expires_at < until:
-        Group.objects.filter(pk=id, expires_at__lt=until).update(expires_at=until + HOUR_MS)
+        Group.objects.filter(pk=id, expires_at__lt=until).update(expires_at=expires_at)
 
 
 def find_group(id: str) -> Group:

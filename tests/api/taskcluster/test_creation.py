@@ -152,6 +152,20 @@ def test_the_source_may_be_a_repository(queue, source):
     assert code(queue.asks(slug(), metadata={**metadata, "source": "ftp://example.org"})) == SCHEMA
 
 
+def test_the_end_of_all_calendars_is_an_end_for_a_group_too(queue):
+    last = "9999-12-31T23:59:59.999Z"
+    id = queue.create(expires=last)
+
+    assert queue.get(f"/task-group/{id}").json()["expires"] == last
+
+
+def test_a_whole_number_may_be_written_as_a_fraction(queue):
+    id = queue.create(retries=1.0)
+
+    assert queue.status(id)["retriesLeft"] == 1
+    assert len(queue.claim(1.0)) == 1
+
+
 def test_an_id_that_is_no_slug_is_refused(queue):
     assert code(queue.asks("not-a-slug-id")) == (400, "InvalidRequestArguments")
 

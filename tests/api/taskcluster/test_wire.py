@@ -58,6 +58,9 @@ BODIES = {
     "null": (b"null", SCHEMA),
     "NUL": (b'{"workerGroup": "a", "workerId": "\\u0000"}', INPUT),
     "half a character": (b'{"workerGroup": "a", "workerId": "\\ud800"}', INPUT),
+    "half a character beside a long number": (b'{"workerGroup": 1234567890123456789, "workerId": "\\ud800"}', INPUT),
+    "no number": (b'{"workerGroup": "a", "workerId": NaN}', MALFORMED),
+    "a number beyond all": (b'{"workerGroup": "a", "workerId": 1e400}', MALFORMED),
     "depth": (b"[" * 500 + b"]" * 500, INPUT),
     "absurd depth": (b"[" * 100_000 + b"]" * 100_000, MALFORMED),
     "a name too long": ({"workerGroup": "a" * 39, "workerId": "b"}, SCHEMA),
@@ -87,7 +90,12 @@ def test_a_method_without_a_body_minds_none(queue):
 
 
 def test_a_body_beyond_ten_megabytes_is_too_large(queue):
-    assert code(queue.post(f"/claim-work/{LINUX}", b" " * (10 * 1024 * 1024 + 1))) == (413, "InputTooLarge")
+    id, much = queue.create(), b" " * (22 * 1024 * 1024)
+    queue.takes(id)
+
+    assert code(queue.post(f"/claim-work/{LINUX}", much[: 10 * 1024 * 1024 + 1])) == (413, "InputTooLarge")
+    assert code(queue.post(f"/claim-work/{LINUX}", much)) == (413, "InputTooLarge")
+    assert code(queue.post(f"/task/{id}/runs/0/completed", much)) == (413, "InputTooLarge")
 
 
 PATHS = [

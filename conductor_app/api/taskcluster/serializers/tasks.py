@@ -31,7 +31,7 @@ def new_task(task_id: str, document: dict[str, Any], now: int) -> NewTask:
         project_id=document["projectId"],
         queue=queue,
         priority=PRIORITIES[document["priority"]],
-        retries=document["retries"],
+        retries=int(document["retries"]),
         deadline_at=deadline,
         expires_at=expires,
         requires=document["dependencies"],

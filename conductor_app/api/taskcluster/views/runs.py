@@ -22,7 +22,7 @@ class ClaimWork(TaskclusterView):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         asked, queue = request.document, request.params["taskQueueId"]
         request.require(workerGroup=asked["workerGroup"], workerId=asked["workerId"])
-        taken = claims.claim(queue, asked["workerGroup"], asked["workerId"], asked["tasks"])
+        taken = claims.claim(queue, asked["workerGroup"], asked["workerId"], int(asked["tasks"]))
         return Json({"tasks": [claim(each) for each in taken]})
 
 
