@@ -34,7 +34,7 @@ from .attempts import AttemptAdmin
 from .audit import AuditAdmin
 from .bulk_operations import BulkExport, BulkOperationPage, BulkPage
 from .bulk_plan import BulkPlanPage
-from .clients import ClientAdmin, ScopeRoleAdmin
+from .clients import ClientAdmin
 from .compare import ComparePage
 from .failures import FailureGroupPage, FailuresPage
 from .named import SecretAdmin, VariableAdmin
@@ -47,6 +47,7 @@ from .preferences import PreferencesPage, zone_of
 from .queues import QueuePage, QueuesPage
 from .runs import RunAdmin
 from .schedules import SCHEDULES
+from .scope_roles import ScopeRoleAdmin
 from .sidebar import sections
 from .strip import StripPage
 from .sweeps import SweepsPage

@@ -11,7 +11,7 @@ from ..models import CachedResult, Poller, ScheduleExecution, SweepPass
 from ..store import due
 from ..telemetry.about import doing, learn
 from . import events, failures, groups, outbox, schedules, tallies
-from .access import clients
+from .access import client_upkeep
 from .artifacts import entries as artifacts
 from .change import change
 from .groups import expiry
@@ -85,7 +85,7 @@ def prune_finished(limit: int) -> int:
     """Remove the runs that ended longer ago than they are kept, payloads of none, old results and old pollers."""
     now = clock.now()
     artifacts.expire(limit)
-    clients.forget_expired(limit)
+    client_upkeep.forget_expired(limit)
     tallies.prune()
     CachedResult.objects.filter(expires_at__lte=now).delete()
     Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()

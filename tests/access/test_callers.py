@@ -8,11 +8,11 @@ from conductor_app.access import certificates, clients
 from conductor_app.access.callers import ANYBODY, asked_of, caller_of, identified
 from conductor_app.access.hawk import Asked
 from conductor_app.core.errors import Forbidden, Invalid, Unauthenticated
+from conductor_app.engine.access.client_upkeep import note_use
 from conductor_app.engine.access.clients import (
     Wanted,
     create_client,
     delete_client,
-    note_use,
     reset_token,
     set_disabled,
 )

@@ -15,7 +15,7 @@ from ... import clock
 from ...access import callers, certificates, clients, scopes
 from ...access.callers import Caller
 from ...core.errors import Forbidden
-from ...engine.access.clients import note_use
+from ...engine.access.client_upkeep import note_use
 from .body import bytes_of
 
 Template = str | Mapping[str, Any]

@@ -8,7 +8,6 @@ from django.db import IntegrityError, transaction
 
 from ... import clock
 from ...access import clients as known_clients
-from ...access import vault
 from ...access.callers import CLIENT_ID
 from ...access.scopes import SCOPE
 from ...core.errors import Conflict, Invalid, NotFound
@@ -18,7 +17,6 @@ from .notes import note
 KIND = "client"
 SAME_REQUEST_MS = 15 * 60 * 1000
 """A request to make a client that comes again within this time gets the answer that may have been lost."""
-NOTED_EVERY_MS = 60 * 60 * 1000
 LONGEST_ID, LONGEST_DESCRIPTION = 255, 10_240
 
 
@@ -106,33 +104,6 @@ def delete_client(id: str, by: str, reason: str = "") -> None:
         if row is not None:
             row.delete()
             note(KIND, id, "delete", by, reason)
-
-
-def note_use(id: str) -> None:
-    """Note now and then that a client is in use."""
-    holder, now = known_clients.holder_of(id), clock.now()
-    if holder is not None and now - holder.used_at > NOTED_EVERY_MS:
-        known_clients.learn_use(holder, now)
-        Client.objects.filter(pk=id).update(used_at=now)
-
-
-def forget_expired(limit: int) -> int:
-    """Delete the clients that wanted to be deleted when they expire."""
-    due = Client.objects.filter(is_deleted_when_expired=True, expires_at__lte=clock.now())
-    ids = list(due.order_by("expires_at").values_list("id", flat=True)[:limit])
-    for id in ids:
-        delete_client(id, "clock", "It has expired.")
-    return len(ids)
-
-
-def reseal() -> int:
-    """Seal every access token with the newest key; how many were sealed with another. Raises vault.Unreadable."""
-    resealed = 0
-    for row in Client.objects.order_by("id"):
-        if not vault.is_current(row.sealed):
-            again = known_clients.sealed(row.id, known_clients.opened(row.id, row.sealed))
-            resealed += Client.objects.filter(pk=row.id, sealed=row.sealed).update(sealed=again)
-    return resealed
 
 
 def new_token() -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from conductor_app.access.vault import Unreadable
-from conductor_app.engine.access.clients import reseal as reseal_tokens
+from conductor_app.engine.access.client_upkeep import reseal as reseal_tokens
 from conductor_app.engine.named import reseal
 
 
