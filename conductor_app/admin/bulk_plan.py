@@ -23,6 +23,8 @@ NUMBERS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENT
 LISTS = ("ids", "status")
 SENTENCES = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
     "rerun": "Each run is made again from its start, under its id; its input is kept.",
+    "upgrade": "Each run that is under way goes on by the newest version of its definition, from where it stands; one "
+    "that cannot is refused with the reason.",
 }
 OPTIONS = {name: action.options for name, action in RUN_ACTIONS.items()} | {
     "restart": (("latest", "By the newest version of its definition"),),

@@ -24,6 +24,10 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
     """Definitions: documents that people write and the engine keeps."""
 
     list_display_links = None
+
+    class Media:
+        css = {"all": ("ops/design.css",)}
+
     page_template = "page"
     search_help_text = "Part of a name or of a description"
     search_fields = ("name", "description")

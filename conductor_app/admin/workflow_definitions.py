@@ -77,6 +77,8 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
             "newest": newest,
             "is_newest": newest.pk == row.pk,
             "next_version": newest.version + 1,
+            "behind": [version for version in others if version.open_runs] if newest.pk == row.pk else [],
+            "may_move": request.user.has_perm("conductor.change_run"),
             "other_pk": others[0].row.pk if others else None,
             "may_try": any(map(request.user.has_perm, TRIED_BY)),
             "may_start": request.user.has_perm("conductor.execute_workflowdefinition"),

@@ -9,14 +9,14 @@ from ..core.errors import Conflict, Invalid
 from . import plans
 from .change import change
 from .deciding import Undecidable
-from .reopening import Asked, Find, kept, rerunning, restarting, retrying
+from .reopening import Asked, Find, kept, moving, rerunning, restarting, retrying
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One thing that is asked of a run. What is None or empty is left as it is.
 
-    `attempt_id`: the task that a rerun begins with. `ref`: the step that is skipped. `version`: of a restart.
+    `attempt_id`: the task that a rerun begins with. `ref`: the step that is skipped. `version`: the one to follow.
     """
 
     name: str
@@ -44,6 +44,10 @@ def _restart(run_id: str, asked: Operation, find: Find) -> Asked:
     return restarting(run_id, asked.latest, asked.version, find=find)
 
 
+def _upgrade(run_id: str, asked: Operation, find: Find) -> Asked:
+    return moving(run_id, asked.version, find=find)
+
+
 def _skip(run_id: str, asked: Operation, find: Find) -> Asked:
     return run_id, commands.skip(asked.ref, asked.task_input, asked.task_output)
 
@@ -53,6 +57,7 @@ OPERATIONS: dict[str, Callable[[str, Operation, Find], Asked]] = {
     "rerun": _rerun,
     "restart": _restart,
     "skip": _skip,
+    "upgrade": _upgrade,
     "pause": lambda run_id, asked, find: (run_id, commands.pause),
     "resume": lambda run_id, asked, find: (run_id, commands.resume),
     "terminate": lambda run_id, asked, find: (run_id, commands.terminate(asked.reason, asked.with_failure)),

@@ -49,6 +49,15 @@ def restarting(run_id: str, latest: bool = False, version: int | None = None, *,
     return run_id, commands.restart(definition)
 
 
+def moving(run_id: str, version: int | None = None, *, find: Find = plans.unkept) -> Asked:
+    """What a move to another version of its definition comes to: to the newest one if none is named."""
+    name = _run(run_id).name
+    definition = find(name, version)
+    if definition is None:
+        raise NotFound(f"No such workflow definition: {name}" + (f", version {version}" if version else ""))
+    return run_id, commands.upgrade(definition)
+
+
 def kept(name: str, version: int | None) -> Definition | None:
     """The plan of a definition, kept for the run that is to follow it."""
     return plans.find(name, version, clock.now())

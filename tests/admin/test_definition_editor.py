@@ -1,6 +1,7 @@
 """The editor of definitions: checked while somebody types, kept as a draft, reviewed before it is saved."""
 
 import json
+import re
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -231,3 +232,15 @@ def test_the_page_takes_few_queries(operator, order, django_assert_max_num_queri
 
     with django_assert_max_num_queries(15):
         operator.get(f"{WORKFLOWS}{order.pk}/change/?step=charge")
+
+
+def test_runs_of_older_versions_can_be_moved_to_the_newest(operator, order):
+    started(step("charge"), step("pack"), name="order")
+    define("order", step("charge"), step("ship"), version=2)
+    newest = WorkflowDefinition.objects.get(version=2)
+
+    page = html(operator.get(f"{WORKFLOWS}{newest.pk}/change/"))
+
+    assert "1 of v1" in page
+    address = re.search(r'href="([^"]*action=upgrade[^"]*)"', page)[1].replace("&amp;", "&")
+    assert "Each run that is under way goes on by the newest version" in words(operator.get(address))

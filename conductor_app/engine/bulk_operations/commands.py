@@ -16,7 +16,7 @@ from ...insight import selections
 from ...models import AuditEntry, BulkItem, BulkOperation
 from ..operations import OPERATIONS, Operation
 
-ACTIONS = ("retry", "rerun", "restart", "pause", "resume", "terminate")
+ACTIONS = ("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade")
 """What may be asked of many runs: each is one operation of `engine/operations.py`, without a task of its own."""
 OPTIONS = ("latest", "resume_children", "with_failure")
 FASTEST = 1000.0
