@@ -9,8 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
+import requests
+import taskcluster
 from django.conf import settings
+from taskcluster.exceptions import TaskclusterAuthFailure
+from taskcluster.utils import slugId
 
+from tests.clients.test_taskcluster_queue import LINUX, WORKER, definition, moment
 from tests.web import answering
 
 from .server import Server, until
@@ -169,6 +174,31 @@ def test_what_a_built_in_worker_is_at_goes_back_to_its_queue_when_it_stops(tmp_p
     found = rows.execute("SELECT status, worker FROM conductor_attempt WHERE run_id = ?", [run.decode()]).fetchall()
     rows.close()
     assert [status for status, _ in found] == ["PENDING"]
+
+
+def test_what_taskclusters_clients_sign_is_verified_as_it_was_sent(server):
+    url = f"http://127.0.0.1:{server.port}"
+    everything = {"expires": moment(hours=1), "description": "the first one", "scopes": ["*"]}
+    token = taskcluster.Auth({"rootUrl": url}).createClient("static/root", everything)["accessToken"]
+
+    def queue(client_id, token, certificate=None):
+        known = {"clientId": client_id, "accessToken": token, "certificate": certificate}
+        return taskcluster.Queue({"rootUrl": url, "maxRetries": 0, "credentials": known})
+
+    id, root = slugId(), queue("static/root", token)
+    root.createTask(id, definition())
+    [claim] = root.claimWork(LINUX, WORKER)["tasks"]
+    worker = queue(*claim["credentials"].values())
+    asked = {"storageType": "s3", "contentType": "text/plain", "expires": moment(minutes=30)}
+    sent = requests.put(
+        worker.createArtifact(id, 0, "public/a b?", asked)["putUrl"], (b"x" * 65_536 for _ in range(64))
+    )
+
+    assert sent.status_code == 200
+    assert len(requests.get(root.buildSignedUrl("getArtifact", id, 0, "public/a b?")).content) == 64 * 65_536
+    assert worker.reportCompleted(id, 0)["status"]["state"] == "completed"
+    with pytest.raises(TaskclusterAuthFailure):
+        queue("static/root", "y" * 44).status(id)
 
 
 def api(server, method, path, body):
