@@ -77,6 +77,11 @@ class Panel:
     origins: list[Told]
     child: str = ""
 
+    @property
+    def is_for_people(self) -> bool:
+        """Whether it waits for a person's answer."""
+        return self.attempt is not None and self.attempt.task.type == "HUMAN" and self.attempt.ended_at is None
+
 
 def panel(run: Run, task: Task, number: int | None, known: Known, now: int, address: Callable[..., str]) -> Panel:
     """The panel of one task of a run, with the attempt of this number (counted from one), else the last one."""

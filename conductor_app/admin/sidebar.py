@@ -45,6 +45,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry("failures", "Failures", "failures"),
         Entry("bulk", "Operations", "do-retry"),
         Entry(Attempt, "Attempts", "attempts"),
+        Entry("waiting", "Waiting", "inbox"),
         Entry("queues", "Queues", "queues"),
         Entry("workers", "Workers", "workers"),
     ),

@@ -54,6 +54,7 @@ from .sweeps import SweepsPage
 from .system import SystemPage
 from .task_definitions import TaskDefinitionAdmin
 from .turn import TurnPage
+from .waiting import AnswerPage, WaitingPage
 from .workers import WorkersPage
 from .workflow_definitions import WorkflowDefinitionAdmin
 from .workflow_schedules import ScheduleAdmin, ScheduleExecutionAdmin
@@ -72,7 +73,16 @@ FIXING: tuple[Page, ...] = (
     WorkersPage(),
     SystemPage(),
 )
-PAGES: tuple[Page, ...] = (QueuesPage(), SweepsPage(), PalettePage(), PreferencesPage(), StripPage(), *FIXING)
+PAGES: tuple[Page, ...] = (
+    WaitingPage(),
+    AnswerPage(),
+    QueuesPage(),
+    SweepsPage(),
+    PalettePage(),
+    PreferencesPage(),
+    StripPage(),
+    *FIXING,
+)
 SCREENS = {
     Run: RunAdmin,
     Attempt: AttemptAdmin,
