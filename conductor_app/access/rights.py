@@ -66,6 +66,7 @@ PAGES_OF_RUNS = tuple(
         "scheduleexecution",
         "failuregroup",
         "bulkoperation",
+        "retentionpolicy",
     )
 )
 

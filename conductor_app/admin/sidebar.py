@@ -61,6 +61,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
     ),
     "System": (
         Entry("system", "System", "sweeps"),
+        Entry("retention", "Retention", "starts"),
         Entry("sweeps", "Sweeps", "sweeps"),
         Entry(PeriodicTask, "Beats", "beats"),
         Entry(IntervalSchedule, "Intervals", "beats"),

@@ -45,6 +45,7 @@ from .people import Groups, People
 from .planner import PlannerPage
 from .preferences import PreferencesPage, zone_of
 from .queues import QueuePage, QueuesPage
+from .retention import RetentionPage
 from .runs import RunAdmin
 from .schedules import SCHEDULES
 from .scope_roles import ScopeRoleAdmin
@@ -72,6 +73,7 @@ FIXING: tuple[Page, ...] = (
     TurnPage(),
     WorkersPage(),
     SystemPage(),
+    RetentionPage(),
 )
 PAGES: tuple[Page, ...] = (
     WaitingPage(),

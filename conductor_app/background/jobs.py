@@ -14,6 +14,8 @@ from conductor_app.celery import app
 from conductor_app.telemetry import about, pools
 
 THREADS_KEPT_FOR_SWEEPS = 3
+MOST_PRUNES = 100
+"""Passes that one call makes while there is still something to remove."""
 FINISHING_SECONDS = 2.0
 """How long a worker process that is told to stop goes on with its tasks: `serve` ends it after four."""
 
@@ -80,7 +82,9 @@ def prune() -> None:
     """Remove what is older than its retention."""
     from conductor_app.engine.sweeps import expire_tasks, noted_pass, prune_events, prune_finished
 
-    noted_pass("prune_finished", prune_finished)
+    for _ in range(MOST_PRUNES):
+        if noted_pass("prune_finished", prune_finished) < conf.sweep_batch:
+            break
     noted_pass("prune_events", prune_events)
     while noted_pass("expire_tasks", expire_tasks) and not _stopping.is_set():
         pass

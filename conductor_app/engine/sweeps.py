@@ -10,7 +10,7 @@ from ..core.errors import NotFound
 from ..models import CachedResult, Poller, ScheduleExecution, SweepPass
 from ..store import due
 from ..telemetry.about import doing, learn
-from . import events, failures, groups, outbox, schedules, tallies
+from . import events, failures, groups, outbox, retention, schedules, tallies
 from .access import client_upkeep
 from .artifacts import entries as artifacts
 from .change import change
@@ -89,12 +89,11 @@ def prune_finished(limit: int) -> int:
     tallies.prune()
     CachedResult.objects.filter(expires_at__lte=now).delete()
     Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()
-    if conf.retention_days <= 0:
-        return 0
-    before = now - conf.retention_days * DAY_MS
-    failures.prune(before, limit)
-    ScheduleExecution.objects.filter(pk__in=due.old_slots(before, limit)).delete()
-    return each(due.finished(before, limit), lambda run_id: remove(run_id, CLOCK, "Its retention is over."))
+    if conf.retention_days > 0:
+        before = now - conf.retention_days * DAY_MS
+        failures.prune(before, limit)
+        ScheduleExecution.objects.filter(pk__in=due.old_slots(before, limit)).delete()
+    return each(list(retention.due(limit)), lambda run_id: remove(run_id, CLOCK, "Its retention is over."))
 
 
 def expire_tasks(limit: int) -> int:

@@ -17,6 +17,7 @@ from .payloads import PayloadUse, StoredPayload
 from .preferences import Preference
 from .queues import Poller, Queue, QueueHold, SweepPass, Tally, Worker, WorkerHold
 from .results import CachedResult
+from .retention import RetentionPolicy
 from .runs import Attempt, Run, Task
 from .schedules import Schedule, ScheduleExecution, Scheduler
 from .schemas import SchemaDefinition
@@ -58,6 +59,7 @@ __all__ = [
     "Profile",
     "Queue",
     "QueueHold",
+    "RetentionPolicy",
     "Run",
     "Schedule",
     "ScheduleExecution",

@@ -113,15 +113,6 @@ def next_moment() -> int | None:
     return min((moment for moment in row if moment is not None), default=None)
 
 
-def finished(before: int, limit: int) -> list[str]:
-    """Runs that ended before a moment, the oldest first."""
-    rows = fetch(
-        "SELECT id FROM conductor_run WHERE ended_at < %s ORDER BY ended_at LIMIT %s",
-        [before, limit],
-    )
-    return [id for (id,) in rows]
-
-
 def old_slots(before: int, limit: int) -> list[str]:
     """Slots that were handled before a moment, the oldest first; those that still wait are kept."""
     rows = fetch(

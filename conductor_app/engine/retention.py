@@ -1,0 +1,60 @@
+"""Policies of how long finished runs are kept, and the removal of those that are kept no longer."""
+
+from collections.abc import Iterator
+
+from django.db import transaction
+
+from .. import clock
+from ..core.errors import Invalid, NotFound
+from ..insight.retention import policies, removable
+from ..models import AuditEntry, RetentionPolicy
+
+LONGEST_DAYS = 36_500
+MOST_KEPT = 10_000
+
+
+def due(limit: int) -> Iterator[str]:
+    """Runs that no policy keeps any longer, no more than so many."""
+    now, known = clock.now(), policies()
+    for policy in known:
+        found = list(removable(policy, known, now).values_list("pk", flat=True)[:limit])
+        yield from found
+        limit -= len(found)
+        if limit <= 0:
+            return
+
+
+def save(definition: str, days: int, failed_days: int, keep_last: int, by: str, reason: str = "") -> None:
+    """Keep runs of a definition, or of all others (an empty name), for so long from now on."""
+    definition = definition.strip()
+    if len(definition) > 255 or "\0" in definition:
+        raise Invalid("There is no definition of that name.")
+    if not (0 <= days <= LONGEST_DAYS and 0 <= failed_days <= LONGEST_DAYS and 0 <= keep_last <= MOST_KEPT):
+        raise Invalid(f"Runs are kept for 0 (for ever) to {LONGEST_DAYS} days, and {MOST_KEPT} of them at most.")
+    facts = {"days": days, "failed_days": failed_days, "keep_last": keep_last}
+    with transaction.atomic():
+        was = RetentionPolicy.objects.filter(definition=definition).values(*facts).first()
+        RetentionPolicy.objects.update_or_create(
+            definition=definition, defaults={**facts, "changed_at": clock.now(), "by": by[:255]}
+        )
+        _note(definition, by, "save", reason, {"before": was, "after": facts})
+
+
+def remove(definition: str, by: str, reason: str = "") -> None:
+    """Keep its runs as all others are kept. Raises NotFound."""
+    with transaction.atomic():
+        if not RetentionPolicy.objects.filter(definition=definition).delete()[0]:
+            raise NotFound(f"There is no policy for {definition or 'all others'}.")
+        _note(definition, by, "remove", reason, {})
+
+
+def _note(definition: str, by: str, action: str, reason: str, facts: dict) -> None:
+    AuditEntry.objects.create(
+        at=clock.now(),
+        actor=by,
+        action=action,
+        object_type="retention policy",
+        object_id=definition or "all others",
+        reason=reason,
+        facts=facts,
+    )

@@ -1,0 +1,87 @@
+"""What retention removes next, by which policy; and how fast runs come."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Count, Min, Q, QuerySet, Sum
+
+from .. import conf
+from ..models import RetentionPolicy, Run
+from .spans import DAY
+
+MOST_COUNTED = 10_000
+SAMPLED = 10_000
+WELL, BADLY = "COMPLETED", ("FAILED", "TIMED_OUT", "TERMINATED")
+
+
+def policies() -> list[RetentionPolicy]:
+    """Every policy, that of all others last; without a row for it the server's own setting stands there."""
+    rows = list(RetentionPolicy.objects.order_by("definition"))
+    others = [row for row in rows if not row.definition] or [by_default()]
+    return [row for row in rows if row.definition] + others
+
+
+def by_default() -> RetentionPolicy:
+    """What the setting RETENTION_DAYS says."""
+    days = conf.retention_days
+    return RetentionPolicy(definition="", days=days, failed_days=days, changed_at=0, by="RETENTION_DAYS")
+
+
+def removable(policy: RetentionPolicy, all_policies: Sequence[RetentionPolicy], now: int) -> QuerySet[Run]:
+    """The finished runs that the policy keeps no longer, those that ended first before the others."""
+    past = [(Q(status=WELL), policy.days), (Q(status__in=BADLY), policy.failed_days)]
+    due = [statuses & Q(ended_at__lt=now - days * DAY) for statuses, days in past if days > 0]
+    if not due:
+        return Run.objects.none()
+    least = min(days for _, days in past if days > 0)
+    runs = Run.objects.filter(ended_at__lt=now - least * DAY).filter(due[0] if len(due) == 1 else due[0] | due[1])
+    if policy.definition:
+        runs = runs.filter(name=policy.definition)
+    else:
+        runs = runs.exclude(name__in=[other.definition for other in all_policies if other.definition])
+    if policy.definition and policy.keep_last:
+        newest = Run.objects.filter(name=policy.definition).order_by("-created_at", "-id")
+        runs = runs.exclude(pk__in=list(newest.values_list("pk", flat=True)[: policy.keep_last]))
+    return runs.order_by("ended_at", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What the next sweep removes by a policy; no more than MOST_COUNTED are counted."""
+
+    policy: RetentionPolicy
+    count: int
+    first_ended_at: int | None
+
+    @property
+    def is_capped(self) -> bool:
+        return self.count >= MOST_COUNTED
+
+
+def preview(policy: RetentionPolicy, all_policies: Sequence[RetentionPolicy], now: int) -> Next:
+    """In one query."""
+    some = removable(policy, all_policies, now).values("ended_at")[:MOST_COUNTED]
+    found = list(some.values_list("ended_at", flat=True))
+    return Next(policy, len(found), found[0] if found else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How many runs of a definition are among the newest, what their documents weigh, and what a day brings."""
+
+    definition: str
+    count: int
+    bytes: int
+    per_day: float
+
+
+def growth(now: int) -> list[Growth]:
+    """By definition, from the newest runs; those that weigh most first."""
+    newest = Run.objects.order_by("-created_at", "id").values("pk")[:SAMPLED]
+    rows = Run.objects.filter(pk__in=newest).order_by().values("name")
+    size = Sum("input_size") + Sum("output_size") + Sum("variables_size")
+    counted = list(rows.annotate(count=Count("pk"), bytes=size, first=Min("created_at")))
+    since = min((row["first"] for row in counted), default=now)
+    days = max((now - since) / DAY, 1 / 24)
+    found = [Growth(row["name"], row["count"], row["bytes"] or 0, row["count"] / days) for row in counted]
+    return sorted(found, key=lambda each: -each.bytes)[:50]

@@ -1,0 +1,99 @@
+"""How long finished runs are kept: what a policy's preview tells is what the sweep removes."""
+
+import pytest
+
+from conductor_app.core.errors import Invalid, NotFound
+from conductor_app.engine import retention, sweeps
+from conductor_app.insight.retention import growth, policies, preview
+from conductor_app.models import AuditEntry, Run
+from tests.builders import definition, step
+from tests.story import BY, Story, committed, register
+
+pytestmark = pytest.mark.django_db
+DAY = 86_400
+
+
+@pytest.fixture
+def story(clock) -> Story:
+    """Two orders that went well, one that failed, and a refund; a month later another order."""
+    story = Story(clock, step("pay"))
+    register(definition(step("pay"), name="refund"))
+    for name in ("order", "order", "refund"):
+        story.starts(name)
+    for _ in range(2):
+        story.worker("pay").completes()
+    story.worker("pay").fails()
+    story.worker("pay").completes()
+    clock.advance(seconds=31 * DAY)
+    story.starts("order")
+    return story
+
+
+def left() -> dict[str, int]:
+    return {name: Run.objects.filter(name=name).count() for name in ("order", "refund")}
+
+
+def swept() -> int:
+    with committed():
+        return sweeps.prune_finished(500)
+
+
+def foreseen(clock) -> dict[str, int]:
+    known = policies()
+    return {policy.definition: preview(policy, known, clock.now()).count for policy in known}
+
+
+def test_without_a_policy_the_setting_decides(story, clock, settings):
+    assert foreseen(clock) == {"": 0}
+    assert swept() == 0
+
+    settings.CONDUCTOR_RETENTION_DAYS = 30
+    assert foreseen(clock) == {"": 4}
+    assert swept() == 4
+
+
+def test_a_policy_of_a_definition_goes_before_that_of_all_others(story, clock):
+    retention.save("", 30, 30, 0, BY)
+    retention.save("order", 30, 90, 0, BY, "we look at failures for longer")
+
+    assert foreseen(clock) == {"order": 2, "": 1}
+    assert swept() == 3
+    assert left() == {"order": 2, "refund": 0}
+    assert AuditEntry.objects.get(object_id="order", object_type="retention policy").reason.startswith("we look")
+    assert foreseen(clock) == {"order": 0, "": 0}
+
+
+def test_the_newest_may_be_kept_however_old_they_are(story, clock):
+    retention.save("order", 1, 1, 3, BY)
+
+    assert foreseen(clock)["order"] == 1
+    assert swept() == 1
+    assert left() == {"order": 3, "refund": 1}
+
+
+def test_open_runs_are_never_removed_and_zero_days_are_for_ever(story, clock):
+    retention.save("", 0, 1, 0, BY)
+
+    assert swept() == 1
+    assert Run.objects.filter(status="FAILED").count() == 0
+    assert Run.objects.filter(status="RUNNING").count() == 1
+
+
+def test_a_sweep_removes_no_more_at_once_than_it_is_told(story, clock):
+    retention.save("", 1, 1, 0, BY)
+
+    assert len(list(retention.due(3))) == 3
+
+
+def test_what_makes_no_sense_is_refused(db):
+    for numbers in ((-1, 0, 0), (0, 10**6, 0), (0, 0, 10**6)):
+        with pytest.raises(Invalid):
+            retention.save("order", *numbers, BY)
+    with pytest.raises(NotFound):
+        retention.remove("order", BY)
+
+
+def test_growth_is_measured_on_the_newest_runs(story, clock):
+    found = {each.definition: each.count for each in growth(clock.now())}
+
+    assert found == {"order": 4, "refund": 1}
