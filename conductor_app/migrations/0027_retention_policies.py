@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conductor', '0025_cached_results'),
+        ('conductor', '0026_tasks_for_people'),
     ]
 
     operations = [
