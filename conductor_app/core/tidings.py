@@ -11,6 +11,7 @@ from .effects import CreateTask, Draft, Effect, MoveAttempt, MoveRun, OpenAttemp
 from .events import event_of, facts_of, is_internal
 from .ids import derived_id
 from .knowledge import Knowledge, spelled_status
+from .sealing import masked
 from .snapshot import Run, Task
 from .states import COMPLETED, PENDING, RUN
 
@@ -113,8 +114,8 @@ def _summary(run: Run, status: str, event: str, know: Knowledge, now: int) -> di
         "executionTime": now - run.created_at if is_over else 0,
         "reasonForIncompletion": run.reason or None,
         "failedReferenceTaskNames": sorted(run.failed_refs),
-        "input": know.input(),
-        "output": dict(know.output() or {}) if is_over else {},
+        "input": masked(know.input(), run.definition),
+        "output": masked(dict(know.output() or {}) if is_over else {}, run.definition),
     }
 
 
@@ -148,7 +149,7 @@ def _words(names: str) -> list[str]:
 def _change(task: Task, state: str, change: Mapping[str, Any], know: Knowledge, now: int, number: int) -> Publish:
     run, type = know.run, str(change.get("type") or "state")
     payload = {
-        **know.resolve(dict(change.get("payload") or {})),
+        **masked(know.resolve(dict(change.get("payload") or {})), run.definition),
         **facts_of(run),
         "type": type,
         "stateChange": state,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import conf
+from ..access.sealing import opened
 from ..core.definition import Definition
 from ..core.errors import Busy
 from ..core.questions import (
@@ -23,9 +24,9 @@ from ..core.questions import (
 from ..core.snapshot import Run
 from ..scripts.pool import Answer, Unavailable, evaluate
 from ..store import answers as from_rows
-from ..store.answers import Elsewhere
+from ..store.answers import Elsewhere, Sealed
 from ..store.lists import lists
-from ..store.shelf import digest, digest_of
+from ..store.shelf import digest_of
 from . import payloads, plans
 from .judging import judge
 
@@ -74,22 +75,24 @@ class Answers(dict[Question, Any]):
                 self[question] = plans.task_document(question.name)
 
     def _answer(self, question: Question, answer: Any) -> Any:
-        if isinstance(question, Element) and isinstance(answer, Elsewhere):
-            lists.keep(question.attempt_id, self.contents[answer.path]["items"])
+        if isinstance(question, Element) and isinstance(answer, Elsewhere | Sealed):
+            lists.keep(question.attempt_id, self._whole(answer)["items"])
             return lists.item(question.attempt_id, question.index)
         return self._whole(answer)
 
     def _whole(self, answer: Any) -> Any:
-        """The answer with the payloads that are kept elsewhere put in."""
+        """The answer with the payloads put in that are kept elsewhere, and those opened that were sealed."""
         match answer:
             case Elsewhere():
                 return self.contents[answer.path]
-            case Outcome(output=Elsewhere()):
-                return replace(answer, output=self.contents[answer.output.path])
+            case Sealed():
+                return opened(answer.value)
+            case Outcome(output=Elsewhere() | Sealed()):
+                return replace(answer, output=self._whole(answer.output))
             case [Outcome(), *_]:
                 return [self._whole(outcome) for outcome in answer]
-            case (seq, Elsewhere() as output):
-                return (seq, self.contents[output.path])
+            case (seq, (Elsewhere() | Sealed()) as output):
+                return (seq, self._whole(output))
         return answer
 
     def definition_named(self, question: DefinitionNamed, now: int) -> Definition | None:
@@ -106,14 +109,14 @@ class Answers(dict[Question, Any]):
             if isinstance(question, Script):
                 self[question] = run_script(question)
             elif isinstance(question, Stored):
-                value = self.contents[question.path] = payloads.content_of(question.path)
+                value = self.contents[question.path] = payloads.opened_content_of(question.path)
                 # Written down again, as the input of another task, it need not be kept twice.
                 self.kept[digest_of(value)] = question.path
 
-    def keep(self, texts: Iterable[str]) -> None:
+    def keep(self, texts: Mapping[str, str]) -> None:
         """Keep payloads elsewhere that are too large for rows."""
-        for text in texts:
-            self.kept[digest(text)] = payloads.keep("engine", text)
+        for name, text in texts.items():
+            self.kept[name] = payloads.keep("engine", text)
 
 
 def _elsewhere(answers: Iterable[Any]) -> Iterator[Elsewhere]:

@@ -91,8 +91,7 @@ def _add_failed_run(run_id: str, about: str) -> None:
     failed = Run.objects.filter(pk=about).first()
     if failed is None:
         return
-    given, path = Run.objects.values_list("input", "input_path").get(pk=run_id)
-    given = payloads.content_of(path) if path else given
+    given = payloads.written_input(run_id)
     whole = {**given, "failedWorkflow": run_document(failed, with_tasks=True)}
     Run.objects.filter(pk=run_id).update(input=whole, input_size=len(dumps(whole) or ""), input_path="")
 
@@ -113,7 +112,7 @@ def _child_ended(message: Message) -> None:
         "version": child.version,
         "status": child.status,
         "reason": child.reason,
-        "output": payloads.content_of(child.output_path) if child.output_path else child.output,
+        "output": payloads.opened_output(child.id) if child.created_at else {},
     }
     change(message.to, reports.child_ended(attempt, facts), "engine", near=[attempt], message=message.pk)
 

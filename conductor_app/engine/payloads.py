@@ -8,11 +8,14 @@ from uuid import uuid4
 
 from django.core.files.base import File
 from django.db import transaction
+from django.db.models import TextField
+from django.db.models.functions import Cast
 
 from .. import clock, conf, warehouse
+from ..access.sealing import opened, seal
 from ..core.errors import Busy, Conflict, Invalid, NotFound
-from ..models import StoredPayload
-from ..models.fields import loads
+from ..models import Run, StoredPayload
+from ..models.fields import loads, loads_sealed
 from ..store import payloads as rows
 from ..store.shelf import Shelf
 
@@ -25,8 +28,8 @@ DAY_MS = 86_400_000
 def shelf(kept: Mapping[str, str], named: Mapping[tuple[str, str], str]) -> Shelf:
     """A shelf with this server's limits."""
     if not warehouse.is_open():
-        return Shelf()
-    return Shelf(conf.task_payload_soft_bytes, conf.workflow_payload_soft_bytes, kept, named)
+        return Shelf(seal=seal)
+    return Shelf(conf.task_payload_soft_bytes, conf.workflow_payload_soft_bytes, kept, named, seal)
 
 
 def reserve(kind: str) -> str:
@@ -68,11 +71,33 @@ def stream(path: str) -> tuple[int, Iterator[bytes]]:
 
 
 def content_of(path: str) -> Any:
-    """The payload as a value; raises NotFound, and Busy where the storage cannot be reached."""
+    """The payload as a value, for people and clients; raises NotFound, and Busy where the storage cannot be reached."""
+    return loads(_text(path))
+
+
+def opened_content_of(path: str) -> Any:
+    """The same for decisions and workers, with what was sealed put in again."""
+    return opened(loads_sealed(_text(path)))
+
+
+def opened_output(run_id: str) -> Any:
+    """What a run has come to, for the run that waited for it."""
+    text = Cast("output", TextField())
+    written, path = Run.objects.annotate(text=text).values_list("text", "output_path").get(pk=run_id)
+    return opened_content_of(path) if path else opened(loads_sealed(written))
+
+
+def written_input(run_id: str) -> Any:
+    """A run's input as it was written, with what was sealed in it: to be written again."""
+    text = Cast("input", TextField())
+    written, path = Run.objects.annotate(text=text).values_list("text", "input_path").get(pk=run_id)
+    return loads_sealed(_text(path) if path else written)
+
+
+def _text(path: str) -> str:
     _size(path)
     with reached(path):
-        content = warehouse.fetch(path)
-    return loads(content.decode("utf-8", "surrogatepass"))
+        return warehouse.fetch(path).decode("utf-8", "surrogatepass")
 
 
 def given(path: str, most: int) -> dict[str, Any]:
@@ -80,7 +105,7 @@ def given(path: str, most: int) -> dict[str, Any]:
     try:
         if (size := _size(path)) > most:
             raise Invalid(f"The payload {path} of {size} bytes is larger than the {most} bytes that it may have.")
-        value = content_of(path)
+        value = opened_content_of(path)
     except (NotFound, ValueError) as fault:
         raise Invalid(f"The payload {path[:300]} cannot be read: {fault}") from None
     if not isinstance(value, dict):

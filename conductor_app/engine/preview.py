@@ -15,7 +15,6 @@ from ..core.questions import DefinitionNamed, DefinitionWritten
 from ..core.snapshot import UNKNOWN, Run
 from ..core.values import replace
 from ..models import Attempt
-from ..models import Run as RunRow
 from ..store import outgoing
 from ..store import runs as store
 from . import payloads, plans
@@ -151,8 +150,7 @@ def _child_ended(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
         return
     output = child.output
     if output is UNKNOWN:
-        row = RunRow.objects.only("output", "output_path").get(pk=child.id)
-        output = payloads.content_of(row.output_path) if row.output_path else row.output
+        output = payloads.opened_output(child.id)
     said = {"id": child.id, "name": child.definition.name, "version": child.definition.version}
     said |= {"status": child.status, "reason": child.reason, "output": output}
     ahead.decide(ahead.run(to), reports.child_ended(facts["attempt"], said))

@@ -11,6 +11,7 @@ from django.db import connection, transaction
 
 from .. import clock, conf, wakeups
 from ..access.permissions import Thing, task_thing
+from ..access.sealing import opened
 from ..core import reports
 from ..core.decide import Command
 from ..core.effects import Effect
@@ -80,11 +81,15 @@ def take(queue: str, worker: str, count: int) -> list[Attempt]:
 
 
 def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
-    """The attempts with the inputs that are kept elsewhere: only one language's workers could fetch them."""
+    """The attempts with the inputs that are kept elsewhere: only one language's workers could fetch them.
+
+    What their definitions mask is opened for the worker.
+    """
     for attempt in attempts:
+        attempt.input, attempt.output = opened(attempt.input), opened(attempt.output)
         if attempt.input_path:
             try:
-                attempt.input = payloads.content_of(attempt.input_path)
+                attempt.input = payloads.opened_content_of(attempt.input_path)
             except Refused:
                 # Its lease runs out, and it is handed out again: by then the storage may be back.
                 log.exception("input_not_read", extra={"attempt_id": attempt.id, "path": attempt.input_path})

@@ -7,6 +7,8 @@ from typing import Any
 import orjson
 from django.db import models
 
+from ..core.sealing import MARK, shown
+
 LONG_NUMBER = re.compile(r"\d{19}")
 
 
@@ -61,7 +63,13 @@ def dumps(value: Any) -> str | None:
 
 
 def loads(text: str | None) -> Any:
-    """The JSON value of a text; None stays None."""
+    """The JSON value of a text; None stays None. What was sealed before it was written reads `***`."""
+    value = loads_sealed(text)
+    return shown(value) if text is not None and MARK in text else value
+
+
+def loads_sealed(text: str | None) -> Any:
+    """The JSON value of a text as it was written, with what was sealed; None stays None."""
     if text is None:
         return None
     # orjson reads integers beyond 64 bits as fractions, and stops at a depth that the slower reader passes.

@@ -30,10 +30,11 @@ from ..core.questions import (
     RunPayload,
     TaskPart,
 )
+from ..core.sealing import MARK
 from ..core.snapshot import Run, Task
 from ..core.states import ATTEMPT
 from ..core.steps import KINDS
-from ..models.fields import loads
+from ..models.fields import loads, loads_sealed
 from .environment import environment
 from .inbox import taken
 from .lists import lists
@@ -62,9 +63,18 @@ class Elsewhere:
     path: str
 
 
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """Stands for a payload of which something was sealed before it was written."""
+
+    value: Any
+
+
 def read(text: str, path: str) -> Any:
     """A payload from its columns."""
-    return Elsewhere(path) if path else loads(text)
+    if path:
+        return Elsewhere(path)
+    return Sealed(loads_sealed(text)) if MARK in text else loads(text)
 
 
 def _run_payloads(run: Run, asked: list[RunPayload], now: int) -> dict[Question, Any]:
@@ -189,7 +199,7 @@ def _elements(run: Run, asked: list[Element], now: int) -> dict[Question, Any]:
     answers: dict[Question, Any] = {}
     for question in asked:
         payload = found.get(AttemptPayload(question.attempt_id, "input"))
-        if isinstance(payload, Elsewhere):
+        if isinstance(payload, Elsewhere | Sealed):
             answers[question] = payload
         else:
             if payload is not None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.db import connection, models
 
 from ..models import Attempt, Run, Task
-from ..models.fields import DocumentField, loads
+from ..models.fields import DocumentField, loads_sealed
 from .statements import fetch, placeholders
 
 LEFT_OUT = ("input", "output", "variables")
@@ -46,4 +46,4 @@ def _objects(row: tuple):
 
 
 def _read(field: models.Field, value: object) -> object:
-    return loads(value) if isinstance(field, DocumentField) else value
+    return loads_sealed(value) if isinstance(field, DocumentField) else value

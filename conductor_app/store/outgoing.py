@@ -50,7 +50,7 @@ def _inserted_run(
     idempotency_key: str | None = None,
     request_id: str | None = None,
 ) -> list[Any]:
-    input, variables = writes.shelf.of_run(run, "input"), rows.payload(run.variables)
+    input, variables = writes.shelf.of_run(run, "input"), writes.shelf.variables(run)
     return [
         run.id, run.definition.name, run.definition.version, run.definition.hash, run.status, "",
         rows.clean(run.correlation_id)[:512], run.priority, run.created_at, run.created_at,

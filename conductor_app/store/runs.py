@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 from ..core import waiting as waits
 from ..core.definition import Definition, Key, Step
 from ..core.errors import NotFound
 from ..core.language import lay_out
+from ..core.sealing import MARK
 from ..core.snapshot import UNKNOWN, Run, Task
 from ..core.values import replace
 from ..models.fields import loads
@@ -164,9 +166,14 @@ def _run_of(row: tuple) -> Run:
     return Run(
         definition=definition,
         **facts,
-        input=UNKNOWN if input is None else loads(input),
-        variables=UNKNOWN if variables is None else loads(variables),
+        input=_at_hand(input),
+        variables=_at_hand(variables),
     )
+
+
+def _at_hand(text: str | None) -> Any:
+    """A small payload that was read along; one of which something was sealed is asked for when it is needed."""
+    return UNKNOWN if text is None or MARK in text else loads(text)
 
 
 def _tasks(run: Run, rows: list[tuple]) -> dict[Key, Task]:

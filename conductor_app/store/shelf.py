@@ -1,9 +1,10 @@
 """Payloads on their way into rows: one that is kept elsewhere leaves its path there, and nothing else."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from ..core.sealing import masked_names, sealed
 from ..core.snapshot import Attempt, Run
 from ..models.fields import dumps
 from .rows import Placed, payload
@@ -13,7 +14,8 @@ from .statements import placeholders
 class TooLarge(Exception):
     """Payloads are too large for rows: they are to be kept elsewhere, with no lock held, and the change made anew."""
 
-    def __init__(self, texts: list[str]) -> None:
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        """`texts`: what is to be kept, by the digest of what it says."""
         self.texts = texts
         super().__init__(f"{len(texts)} payloads")
 
@@ -27,35 +29,41 @@ class Shelf:
         run_bytes: int = 0,
         kept: Mapping[str, str] | None = None,
         named: Mapping[tuple[str, str], str] | None = None,
+        seal: Callable[[str], str] = lambda text: "",
     ) -> None:
         """`task_bytes`, `run_bytes`: the largest payload that stays in a row; 0 is any.
 
         `kept`: where large ones are that are kept already, by their digest. `named`: where a client says that one is,
-        of any size, by the attempt or run and `input` or `output`.
+        of any size, by the attempt or run and `input` or `output`. `seal`: how what a definition masks is hidden.
         """
+        self.seal = seal
         self.task_bytes, self.run_bytes, self.kept, self.named = task_bytes, run_bytes, kept or {}, named or {}
         self.too_large: dict[str, str] = {}
         self.used: set[tuple[str, str]] = set()
 
-    def of_task(self, attempt: Attempt, run_id: str, part: str) -> Placed:
+    def of_task(self, attempt: Attempt, run: Run, part: str) -> Placed:
         """The input or output of an attempt."""
-        return self._placed(getattr(attempt, part), run_id, self.task_bytes, (attempt.id, part))
+        return self._placed(getattr(attempt, part), run, self.task_bytes, (attempt.id, part))
 
     def of_run(self, run: Run, part: str) -> Placed:
         """The input or output of a run."""
-        return self._placed(getattr(run, part), run.id, self.run_bytes, (run.id, part))
+        return self._placed(getattr(run, part), run, self.run_bytes, (run.id, part))
 
-    def _placed(self, value: Any, run_id: str, most: int, owner: tuple[str, str]) -> Placed:
-        text = payload(value)
+    def variables(self, run: Run) -> str:
+        """The variables of a run, which are never kept elsewhere."""
+        return payload(sealed(run.variables, masked_names(run.definition), self.seal))
+
+    def _placed(self, value: Any, run: Run, most: int, owner: tuple[str, str]) -> Placed:
+        text, masked = payload(value), masked_names(run.definition)
         if self.named and (path := self.named.get(owner)):
-            return self._elsewhere(text, path, run_id)
-        if not most or len(text) <= most:
-            return Placed(text, len(text), "")
-        name = digest(text)
-        if path := self.kept.get(name):
-            return self._elsewhere(text, path, run_id)
-        self.too_large[name] = text
-        return Placed(text, len(text), "")
+            return self._elsewhere(text, path, run.id)
+        hidden = payload(sealed(value, masked, self.seal)) if masked else text
+        if most and len(text) > most:
+            name = digest(text)
+            if path := self.kept.get(name):
+                return self._elsewhere(text, path, run.id)
+            self.too_large[name] = hidden
+        return Placed(hidden, len(text), "")
 
     def _elsewhere(self, text: str, path: str, run_id: str) -> Placed:
         self.used.add((path, run_id))
@@ -64,7 +72,7 @@ class Shelf:
     def statements(self) -> list[tuple[str, list[str], int | None]]:
         """What notes the uses: SQL, parameters, and how many rows must be changed by it."""
         if self.too_large:
-            raise TooLarge(list(self.too_large.values()))
+            raise TooLarge(self.too_large)
         if not self.used:
             return []
         paths = sorted({path for path, _ in self.used})

@@ -84,7 +84,7 @@ def _write_attempts(writes: Writes, before: Run, touched: Mapping[str, tuple[Att
     for new, _old in (pair for pair in changed if _has_new(*pair, "input")):
         # A further attempt of a step that the engine does itself gets its input when it begins.
         sql = "UPDATE conductor_attempt SET input = %s, input_size = %s, input_path = %s WHERE id = %s"
-        writes.run(sql, [*writes.shelf.of_task(new, after.id, "input"), new.id])
+        writes.run(sql, [*writes.shelf.of_task(new, after, "input"), new.id])
     for new, old in changed:
         if (new.queue, new.priority) != (old.queue, old.priority):
             sql = "UPDATE conductor_attempt SET queue = %s, domain = %s, priority = %s WHERE id = %s"
@@ -106,12 +106,12 @@ def _has_new(new: Attempt | Run, old: Attempt | Run, part: str) -> bool:
 
 
 def _inserted(attempt: Attempt, task: Task, writes: Writes, run: Run) -> list[Any]:
-    input, output = (writes.shelf.of_task(attempt, run.id, part) for part in ("input", "output"))
+    input, output = (writes.shelf.of_task(attempt, run, part) for part in ("input", "output"))
     return rows.inserted_attempt(attempt, task, run, input, output)
 
 
 def _updated(attempt: Attempt, has_output: bool, writes: Writes, run: Run) -> list[Any]:
-    output = writes.shelf.of_task(attempt, run.id, "output") if has_output else ()
+    output = writes.shelf.of_task(attempt, run, "output") if has_output else ()
     return [*rows.updated_attempt(attempt), *output]
 
 
@@ -197,7 +197,7 @@ def _write_run(writes: Writes, before: Run, after: Run, now: int) -> None:
             columns += [part, f"{part}_size", f"{part}_path"]
             values += writes.shelf.of_run(after, part)
     if _has_new(after, before, "variables"):
-        text = rows.payload(after.variables)
+        text = writes.shelf.variables(after)
         columns += ["variables", "variables_size"]
         values += [text, len(text)]
     if any(after.tasks[key].status == SKIPPED for key in after.touched if key in after.tasks):

@@ -10,6 +10,7 @@ import orjson
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
+from ...core.sealing import shown_text
 from ...models import Run
 from . import plans
 from .lookups import refuse_unknown_run
@@ -56,7 +57,7 @@ def _wire_tasks(runs: Iterable[RunRow]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _as_written(row: RunRow) -> RunRow:
-    return row._replace(**{name: orjson.Fragment(getattr(row, name)) for name in PAYLOADS})
+    return row._replace(**{name: orjson.Fragment(shown_text(getattr(row, name))) for name in PAYLOADS})
 
 
 def spelled(row: RunRow, tasks: list[dict[str, Any]], definition: Any) -> dict[str, Any]:

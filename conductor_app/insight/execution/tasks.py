@@ -7,6 +7,7 @@ import orjson
 
 from ... import clock
 from ...core.knowledge import spelled_status, spelled_type
+from ...core.sealing import shown_text
 from ...core.states import TASK
 from ...models import Attempt
 from ...models.fields import loads
@@ -55,7 +56,8 @@ def task_documents(rows: list[Row], run: RunFacts, is_wire: bool) -> list[dict[s
 def wire_row(row: Row, run: RunFacts, step: plans.Written, now: int) -> dict[str, Any]:
     """A row for a reply: payloads go out as they were written down, without being read."""
     document = spelled(row, run, step.json, step.task_definition.json, now)
-    document["inputData"], document["outputData"] = orjson.Fragment(row.input), orjson.Fragment(row.output)
+    input, output = shown_text(row.input), shown_text(row.output)
+    document["inputData"], document["outputData"] = orjson.Fragment(input), orjson.Fragment(output)
     return document
 
 

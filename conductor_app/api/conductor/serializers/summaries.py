@@ -5,6 +5,7 @@ from typing import Any
 
 from ....core.expressions.java_text import java_text
 from ....core.knowledge import spelled_status, spelled_type
+from ....core.sealing import shown_text
 from ....insight.execution.tasks import NAMED_BY_TYPE
 from ....insight.search.summaries import AttemptLine, RunLine
 from ....models.fields import loads
@@ -90,4 +91,4 @@ def span(start: int | None, end: int | None) -> int:
 
 def payload_text(shown: str) -> str:
     """A payload as the original prints it, `{total=5}`; of a long one the beginning of its JSON."""
-    return f"{shown[1:]}…" if shown.startswith("…") else java_text(loads(shown))
+    return f"{shown_text(shown[1:])}…" if shown.startswith("…") else java_text(loads(shown))

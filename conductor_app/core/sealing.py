@@ -1,0 +1,68 @@
+"""What is hidden before it is written: the values under the names that a definition masks, at every level."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from .definition import Definition
+from .expressions.walking import with_texts_replaced
+
+MARK = "sealed-by-conductor:"
+"""What a sealed value begins with. Whoever reads rows without opening them sees `***` in its place."""
+HIDDEN = "***"
+SEALED_TEXT = re.compile(rf'"{re.escape(MARK)}[^"]*(?:"|$)')
+
+
+def masked_names(definition: Definition) -> frozenset[str]:
+    """The names whose values are sealed in the payloads of this definition's runs."""
+    names = definition.document.get("maskedFields")
+    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
+
+
+def sealed(value: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
+    """A copy of the value in which what stands under these names is sealed; `seal` makes one text of another."""
+    if not names or not isinstance(value, dict | list):
+        return value
+    copied = value.copy()
+    pending: list[Any] = [copied]
+    while pending:
+        container = pending.pop()
+        for key, item in list(container.items() if isinstance(container, dict) else enumerate(container)):
+            if isinstance(container, dict) and key in names:
+                if item is not None:
+                    container[key] = MARK + seal(json.dumps(item, default=str))
+            elif isinstance(item, dict | list):
+                container[key] = inner = item.copy()
+                pending.append(inner)
+    return copied
+
+
+def shown_text(text: str) -> str:
+    """The same of a value that is JSON text, whole or cut."""
+    return SEALED_TEXT.sub(f'"{HIDDEN}"', text) if MARK in text else text
+
+
+def masked(value: Any, definition: Definition) -> Any:
+    """A copy of the value for those outside who are told of a run: what its definition masks reads `***`."""
+    names = masked_names(definition)
+    return shown(sealed(value, names, lambda text: "")) if names else value
+
+
+def opened(value: Any, open_: Callable[[str], str]) -> Any:
+    """A copy of the value with what was sealed put in again; what `open_` refuses with ValueError reads `***`."""
+    return with_texts_replaced(value, lambda text: _opened(text, open_), holding=MARK)
+
+
+def _opened(text: str, open_: Callable[[str], str]) -> Any:
+    if not text.startswith(MARK):
+        return text
+    try:
+        return json.loads(open_(text.removeprefix(MARK)))
+    except ValueError:
+        return HIDDEN
+
+
+def shown(value: Any) -> Any:
+    """A copy of the value for people and clients: what was sealed reads `***`."""
+    return with_texts_replaced(value, lambda text: HIDDEN if text.startswith(MARK) else text, holding=MARK)

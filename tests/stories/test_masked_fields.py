@@ -1,0 +1,124 @@
+"""Values that a definition masks: sealed in rows, shown as `***`, and as they are for workers and expressions."""
+
+import pytest
+from django.db import connection
+
+from conductor_app import warehouse
+from conductor_app.core.effects import Publish
+from conductor_app.core.sealing import HIDDEN, MARK
+from tests.builders import definition, each, fork, loop, plan, set_variable, step, sub_workflow, switch
+from tests.core.life import Life
+from tests.engine.views import complaints
+from tests.story import Story
+
+NUMBER = "4711-0815"
+CARD = {"card": {"number": NUMBER, "holder": "Ada"}}
+MASKED = {"maskedFields": ["number", "token"]}
+
+
+@pytest.fixture
+def tables(db):
+    """Everything that the tables of runs, attempts and messages hold, as text."""
+
+    def read() -> str:
+        with connection.cursor() as cursor:
+            found = []
+            for table in ("run", "attempt", "task", "message", "historyentry"):
+                cursor.execute(f"SELECT * FROM conductor_{table}")
+                found += cursor.fetchall()
+        return repr(found)
+
+    return read
+
+
+def test_masked_values_are_sealed_in_every_row(clock, tables):
+    inputs = {"number": "${workflow.input.card.number}", "holder": "${workflow.input.card.holder}"}
+    remembered = set_variable("v", token="${workflow.input.card.number}")
+    story = Story(clock, step("pay", inputs=inputs), remembered, step("after"), input=CARD, **MASKED)
+
+    story.worker("pay").completes(token=NUMBER, deep=[{"number": NUMBER}], sum=3)
+    story.worker("after").completes(number=NUMBER)
+
+    assert (story.status, NUMBER in tables(), "Ada" in tables()) == ("COMPLETED", False, True)
+    assert story.row.input == {"card": {"number": HIDDEN, "holder": "Ada"}}
+    assert story.task("pay").input == {"number": HIDDEN, "holder": "Ada"}
+    assert story.task("pay").output == {"token": HIDDEN, "deep": [{"number": HIDDEN}], "sum": 3}
+    assert (story.output, story.row.variables) == ({"number": HIDDEN}, {"token": HIDDEN})
+
+
+def test_decisions_are_made_by_what_was_sealed(clock):
+    ways = switch("way", {NUMBER: [step("known")]}, [step("unknown")], inputs={"number": "${pay.output.number}"})
+    story = Story(clock, step("pay"), ways, **MASKED)
+
+    story.worker("pay").completes(number=NUMBER)
+
+    assert story.is_waiting_for("known")
+
+
+def test_items_turns_and_branches_are_read_opened(clock):
+    a = step("a", inputs={"plain": "${each.output.item.number}"})
+    items = each("each", a, items="${workflow.input.items}")
+    turns = loop("l", step("c"), times=1)
+    forked = fork([step("x")], [step("y")], join="j")
+    last = step("last", inputs={"x": "${j.output.x.number}", "all": "${each.output.results}"})
+    story = Story(clock, items, turns, forked, last, input={"items": [{"number": 1}, {"number": 2}]}, **MASKED)
+
+    for number in (1, 2):
+        assert story.task(f"a__{number}__1").input == {"plain": number}
+        story.worker("a").completes(number=NUMBER)
+    for name in ("c", "x", "y"):
+        story.worker(name).completes(number=NUMBER)
+
+    assert story.task("last").input["x"] == NUMBER
+    assert story.task("last").input["all"][0] == {"a": {"number": HIDDEN}}
+    assert complaints(story.id) == []
+
+
+def test_a_child_hands_its_result_to_its_parent(clock, tables):
+    child = definition(step("x", "pay"), name="child", **MASKED)
+    story = Story(clock, sub_workflow("s"), step("after", inputs={"n": "${s.output.number}"}), others=[child], **MASKED)
+
+    story.worker("pay").completes(number=NUMBER)
+
+    assert story.task("s").output["number"] == HIDDEN
+    assert story.task("after").input == {"n": NUMBER}
+
+
+def test_payloads_that_are_kept_elsewhere_are_sealed_too(clock, settings):
+    settings.CONDUCTOR_TASK_PAYLOAD_SOFT_BYTES = 1000
+    seen = {"n": "${pay.output.number}"}
+    story = Story(clock, step("pay"), step("after", inputs=seen), **MASKED)
+
+    story.worker("pay").completes(number=NUMBER, text="x" * 3000)
+
+    kept = warehouse.fetch(story.task("pay").output_path).decode()
+    assert (NUMBER in kept, MARK in kept) == (False, True)
+    assert story.task("after").input == {"n": NUMBER}
+
+
+def test_what_no_key_opens_any_more_stays_hidden(clock, settings):
+    story = Story(clock, step("pay"), step("after", inputs={"n": "${pay.output.number}"}), step("z"), **MASKED)
+    story.worker("pay").completes(number=NUMBER)
+    settings.SECRET_KEY = "another key, of which nobody knew when the value was sealed"
+
+    story.terminate()
+    story.rerun("after")
+
+    assert story.task("after").input == {"n": HIDDEN}
+
+
+def test_listeners_are_not_told_of_them():
+    life = Life(plan(step("pay"), workflowStatusListenerEnabled=True, **MASKED), CARD)
+    life.completes("pay", number=NUMBER)
+
+    told = [effect.payload for effect in life.effects if isinstance(effect, Publish)]
+
+    assert {payload["input"]["card"]["number"] for payload in told} == {HIDDEN}
+    assert told[-1]["output"] == {"number": HIDDEN}
+
+
+@pytest.mark.parametrize("masked", [[], None])
+def test_without_masked_fields_all_is_shown(clock, masked):
+    story = Story(clock, step("pay"), input=CARD, maskedFields=masked)
+
+    assert story.row.input == CARD
