@@ -163,13 +163,6 @@ def test_what_went_wrong_with_an_artifact_is_told(job):
     assert (requests.get(url).status_code, requests.get(url).json()) == (424, fault)
 
 
-def test_links_that_lead_in_a_circle_lead_nowhere(job):
-    for name, to in (("a", "b"), ("b", "c"), ("c", "a")):
-        job.create(name, "link", artifact=to)
-
-    assert refused(job.queue.getArtifact, job.id, 0, "a") == (400, "InputError")
-
-
 def test_artifacts_are_listed_in_pages_and_described_one_by_one(job):
     names = [f"public/{number}" for number in range(5)]
     for name in reversed(names):
@@ -196,35 +189,6 @@ def test_what_is_not_there_is_not_found(job):
     assert refused(job.queue.listArtifacts, job.id, 1) == MISSING
     assert refused(job.queue.listArtifacts, other, 0) == MISSING
     assert refused(job.queue.listLatestArtifacts, other) == MISSING
-
-
-def test_an_artifact_is_created_once_more_only_as_it_was(job):
-    job.create("public/a", expires=later(hours=1))
-
-    job.create("public/a", expires=later(hours=2))
-
-    conflict = (409, "RequestConflict")
-    assert refused(job.create, "public/a", expires=later(hours=1)) == conflict
-    assert refused(job.create, "public/a", contentType="text/html") == conflict
-    assert refused(job.create, "public/a", "link", artifact="b") == conflict
-
-
-FAULTY = {
-    "a type that there is not": ({"storage": "azure"}, "InputValidationError"),
-    "a field that there is not": ({"size": 1}, "InputValidationError"),
-    "a reference to nowhere": ({"storage": "reference"}, "InputValidationError"),
-    "a line break in its type": ({"contentType": "a\nb: c"}, "InputValidationError"),
-    "an end after its task's": ({"expires": later(days=3)}, "InputError"),
-    "an end before its beginning": ({"expires": later(hours=-1)}, "InputError"),
-    "a run that there is not": ({"run": 1}, "InputError"),
-}
-
-
-@pytest.mark.parametrize("case", FAULTY)
-def test_an_artifact_is_refused_with(job, case):
-    fields, code = FAULTY[case]
-
-    assert refused(job.create, "public/a", **fields) == (400, code)
 
 
 def test_an_attempt_that_is_done_takes_no_artifacts_but_what_is_there_can_be_read(job):
