@@ -110,7 +110,8 @@ def tries_of(task: Task, number: int | None) -> list[Attempt]:
 def readable() -> QuerySet[Attempt]:
     """Attempts with all that a panel shows of them, and their runs with what their inputs are made of, where small."""
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
-    attempts = Attempt.objects.light().select_related("task", "run").defer("input", "output", "task__memo", *payloads)
+    attempts = Attempt.objects.of_runs().light().select_related("task", "run")
+    attempts = attempts.defer("input", "output", "task__memo", *payloads)
     return with_documents(attempts, DOCUMENTS)
 
 

@@ -23,6 +23,7 @@ from ..models import (
     ScheduleExecution,
     ScopeRole,
     Secret,
+    Solo,
     TaskDefinition,
     Variable,
     WorkflowDefinition,
@@ -50,6 +51,7 @@ from .runs import RunAdmin
 from .schedules import SCHEDULES
 from .scope_roles import ScopeRoleAdmin
 from .sidebar import sections
+from .stand_alone import SoloAdmin
 from .strip import StripPage
 from .sweeps import SweepsPage
 from .system import SystemPage
@@ -95,6 +97,7 @@ SCREENS = {
     AuditEntry: AuditAdmin,
     Artifact: ArtifactAdmin,
     Secret: SecretAdmin,
+    Solo: SoloAdmin,
     Variable: VariableAdmin,
     Application: ApplicationAdmin,
     AccessKey: AccessKeyAdmin,

@@ -73,6 +73,7 @@ class Solo(models.Model):
     objects = SoloQuerySet.as_manager()
 
     class Meta:
+        verbose_name = "stand-alone task"
         indexes = [
             models.Index(name="solo_by_group", fields=["group_id", "task"]),
             models.Index(name="solo_to_wake", fields=["wake_at"], condition=Q(wake_at__lt=NEVER)),

@@ -172,6 +172,8 @@ class Task(models.Model):
         ]
 
     def __str__(self) -> str:
+        if self.run_id is None:
+            return self.name
         return "__".join([self.ref, *filter(None, self.turn.split("."))])
 
 

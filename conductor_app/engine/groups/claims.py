@@ -16,6 +16,7 @@ from ...core.states import LEASED, PENDING
 from ...store import claims, solos
 from ...store.writes import Writes
 from ...telemetry import measures
+from ..pollers import note_poll
 from ..tasks import waiting
 from .notices import PUBLISHERS, notice
 from .rows import note_worker
@@ -32,6 +33,7 @@ class Claimed(NamedTuple):
 def claim(queue: str, group: str, name: str, count: int) -> list[Claimed]:
     """Hand out up to `count` attempts to a worker, waiting for the first. One in quarantine waits for nothing."""
     worker = f"{group}/{name}"
+    note_poll(queue, "", worker)
 
     def take() -> list[Claimed]:
         row = note_worker(queue, group, name, clock.now())
