@@ -21,6 +21,7 @@ ANONYMOUS = "assume:anonymous"
 ISSUER = "static/taskcluster/queue"
 """In whose name the credentials of tasks are issued; its key follows from the server's own."""
 MOST_REMEMBERED = 10_000
+NOT_READ = object()
 FOR_EVER = 32_503_680_000_000
 """1 January 3000."""
 
@@ -111,11 +112,12 @@ def _read(client_id: str) -> Holder | None:
 def _once(name: Hashable, read: Callable[[], Any]) -> Any:
     """What was read under this name since access has changed last."""
     remembered = known.current().clients
-    if name not in remembered:
+    found = remembered.get(name, NOT_READ)
+    if found is NOT_READ:
         if len(remembered) >= MOST_REMEMBERED:
             remembered.clear()
-        remembered[name] = read()
-    return remembered[name]
+        found = remembered[name] = read()
+    return found
 
 
 def learn_use(holder: Holder, now: int) -> None:

@@ -86,6 +86,15 @@ def test_a_task_goes_its_way_with_the_scopes_of_its_submitter_and_of_its_worker(
     assert own.reportCompleted(id, 0)["status"]["state"] == "completed"
 
 
+def test_a_task_with_a_hundred_scopes_gets_credentials_that_are_good(fleet, root):
+    scopes = [f"secrets:get:project/releng/a-secret-with-a-long-name/{number}" for number in range(100)]
+    id, queue = slugId(), fleet.queue(root)
+    queue.createTask(id, definition(scopes=scopes))
+    [claim] = queue.claimWork(LINUX, WORKER)["tasks"]
+
+    assert fleet.queue(claim["credentials"]).reportCompleted(id, 0)["status"]["state"] == "completed"
+
+
 def test_what_a_task_hands_on_must_be_held_by_whoever_creates_it(fleet):
     queue = fleet.queue(fleet.credentials(*SUBMIT, "demo:a"))
 
