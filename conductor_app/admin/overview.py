@@ -1,25 +1,50 @@
 """The first page: is anything wrong, and what needs a person?"""
 
 from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
 
 from .. import clock
+from ..core.states import FAILURE
 from ..insight.cause import failures
 from ..insight.health import has_failed, is_late
+from ..insight.people import waiting
+from ..insight.pulse import beats, late
 from ..insight.queues import queues
 from ..insight.spans import span
 from ..insight.waits import first_line
-from ..models import Run, SweepPass, WorkflowDefinition
+from ..models import FailureGroup, Run, SweepPass, WorkflowDefinition
 from .marks import ago, badge
+from .pages import Page
 from .paginator import MOST_COUNTED
 from .run_page import address
 
 MOST_FAILURES = 8
+MOST_PEOPLE = 100
+
+
+class PulsePage(Page):
+    """The last hour beside a week ago, and what takes longer than usual: a fragment of the front page."""
+
+    name, permission, title, template = "pulse", "conductor.view_run", "Pulse", "ops/overview/pulse_page.html"
+    live_template = "ops/overview/pulse.html"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        now = clock.now()
+        runs = reverse("admin:conductor_run_changelist")
+        return {
+            "beats": [(beat, f"{runs}?{urlencode(beat.asked)}") for beat in beats(now)],
+            "late": [{"run": run, "usual": usual, "address": address(run.pk)} for run, usual in late(now)],
+        }
 
 
 def overview() -> dict[str, Any]:
     """What the front page shows."""
     now = clock.now()
-    states = queues()
+    states, counts = queues(), _counts()
+    has_runs = any(count["count"] for count in counts) or Run.objects.exists()
     return {
         "neglected": [
             {"queue": queue, "oldest": span(now - (queue.oldest_at or now))}
@@ -31,14 +56,23 @@ def overview() -> dict[str, Any]:
             for sweep in SweepPass.objects.order_by("name")
             if is_late(sweep, now) or has_failed(sweep)
         ],
-        "failures": _failures(now),
-        "counts": _counts(),
+        **_failed(now),
+        "people": waiting().order_by()[:MOST_PEOPLE].count(),
+        "most_people": MOST_PEOPLE,
+        "counts": counts,
         "waiting": sum(queue.pending for queue in states),
         "leased": sum(queue.leased for queue in states),
-        "has_definitions": WorkflowDefinition.objects.exists(),
+        "has_definitions": has_runs or WorkflowDefinition.objects.exists(),
         "has_workers": any(queue.polled_at for queue in states),
-        "has_runs": Run.objects.exists(),
+        "has_runs": has_runs,
     }
+
+
+def _failed(now: int) -> dict[str, Any]:
+    """What fails: the groups that nobody has dealt with; runs one by one only until the first group is made."""
+    groups = FailureGroup.objects.own().filter(state__in=sorted(FAILURE.open)).order_by("-last_at")[:MOST_FAILURES]
+    shown = [{"group": group, "at": ago(group.last_at, now)} for group in groups]
+    return {"groups": shown, "failures": [] if shown else _failures(now)}
 
 
 def _newest(status: str) -> list[Run]:

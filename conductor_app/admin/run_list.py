@@ -56,7 +56,7 @@ class RunList(ChangeList):
         self.result_list, (self.result_count, self.is_capped) = self.listed.rows, listing.count(self.queryset)
         self.show_full_result_count, self.show_admin_actions = False, bool(self.listed.rows)
         self.full_result_count, self.can_show_all, self.multi_page = self.result_count, False, True
-        self.paginator = self.model_admin.get_paginator(request, self.queryset, self.list_per_page)
+        self.paginator = self.model_admin.get_paginator(request, self.queryset.order_by(*self.sort.order()), 50)
         failed, usual = failures(self.result_list), usual_runs(self.result_list)
         for run in self.result_list:
             run.failure, run.usual = failed.get(run.pk), usual.get((run.name, run.version))

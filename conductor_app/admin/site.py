@@ -39,7 +39,7 @@ from .clients import ClientAdmin
 from .compare import ComparePage
 from .failures import FailureGroupPage, FailuresPage
 from .named import SecretAdmin, VariableAdmin
-from .overview import overview
+from .overview import PulsePage, overview
 from .pages import Page
 from .palette import PalettePage
 from .people import Groups, People
@@ -78,6 +78,7 @@ FIXING: tuple[Page, ...] = (
     RetentionPage(),
 )
 PAGES: tuple[Page, ...] = (
+    PulsePage(),
     WaitingPage(),
     AnswerPage(),
     QueuesPage(),

@@ -2,6 +2,7 @@
 //
 //   <div data-live="/admin/queues/live/" data-rev="…">…</div>     asked again with ?rev=…; 204 where nothing changed
 //     data-every="15"    seconds between two looks (2 while the page is used, never less than 15 while it is not)
+//     data-at-once       the page brought only a link: the first look is taken now
 //     data-with-query    the page's own query goes along, so that a choice in the address is kept
 //     data-final         what it shows has ended: no more looks (the server may bring it with the fragment's root)
 //   <span class="live" data-live-for="id"></span>                 says how old fragment #id is, with a pause switch
@@ -68,6 +69,7 @@
     constructor(root) {
       Object.assign(this, { root, seenAt: Date.now(), askedAt: Date.now(), failed: false, paused: false, busy: false });
       root.addEventListener("click", (event) => this.chosen(event));
+      if ("atOnce" in root.dataset) this.look();
     }
 
     get final() { return "final" in this.root.dataset; }

@@ -114,6 +114,15 @@ PAGES = {
     "a search for an id": {"q": id_of(RUNS // 3)},
     "a search for a correlation id": {"q": "c-77"},
     "a query": {"q": "workflowType = flow_00 AND status = FAILED"},
+    "ended last first": {"sort": "ended"},
+    "status and definition": {"status": "FAILED", "name": "flow_03"},
+    "a place in the middle": {"after": f"{END - 15 * DAY_MS}.0"},
+    "task that failed": {"task": "t1:FAILED"},
+    "words of an error": {"error": "nobody says so"},
+    "took at least": {"least": "30 d"},
+    "started by nobody": {"started_by": "nobody"},
+    "value inside": {"inside": "input.nothing=42"},
+    "a version that is not there": {"version": "77"},
 }
 
 
