@@ -1,35 +1,48 @@
-"""Schedules and what they came to: looked at here, changed through the API."""
+"""Schedules and what they came to, as lists."""
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ..insight.waits import first_line
 from ..models import Schedule, ScheduleExecution
-from .json_tree import tree
 from .marks import ago, badge
 from .read_only import ReadOnlyAdmin
 from .run_page import address
+from .schedule_pages import CHANGE, SchedulePages, clocks_of
+
+WORDS = {"EXECUTED": "COMPLETED", "POLLED": "PENDING"}
 
 
-class ScheduleAdmin(ReadOnlyAdmin):
+class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
     """What starts runs by the clock."""
 
-    list_display = ("name", "workflow_name", "cron", "state", "next_run", "overlap")
+    list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "overlap")
+    list_display_links = None
     ordering = ("name",)
     search_fields = ("name", "workflow_name")
     search_help_text = "Part of the name of a schedule or of a definition"
-    fields = ("name", "workflow_name", "state", "next_run", "paused_reason", "overlap", "definition_of_it",
-              "created", "created_by", "updated", "updated_by")  # fmt: skip
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(CHANGE)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
+        slots = ScheduleExecution.objects.filter(schedule_name=OuterRef("name")).order_by("-slot_at")
+        last = {
+            "last_slot_at": Subquery(slots.values("slot_at")[:1]),
+            "last_state": Subquery(slots.values("state")[:1]),
+        }
+        return super().get_queryset(request).annotate(**last)
+
+    @admin.display(description="name")
+    def schedule(self, row: Schedule) -> SafeString:
+        return format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
 
     @admin.display(description="cron")
     def cron(self, row: Schedule) -> str:
-        document = row.document
-        entries = document.get("cronSchedules") or [document]
-        shown = [f"{entry.get('cronExpression')} ({entry.get('zoneId') or 'UTC'})" for entry in entries]
-        return first_line("; ".join(shown), 200)
+        return first_line("; ".join(f"{each.expression} ({each.zone_id})" for each in clocks_of(row.document)), 200)
 
     @admin.display(description="state")
     def state(self, row: Schedule) -> SafeString:
@@ -39,17 +52,11 @@ class ScheduleAdmin(ReadOnlyAdmin):
     def next_run(self, row: Schedule) -> SafeString:
         return ago(row.next_run_at)
 
-    @admin.display(description="schedule")
-    def definition_of_it(self, row: Schedule) -> SafeString:
-        return tree(row.document)
-
-    @admin.display(description="created")
-    def created(self, row: Schedule) -> SafeString:
-        return ago(row.created_at)
-
-    @admin.display(description="changed")
-    def updated(self, row: Schedule) -> SafeString:
-        return ago(row.updated_at)
+    @admin.display(description="last slot")
+    def last(self, row: Schedule) -> SafeString:
+        if row.last_slot_at is None:
+            return ago(None)
+        return format_html("{} {}", ago(row.last_slot_at), badge(WORDS.get(row.last_state, row.last_state)))
 
 
 class ScheduleExecutionAdmin(ReadOnlyAdmin):
@@ -70,7 +77,7 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
 
     @admin.display(description="state")
     def word(self, row: ScheduleExecution) -> SafeString:
-        return badge({"EXECUTED": "COMPLETED", "POLLED": "PENDING"}.get(row.state, row.state))
+        return badge(WORDS.get(row.state, row.state))
 
     @admin.display(description="run")
     def run(self, row: ScheduleExecution) -> SafeString | str:

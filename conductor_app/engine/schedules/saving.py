@@ -21,7 +21,7 @@ OWN_FIELDS = frozenset(
 """Fields of a schedule that are columns of ours, and so not kept a second time."""
 
 
-def save(document: Document, by: str) -> Schedule:
+def save(document: Document, by: str, reason: str = "") -> Schedule:
     """Keep a schedule, new or not. Raises Invalid for a cron expression or a zone that cannot be read."""
     timetable(document)
     with transaction.atomic():
@@ -34,7 +34,7 @@ def save(document: Document, by: str) -> Schedule:
         _write(row)
         if document.get("tags"):
             mirror(SCHEDULE, row.name, row.tags)
-        note(row.name, "overwrite" if found else "create", by, now)
+        note(row.name, "overwrite" if found else "create", by, now, reason)
     return row
 
 

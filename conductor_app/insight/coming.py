@@ -1,0 +1,88 @@
+"""The next moments of a schedule, with what the clocks of its zone do between them; and how its slots went."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
+
+from ..core.timetable import timetable
+from ..models import Run, ScheduleExecution
+from .spans import span
+
+MOST = 10
+MOST_SLOTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """One moment to come: on the clocks of its zone, and what is odd about it."""
+
+    at: int
+    local: str
+    zone_id: str
+    note: str
+
+
+def coming(document: Mapping[str, Any], now: int, most: int = MOST) -> list[Coming]:
+    """The next moments. Raises Invalid for what cannot be read."""
+    table = timetable(document)
+    found: list[Coming] = []
+    before: dict[int, int] = {}
+    slot = table.after(now)
+    while slot is not None and len(found) < most:
+        entry = table.entries[slot.entry]
+        found.append(_coming(slot.at, entry.zone, entry.zone_id, before.get(slot.entry, now)))
+        before[slot.entry] = slot.at
+        slot = table.following(slot, slot.at)
+    return found
+
+
+def _coming(at: int, clocks: tzinfo, zone_id: str, before: int) -> Coming:
+    local = _moment(at).astimezone(clocks)
+    earlier = _moment(before).astimezone(clocks)
+    shift = (local.utcoffset() or timedelta()) - (earlier.utcoffset() or timedelta())
+    return Coming(at, f"{local:%a %Y-%m-%d %H:%M:%S %z}", zone_id, _note(shift, local))
+
+
+def _note(shift: timedelta, local: datetime) -> str:
+    """What the clocks have done since the slot before."""
+    seconds = int(shift.total_seconds())
+    if seconds:
+        way = "forward" if seconds > 0 else "back"
+        return f"clocks have gone {way} by {span(abs(seconds) * 1000)} since the one before"
+    if local.fold:
+        return "this hour comes twice that day; this is the second time"
+    return ""
+
+
+def _moment(at: int) -> datetime:
+    return datetime.fromtimestamp(at / 1000, UTC)
+
+
+def missed(document: Mapping[str, Any], first: int, last: int, most: int) -> list[int]:
+    """The moments of a span that is past, the first of them. Raises Invalid."""
+    found = []
+    for slot in timetable(document).between(first, last):
+        found.append(slot.at)
+        if len(found) >= most:
+            break
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One slot that the schedule has come to, with its run."""
+
+    execution: ScheduleExecution
+    run: Run | None
+
+    @property
+    def late_ms(self) -> int:
+        return max(self.execution.executed_at - self.execution.slot_at, 0)
+
+
+def past(name: str) -> list[Past]:
+    """The last slots, newest first."""
+    rows = list(ScheduleExecution.objects.filter(schedule_name=name).order_by("-slot_at")[:MOST_SLOTS])
+    runs = Run.objects.light().in_bulk([row.run_id for row in rows if row.run_id])
+    return [Past(row, runs.get(row.run_id)) for row in rows]
