@@ -8,12 +8,12 @@ from django.utils.safestring import SafeString
 
 from ..insight.waits import first_line
 from ..models import Schedule, ScheduleExecution
-from .marks import ago, badge
+from .marks import ago, badge, pill
 from .read_only import ReadOnlyAdmin
 from .run_page import address
 from .schedule_pages import CHANGE, SchedulePages, clocks_of
 
-WORDS = {"EXECUTED": "COMPLETED", "POLLED": "PENDING"}
+WORDS = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
 
 
 class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
@@ -56,7 +56,9 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
     def last(self, row: Schedule) -> SafeString:
         if row.last_slot_at is None:
             return ago(None)
-        return format_html("{} {}", ago(row.last_slot_at), badge(WORDS.get(row.last_state, row.last_state)))
+        # Its run was started; how that went, the run itself says.
+        state = pill("succeeded", "Started") if row.last_state == "EXECUTED" else badge(WORDS[row.last_state])
+        return format_html("{} {}", ago(row.last_slot_at), state)
 
 
 class ScheduleExecutionAdmin(ReadOnlyAdmin):
