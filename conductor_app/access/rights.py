@@ -67,6 +67,7 @@ PAGES_OF_RUNS = tuple(
         "failuregroup",
         "bulkoperation",
         "retentionpolicy",
+        "savedview",
     )
 )
 

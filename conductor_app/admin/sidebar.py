@@ -44,6 +44,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry("index", "Overview", "overview"),
         Entry(Run, "Runs", "runs"),
         Entry("failures", "Failures", "failures"),
+        Entry("views", "Views", "views"),
         Entry("bulk", "Operations", "do-retry"),
         Entry(Attempt, "Attempts", "attempts"),
         Entry("waiting", "Waiting", "inbox"),

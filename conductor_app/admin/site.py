@@ -57,6 +57,7 @@ from .sweeps import SweepsPage
 from .system import SystemPage
 from .task_definitions import TaskDefinitionAdmin
 from .turn import TurnPage
+from .views import ViewPage, ViewsPage
 from .waiting import AnswerPage, WaitingPage
 from .workers import WorkersPage
 from .workflow_definitions import WorkflowDefinitionAdmin
@@ -76,6 +77,8 @@ FIXING: tuple[Page, ...] = (
     WorkersPage(),
     SystemPage(),
     RetentionPage(),
+    ViewsPage(),
+    ViewPage(),
 )
 PAGES: tuple[Page, ...] = (
     PulsePage(),

@@ -25,6 +25,7 @@ BEATS = {
     "work": Beat(f"{JOBS}.work", 1, "Serves the built-in workers, in case a hint was lost."),
     "bulk": Beat(f"{JOBS}.bulk", 0.5, "Goes on with operations on many runs, at their rate."),
     "measure": Beat(f"{JOBS}.measure", 60, "Measures how long runs and their steps usually take."),
+    "alerts": Beat(f"{JOBS}.alerts", 30, "Looks at the alerts that are due."),
     "prune": Beat(f"{JOBS}.prune", 3600, "Removes what is older than its retention."),
 }
 

@@ -77,6 +77,15 @@ def measure() -> None:
     noted_pass("measure_usual", measure_usual)
 
 
+@app.task(name="conductor_app.background.jobs.alerts")
+def alerts() -> None:
+    """Look at the alerts that are due."""
+    from conductor_app.engine.alerts import ring
+    from conductor_app.engine.sweeps import noted_pass
+
+    noted_pass("ring_alerts", ring)
+
+
 @app.task(name="conductor_app.background.jobs.prune")
 def prune() -> None:
     """Remove what is older than its retention."""

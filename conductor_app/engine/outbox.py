@@ -6,7 +6,7 @@ from django.db import transaction
 
 from .. import clock
 from ..core.snapshot import NEVER
-from ..models import Message
+from ..models import Message, Ring
 from ..models.outbox import PUBLISH
 from ..store import due
 
@@ -28,6 +28,7 @@ def take(count: int) -> Sequence[Message]:
 def heard(message: Message) -> None:
     """The other system has it."""
     Message.objects.filter(pk=message.pk).delete()
+    _log(message, heard_at=clock.now(), error="")
 
 
 def not_heard(message: Message, why: str) -> int:
@@ -39,8 +40,15 @@ def not_heard(message: Message, why: str) -> int:
     again_at = now + min(1000 * 2 ** min(message.tries, 20), SLOWEST_RETRY_MS)
     due_at = NEVER if tries >= MOST_TRIES else again_at
     Message.objects.filter(pk=message.pk).update(tries=tries, due_at=due_at, error=why[:2000])
+    _log(message, tries=tries, error=why[:2000])
     Message.objects.filter(subject=PUBLISH, to=message.to, due_at__lte=now).update(due_at=again_at)
     return again_at
+
+
+def _log(message: Message, **facts: object) -> None:
+    """The log of an alert says what became of its telling."""
+    if rung := message.facts.get("ring"):
+        Ring.objects.filter(pk=rung).update(**facts)
 
 
 def hand_back(messages: Sequence[Message], due_at: int) -> None:

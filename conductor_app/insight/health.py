@@ -10,7 +10,7 @@ from .spans import HOUR, MINUTE, SECOND, span
 
 LATE_AFTER_MS = MINUTE
 """A sweep that has not passed for so long is late: an idle one notes its pass every ten seconds."""
-SELDOM_MS = {"prune_finished": HOUR, "prune_events": HOUR, "measure_usual": MINUTE}
+SELDOM_MS = {"prune_finished": HOUR, "prune_events": HOUR, "measure_usual": MINUTE, "ring_alerts": MINUTE}
 """Those that are rung less often, and how often: they are late when they have been left out twice."""
 LEVELS = ((30 * SECOND, "failed", "behind"), (3 * SECOND, "waiting", "slow"), (0, "succeeded", "healthy"))
 """What is due is handled within a second; later than three is told, and much later is an alarm."""

@@ -23,10 +23,12 @@ from .schedules import Schedule, ScheduleExecution, Scheduler
 from .schemas import SchemaDefinition
 from .secrets import Secret, Variable
 from .usual import UsualDuration
+from .views import Alert, Ring, SavedView
 
 __all__ = [
     "AccessKey",
     "AccessRevision",
+    "Alert",
     "Application",
     "Artifact",
     "Attempt",
@@ -60,7 +62,9 @@ __all__ = [
     "Queue",
     "QueueHold",
     "RetentionPolicy",
+    "Ring",
     "Run",
+    "SavedView",
     "Schedule",
     "ScheduleExecution",
     "Scheduler",

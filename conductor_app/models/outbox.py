@@ -8,6 +8,8 @@ from .fields import DocumentField, IdField, MomentField
 PUBLISH = "publish"
 """The subject of what is told to other systems: by the built-in workers, since nothing remote waits in a sweep."""
 
+ALERT = "alert"
+"""The sink of alerts: a webhook or a mailbox, named beside it."""
 LISTENER = "listener"
 """The sink of what is posted to the listener that the server's settings name."""
 

@@ -3,10 +3,12 @@
 import logging
 from collections.abc import Callable, Sequence
 
+from django.core.mail import send_mail
+
 from .. import clock, conf
 from ..engine import outbox
 from ..models import Message
-from ..models.outbox import LISTENER
+from ..models.outbox import ALERT, LISTENER
 from . import WORKERS
 from .sinks import SinkFailed, publish
 
@@ -47,12 +49,24 @@ def _told(messages: Sequence[Message], is_stopping: Callable[[], bool]) -> int:
 
 def _tell(message: Message) -> None:
     facts = message.facts
+    if facts["sink"] == ALERT:
+        ring(facts)
+        return
     if facts["sink"] != LISTENER:
         publish(facts["sink"], facts["id"], facts["payload"])
         return
     if not conf.workflow_status_listener_url:
         raise SinkFailed("WORKFLOW_STATUS_LISTENER_URL is not set any more.")
     _post(conf.workflow_status_listener_url, facts)
+
+
+def ring(facts: dict) -> None:
+    """Tell who is to hear of an alert."""
+    if facts["channel"] == "webhook":
+        _post(facts["to"], facts)
+        return
+    sentence = facts["payload"]["sentence"]
+    send_mail(f"Conductor: {sentence}"[:200].replace("\n", " "), f"{sentence}\n", None, [facts["to"]])
 
 
 def _post(url: str, facts: dict) -> None:

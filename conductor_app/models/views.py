@@ -1,0 +1,65 @@
+"""Named selections of runs, alerts on them, and what became of each alert."""
+
+from django.db import models
+from django.db.models import Q
+
+from ..core.alerts import KINDS
+from ..core.snapshot import NEVER
+from .fields import DocumentField, MomentField
+
+
+class SavedView(models.Model):
+    """A selection of runs under a name: its owner's, or everybody's."""
+
+    name = models.CharField(max_length=120)
+    owner = models.CharField(max_length=255)
+    is_shared = models.BooleanField(default=False)
+    selection = DocumentField(default=dict)
+    created_at = MomentField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="one_view_per_owner_and_name", fields=["owner", "name"])]
+        indexes = [models.Index(name="view_shared", fields=["name"], condition=Q(is_shared=True))]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Alert(models.Model):
+    """A condition on a view. `next_at`: when it is looked at next; `rang_at`: when it rang last."""
+
+    view = models.ForeignKey(SavedView, on_delete=models.CASCADE, related_name="alerts")
+    kind = models.CharField(max_length=16)
+    threshold = models.IntegerField()
+    window_minutes = models.IntegerField()
+    repeat_minutes = models.IntegerField()
+    webhook = models.CharField(max_length=1000, default="", blank=True)
+    mail = models.CharField(max_length=254, default="", blank=True)
+    by = models.CharField(max_length=255)
+    next_at = MomentField(default=NEVER)
+    rang_at = MomentField(null=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(name="alert_kind_is_known", condition=Q(kind__in=KINDS))]
+        indexes = [models.Index(name="alert_due", fields=["next_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.kind} on {self.view_id}"
+
+
+class Ring(models.Model):
+    """An alert has rung: what was found, and whether who is told has heard it."""
+
+    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="rings", db_index=False)
+    at = MomentField()
+    sentence = models.TextField()
+    channel = models.CharField(max_length=16)
+    heard_at = MomentField(null=True)
+    tries = models.IntegerField(default=0)
+    error = models.TextField(default="", blank=True)
+
+    class Meta:
+        indexes = [models.Index(name="ring_of_alert", fields=["alert", "-at"])]
+
+    def __str__(self) -> str:
+        return self.sentence
