@@ -10,7 +10,7 @@ PIP := $(BIN) -m pip --disable-pip-version-check install --quiet --constraint re
 PYTEST := $(BIN) -m pytest -n 2
 PINS := pyproject.toml requirements.lock
 
-.PHONY: run demo test bench lint clean
+.PHONY: run demo test bench screenshots lint clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -26,6 +26,9 @@ test: .venv/for-test
 
 bench: .venv/for-test
 	@exec $(BIN) -m tests.bench
+
+screenshots: .venv/for-test
+	@exec $(BIN) -m tests.browser.screenshots
 
 lint: .venv/for-test
 	$(BIN) -m ruff check .

@@ -41,6 +41,10 @@ class AnswerForm(forms.Form):
     output = JsonDocumentField(label="Output", required=False)
     reason = forms.CharField(label="Reason or comment", required=False, max_length=500)
 
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.fields["output"].widget.attrs["rows"] = 8
+
 
 class AnswerPage(ObjectPage):
     """One of them: what it asks, of which run, and the answer."""

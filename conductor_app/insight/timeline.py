@@ -140,7 +140,9 @@ def segments_of(attempt: Attempt, scale: Scale, now: int) -> Iterator[Segment]:
     """The stretches of one attempt that can be seen."""
     end = now if attempt.ended_at is None else attempt.ended_at
     begun = end if attempt.started_at is None else attempt.started_at
-    due = min(max(attempt.visible_at if attempt.poll_count == 0 else attempt.scheduled_at, attempt.scheduled_at), begun)
+    # Each look of a worker moves `visible_at`; until the first one it says when the attempt was due.
+    wished = attempt.scheduled_at + attempt.delay_ms if attempt.poll_count else attempt.visible_at
+    due = min(max(wished, attempt.scheduled_at), begun)
     number = attempt.number + 1
     if due > attempt.scheduled_at and scale.holds(attempt.scheduled_at, due):
         kind = GAP if attempt.number else DELAY

@@ -1,0 +1,120 @@
+"""`python -m tests.browser.screenshots`: pictures of every screen, wide and narrow, light and dark, over the demo's data.
+
+Starts a server of its own, lets the demo's workers fulfil their orders twice, and writes var/screenshots/*.png.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from playwright.sync_api import Page, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+TARGET = ROOT / "var" / "screenshots"
+PORT = int(os.environ.get("PORT", "8765"))
+URL = f"http://127.0.0.1:{PORT}"
+NAME, PASSWORD = "olga", "a-password-for-pictures"
+SIZES = {"wide": {"width": 1440, "height": 900}, "narrow": {"width": 360, "height": 740}}
+
+SCREENS = {
+    "overview": "/admin/",
+    "runs": "/admin/conductor/run/",
+    "runs-filtered": "/admin/conductor/run/?status=FAILED&task=charge_card:FAILED",
+    "run": "{failed}",
+    "run-timeline": "{retried}?task=-",
+    "run-diagram": "{failed}?tab=diagram&task=-",
+    "run-tasks": "{failed}?tab=tasks&task=-",
+    "run-data": "{failed}?tab=data&task=-",
+    "run-events": "{failed}?tab=events&task=-",
+    "failures": "/admin/failures/",
+    "waiting": "/admin/waiting/",
+    "queues": "/admin/queues/",
+    "workers": "/admin/workers/",
+    "workflows": "/admin/conductor/workflowdefinition/",
+    "tasks": "/admin/conductor/taskdefinition/",
+    "audit": "/admin/conductor/auditentry/",
+    "sweeps": "/admin/sweeps/",
+    "preferences": "/admin/preferences/",
+}
+"""Each screen's address; what stands between braces is looked up in the demo's runs."""
+
+
+def main() -> None:
+    """Serve, play, look."""
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    if not chromium:
+        sys.exit("There is no Chromium here; CHROMIUM may name one.")
+    TARGET.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="conductor-pictures-") as folder:
+        named = {"DJANGO_SUPERUSER_USERNAME": NAME, "DJANGO_SUPERUSER_PASSWORD": PASSWORD}
+        environment = os.environ | named | {"VAR_DIR": folder, "PORT": str(PORT), "ENVIRONMENT_NAME": "demo"}
+        server = subprocess.Popen(
+            [sys.executable, "manage.py", "serve"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
+        )
+        try:
+            wait_for_it()
+            for _ in range(2):
+                demo = [sys.executable, "manage.py", "demo", "--url", URL]
+                subprocess.run(demo, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+            take(chromium)
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def wait_for_it() -> None:
+    """Until the server answers."""
+    for _ in range(120):
+        try:
+            urlopen(f"{URL}/health", timeout=2)
+            return
+        except (URLError, OSError):
+            time.sleep(0.5)
+    sys.exit("The server did not begin to answer.")
+
+
+def take(chromium: str) -> None:
+    """Every screen in every size and theme."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        state, screens = None, SCREENS
+        for size, viewport in SIZES.items():
+            for scheme in ("light", "dark"):
+                context = browser.new_context(base_url=URL, viewport=viewport, color_scheme=scheme, storage_state=state)
+                page = context.new_page()
+                if state is None:
+                    sign_in(page)
+                    state, screens = context.storage_state(), found(page)
+                for name, path in screens.items():
+                    page.goto(path)
+                    page.wait_for_load_state("networkidle")
+                    page.screenshot(path=TARGET / f"{name}-{size}-{scheme}.png", full_page=size == "narrow")
+                    print(f"{name}-{size}-{scheme}.png", flush=True)
+                context.close()
+        browser.close()
+
+
+def sign_in(page: Page) -> None:
+    page.goto("/admin/login/?next=/admin/")
+    page.fill("#id_username", NAME)
+    page.fill("#id_password", PASSWORD)
+    page.click("[type=submit]")
+
+
+def found(page: Page) -> dict[str, str]:
+    """The addresses, with the runs that the demo is told to bring about: one fails, one is retried."""
+    runs = {"failed": "?status=FAILED&name=order_fulfilment", "retried": "?correlation_id=A-1004&name=parcel_delivery"}
+    for name, query in runs.items():
+        page.goto(f"/admin/conductor/run/{query}")
+        runs[name] = page.locator("#result_list tbody .field-run a").first.evaluate("link => link.pathname")
+    return {name: path.format(**runs) for name, path in SCREENS.items()}
+
+
+if __name__ == "__main__":
+    main()
