@@ -1,4 +1,4 @@
-"""`python -m tests.browser.screenshots`: pictures of every screen, wide and narrow, light and dark, over the demo's data.
+"""`python -m tests.browser.screenshots`: pictures of every screen, in both sizes and themes, over the demo's data.
 
 Starts a server of its own, lets the demo's workers fulfil their orders twice, and writes var/screenshots/*.png.
 """
