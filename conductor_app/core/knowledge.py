@@ -127,7 +127,11 @@ class Knowledge:
         ref, within = self._meant(root)
         task = self._sorted.newest(ref, within)
         if task is None:
-            return None if self.run.is_whole or root in self._unborn() else TaskPart(ref, _part(key), within)
+            return (
+                None
+                if self.run.is_whole or root in self._unborn()
+                else TaskPart(ref, _part(key), within, self._is_deep(ref, within))
+            )
         if key in ("input", "output") and getattr(task.attempt, key) is UNKNOWN:
             return AttemptPayload(task.attempt.id, key)
         return None
@@ -146,6 +150,11 @@ class Knowledge:
             if root in around.inside:
                 return root, self._turn[:depth]
         return root, ()
+
+    def _is_deep(self, ref: str, within: tuple[int, ...]) -> bool:
+        """Whether the step stands in more loops than those whose turns are given."""
+        step = self.run.definition.step(ref)
+        return bool(within) and (step is None or len(step.loops) > len(within))
 
     def _unborn(self) -> frozenset[str]:
         return frozenset() if self.run.has_begun else frozenset(self.run.definition.steps)

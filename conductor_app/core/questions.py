@@ -44,12 +44,13 @@ class AttemptPayload(Question):
 class TaskPart(Question):
     """The `input`, `output` or `facts` (names as expressions spell them) of a reference's newest task, else None.
 
-    `within`: the turns that it must begin with, where only one item of a FOR_EACH is looked at.
+    `within`: its turns, where only one item of a FOR_EACH is looked at; `is_deep`: those with which its turns begin.
     """
 
     ref: str
     part: str
     within: tuple[int, ...] = ()
+    is_deep: bool = False
 
 
 @dataclass(frozen=True, slots=True)

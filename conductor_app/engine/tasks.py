@@ -86,7 +86,8 @@ def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
     What their definitions mask is opened for the worker.
     """
     for attempt in attempts:
-        attempt.input, attempt.output = opened(attempt.input), opened(attempt.output)
+        if attempt.holds_sealed:
+            attempt.input, attempt.output = opened(attempt.input), opened(attempt.output)
         if attempt.input_path:
             try:
                 attempt.input = payloads.opened_content_of(attempt.input_path)

@@ -102,15 +102,20 @@ def _attempt_payloads(run: Run, asked: list[AttemptPayload], now: int) -> dict[Q
 
 def _task_parts(run: Run, asked: list[TaskPart], now: int) -> dict[Question, Any]:
     answers: dict[Question, Any] = {}
-    for within in {question.within for question in asked}:
-        answers |= _newest_parts(run, within, [question for question in asked if question.within == within], now)
+    by_place: dict[tuple, list[TaskPart]] = {}
+    for question in asked:
+        by_place.setdefault((question.within, question.is_deep), []).append(question)
+    for place, together in by_place.items():
+        answers |= _newest_parts(run, *place, together, now)
     return answers
 
 
-def _newest_parts(run: Run, within: tuple[int, ...], asked: list[TaskPart], now: int) -> dict[Question, Any]:
+def _newest_parts(
+    run: Run, within: tuple[int, ...], is_deep: bool, asked: list[TaskPart], now: int
+) -> dict[Question, Any]:
     refs = sorted({question.ref for question in asked})
-    here, begins = _begins_with("t", within)
-    there, _ = _begins_with("n", within)
+    here, begins = _begins_with("t", within, is_deep)
+    there, _ = _begins_with("n", within, is_deep)
     newest = (
         f"t.ref IN ({placeholders(refs)}){here} AND NOT EXISTS (SELECT 1 FROM conductor_task n "
         f"WHERE n.run_id = t.run_id AND n.ref = t.ref AND n.seq > t.seq{there})"
@@ -122,10 +127,12 @@ def _newest_parts(run: Run, within: tuple[int, ...], asked: list[TaskPart], now:
     return {question: _part(question, tasks.get(question.ref), found, run) for question in asked}
 
 
-def _begins_with(table: str, turn: tuple[int, ...]) -> tuple[str, list[str]]:
-    """The condition that a task's turn begins like this, and its parameters."""
+def _begins_with(table: str, turn: tuple[int, ...], is_deep: bool = True) -> tuple[str, list[str]]:
+    """The condition that a task's turn is this one, or begins like it, and its parameters."""
     if not turn:
         return "", []
+    if not is_deep:
+        return f" AND {table}.turn = %s", [turn_text(turn)]
     return f" AND ({table}.turn = %s OR {table}.turn LIKE %s)", [turn_text(turn), f"{turn_text(turn)}.%"]
 
 
@@ -148,7 +155,10 @@ def _joined(run: Run, asked: list[Joined], now: int) -> dict[Question, Any]:
 
 
 def _outcomes_joined(run: Run, question: Joined) -> list[Outcome] | str | None:
-    where, params = "t.joined_by = %s AND t.turn = %s", [question.join.ref, turn_text(question.join.turn)]
+    where, params = (
+        "t.joined_by = %s AND t.joined_by <> '' AND t.turn = %s",
+        [question.join.ref, turn_text(question.join.turn)],
+    )
     if _is_any_open(run, where, params, question.known):
         return None
     [(count,)] = fetch(f"SELECT COUNT(*) FROM conductor_task t WHERE t.run_id = %s AND {where}", [run.id, *params])
@@ -168,7 +178,7 @@ def _inside(run: Run, asked: list[Inside], now: int) -> dict[Question, Any]:
 
 def _outcomes_inside(run: Run, question: Inside) -> list[Outcome] | None:
     turn = turn_text((*question.loop.turn, question.iteration))
-    where, params = "t.loop_ref = %s AND t.turn = %s", [question.loop.ref, turn]
+    where, params = "t.loop_ref = %s AND t.loop_ref <> '' AND t.turn = %s", [question.loop.ref, turn]
     if _is_any_open(run, where, params, question.known):
         return None
     return _outcomes(run, where, params, question.known)
@@ -188,7 +198,7 @@ def _any_inside(run: Run, asked: list[AnyInside], now: int) -> dict[Question, An
 
 def _is_open_inside(run: Run, question: AnyInside) -> bool:
     refs, (here, begins) = sorted(question.refs), _begins_with("t", (*question.scope.turn, question.turn))
-    where = f"t.loop_ref IN ({placeholders(refs)}){here}"
+    where = f"t.loop_ref IN ({placeholders(refs)}) AND t.loop_ref <> ''{here}"
     return _is_any_open(run, where, [*refs, *begins], question.known)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from django.db import connection, models
 
+from ..core.sealing import MARK
 from ..models import Attempt, Run, Task
 from ..models.fields import DocumentField, loads_sealed
 from .statements import fetch, placeholders
@@ -24,7 +25,10 @@ SQL = (
 
 
 def handed_out(ids: Sequence[str]) -> list[Attempt]:
-    """The attempts in the order of the ids, with `task` and `run` (without its payloads) at hand."""
+    """The attempts in the order of the ids, with `task` and `run` (without its payloads) at hand.
+
+    `holds_sealed`: something in a payload was sealed before it was written, and is so still.
+    """
     rows = fetch(f"{SQL}({placeholders(ids)})", ids)
     by_id = {attempt.id: attempt for attempt in map(_attempt, rows)}
     return [by_id[id] for id in ids if id in by_id]
@@ -33,6 +37,7 @@ def handed_out(ids: Sequence[str]) -> list[Attempt]:
 def _attempt(row: tuple) -> Attempt:
     attempt, task, run = _objects(row)
     attempt.task, attempt.run = task, run
+    attempt.holds_sealed = any(isinstance(value, str) and MARK in value for value in row)
     return attempt
 
 
