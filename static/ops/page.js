@@ -145,9 +145,11 @@
     if (event.key === "ArrowDown" || event.key === "ArrowUp") { event.preventDefault(); choose(event.key === "ArrowDown" ? 1 : -1); }
     if (event.key !== "Enter") return;
     event.preventDefault();
+    // What is opened is what was typed, not what an earlier answer has shown.
+    clearTimeout(timer);
     if (answered !== field.value) await ask();
     const chosen = list.querySelector("a.chosen");
-    if (chosen) location.href = chosen.href;
+    if (chosen && answered === field.value) location.href = chosen.href;
   });
   document.getElementById("find-button").addEventListener("click", (event) => { event.preventDefault(); dialog("find"); });
   new MutationObserver(() => { if (find.open) { field.select(); ask(); } }).observe(find, { attributes: true, attributeFilter: ["open"] });

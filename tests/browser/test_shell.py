@@ -34,7 +34,7 @@ def test_the_palette_finds_a_run_by_its_correlation_id_and_opens_it(page, orders
     page.goto("/admin/")
     page.keyboard.press("Control+k")
     page.keyboard.type("order-4711")
-    expect(page.locator("#find-hits a.chosen")).to_contain_text("order v1")
+    expect(page.locator("#find-hits a.chosen")).to_contain_text("order-4711")
     page.keyboard.press("Enter")
 
     page.wait_for_url(f"**/run/{orders.pk}/change/")
