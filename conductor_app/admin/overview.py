@@ -44,7 +44,8 @@ def overview() -> dict[str, Any]:
     """What the front page shows."""
     now = clock.now()
     states, counts = queues(), _counts()
-    has_runs = any(count["count"] for count in counts) or Run.objects.exists()
+    some = any(count["count"] for count in counts)
+    has_definitions = some or WorkflowDefinition.objects.exists()
     return {
         "neglected": [
             {"queue": queue, "oldest": span(now - (queue.oldest_at or now))}
@@ -56,23 +57,24 @@ def overview() -> dict[str, Any]:
             for sweep in SweepPass.objects.order_by("name")
             if is_late(sweep, now) or has_failed(sweep)
         ],
-        **_failed(now),
+        **_failed(now, counts),
         "people": waiting().order_by()[:MOST_PEOPLE].count(),
         "most_people": MOST_PEOPLE,
         "counts": counts,
         "waiting": sum(queue.pending for queue in states),
         "leased": sum(queue.leased for queue in states),
-        "has_definitions": has_runs or WorkflowDefinition.objects.exists(),
+        "has_definitions": has_definitions,
         "has_workers": any(queue.polled_at for queue in states),
-        "has_runs": has_runs,
+        "has_runs": some or (has_definitions and Run.objects.exists()),
     }
 
 
-def _failed(now: int) -> dict[str, Any]:
+def _failed(now: int, counts: list[dict[str, Any]]) -> dict[str, Any]:
     """What fails: the groups that nobody has dealt with; runs one by one only until the first group is made."""
     groups = FailureGroup.objects.own().filter(state__in=sorted(FAILURE.open)).order_by("-last_at")[:MOST_FAILURES]
     shown = [{"group": group, "at": ago(group.last_at, now)} for group in groups]
-    return {"groups": shown, "failures": [] if shown else _failures(now)}
+    is_any = any(count["count"] for count in counts if count["status"] == "FAILED")
+    return {"groups": shown, "failures": _failures(now) if is_any and not shown else []}
 
 
 def _newest(status: str) -> list[Run]:
