@@ -162,7 +162,8 @@ def test_cases_are_tried_again_before_a_change_is_saved(operator, order):
     assert "as before by air" in same
 
 
-def test_a_loop_without_end_is_stopped(operator, clock):
+def test_a_loop_without_end_is_stopped(operator, clock, monkeypatch):
+    monkeypatch.setattr("conductor_app.engine.simulate.MOST_SECONDS", 0.5)
     endless = step("l", "DO_WHILE", loopCondition="true", loopOver=[step("n", "NOOP")])
     define("order", endless)
     row = WorkflowDefinition.objects.get(name="order")

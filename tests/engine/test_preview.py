@@ -126,7 +126,7 @@ class Deeds:
         return self.random.choice((self.restart, self.rerun, self.retry))()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_what_was_foreseen_happens_and_the_run_ends_again(clock, seed):
     chance = Chance(clock, seed)
     chance.live(steps=25)

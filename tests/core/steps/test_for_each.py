@@ -162,12 +162,12 @@ def test_a_time_limit_that_would_end_the_run_ends_the_item():
 
 def test_items_that_need_nobody_are_over_at_once():
     body = switch("c", {"work": [step("a")]}, inputs={"c": "${each.output.item}"})
-    items = ["none"] * 400 + ["work"] + ["none"] * 400
+    items = ["none"] * 150 + ["work"] + ["none"] * 150
     life = Life(plan(each("each", body, items=items), step("after")))
 
-    assert life.waiting == ["a__401__1"]
-    assert life.completes("a__401__1").waiting == ["after"]
-    assert len(life.task("each").attempt.output["results"]) == 801
+    assert life.waiting == ["a__151__1"]
+    assert life.completes("a__151__1").waiting == ["after"]
+    assert len(life.task("each").attempt.output["results"]) == 301
 
 
 def test_only_the_tasks_of_the_last_items_are_kept():
