@@ -10,6 +10,7 @@ from django.http.request import UnreadablePostError
 
 from ... import conf
 from ...core.errors import Invalid
+from ..depth import is_deeper
 
 DEEPEST = 200
 """How deep JSON may be nested: what is stored is written again inside other documents, up to the writer's own limit."""
@@ -79,18 +80,6 @@ def _with_long_numbers(body: bytes) -> Any:
     """JSON whose integers keep all their digits; what orjson refuses is refused here too."""
     orjson.loads(body)
     return json.loads(body)
-
-
-def is_deeper(value: Any, limit: int) -> bool:
-    """Whether the value is nested deeper than this."""
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > limit:
-            return True
-        inner = (each for each in level if isinstance(each, dict | list))
-        level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
-    return False
 
 
 def texts(request: HttpRequest) -> list[str]:

@@ -9,6 +9,7 @@ from django.http import HttpRequest, RawPostDataException
 from django.http.request import UnreadablePostError
 
 from ...core.errors import Invalid
+from ..depth import is_deeper
 from .errors import InputTooLarge, InputValidationError, MalformedPayload
 from .schemas import SCHEMAS, complaints
 
@@ -60,19 +61,8 @@ def _refuse_half_characters(body: bytes) -> None:
 def _refuse_what_no_row_holds(value: Any, body: bytes) -> None:
     if NUL in body.lower() and "\0" in json.dumps(value, ensure_ascii=False).replace("\\u0000", "\0"):
         raise Invalid("The body holds the character NUL, which no text may hold.")
-    if body.count(b"[") + body.count(b"{") > DEEPEST and _is_deeper(value):
+    if body.count(b"[") + body.count(b"{") > DEEPEST and is_deeper(value, DEEPEST):
         raise Invalid(f"The body is nested more than {DEEPEST} levels deep.")
-
-
-def _is_deeper(value: Any) -> bool:
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > DEEPEST:
-            return True
-        inner = (each for each in level if isinstance(each, dict | list))
-        level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
-    return False
 
 
 def validated(method: str, value: Any) -> Any:

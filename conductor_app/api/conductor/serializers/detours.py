@@ -11,6 +11,7 @@ from ....core.errors import Invalid, ValidationFailed
 from ....core.language.checks.fields import Field, Of, Table
 from ....core.language.checks.values import Place, Whole, mapping, short_text, text, texts
 from ....core.reports import Report
+from ...depth import is_deeper
 from .. import body
 from ..query import Query
 from .requests import read_request
@@ -42,7 +43,7 @@ def skip_request(request: HttpRequest, query: Query) -> tuple[dict[str, Any], di
         given = spelled_request(query.text("skipTaskRequest"))
     if not given:
         given = _in_pairs((name, value) for name, values in query.values.items() for value in values)
-    if body.is_deeper(given, body.DEEPEST):
+    if is_deeper(given, body.DEEPEST):
         raise Invalid(f"The request is nested more than {body.DEEPEST} levels deep.")
     read = read_request(given, SKIP_REQUEST, "skipTaskFromWorkflow.skipTaskRequest", anything_goes)
     return read["taskInput"], read["taskOutput"]
