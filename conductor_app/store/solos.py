@@ -10,6 +10,7 @@ from ..core.errors import NotFound
 from ..core.snapshot import Attempt
 from ..core.solo.effects import Effect, Resolved, Satisfy
 from ..core.solo.snapshot import Solo
+from ..core.states import PENDING
 from ..models import Attempt as AttemptRow
 from ..models import Dependency, Message, Notice
 from ..models import Solo as SoloRow
@@ -123,6 +124,8 @@ def save(
 ) -> tuple[int, ...]:
     """Write down what the effects made of the task; ids of messages to deliver. Raises Stale where a row has moved."""
     _write_attempts(writes, before, after)
+    if notices:
+        _hold_what_waits(writes, before, after)
     _write_task(writes, before, after)
     for effect in effects:
         if isinstance(effect, Satisfy):
@@ -163,6 +166,14 @@ def _write_attempts(writes: Writes, before: Solo, after: Solo) -> None:
     fresh = [_inserted(attempt, after) for attempt in after.attempts if attempt.id not in seen]
     if fresh:
         writes.insert(AttemptRow, ATTEMPT_INSERTED, fresh)
+
+
+def _hold_what_waits(writes: Writes, before: Solo, after: Solo) -> None:
+    """A claim locks attempts, not tasks: of one that is told to wait, nobody may tell meanwhile that it runs."""
+    attempt = after.attempt
+    if attempt is not None and attempt == before.attempt and attempt.status == PENDING:
+        sql = "UPDATE conductor_attempt SET status = status WHERE id = %s AND status = %s"
+        writes.run(sql, [attempt.id, PENDING], expected=1)
 
 
 def _inserted(attempt: Attempt, solo: Solo) -> list[Any]:
