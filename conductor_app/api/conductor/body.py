@@ -1,20 +1,16 @@
 """The body of a request as JSON: any content type, but nothing that a database or a client could not hold."""
 
-import json
-import re
 from typing import Any
 
-import orjson
 from django.http import HttpRequest, RawPostDataException
 from django.http.request import UnreadablePostError
 
 from ... import conf
 from ...core.errors import Invalid
-from ..depth import is_deeper
+from ..json_values import is_too_deep, loads
 
 DEEPEST = 200
 """How deep JSON may be nested: what is stored is written again inside other documents, up to the writer's own limit."""
-LONG_NUMBER = re.compile(rb"\d{19}")
 
 
 class BodyTooLarge(Invalid):
@@ -51,11 +47,10 @@ def parse(body: bytes) -> Any:
     if not body:
         raise Invalid("Required request body is missing.")
     try:
-        value = orjson.loads(body) if not LONG_NUMBER.search(body) else _with_long_numbers(body)
+        value = loads(body)
     except (ValueError, RecursionError) as error:
         raise Invalid(f"The request body is not valid JSON: {str(error)[:200]}") from None
-    # Only a body with that many openings can be that deep: most are not walked.
-    if body.count(b"[") + body.count(b"{") > DEEPEST and is_deeper(value, DEEPEST):
+    if is_too_deep(value, body, DEEPEST):
         raise Invalid(f"The request body is nested more than {DEEPEST} levels deep.")
     return value
 
@@ -74,12 +69,6 @@ def documents(request: HttpRequest) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise Invalid("The request body must be a list of JSON objects.")
     return value
-
-
-def _with_long_numbers(body: bytes) -> Any:
-    """JSON whose integers keep all their digits; what orjson refuses is refused here too."""
-    orjson.loads(body)
-    return json.loads(body)
 
 
 def texts(request: HttpRequest) -> list[str]:

@@ -1,21 +1,18 @@
 """The body of a request: JSON that says so, held against the schema of its method, its defaults filled in."""
 
 import json
-import re
 from typing import Any
 
-import orjson
 from django.http import HttpRequest, RawPostDataException
 from django.http.request import UnreadablePostError
 
 from ...core.errors import Invalid
-from ..depth import is_deeper
+from ..json_values import is_too_deep, loads
 from .errors import InputTooLarge, InputValidationError, MalformedPayload
 from .schemas import SCHEMAS, complaints
 
 MOST_BYTES = 10 * 1024 * 1024
 DEEPEST = 200
-LONG_NUMBER = re.compile(rb"\d{19}")
 NUL = b"\\u0000"
 
 
@@ -27,9 +24,7 @@ def read(request: HttpRequest, method: str) -> Any:
         raise MalformedPayload("Payload must be JSON with content-type: application/json")
     body = bytes_of(request)
     try:
-        value = orjson.loads(body)
-        # Only the slower reader keeps all digits of a long integer; what the other refuses is refused.
-        value = json.loads(body) if LONG_NUMBER.search(body) else value
+        value = loads(body)
     except (ValueError, RecursionError) as error:
         _refuse_half_characters(body)
         raise MalformedPayload(f"Failed to parse JSON: {str(error)[:200]}") from None
@@ -61,7 +56,7 @@ def _refuse_half_characters(body: bytes) -> None:
 def _refuse_what_no_row_holds(value: Any, body: bytes) -> None:
     if NUL in body.lower() and "\0" in json.dumps(value, ensure_ascii=False).replace("\\u0000", "\0"):
         raise Invalid("The body holds the character NUL, which no text may hold.")
-    if body.count(b"[") + body.count(b"{") > DEEPEST and is_deeper(value, DEEPEST):
+    if is_too_deep(value, body, DEEPEST):
         raise Invalid(f"The body is nested more than {DEEPEST} levels deep.")
 
 

@@ -1,0 +1,33 @@
+"""JSON as it comes from outside: all digits of its integers are kept, and its depth is bounded before it is walked."""
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+LONG_NUMBER = re.compile(rb"\d{19}")
+
+
+def loads(body: bytes) -> Any:
+    """The value; raises ValueError and RecursionError."""
+    value = orjson.loads(body)
+    # Only the slower reader keeps all digits of a long integer; what the other refuses is refused.
+    return json.loads(body) if LONG_NUMBER.search(body) else value
+
+
+def is_too_deep(value: Any, body: bytes, limit: int) -> bool:
+    """Whether the value of this body is nested deeper: only one with that many openings can be, and is walked."""
+    return body.count(b"[") + body.count(b"{") > limit and is_deeper(value, limit)
+
+
+def is_deeper(value: Any, limit: int) -> bool:
+    """Whether the value is nested deeper than this."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > limit:
+            return True
+        inner = (each for each in level if isinstance(each, dict | list))
+        level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
+    return False
