@@ -1,7 +1,10 @@
 """Fixtures for the whole suite. Which database it runs on is the settings' choice: see `make test`."""
 
+from itertools import count
+
 import pytest
 
+from conductor_app import chance as product_chance
 from conductor_app import clock as product_clock
 from conductor_app.access import kept, known
 from conductor_app.engine import plans, pollers, tallies
@@ -46,6 +49,13 @@ def touches_rows(item: pytest.Item) -> bool:
     """Whether the test asks for the suite's database, by a mark or by a fixture."""
     asks = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
     return bool(asks) or item.get_closest_marker("django_db") is not None
+
+
+@pytest.fixture(autouse=True)
+def chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is drawn by chance: what comes first of one millisecond does so whenever the test runs."""
+    draws = count(1)
+    monkeypatch.setattr(product_chance, "_source", lambda size: f"{next(draws):0{2 * size}x}")
 
 
 @pytest.fixture

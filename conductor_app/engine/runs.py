@@ -1,13 +1,12 @@
 """Commands on runs: start, pause, resume, terminate, remove; those that open ended runs again are in reopening.py."""
 
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import transaction
 
-from .. import clock, conf
+from .. import chance, clock, conf
 from ..core import commands
 from ..core.beginnings import with_timer
 from ..core.contracts import question
@@ -81,7 +80,7 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
     definition = plans.asked_for(request.name, request.version, request.document, now)
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
-    run = new_run(request, definition, now, secrets.token_hex(8))
+    run = new_run(request, definition, now, chance.drawn())
     # What a template was laid under is no longer what was uploaded.
     is_as_given = request.input_path and run.input == request.input
     answers = Answers({(run.id, "input"): request.input_path} if is_as_given else None)

@@ -1,12 +1,11 @@
 """A workflow tried out in memory: definitions are read and scripts run, but nothing is written."""
 
 import logging
-import secrets
 from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import Any
 
-from .. import clock
+from .. import chance, clock
 from ..core.errors import Invalid, Refused
 from ..core.questions import (
     ActiveDomains,
@@ -42,7 +41,7 @@ def simulate(request: StartRequest, script: Written) -> dict[str, Any]:
     """
     request = with_input(request)
     now, ends_at = clock.now(), monotonic() + MOST_SECONDS
-    run = new_run(request, plans.asked_for(request.name, request.version, request.document), now, secrets.token_hex(8))
+    run = new_run(request, plans.asked_for(request.name, request.version, request.document), now, chance.drawn())
     play = Play(now, _answers, lambda: monotonic() > ends_at)
     try:
         part = play.play(run, script)

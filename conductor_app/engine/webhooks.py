@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from .. import clock
+from .. import chance, clock
 from ..access import vault, webhooks
 from ..access.webhooks import Expected, Sent
 from ..core.errors import Conflict, NotFound, ValidationFailed
@@ -26,7 +26,7 @@ def add(document: Document, by: str) -> Webhook:
     if complaints:
         raise ValidationFailed(complaints)
     now = clock.now()
-    row = Webhook(id=derived_id(now, uuid.uuid4()), created_at=now, created_by=by)
+    row = Webhook(id=derived_id(now, chance.drawn()), created_at=now, created_by=by)
     return _keep(row, read, by, "create")
 
 

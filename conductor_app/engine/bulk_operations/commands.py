@@ -1,13 +1,12 @@
 """Commands on operations on many runs: start, pause, resume, stop, withdraw, retry what was refused."""
 
-import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
 
-from ... import clock
+from ... import chance, clock
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.ids import derived_id
 from ...core.snapshot import NEVER
@@ -46,7 +45,7 @@ def start(asked: Asked, by: str) -> str:
     _check(asked)
     now = clock.now()
     row = BulkOperation(
-        id=derived_id(now, secrets.token_hex(8)),
+        id=derived_id(now, chance.drawn()),
         action=asked.action,
         options={name: True for name in OPTIONS if asked.options.get(name)},
         selection=selections.checked(asked.selection),

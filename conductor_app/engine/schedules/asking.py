@@ -1,11 +1,10 @@
 """What people ask of a schedule: run it now, run what it has missed, tell when it will fire."""
 
-import secrets
 from itertools import islice
 
 from django.db import transaction
 
-from ... import clock
+from ... import chance, clock
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.ids import derived_id
 from ...core.timetable import Slot, timetable
@@ -25,7 +24,7 @@ def run_now(name: str, by: str, reason: str = "") -> str:
     if schedule is None:
         raise NotFound(f"No such schedule found by name: {name}")
     now, entry = clock.now(), timetable_of(schedule).entries[0]
-    id = derived_id(now, secrets.token_hex(8))
+    id = derived_id(now, chance.drawn())
     execution = noted(schedule, id, now, now, entry.expression, entry.zone_id)
 
     def also(run_id: str) -> None:
