@@ -28,40 +28,40 @@ from ..models import (
     Variable,
     WorkflowDefinition,
 )
-from .access import AccessKeyAdmin
-from .applications import ApplicationAdmin, GrantAdmin
-from .artifacts import ArtifactAdmin
-from .attempts import AttemptAdmin
-from .audit import AuditAdmin
-from .bulk_operations import BulkExport, BulkOperationPage, BulkPage
-from .bulk_plan import BulkPlanPage
-from .clients import ClientAdmin
-from .compare import ComparePage
-from .failures import FailureGroupPage, FailuresPage
-from .named import SecretAdmin, VariableAdmin
-from .overview import PulsePage, overview
+from .access.applications import ApplicationAdmin, GrantAdmin
+from .access.clients import ClientAdmin
+from .access.keys import AccessKeyAdmin
+from .access.named import SecretAdmin, VariableAdmin
+from .access.people import Groups, People
+from .access.roles import ScopeRoleAdmin
+from .alone.artifacts import ArtifactAdmin
+from .alone.tasks import SoloAdmin
+from .definitions.tasks import TaskDefinitionAdmin
+from .definitions.workflows import WorkflowDefinitionAdmin
+from .fixing.bulk_operations import BulkExport, BulkOperationPage, BulkPage
+from .fixing.bulk_plan import BulkPlanPage
+from .fixing.planner import PlannerPage
 from .pages import Page
 from .palette import PalettePage
-from .people import Groups, People
-from .planner import PlannerPage
 from .preferences import PreferencesPage, zone_of
-from .queues import QueuePage, QueuesPage
-from .retention import RetentionPage
-from .runs import RunAdmin
-from .schedules import SCHEDULES
-from .scope_roles import ScopeRoleAdmin
+from .runs.attempts import AttemptAdmin
+from .runs.compare import ComparePage
+from .runs.list import RunAdmin
+from .schedules.beats import SCHEDULES
+from .schedules.lists import ScheduleAdmin, ScheduleExecutionAdmin
 from .sidebar import sections
-from .stand_alone import SoloAdmin
 from .strip import StripPage
-from .sweeps import SweepsPage
-from .system import SystemPage
-from .task_definitions import TaskDefinitionAdmin
-from .turn import TurnPage
-from .views import ViewPage, ViewsPage
-from .waiting import AnswerPage, WaitingPage
-from .workers import WorkersPage
-from .workflow_definitions import WorkflowDefinitionAdmin
-from .workflow_schedules import ScheduleAdmin, ScheduleExecutionAdmin
+from .upkeep.audit import AuditAdmin
+from .upkeep.retention import RetentionPage
+from .upkeep.sweeps import SweepsPage
+from .upkeep.system import SystemPage
+from .watching.failures import FailureGroupPage, FailuresPage
+from .watching.overview import PulsePage, overview
+from .watching.queues import QueuePage, QueuesPage
+from .watching.turn import TurnPage
+from .watching.views import ViewPage, ViewsPage
+from .watching.waiting import AnswerPage, WaitingPage
+from .watching.workers import WorkersPage
 
 FIXING: tuple[Page, ...] = (
     PlannerPage(),

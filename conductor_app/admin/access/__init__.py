@@ -1,0 +1,1 @@
+"""Access: people, applications, Taskcluster's clients, secrets."""

@@ -1,0 +1,135 @@
+"""Applications, and what is granted to whom: edited as Django edits rows, written by the engine."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ...access.rights import ACCESSES, GRANTABLE
+from ...engine.access import applications, grants
+from ...engine.access.subjects import Subject
+from ...models import Application, Grant
+from ..marks import ago
+from ..read_only import ReadOnlyAdmin
+
+
+class ApplicationAdmin(ReadOnlyAdmin):
+    """Programs that use the API; their keys have a page of their own, their roles are groups of their user."""
+
+    list_display = ("name", "id", "roles", "keys_in_use", "made")
+    ordering = ("name", "id")
+    fields: Any = ("name",)
+    readonly_fields = ("id", "roles", "own_user", "made")
+    search_fields = ("name", "id")
+    search_help_text = "Part of a name or of an id"
+
+    has_add_permission = admin.ModelAdmin.has_add_permission
+    has_change_permission = admin.ModelAdmin.has_change_permission
+    has_delete_permission = admin.ModelAdmin.has_delete_permission
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Application]:
+        return super().get_queryset(request).prefetch_related("user__groups", "keys")
+
+    def get_fields(self, request: HttpRequest, obj: Application | None = None) -> tuple[str, ...]:
+        return ("name",) if obj is None else ("name", "id", "roles", "own_user", "made")
+
+    def save_model(self, request: HttpRequest, obj: Application, form: forms.ModelForm, change: bool) -> None:
+        by = request.user.get_username()
+        if change:
+            applications.rename_application(obj.pk, obj.name, by)
+            return
+        made = applications.create_application(obj.name, by)
+        obj.pk, obj.user = made.pk, made.user
+
+    def delete_model(self, request: HttpRequest, obj: Application) -> None:
+        applications.delete_application(obj.pk, request.user.get_username())
+
+    @admin.display(description="roles and groups")
+    def roles(self, row: Application) -> str:
+        return ", ".join(sorted(group.name for group in row.user.groups.all())) or "none"
+
+    @admin.display(description="keys in use")
+    def keys_in_use(self, row: Application) -> int:
+        return sum(key.is_active for key in row.keys.all())
+
+    @admin.display(description="its user")
+    def own_user(self, row: Application) -> SafeString:
+        address = reverse("admin:auth_user_change", args=[row.user_id])
+        return format_html('<a href="{}">{}</a>: its groups are its roles', address, row.user)
+
+    @admin.display(description="made")
+    def made(self, row: Application) -> SafeString:
+        return ago(row.created_at)
+
+
+class GrantForm(forms.ModelForm):
+    """Whose, on what, which access."""
+
+    target_type = forms.ChoiceField(choices=[(each, each) for each in sorted(GRANTABLE)])
+    target_id = forms.CharField(
+        max_length=512, help_text="A name, the beginning of names as order_*, or for a TAG key:value."
+    )
+    access = forms.ChoiceField(choices=[(each, each) for each in ACCESSES])
+
+    class Meta:
+        model = Grant
+        fields = ("user", "group", "target_type", "target_id", "access")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if bool(cleaned.get("user")) == bool(cleaned.get("group")):
+            raise forms.ValidationError("Choose a user or a group, and not both.")
+        if cleaned.get("target_type") == "TAG" and ":" not in cleaned.get("target_id", ""):
+            self.add_error("target_id", "A tag is written as key:value.")
+        return cleaned
+
+
+class GrantAdmin(ReadOnlyAdmin):
+    """Permissions on single things; those on all things of a type come with roles."""
+
+    form = GrantForm
+    list_display = ("subject", "access", "target_type", "target_id", "given", "granted_by")
+    list_display_links = None
+    list_filter = ("target_type", "access")
+    list_select_related = ("user", "group")
+    ordering = ("target_type", "target_id", "id")
+    search_fields = ("target_id", "=user__username", "=group__name")
+    search_help_text = "Part of a name, or a user or group, exactly"
+    fields: Any = ("user", "group", "target_type", "target_id", "access")
+    autocomplete_fields = ("user", "group")
+    actions = ("take_back",)
+
+    has_add_permission = admin.ModelAdmin.has_add_permission
+    has_delete_permission = admin.ModelAdmin.has_delete_permission
+
+    def save_model(self, request: HttpRequest, obj: Grant, form: forms.ModelForm, change: bool) -> None:
+        subject = Subject(user_id=obj.user_id, group_id=obj.group_id)
+        what = (obj.target_type, obj.target_id, [obj.access])
+        grants.grant(subject, *what, to=self.subject(obj), by=request.user.get_username())
+        rows = Grant.objects.filter(user_id=obj.user_id, group_id=obj.group_id, access=obj.access)
+        obj.pk = rows.get(target_type=obj.target_type, target_id=obj.target_id).pk
+
+    def delete_model(self, request: HttpRequest, obj: Grant) -> None:
+        subject = Subject(user_id=obj.user_id, group_id=obj.group_id)
+        what = (obj.target_type, obj.target_id, [obj.access])
+        grants.revoke(subject, *what, to=self.subject(obj), by=request.user.get_username())
+
+    @admin.action(description="Take back", permissions=["delete"])
+    def take_back(self, request: HttpRequest, queryset: QuerySet[Grant]) -> None:
+        """Take the chosen grants back."""
+        for row in queryset.select_related("user", "group"):
+            self.delete_model(request, row)
+        self.message_user(request, "They are taken back.")
+
+    @admin.display(description="who")
+    def subject(self, row: Grant) -> str:
+        return str(row.user or row.group)
+
+    @admin.display(description="since")
+    def given(self, row: Grant) -> SafeString:
+        return ago(row.granted_at)

@@ -1,0 +1,104 @@
+"""Taskcluster's clients: edited as Django edits rows, written by the engine. A token is shown once."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.forms.widgets import DateTimeInput
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.safestring import SafeString
+
+from ...engine.access import clients
+from ...engine.access.clients import Wanted
+from ...models import Client
+from ..marks import ago
+from .scoped import EditedByTheEngine, WithScopes
+
+
+class ClientForm(WithScopes):
+    """A client."""
+
+    expires = forms.DateTimeField(
+        widget=DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"), help_text="In UTC."
+    )
+
+    class Meta:
+        model = Client
+        fields = ("id", "scopes", "description", "is_deleted_when_expired")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.expires_at:
+            self.initial["expires"] = datetime.fromtimestamp(self.instance.expires_at / 1000, UTC)
+
+    def check(self, id: str, cleaned: dict[str, Any]) -> None:
+        clients.check_client(id, wanted(cleaned))
+
+
+def wanted(said: dict[str, Any]) -> Wanted:
+    """What a form says of a client."""
+    expires_at = round(said["expires"].timestamp() * 1000)
+    return Wanted(said["scopes"], expires_at, said["description"], said["is_deleted_when_expired"])
+
+
+class ClientAdmin(EditedByTheEngine):
+    """Clients that sign their requests."""
+
+    form = ClientForm
+    list_display = ("id", "how_many", "expires", "used", "is_disabled", "description")
+    list_filter = ("is_disabled",)
+    typed = ("id", "scopes", "description", "expires", "is_deleted_when_expired", "reason")
+    facts = ("is_disabled", "stands_for", "made", "changed", "updated_by", "rotated", "used")
+    actions = ("switch", "give_token", "delete_chosen")
+
+    def save_model(self, request: HttpRequest, obj: Client, form: forms.ModelForm, change: bool) -> None:
+        by, said = request.user.get_username(), form.cleaned_data
+        if change:
+            clients.update_client(obj.pk, wanted(said), by, said["reason"])
+        else:
+            _, obj.token = clients.create_client(obj.pk, wanted(said), by, said["reason"])
+
+    def delete_model(self, request: HttpRequest, obj: Client) -> None:
+        clients.delete_client(obj.pk, request.user.get_username())
+
+    def response_add(self, request: HttpRequest, obj: Client, post_url_continue: str | None = None) -> HttpResponse:
+        # The token goes into this page and nowhere else: a message would be kept in the session.
+        return self._told(request, obj.pk, obj.token)
+
+    @admin.action(description="Disable, or let be used again", permissions=["change"])
+    def switch(self, request: HttpRequest, queryset: QuerySet[Client]) -> None:
+        """Disable the chosen clients that are in use, and give those back that are disabled."""
+        for row in queryset:
+            clients.set_disabled(row.pk, not row.is_disabled, request.user.get_username())
+        self.message_user(request, "Clients that are disabled are refused within a second.")
+
+    @admin.action(description="Give another access token", permissions=["change"])
+    def give_token(self, request: HttpRequest, queryset: QuerySet[Client]) -> HttpResponse | None:
+        """Another token for the one that is chosen; the one before is good for nothing."""
+        chosen = list(queryset[:2])
+        if len(chosen) != 1:
+            self.message_user(request, "Choose one client: its token is shown once.", messages.ERROR)
+            return None
+        _, token = clients.reset_token(chosen[0].pk, request.user.get_username())
+        return self._told(request, chosen[0].pk, token)
+
+    def _told(self, request: HttpRequest, client_id: str, token: str) -> HttpResponse:
+        shown = {**self.admin_site.each_context(request), "title": "The access token", "opts": self.opts}
+        reply = TemplateResponse(request, "ops/access_token.html", {**shown, "client_id": client_id, "token": token})
+        reply.headers["Cache-Control"] = "no-store"
+        return reply
+
+    @admin.display(description="expires")
+    def expires(self, row: Client) -> SafeString:
+        return ago(row.expires_at)
+
+    @admin.display(description="last used")
+    def used(self, row: Client) -> SafeString:
+        return ago(row.used_at)
+
+    @admin.display(description="token given")
+    def rotated(self, row: Client) -> SafeString:
+        return ago(row.rotated_at)

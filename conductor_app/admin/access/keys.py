@@ -1,0 +1,93 @@
+"""Access keys: which application may ask for tokens. A secret is shown once, when its key is made."""
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.safestring import SafeString
+
+from ...access.rights import ADMIN
+from ...engine.access import applications
+from ...models import AccessKey, Application
+from ..marks import ago
+from ..read_only import ReadOnlyAdmin
+
+
+class KeyForm(forms.Form):
+    """What has to be known to make a key."""
+
+    application = forms.CharField(
+        max_length=255,
+        help_text="Who will use the key: a team, a service, a worker fleet. A new name makes a new application.",
+    )
+    may_do_all = forms.BooleanField(
+        required=False,
+        initial=True,
+        label="May do everything",
+        help_text="A new application gets the role ADMIN; without it, it may do nothing until it is given permissions.",
+    )
+
+
+class AccessKeyAdmin(ReadOnlyAdmin):
+    """Keys with which clients log in."""
+
+    list_display = ("application", "id", "is_active", "created", "used")
+    ordering = ("application__name", "id")
+    list_select_related = ("application",)
+    fields = ("id", "application", "is_active", "created", "used")
+    actions = ("toggle", "remove")
+    search_fields = ("id", "application__name")
+    search_help_text = "Part of a key id or of an application's name"
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("conductor.add_accesskey")
+
+    def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = KeyForm(request.POST or None)
+        if request.method == "POST" and form.is_valid():
+            return self._made(request, **form.cleaned_data)
+        return self._page(request, "Make an access key", form=form)
+
+    def _made(self, request: HttpRequest, application: str, may_do_all: bool) -> HttpResponse:
+        by = request.user.get_username()
+        found = Application.objects.filter(name=application).order_by("created_at", "id").first()
+        if found is None:
+            found = applications.create_application(application, by, *([ADMIN] if may_do_all else []))
+        key_id, secret = applications.create_key(found.id, by)
+        return self._page(request, "The key is made", application=application, key_id=key_id, secret=secret)
+
+    @admin.action(description="Withdraw, or let be used again", permissions=["toggle"])
+    def toggle(self, request: HttpRequest, queryset: QuerySet[AccessKey]) -> None:
+        """Withdraw the chosen keys that are in use, and give those back that are withdrawn."""
+        for key in queryset:
+            applications.toggle_key(key.application_id, key.pk, request.user.get_username())
+        self.message_user(request, "Keys that are withdrawn are refused within a second.")
+
+    @admin.action(description="Delete", permissions=["remove"])
+    def remove(self, request: HttpRequest, queryset: QuerySet[AccessKey]) -> None:
+        """Delete the chosen keys."""
+        for key in queryset:
+            applications.delete_key(key.application_id, key.pk, request.user.get_username())
+        self.message_user(request, "They are deleted.")
+
+    def has_toggle_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("conductor.change_accesskey")
+
+    def has_remove_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("conductor.delete_accesskey")
+
+    def _page(self, request: HttpRequest, title: str, **shown: object) -> TemplateResponse:
+        context = {**self.admin_site.each_context(request), "title": title, "opts": AccessKey._meta, **shown}
+        return TemplateResponse(request, "ops/access_key.html", context)
+
+    @admin.display(description="created")
+    def created(self, key: AccessKey) -> SafeString:
+        return ago(key.created_at)
+
+    @admin.display(description="last used")
+    def used(self, key: AccessKey) -> SafeString:
+        return ago(key.used_at)

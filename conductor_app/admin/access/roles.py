@@ -1,0 +1,38 @@
+"""Taskcluster's roles: names for scopes."""
+
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest
+
+from ...engine.access import scope_roles
+from ...models import ScopeRole
+from .scoped import EditedByTheEngine, WithScopes
+
+
+class ScopeRoleForm(WithScopes):
+    """A role."""
+
+    class Meta:
+        model = ScopeRole
+        fields = ("id", "scopes", "description")
+
+    def check(self, id: str, cleaned: dict[str, Any]) -> None:
+        scope_roles.check_role(id, cleaned["scopes"], cleaned["description"])
+
+
+class ScopeRoleAdmin(EditedByTheEngine):
+    """Names for scopes."""
+
+    form = ScopeRoleForm
+    list_display = ("id", "how_many", "changed", "description")
+    typed = ("id", "scopes", "description", "reason")
+    facts = ("stands_for", "made", "changed", "updated_by")
+
+    def save_model(self, request: HttpRequest, obj: ScopeRole, form: forms.ModelForm, change: bool) -> None:
+        by, said = request.user.get_username(), form.cleaned_data
+        write = scope_roles.update_role if change else scope_roles.create_role
+        write(obj.pk, said["scopes"], said["description"], by, said["reason"])
+
+    def delete_model(self, request: HttpRequest, obj: ScopeRole) -> None:
+        scope_roles.delete_role(obj.pk, request.user.get_username())

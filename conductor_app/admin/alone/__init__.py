@@ -1,0 +1,1 @@
+"""Stand-alone tasks: Taskcluster's, with what their workers kept."""

@@ -1,0 +1,50 @@
+"""Artifacts: what workers have kept of stand-alone tasks, newest first."""
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ...access.links import FETCH, artifact_address
+from ...models import Artifact
+from ..marks import ago, size
+from ..read_only import ReadOnlyAdmin
+
+
+class ArtifactAdmin(ReadOnlyAdmin):
+    """What there is, where it leads, and until when."""
+
+    list_display = ("content", "task_id", "number", "kind", "content_type", "bytes", "made", "expires")
+    list_display_links = None
+    ordering = ("-id",)
+    search_fields = ("=task_id",)
+    search_help_text = "The id of a task, exactly"
+
+    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        # One by one they are fetched from here; there is no page for each.
+        return obj is None and super().has_view_permission(request)
+
+    @admin.display(description="artifact")
+    def content(self, row: Artifact) -> SafeString | str:
+        """The name; a way to the content where it is kept here, and where else it is, or why it is not."""
+        if row.path:
+            address = artifact_address(row.task_id, row.number, row.name, FETCH)
+            return format_html('<a href="{}">{}</a>', address, row.name)
+        elsewhere = " ".join(str(row.details[part]) for part in ("url", "artifact", "message") if part in row.details)
+        return format_html('{} <span class="quiet">{}</span>', row.name, elsewhere or "not sent yet")
+
+    @admin.display(description="run")
+    def number(self, row: Artifact) -> int:
+        return row.number
+
+    @admin.display(description="size")
+    def bytes(self, row: Artifact) -> str:
+        return size(row.size) if row.path else ""
+
+    @admin.display(description="made")
+    def made(self, row: Artifact) -> SafeString:
+        return ago(row.created_at)
+
+    @admin.display(description="expires")
+    def expires(self, row: Artifact) -> SafeString:
+        return ago(row.expires_at)

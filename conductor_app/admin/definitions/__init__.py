@@ -1,0 +1,1 @@
+"""Definitions: written, checked, compared, tried in the simulator, started by hand."""

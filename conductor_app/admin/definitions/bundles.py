@@ -1,0 +1,105 @@
+"""Definitions given out as one file, and taken in after a look at what that would do."""
+
+import json
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+
+from ...core.errors import Invalid, Refused
+from ...engine import bundles
+from ..documents import as_file
+from ..refusals import require
+
+VIEWS = ("conductor.view_workflowdefinition", "conductor.view_taskdefinition")
+CHANGES = ("conductor.change_workflowdefinition", "conductor.change_taskdefinition")
+LARGEST = 10_000_000
+MOST_EXPORTED = 1_000
+
+
+class BundleForm(forms.Form):
+    """A bundle as a file or as text, and what becomes of workflows that exist."""
+
+    file = forms.FileField(required=False, label="File")
+    text = forms.CharField(required=False, strip=False, label="Or as text", widget=forms.Textarea(attrs={"rows": 10}))
+    how = forms.ChoiceField(
+        required=False,
+        initial=bundles.AS_NEW_VERSIONS,
+        widget=forms.RadioSelect,
+        label="Workflows that have changed",
+        choices=[
+            (bundles.AS_NEW_VERSIONS, "become new versions"),
+            (bundles.AS_GIVEN, "are written under the version that the bundle gives them, over what is there"),
+        ],
+    )
+    reason = forms.CharField(required=False, max_length=500, label="Reason")
+
+    def clean(self) -> dict[str, Any]:
+        """The text that was given in either way."""
+        said = super().clean() or {}
+        file = said.get("file")
+        if file is not None:
+            if file.size > LARGEST:
+                raise forms.ValidationError(f"The file has more than {LARGEST // 1_000_000} MB.")
+            said["text"] = file.read().decode("utf-8-sig", "replace")
+        if not (said.get("text") or "").strip():
+            raise forms.ValidationError("Choose a file, or paste a bundle.")
+        return said
+
+
+class BundlePages:
+    """The pages of import and export."""
+
+    def bundle_urls(self) -> list[URLPattern]:
+        site = self.admin_site
+        return [
+            path("export/", site.admin_view(self.give_out), name="definitions_export"),
+            path("import/", site.admin_view(self.take_in), name="definitions_import"),
+        ]
+
+    def give_out(self, request: HttpRequest) -> HttpResponse:
+        """A bundle of one workflow with all that it needs (`?name=`), or of all workflows."""
+        for permission in VIEWS:
+            require(request, permission)
+        name = request.GET.get("name")
+        names = [name] if name else self.model.objects.order_by("name").values_list("name", flat=True).distinct()
+        return as_file(bundles.bundle(list(names[:MOST_EXPORTED])), name or "definitions")
+
+    def take_in(self, request: HttpRequest) -> HttpResponse:
+        """First what it would do, then, when that is confirmed, the same for good."""
+        for permission in CHANGES:
+            require(request, permission)
+        form = BundleForm(request.POST or None, request.FILES or None)
+        items, text = [], ""
+        if request.method == "POST" and form.is_valid():
+            text = form.cleaned_data["text"]
+            try:
+                given = _read(text)
+                if request.POST.get("step") == "take":
+                    return self._taken(request, form, given)
+                items = bundles.plan(given)
+            except Refused as refused:
+                form.add_error(None, refused.message)
+        shown = {"form": form, "items": items, "text": text, "counts": bundles.counted(items)}
+        return self.page(request, "import", "Import definitions", **shown)
+
+    def _taken(self, request: HttpRequest, form: BundleForm, given: Any) -> HttpResponse:
+        said = form.cleaned_data
+        how = said["how"] or bundles.AS_NEW_VERSIONS
+        result = bundles.take_in(given, how, request.user.get_username(), said["reason"])
+        kept, refused = len(result["kept"]), result["refused"]
+        messages.success(request, f"{kept} definition{'' if kept == 1 else 's'} taken in.")
+        if refused:
+            messages.warning(request, f"Refused: {', '.join(refused[:10])}.")
+        return HttpResponseRedirect(reverse("admin:conductor_workflowdefinition_changelist"))
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as fault:
+        raise Invalid(f"This is not JSON: {fault.msg} at line {fault.lineno}, column {fault.colno}.") from None
+    except RecursionError:
+        raise Invalid("This is nested too deeply.") from None

@@ -1,0 +1,127 @@
+"""What is said about a definition while it is written: findings at their lines, the picture, what may follow."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, JsonResponse
+from django.template.loader import render_to_string
+
+from ...core.language.lint import ERROR, HINT, WARNING, Finding, findings
+from ...core.language.positions import Position, Positions
+from ...engine import definitions
+from ...insight import completion
+from ...insight.surroundings import surroundings
+from ..json_editor import COMPLAINT
+from ..pictures import picture
+from .task_drawings import drawings
+
+WORKFLOW, TASK = "workflow", "task"
+NOWHERE = Position(1, 0, 0)
+ICONS = {ERROR: "failed", WARNING: "warning", HINT: "active"}
+TONES = {ERROR: "failed", WARNING: "waiting", HINT: "active"}
+MOST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A finding with the place where it is shown."""
+
+    finding: Finding
+    position: Position
+
+    @property
+    def icon(self) -> str:
+        return ICONS[self.finding.severity]
+
+    @property
+    def tone(self) -> str:
+        return TONES[self.finding.severity]
+
+    def as_wire(self) -> dict[str, Any]:
+        """As the editor reads it."""
+        said, place = self.finding, self.position
+        message = said.message.replace("`", "")
+        facts = {"severity": said.severity, "message": message, "written": said.written, "meant": said.meant}
+        return {**facts, "line": place.line, "column": place.column, "length": place.length}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """All that is said about a text. `document`: None where the text is no JSON object."""
+
+    document: dict[str, Any] | None
+    findings: list[Placed]
+    known: dict[str, Any] | None = None
+
+    def count(self, severity: str) -> int:
+        return sum(each.finding.severity == severity for each in self.findings)
+
+    @property
+    def errors(self) -> int:
+        return self.count(ERROR)
+
+    @property
+    def warnings(self) -> int:
+        return self.count(WARNING)
+
+    @property
+    def hints(self) -> int:
+        return self.count(HINT)
+
+
+def checked(kind: str, text: str) -> Checked:
+    """Read a text as a careful colleague would."""
+    try:
+        document = json.loads(text, parse_constant=_refused)
+    except json.JSONDecodeError as error:
+        message = COMPLAINT.format(message=error.msg, line=error.lineno, column=error.colno)
+        place = Position(error.lineno, max(error.colno - 1, 0), 1)
+        return Checked(None, [Placed(Finding(ERROR, "no JSON", "", message), place)])
+    except (RecursionError, ValueError) as error:
+        return Checked(None, [Placed(Finding(ERROR, "no JSON", "", f"This cannot be read as JSON: {error}."), NOWHERE)])
+    if not isinstance(document, dict):
+        said = Finding(ERROR, "no JSON", "", "A definition is a JSON object: it begins with { and ends with }.")
+        return Checked(None, [Placed(said, NOWHERE)])
+    return (_workflow if kind == WORKFLOW else _task)(document, text)
+
+
+def _refused(name: str) -> None:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _workflow(document: dict[str, Any], text: str) -> Checked:
+    known = surroundings([document])
+    said = findings(document, known, definitions.workflow_complaints_of(document))
+    return Checked(document, placed(said, text), completion.of_workflow(document, known))
+
+
+def _task(document: dict[str, Any], text: str) -> Checked:
+    complaints = definitions.task_complaints_of(document)
+    said = [Finding(ERROR, "refused", each.path, each.message) for each in complaints]
+    return Checked(document, placed(said, text), completion.of_task())
+
+
+def placed(said: list[Finding], text: str) -> list[Placed]:
+    """The findings with their places in the text."""
+    positions = Positions(text)
+    return [Placed(finding, positions.of(finding.path) or NOWHERE) for finding in said[:MOST]]
+
+
+def answer(request: HttpRequest, kind: str) -> JsonResponse:
+    """What the editor asks for while somebody types."""
+    result = checked(kind, request.POST.get("document", ""))
+    drawn = None
+    if kind == WORKFLOW and result.document is not None:
+        shown = {"picture": picture(result.document), "name": result.document.get("name", "")}
+        drawn = render_to_string("ops/diagram.html", shown)
+    elif kind == TASK and result.document is not None:
+        drawn = render_to_string("ops/definition/task_drawings.html", drawings(result.document))
+    return JsonResponse(
+        {
+            "findings": [each.as_wire() for each in result.findings],
+            "list": render_to_string("ops/definition/findings.html", {"checked": result}),
+            "picture": drawn,
+            "known": result.known,
+        }
+    )

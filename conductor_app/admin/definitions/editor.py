@@ -1,0 +1,173 @@
+"""The editor of definitions: offered, checked while somebody types, kept as a draft, reviewed, merged, saved."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, JsonResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+
+from ...core.errors import Refused, ValidationFailed
+from ...core.language.meaning import changes
+from ...engine import drafts
+from ...insight.text_diff import hunks
+from ...models import DefinitionDraft
+from ..json_editor import formatted
+from ..refusals import require
+from .checks import answer, checked
+from .form import OVERWRITE, DefinitionForm
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What an editing begins with. `base`: the state of the definition by which a change by others is noticed."""
+
+    text: str
+    base: str
+    draft: DefinitionDraft | None = None
+
+
+class EditorPages:
+    """The pages of the editor; the admin of each kind of definition says how to save and what to compare with."""
+
+    kind = ""
+    sample: dict[str, Any] = {}
+
+    def editor_urls(self) -> list[URLPattern]:
+        name, site = self.opts.model_name, self.admin_site
+        return [
+            path("<int:pk>/edit/", site.admin_view(self.edit), name=f"{name}_edit"),
+            path("check/", site.admin_view(self.looked_at), name=f"{name}_check"),
+            path("draft/", site.admin_view(self.draft), name=f"{name}_draft"),
+        ]
+
+    def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
+        """A new definition: from the sample, or from another one (`?like=…`)."""
+        require(request, self.change_permission)
+        return self._editor(request, None)
+
+    def edit(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The document in the editor; a refused one stays as it was typed."""
+        require(request, self.change_permission)
+        return self._editor(request, self.found(request, pk))
+
+    def looked_at(self, request: HttpRequest) -> HttpResponse:
+        """What is said about the text so far."""
+        require(request, self.change_permission)
+        return answer(request, self.kind) if request.method == "POST" else HttpResponseNotAllowed(["POST"])
+
+    def draft(self, request: HttpRequest) -> HttpResponse:
+        """Keep what was typed, or forget it."""
+        require(request, self.change_permission)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        name, by = request.GET.get("name", ""), request.user.get_username()
+        if "discard" in request.POST:
+            drafts.drop(self.kind, name, by)
+            messages.success(request, "The draft is forgotten.")
+            return HttpResponseRedirect(request.POST["discard"] if _is_ours(request.POST["discard"]) else "../")
+        try:
+            drafts.keep(self.kind, name, request.POST.get("document", ""), request.POST.get("base", ""), by)
+        except Refused as refused:
+            return JsonResponse({"message": refused.message}, status=413)
+        return JsonResponse({"kept": True})
+
+    def _editor(self, request: HttpRequest, row: Any) -> HttpResponse:
+        begun = self._begun(request, row)
+        form = self.form_for(row, request.POST or None, begun)
+        if request.method != "POST":
+            return self._offer(request, form, row, begun)
+        if not form.is_valid():
+            self._keep_draft(request, row)
+            return self._offer(request, form, row, begun)
+        if row is not None and form.cleaned_data["base"] not in ("", self.base_of(row)):
+            return self._conflict(request, form, row)
+        if request.POST.get("step") == "review":
+            self._keep_draft(request, row)
+            return self._review(request, form, row)
+        if self.saved(request, form, row):
+            drafts.drop(self.kind, row.name if row else "", request.user.get_username())
+            return self.back_to(form.cleaned_data["document"])
+        return self._offer(request, form, row, begun)
+
+    def _begun(self, request: HttpRequest, row: Any) -> Begun:
+        """The draft of the person, or else what is saved."""
+        name = row.name if row else ""
+        draft = DefinitionDraft.objects.filter(kind=self.kind, name=name, author=request.user.get_username()).first()
+        like = request.GET.get("like", "")
+        if draft is not None and not like and "fresh" not in request.GET:
+            return Begun(draft.text, draft.base, draft)
+        if row is not None:
+            return Begun(formatted(row.document), self.base_of(row))
+        other = self.model.objects.filter(pk=like).first() if like.isdecimal() else None
+        return Begun(formatted(self.copy_of(other) if other else self.sample), "")
+
+    def _keep_draft(self, request: HttpRequest, row: Any) -> None:
+        """Whatever was sent, JSON or not, is not lost."""
+        text, by = request.POST.get("document", ""), request.user.get_username()
+        if text and len(text) <= drafts.LONGEST_DRAFT:
+            drafts.keep(self.kind, row.name if row else "", text, request.POST.get("base", ""), by)
+
+    def saved(self, request: HttpRequest, form: DefinitionForm, row: Model | None) -> bool:
+        """Whether the engine has kept the document; if not, the form says why."""
+        try:
+            self.save(form, row, request.user.get_username())
+        except ValidationFailed as failed:
+            form.complain(failed.complaints)
+        except Refused as refused:
+            form.add_error("document", refused.message)
+        else:
+            messages.success(request, f"The {self.kind} definition is saved.")
+        return not form.errors
+
+    def _offer(self, request: HttpRequest, form: DefinitionForm, row: Any, begun: Begun) -> TemplateResponse:
+        text = form.data.get("document", "") if form.is_bound else begun.text
+        result = form.checked or checked(self.kind, text)
+        shown = {"form": form, "row": row, "draft": None if form.is_bound else begun.draft, "checked": result}
+        address = reverse(f"admin:{self.opts.model_name}_draft", query={"name": row.name if row else ""})
+        shown |= {"original": formatted(row.document) if row else "", "draft_url": address, **self.drawn(result)}
+        return self.page(request, "editor", f"Edit {row.name}" if row else f"New {self.kind} definition", **shown)
+
+    def _review(self, request: HttpRequest, form: DefinitionForm, row: Any) -> TemplateResponse:
+        """What saving would change: in sentences and in lines, with what is to be said about it."""
+        document, typed = form.cleaned_data["document"], form.data["document"]
+        before = row.document if row else {}
+        shown = {
+            "form": form,
+            "row": row,
+            "checked": checked(self.kind, typed),
+            "changes": changes(before, document) if row else None,
+            "hunks": hunks(formatted(before) if row else "", formatted(document)),
+            **self.impact(row, document),
+        }
+        return self.page(request, "review", f"Save {document.get('name', '')}", **shown)
+
+    def _conflict(self, request: HttpRequest, form: DefinitionForm, row: Any) -> TemplateResponse:
+        """Somebody was faster: both texts beside each other, to be merged by hand."""
+        self._keep_draft(request, row)
+        newest = self.changed_meanwhile(row)
+        shown = {
+            "form": form,
+            "row": row,
+            "theirs": formatted(newest.document),
+            "newest": newest,
+            "who": newest.updated_by or newest.created_by or "Somebody",
+            "base": self.base_of(row),
+            "changes": changes(newest.document, form.cleaned_data["document"]),
+        }
+        return self.page(request, "conflict", f"{row.name} was changed meanwhile", **shown)
+
+    def drawn(self, result: Any) -> dict[str, Any]:
+        """What is drawn beside the text."""
+        return {}
+
+    def impact(self, row: Any, document: dict[str, Any]) -> dict[str, Any]:
+        """What saving would mean beyond the text."""
+        return {"overwrites": OVERWRITE}
+
+
+def _is_ours(address: str) -> bool:
+    """Whether an address is a path on this server."""
+    return address.startswith("/") and not address.startswith("//")

@@ -1,0 +1,86 @@
+"""The list of workflow definitions: the newest version of each, how it is used, how it fares, what deserves a look."""
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from ... import clock
+from ...insight.shelf import Shelved, shelved
+from ...insight.spans import span
+from ...insight.usage import newest
+from ...models import WorkflowDefinition
+from ..marks import many, pill
+from ..read_only import BoundedList
+
+TONES = {"broken reference": "failed", "no timeout": "waiting", "no worker": "waiting", "unused": "stopped"}
+ICONS = {"broken reference": "failed", "unused": "skipped"}
+
+
+class ShelvedList(BoundedList):
+    """A page of definitions with what is to be said of each, worked out together."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        found = shelved(self.result_list, clock.now())
+        for row in self.result_list:
+            row.shelved = found.get(row.pk, Shelved())
+
+
+class VersionsFilter(admin.SimpleListFilter):
+    """The newest version of each, unless all are asked for."""
+
+    title, parameter_name = "versions", "versions"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
+        return [("all", "All versions")]
+
+    def choices(self, changelist: BoundedList):
+        for choice in super().choices(changelist):
+            yield choice | ({"display": "Newest only"} if choice["query_string"].find("versions=") < 0 else {})
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        return queryset if self.value() == "all" else queryset.filter(pk__in=newest().values("pk"))
+
+
+class ShelfColumns:
+    """The columns of that list."""
+
+    @admin.display(description="name")
+    def shelf(self, row: WorkflowDefinition) -> SafeString:
+        flags = format_html_join(
+            " ",
+            '<span title="{}">{}</span>',
+            (
+                (why.replace("`", ""), pill(TONES[flag], flag, ICONS.get(flag, "warning")))
+                for flag, why in row.shelved.flags.items()
+            ),
+        )
+        name = format_html('<strong>{}</strong> <span class="version">v{}</span>', row.name, row.version)
+        return format_html('<a href="{}/change/">{}</a> <span class="flags">{}</span>', row.pk, name, flags)
+
+    @admin.display(description="used by")
+    def used_by(self, row: WorkflowDefinition) -> str:
+        return many(row.shelved.used_by) if row.shelved.used_by else "–"
+
+    @admin.display(description="runs 24 h")
+    def runs(self, row: WorkflowDefinition) -> str:
+        count = row.shelved.health.runs
+        return f"{many(count)}{'+' if row.shelved.is_capped else ''}" if count else "–"
+
+    @admin.display(description="failed")
+    def failed(self, row: WorkflowDefinition) -> SafeString | str:
+        percent = row.shelved.health.failure_percent
+        if percent is None:
+            return "–"
+        return format_html('<span class="{}">{} %</span>', "late" if percent else "", percent)
+
+    @admin.display(description="p95")
+    def p95(self, row: WorkflowDefinition) -> str:
+        return "–" if row.shelved.health.p95_ms is None else span(row.shelved.health.p95_ms)
+
+    @admin.display(description="why")
+    def why(self, row: WorkflowDefinition) -> str:
+        return row.shelved.reason or "–"

@@ -1,0 +1,141 @@
+"""What the screens of workflow and task definitions share: list, page, raw document."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.forms import Form
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ...core.errors import Refused
+from ..documents import as_file
+from ..json_tree import tree
+from ..marks import ago, exact
+from ..read_only import ReadOnlyAdmin
+from ..refusals import require
+from .editor import Begun, EditorPages
+from .form import DefinitionForm
+
+
+class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
+    """Definitions: documents that people write and the engine keeps."""
+
+    list_display_links = None
+
+    class Media:
+        css = {"all": ("ops/design.css",)}
+
+    page_template = "page"
+    search_help_text = "Part of a name or of a description"
+    search_fields = ("name", "description")
+
+    @property
+    def change_permission(self) -> str:
+        return f"conductor.change_{self.opts.model_name}"
+
+    def may_edit(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(self.change_permission)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.may_edit(request)
+
+    def get_urls(self) -> list[URLPattern]:
+        raw = path("<int:pk>/raw/", self.admin_site.admin_view(self.raw), name=f"{self.opts.model_name}_raw")
+        return [*self.editor_urls(), raw, *super().get_urls()]
+
+    def save(self, form: Form, row: Any, by: str) -> None:
+        """Ask the engine to keep the document."""
+        raise NotImplementedError
+
+    def form_for(self, row: Any, data: Any, begun: Begun) -> DefinitionForm:
+        """The form of a definition, new or not."""
+        return DefinitionForm(data, initial={"document": begun.text, "base": begun.base})
+
+    def base_of(self, row: Any) -> str:
+        """By what is noticed that others have changed the definition."""
+        return f"r{row.revision}"
+
+    def changed_meanwhile(self, row: Any) -> Any:
+        """What others have made of it."""
+        return row
+
+    def copy_of(self, row: Any) -> dict[str, Any]:
+        """A document to begin another definition with."""
+        return {**row.document, "name": f"{row.name}_copy"}
+
+    def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
+        row = self.found(request, object_id)
+        shown = {"row": row, "tree": tree(row.document), "facts": facts_of(row), **self.more(request, row)}
+        return self.page(request, self.page_template, str(row), **shown)
+
+    def more(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """What else the page shows."""
+        return {}
+
+    def raw(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The document as it is."""
+        row = self.found(request, pk)
+        return as_file(row.document, str(row))
+
+    def found(self, request: HttpRequest, pk: object) -> Any:
+        """The row of the address; raises Http404."""
+        require(request, f"conductor.view_{self.opts.model_name}")
+        row = self.model.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
+        if row is None:
+            raise Http404(f"There is no such {self.kind} definition.")
+        return row
+
+    def back_to(self, document: dict[str, Any]) -> HttpResponseRedirect:
+        """To the page of what was saved last under the document's name."""
+        rows = self.model.objects.filter(name=document["name"])
+        newest = rows.order_by("-updated_at", "-id").values_list("pk", flat=True).first()
+        return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[newest]))
+
+    def page(self, request: HttpRequest, name: str, title: str, **shown: Any) -> TemplateResponse:
+        """One of the pages under `templates/ops/definition`."""
+        urls = f"admin:{self.opts.model_name}"
+        context = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "opts": self.opts,
+            "kind": self.kind,
+            "may_edit": self.may_edit(request),
+            "csp_nonce": request.csp_nonce,
+            **{f"{verb}_url": f"{urls}_{verb}" for verb in ("edit", "raw", "check")},
+            **shown,
+        }
+        return TemplateResponse(request, f"ops/definition/{name}.html", context)
+
+    @admin.display(description="changed")
+    def changed(self, row: Any) -> SafeString:
+        return ago(row.updated_at or row.created_at)
+
+    @admin.display(description="by")
+    def changed_by(self, row: Any) -> str:
+        return row.updated_by or row.created_by or "–"
+
+    @admin.display(description="name")
+    def definition(self, row: Any) -> SafeString:
+        version = format_html(' <span class="version">v{}</span>', row.version) if hasattr(row, "version") else ""
+        return format_html('<a href="{}/change/"><strong>{}</strong>{}</a>', row.pk, row.name, version)
+
+
+def facts_of(row: Any) -> list[tuple[str, Any]]:
+    """Who made it, who changed it, whose it is."""
+    facts = [
+        ("Description", row.description),
+        ("Owner", row.owner_email),
+        ("Created", f"{exact(row.created_at)} by {row.created_by or 'unknown'}"),
+        ("Changed", f"{exact(row.updated_at)} by {row.updated_by or 'unknown'}" if row.updated_at else ""),
+        ("Revision", row.revision),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def refuse_another_name(document: dict[str, Any], row: Any) -> None:
+    """A definition keeps its name; raises Refused."""
+    if document.get("name") != row.name:
+        raise Refused(f"A definition keeps its name, {row.name}. To give it another, create a new definition.")

@@ -1,0 +1,147 @@
+"""Trying a workflow before anybody relies on it: nothing is kept but the cases that somebody asks to keep."""
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+
+from ...core.errors import Refused, ValidationFailed
+from ...core.language.lint.places import spots
+from ...core.samples import sample_of
+from ...core.simulation.outcomes import KINDS_OF_OUTCOMES
+from ...engine import cases, drafts
+from ...insight.last_inputs import last_started, started_like
+from ...insight.played import Played, played
+from ...insight.recorded import recorded_outputs
+from ...models import DefinitionDraft, SimulationCase, TaskDefinition, WorkflowDefinition
+from ..json_tree import tree
+from ..pictures import picture
+from .simulator_form import Trial, begun, of_case, typed
+
+PERMISSIONS = ("conductor.change_workflowdefinition", "conductor.execute_workflowdefinition")
+
+
+class SimulatorPages:
+    """The page that tries a definition out."""
+
+    def simulator_urls(self) -> list[URLPattern]:
+        return [path("<int:pk>/try/", self.admin_site.admin_view(self.simulate), name="simulator")]
+
+    def simulate(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The form, and what became of what was sent."""
+        if not any(map(request.user.has_perm, PERMISSIONS)):
+            raise PermissionDenied(PERMISSIONS[0])
+        row = self.found(request, pk)
+        document, note = _document(request, row)
+        trial = self._trial(request, row, document)
+        if request.method != "POST":
+            return self._shown(request, row, trial, None, note)
+        if "forget" in request.POST:
+            return self._forget(request, row)
+        execution, fault = self._played(trial)
+        if execution is not None and request.POST.get("step") == "keep":
+            return self._keep(request, row, trial, execution)
+        return self._shown(request, row, trial, execution, note, fault)
+
+    def _trial(self, request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> Trial:
+        names = {str(step.get("name")) for step in _all_steps(document)}
+        tasks = dict(TaskDefinition.objects.filter(name__in=names).values_list("name", "document"))
+        trial = begun(document, _first_input(request, row, document), recorded_outputs(row.name), tasks)
+        case = SimulationCase.objects.filter(workflow=row.name, name=request.GET.get("case", "")).first()
+        if request.method == "POST":
+            return typed(trial, request.POST)
+        return of_case(trial, case.input, case.outcomes) if case else trial
+
+    def _played(self, trial: Trial) -> tuple[dict[str, Any] | None, str]:
+        """The execution, or why there is none."""
+        if not trial.is_valid():
+            return None, ""
+        try:
+            return cases.try_out(trial.document, trial.given, trial.outcomes), ""
+        except ValidationFailed as failed:
+            return None, "; ".join(f"{each.path} {each.message}".strip() for each in failed.complaints[:5])
+        except Refused as refused:
+            return None, refused.message
+
+    def _keep(self, request: HttpRequest, row: WorkflowDefinition, trial: Trial, execution: dict) -> HttpResponse:
+        name, by = request.POST.get("case_name", ""), request.user.get_username()
+        outcomes = {ref: list(outcome) for ref, outcome in trial.outcomes.items()}
+        kept = {"input": trial.given, "outcomes": outcomes, "expected": cases.outcome_of(execution)}
+        try:
+            drafts.keep_case(row.name, name, kept, by)
+        except Refused as refused:
+            return self._shown(request, row, trial, execution, "", refused.message)
+        messages.success(request, f"The case {name.strip()} is kept: it is tried again whenever {row.name} is saved.")
+        return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk], query={"case": name.strip()}))
+
+    def _forget(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
+        try:
+            drafts.forget_case(row.name, request.POST["forget"], request.user.get_username())
+        except Refused as refused:
+            messages.error(request, refused.message)
+        return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))
+
+    def _shown(
+        self, request: HttpRequest, row: WorkflowDefinition, trial: Trial, execution: Any, note: str, fault: str = ""
+    ) -> HttpResponse:
+        until = request.POST.get("until", "")
+        story = played(execution, trial.document, int(until) if until.isdecimal() and len(until) < 6 else None)
+        shown = {
+            "row": row,
+            "trial": trial,
+            "kinds": KINDS_OF_OUTCOMES.items(),
+            "picture": picture(trial.document, story.seen) if story else picture(trial.document),
+            "story": story,
+            "trees": _trees(story),
+            "fault": fault,
+            "note": note,
+            "cases": SimulationCase.objects.filter(workflow=row.name).order_by("name"),
+            "case": request.GET.get("case", ""),
+            "last": last_started(row.name),
+            "query": request.META.get("QUERY_STRING", ""),
+        }
+        return self.page(request, "simulator", f"Try {row.name}", **shown)
+
+
+def _document(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any], str]:
+    """The definition, or somebody's draft of it (`?draft`)."""
+    if "draft" not in request.GET:
+        return row.document, ""
+    draft = DefinitionDraft.objects.filter(kind="workflow", name=row.name, author=request.user.get_username()).first()
+    try:
+        document = json.loads(draft.text) if draft else None
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        return row.document, "You have no draft of it that is JSON; this is the saved version."
+    return document, "This tries your draft, which is not saved yet."
+
+
+def _all_steps(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [dict(spot.step) for spot in spots(document.get("tasks"))]
+
+
+def _first_input(request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> Any:
+    """That of a run (`?like=`), of the last one, from the schema, or the names that are expected."""
+    like = request.GET.get("like", "")
+    newest = last_started(row.name)[:1]
+    chosen = like or (newest[0].pk if newest else "")
+    found = started_like(row.name, chosen) if chosen else None
+    if found is not None and found.is_whole:
+        return found.input
+    schema = document.get("inputSchema")
+    sample = sample_of(schema.get("data")) if isinstance(schema, dict) else None
+    if isinstance(sample, dict):
+        return sample
+    names = document.get("inputParameters")
+    return {str(name): "" for name in names} if isinstance(names, list) else {}
+
+
+def _trees(story: Played | None) -> dict[str, Any]:
+    """What went in and came out, as trees."""
+    if story is None:
+        return {}
+    return {"output": tree(story.output)}

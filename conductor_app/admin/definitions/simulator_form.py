@@ -1,0 +1,114 @@
+"""The form of the simulator: an input, and for every step that somebody outside ends, how it ends."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.language.parts import type_of
+from ...core.samples import sample_of
+from ...core.simulation.outcomes import GIVES, KINDS_OF_OUTCOMES, Outcome, steps_to_tell
+from ..json_editor import formatted
+
+MOST_TIMES = 50
+
+
+@dataclass(slots=True)
+class Told:
+    """One step in the form: how it ends, what it gives, where that comes from, and what is wrong with it."""
+
+    ref: str
+    name: str
+    type: str
+    how: str
+    times: int
+    output: str
+    source: str
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Trial:
+    """A try that is being put together."""
+
+    document: dict[str, Any]
+    input: str
+    steps: list[Told]
+    error: str = ""
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    given: dict[str, Any] = field(default_factory=dict)
+
+    def is_valid(self) -> bool:
+        """Whether it can be tried; reads what was typed."""
+        try:
+            self.given = read_object(self.input)
+        except ValueError as fault:
+            self.error = str(fault)
+        for told in self.steps:
+            try:
+                self.outcomes[told.ref] = Outcome(told.how, told.times, read_object(told.output))
+            except ValueError as fault:
+                told.error = str(fault)
+        return not self.error and not any(told.error for told in self.steps)
+
+
+def read_object(text: str) -> dict[str, Any]:
+    """The JSON object in a text, empty for an empty text; raises ValueError with the place of a fault."""
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as fault:
+        raise ValueError(f"This is not JSON: {fault.msg} at line {fault.lineno}, column {fault.colno}.") from None
+    except RecursionError:
+        raise ValueError("This is nested too deeply.") from None
+    if not isinstance(value, dict):
+        raise ValueError("This must be a JSON object.")
+    return value
+
+
+def begun(
+    document: dict[str, Any], input: Any, recorded: Mapping[str, Any], tasks: Mapping[str, Mapping[str, Any]]
+) -> Trial:
+    """A try as it is offered: every step gives what it gave lately, or else what its definition promises."""
+    steps = []
+    for spot in steps_to_tell(document):
+        output, source = _usual(spot.ref, tasks.get(spot.name) or {}, recorded)
+        steps.append(Told(spot.ref, spot.name, type_of(spot.step), GIVES, 1, formatted(output), source))
+    return Trial(document, formatted(input), steps)
+
+
+def _usual(ref: str, definition: Mapping[str, Any], recorded: Mapping[str, Any]) -> tuple[Any, str]:
+    if ref in recorded:
+        return recorded[ref], "as in its last run"
+    schema = definition.get("outputSchema")
+    if isinstance(schema, Mapping) and isinstance(sample := sample_of(schema.get("data")), dict):
+        return sample, "from its output schema"
+    keys = definition.get("outputKeys")
+    if isinstance(keys, list) and keys:
+        return {str(key): "" for key in keys}, "from its output keys"
+    return {}, "nothing known"
+
+
+def typed(trial: Trial, sent: Mapping[str, str]) -> Trial:
+    """The try with what was sent; steps that the form did not know stay as they are offered."""
+    trial.input = sent.get("input", trial.input)
+    for told in trial.steps:
+        how = sent.get(f"how.{told.ref}", told.how)
+        told.how = how if how in KINDS_OF_OUTCOMES else GIVES
+        times = sent.get(f"times.{told.ref}", str(told.times))
+        told.times = min(int(times), MOST_TIMES) if times.isdecimal() and len(times) < 6 else 1
+        output = sent.get(f"output.{told.ref}", told.output).replace("\r\n", "\n")
+        if output != told.output:
+            told.output, told.source = output, "as typed"
+    return trial
+
+
+def of_case(trial: Trial, input: Any, outcomes: Mapping[str, Any]) -> Trial:
+    """The try as a case has kept it."""
+    trial.input = formatted(input)
+    for told in trial.steps:
+        if told.ref in outcomes:
+            kept = Outcome(*outcomes[told.ref])
+            told.how, told.times, told.output, told.source = kept.how, kept.times, formatted(kept.output or {}), "kept"
+    return trial

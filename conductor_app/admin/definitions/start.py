@@ -1,0 +1,97 @@
+"""Starting a run by hand: the form, the same call for clients, and what the engine says to it."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+
+from ...core.errors import InputRefused, Refused, ValidationFailed
+from ...engine.by_hand import start_by_hand
+from ...insight.last_inputs import last_started, started_like
+from ...models import WorkflowDefinition
+from ..refusals import require
+from .calls import as_curl, as_python
+from .start_form import STRATEGIES, Start
+
+PERMISSION = "conductor.execute_workflowdefinition"
+MOST_VERSIONS = 100
+
+
+class StartPages:
+    """The page that starts a run of a definition."""
+
+    def start_urls(self) -> list[URLPattern]:
+        return [path("<int:pk>/start/", self.admin_site.admin_view(self.start), name="start_run")]
+
+    def start(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The form; sent, it starts a run or says at its fields why not."""
+        require(request, PERMISSION)
+        row = self.found(request, pk)
+        if request.method != "POST":
+            given, notes = _given(request, row)
+            return self._form(request, row, Start(row, None, given), notes)
+        start = Start(row, request.POST, {})
+        if start.is_valid() and request.POST.get("step") != "show":
+            run_id = self._started(request, start)
+            if run_id:
+                return HttpResponseRedirect(reverse("admin:conductor_run_change", args=[run_id]))
+        return self._form(request, row, start, [])
+
+    def _started(self, request: HttpRequest, start: Start) -> str:
+        """The id of the run, or nothing where the engine has refused."""
+        by, reason = request.user.get_username(), start.form.cleaned_data["reason"]
+        try:
+            run_id, is_new = start_by_hand(start.request(), by, reason)
+        except InputRefused as refused:
+            for complaint in refused.complaints:
+                start.complain(complaint.path, complaint.message)
+        except ValidationFailed as refused:
+            for complaint in refused.complaints:
+                start.complain("", complaint.message)
+        except Refused as refused:
+            start.complain("", refused.message)
+        else:
+            said = "The run is started." if is_new else "This key has started a run before: here it is."
+            messages.success(request, said)
+            return run_id
+        return ""
+
+    def _form(self, request: HttpRequest, row: WorkflowDefinition, start: Start, notes: list[str]) -> HttpResponse:
+        versions = WorkflowDefinition.objects.filter(name=row.name).order_by("-version").only("pk", "version")
+        server, call = f"{request.scheme}://{request.get_host()}", start.request() if _is_whole(start) else None
+        shown: dict[str, Any] = {
+            "row": row,
+            "start": start,
+            "fields": start.shown(),
+            "above": start.wrong.get("", []),
+            "notes": notes,
+            "versions": versions[:MOST_VERSIONS],
+            "last": last_started(row.name),
+            "like": request.GET.get("like", ""),
+            "strategies": STRATEGIES,
+            "curl": as_curl(call, server) if call else "",
+            "python": as_python(call, server) if call else "",
+        }
+        return self.page(request, "start", f"Start {row.name}", **shown)
+
+
+def _is_whole(start: Start) -> bool:
+    return not start.form.is_bound or start.form.is_valid()
+
+
+def _given(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any], list[str]]:
+    """What the form begins with: that of another run, if the address names one."""
+    given: dict[str, Any] = {"mode": request.GET.get("mode", "form")}
+    like = request.GET.get("like", "").strip()
+    if not like:
+        return given, []
+    found = started_like(row.name, like)
+    if found is None:
+        return given, [f"There is no run {like[:64]} of {row.name}."]
+    run = found.run
+    domains = "\n".join(f"{task} = {domain}" for task, domain in (run.domains or {}).items())
+    given |= {"correlation_id": run.correlation_id, "priority": run.priority, "domains": domains}
+    if not found.is_whole:
+        return given, ["The input of that run is too large for a form: take it from the run's page."]
+    return given | {"input": found.input}, []

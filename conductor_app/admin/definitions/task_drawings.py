@@ -1,0 +1,12 @@
+"""A task definition drawn: its retry schedule and its time limits."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...insight.task_policy import limits, policy_of, schedule
+
+
+def drawings(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What `ops/definition/task_drawings.html` shows; the document need not be valid."""
+    policy = policy_of(document)
+    return {"drawn": {"schedule": schedule(policy), "limits": limits(policy)}}

@@ -1,0 +1,40 @@
+"""Task definitions: how a task is retried, how long it may take, how many at a time."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.forms import Form
+from django.http import HttpRequest
+
+from ...engine import definitions
+from ...insight.usage import users_of_task
+from ...models import TaskDefinition
+from .samples import NEW_TASK
+from .shared import DefinitionAdmin, refuse_another_name
+from .task_drawings import drawings
+
+
+class TaskDefinitionAdmin(DefinitionAdmin):
+    """Task definitions by name."""
+
+    kind, sample, page_template = "task", NEW_TASK, "task"
+    list_display = ("definition", "description", "limits", "changed", "changed_by")
+    ordering = ("name",)
+
+    def more(self, request: HttpRequest, row: TaskDefinition) -> dict[str, Any]:
+        return {"used_by": users_of_task(row.name), **drawings(row.document)}
+
+    def drawn(self, result: Any) -> dict[str, Any]:
+        return drawings(result.document) if result.document is not None else {}
+
+    def save(self, form: Form, row: TaskDefinition | None, by: str) -> None:
+        document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
+        if row is not None:
+            refuse_another_name(document, row)
+        definitions.save_task(document, by, overwrite=row is not None, reason=reason)
+
+    @admin.display(description="limits")
+    def limits(self, row: TaskDefinition) -> str:
+        at_a_time = f"{row.concurrent_limit} at a time" if row.concurrent_limit else ""
+        rate = f"{row.rate_count} in {row.rate_seconds} s" if row.rate_count else ""
+        return ", ".join(filter(None, (at_a_time, rate))) or "–"

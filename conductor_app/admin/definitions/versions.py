@@ -1,0 +1,60 @@
+"""Versions of a workflow definition: any two compared, an old one made the newest again."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+
+from ...core.errors import Refused, ValidationFailed
+from ...core.language.meaning import changes
+from ...engine import definitions
+from ...insight.text_diff import hunks
+from ...models import WorkflowDefinition
+from ..json_editor import formatted
+from ..refusals import require, tell
+
+MOST_VERSIONS = 200
+
+
+class VersionPages:
+    """The pages about versions."""
+
+    def version_urls(self) -> list[URLPattern]:
+        name, site = self.opts.model_name, self.admin_site
+        return [
+            path("<int:pk>/compare/", site.admin_view(self.compare), name=f"{name}_compare"),
+            path("<int:pk>/restore/", site.admin_view(self.restore), name=f"{name}_restore"),
+        ]
+
+    def compare(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Two versions, as meaning and as text: `?with=` is the one to begin with, `?to=` the other."""
+        row = self.found(request, pk)
+        versions = list(WorkflowDefinition.objects.filter(name=row.name).order_by("-version")[:MOST_VERSIONS])
+        by_pk = {str(version.pk): version for version in versions}
+        new = by_pk.get(request.GET.get("to", ""), row)
+        older = next((version for version in versions if version.version < new.version), new)
+        old = by_pk.get(request.GET.get("with", ""), older)
+        shown: dict[str, Any] = {"row": row, "old": old, "new": new, "versions": versions}
+        shown |= {"changes": changes(old.document, new.document)}
+        shown |= {"hunks": hunks(formatted(old.document), formatted(new.document))}
+        return self.page(request, "compare", f"{row.name}: versions {old.version} and {new.version}", **shown)
+
+    def restore(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Save an old version's document as a new version."""
+        require(request, self.change_permission)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        row, by = self.found(request, pk), request.user.get_username()
+        reason = request.POST.get("reason", "").strip() or f"Back to version {row.version}."
+        try:
+            version = definitions.restore_workflow(row.name, row.version, by, reason)
+        except ValidationFailed as failed:
+            said = "; ".join(complaint.message for complaint in failed.complaints[:3])
+            messages.error(request, f"Version {row.version} would be refused today: {said}")
+        except Refused as refused:
+            tell(request, refused)
+        else:
+            messages.success(request, f"Version {version} says what version {row.version} said.")
+            row = WorkflowDefinition.objects.get(name=row.name, version=version)
+        return HttpResponseRedirect(reverse("admin:conductor_workflowdefinition_change", args=[row.pk]))

@@ -1,0 +1,142 @@
+"""Workflow definitions: saving makes a new version, unless it is asked to overwrite the old one."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Max
+from django.forms import Form
+from django.http import HttpRequest
+from django.urls import URLPattern
+
+from ...core.errors import Refused
+from ...core.language.lint import Finding, findings
+from ...core.language.lint.places import spots
+from ...core.language.meaning import HOLDS_STEPS
+from ...core.language.parts import type_of
+from ...engine import cases, definitions
+from ...insight.ledger import SAMPLE, ledger, open_runs
+from ...insight.surroundings import surroundings
+from ...models import SimulationCase, WorkflowDefinition
+from ..json_editor import formatted
+from ..json_tree import tree
+from ..pictures import picture
+from .bundles import BundlePages
+from .checks import Checked, placed
+from .editor import Begun
+from .form import NEW_VERSION, OVERWRITE, DefinitionForm, WorkflowEditForm
+from .list import ShelfColumns, ShelvedList, VersionsFilter
+from .samples import NEW_WORKFLOW
+from .shared import DefinitionAdmin, refuse_another_name
+from .simulator import PERMISSIONS as TRIED_BY
+from .simulator import SimulatorPages
+from .start import StartPages
+from .versions import VersionPages
+
+
+class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPages, VersionPages, DefinitionAdmin):
+    """Workflow definitions, newest version first."""
+
+    kind, sample, page_template = "workflow", NEW_WORKFLOW, "workflow"
+    list_display = (
+        "shelf",
+        "description",
+        "owner_email",
+        "used_by",
+        "runs",
+        "failed",
+        "p95",
+        "changed",
+        "changed_by",
+        "why",
+    )
+    list_filter = (VersionsFilter,)
+    ordering = ("name", "-version")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ShelvedList]:
+        return ShelvedList
+
+    def get_urls(self) -> list[URLPattern]:
+        return [
+            *self.version_urls(),
+            *self.start_urls(),
+            *self.simulator_urls(),
+            *self.bundle_urls(),
+            *super().get_urls(),
+        ]
+
+    def more(self, request: HttpRequest, row: WorkflowDefinition) -> dict[str, Any]:
+        chosen, versions = request.GET.get("step", ""), ledger(row.name)
+        newest = versions[0].row if versions else row
+        others = [version for version in versions if version.row.version < row.version]
+        return {
+            "picture": picture(row.document, chosen=chosen, link=lambda ref, path: f"?{urlencode({'step': ref})}#step"),
+            "checked": Checked(row.document, placed(*self._findings(row))),
+            "step": _step(row.document, chosen) if chosen else None,
+            "ledger": versions,
+            "sample": SAMPLE,
+            "newest": newest,
+            "is_newest": newest.pk == row.pk,
+            "next_version": newest.version + 1,
+            "behind": [version for version in others if version.open_runs] if newest.pk == row.pk else [],
+            "may_move": request.user.has_perm("conductor.change_run"),
+            "other_pk": others[0].row.pk if others else None,
+            "may_try": any(map(request.user.has_perm, TRIED_BY)),
+            "may_start": request.user.has_perm("conductor.execute_workflowdefinition"),
+        }
+
+    @staticmethod
+    def _findings(row: WorkflowDefinition) -> tuple[list[Finding], str]:
+        said = findings(row.document, surroundings([row.document]), definitions.workflow_complaints_of(row.document))
+        return said, formatted(row.document)
+
+    def drawn(self, result: Any) -> dict[str, Any]:
+        return {"picture": picture(result.document)} if result.document is not None else {}
+
+    def impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
+        if row is None:
+            return {}
+        kept = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: cases.MOST_AT_ONCE]
+        tried = cases.verdicts({**document, "name": row.name}, kept)
+        return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": tried}
+
+    def form_for(self, row: WorkflowDefinition | None, data: Any, begun: Begun) -> DefinitionForm:
+        if row is None:
+            return super().form_for(row, data, begun)
+        initial = {"document": begun.text, "save_as": NEW_VERSION, "base": begun.base}
+        return WorkflowEditForm(data, initial=initial, version=row.version, next_version=next_version(row.name))
+
+    def base_of(self, row: WorkflowDefinition) -> str:
+        return f"r{row.revision}n{next_version(row.name) - 1}"
+
+    def changed_meanwhile(self, row: WorkflowDefinition) -> WorkflowDefinition:
+        versions = WorkflowDefinition.objects.filter(name=row.name)
+        return max(versions, key=lambda version: (version.updated_at or version.created_at, version.version))
+
+    def copy_of(self, row: WorkflowDefinition) -> dict[str, Any]:
+        return {**super().copy_of(row), "version": 1}
+
+    def save(self, form: Form, row: WorkflowDefinition | None, by: str) -> None:
+        document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
+        overwrite = row is not None and form.cleaned_data["save_as"] == OVERWRITE
+        if row is not None:
+            refuse_another_name(document, row)
+            version = row.version if overwrite else next_version(row.name)
+            document = form.cleaned_data["document"] = {**document, "version": version}
+        definitions.save_workflow(document, by, overwrite=overwrite, reason=reason)
+
+
+def _step(document: dict[str, Any], ref: str) -> dict[str, Any] | None:
+    """One step as the page shows it beside the picture."""
+    spot = next((spot for spot in spots(document.get("tasks")) if spot.ref == ref), None)
+    if spot is None:
+        return None
+    facts = [("Type", type_of(spot.step)), ("Task", spot.name), ("Place", spot.path)]
+    return {"ref": ref, "facts": facts, "tree": tree({k: v for k, v in spot.step.items() if k not in HOLDS_STEPS})}
+
+
+def next_version(name: str) -> int:
+    """The version after the newest one."""
+    newest = WorkflowDefinition.objects.filter(name=name).aggregate(newest=Max("version"))["newest"]
+    if newest is None:
+        raise Refused(f"{name} has been deleted meanwhile.")
+    return newest + 1

@@ -1,0 +1,1 @@
+"""Fixing: the plan of a rerun, one action on many runs, operations worked off at a rate."""

@@ -1,0 +1,119 @@
+"""The plan of an operation on many runs: which, how many of what, how fast; then it is begun."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from ...core.errors import Invalid, Refused
+from ...engine import bulk_operations
+from ...engine.bulk_operations import Asked
+from ...engine.bulk_operations.commands import ACTIONS
+from ...insight import selections
+from ...insight.bulk import selected
+from ..object_pages import ObjectPage
+from ..refusals import require, tell
+from ..runs import filters as run_filters
+from ..runs.actions import ACTIONS as RUN_ACTIONS
+
+PERMISSION = "conductor.change_run"
+NUMBERS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENTS)
+LISTS = ("ids", "status")
+SENTENCES = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
+    "rerun": "Each run is made again from its start, under its id; its input is kept.",
+    "upgrade": "Each run that is under way goes on by the newest version of its definition, from where it stands; one "
+    "that cannot is refused with the reason.",
+}
+OPTIONS = {name: action.options for name, action in RUN_ACTIONS.items()} | {
+    "restart": (("latest", "By the newest version of its definition"),),
+}
+
+
+def selection_of(given: QueryDict) -> dict[str, Any]:
+    """The selection that an address or a form names. Raises Invalid."""
+    found: dict[str, Any] = {}
+    for name in selections.FILTERS:
+        values = [value for value in given.getlist(name) if value]
+        if name in LISTS:
+            found[name] = [part for value in values for part in value.split(",") if part]
+        elif values:
+            found[name] = _number(values[0], name) if name in NUMBERS else values[0].replace("\0", "")
+    return selections.checked(found)
+
+
+def of_list(given: QueryDict) -> dict[str, str]:
+    """The parameters of a plan for all runs that the list of runs shows at an address. Raises Invalid."""
+    selection = run_filters.selection_of(given)
+    return {name: ",".join(value) if name in LISTS else str(value) for name, value in selection.items()}
+
+
+class BulkPlanPage(ObjectPage):
+    """Fix thousands without fear."""
+
+    name, template, permission = "bulk_plan", "ops/bulk/plan.html", "conductor.view_run"
+    route = "bulk/plan/"
+
+    def shown(self, request: HttpRequest, **_: Any) -> dict[str, Any]:
+        return self._shown(request, request.GET)
+
+    def sent(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        require(request, PERMISSION)
+        try:
+            id = bulk_operations.start(_asked(request.POST), request.user.get_username())
+        except Refused as refused:
+            tell(request, refused)
+            from ..site import site
+
+            shown = {**site.each_context(request), "page": self, **self._shown(request, request.POST)}
+            return TemplateResponse(request, self.template, shown)
+        messages.success(request, "It is begun. It goes on in the background, whether this page is open or not.")
+        return HttpResponseRedirect(reverse("admin:bulk_operation", args=[id]))
+
+    def _shown(self, request: HttpRequest, given: QueryDict) -> dict[str, Any]:
+        action = given.get("action", "retry")
+        shown = {
+            "title": "Plan an operation on many runs",
+            "action": action if action in ACTIONS else "retry",
+            "actions": ACTIONS,
+            "sentence": SENTENCES.get(action, ""),
+            "options": OPTIONS.get(action, ()),
+            "given": given,
+            "may_act": request.user.has_perm(PERMISSION),
+            "permission": PERMISSION,
+        }
+        try:
+            selection = selection_of(given)
+            found = selected(selection)
+        except Refused as refused:
+            return shown | {"refused": refused.message}
+        fields = [(name, ",".join(value) if name in LISTS else str(value)) for name, value in selection.items()]
+        return shown | {"words": selections.in_words(selection), "selected": found, "fields": fields}
+
+
+def _asked(given: QueryDict) -> Asked:
+    action = given.get("action", "")
+    return Asked(
+        action=action,
+        selection=selection_of(given),
+        reason=given.get("reason", "").strip()[:2000],
+        options={name: name in given for name, _ in OPTIONS.get(action, ())},
+        excluded=given.get("excluded", "").replace(",", " ").split(),
+        rate=_rate(given.get("rate", "")),
+        canary_size=_number(given.get("canary_size", "") or "0", "canary size"),
+        canary_share=_number(given.get("canary_share", "") or "100", "canary share"),
+    )
+
+
+def _rate(text: str) -> float:
+    try:
+        return float(text or 50)
+    except ValueError as wrong:
+        raise Invalid(f"{text[:40]!r} is no rate.") from wrong
+
+
+def _number(text: str, name: str) -> int:
+    if not text.isdecimal() or len(text) > 15:
+        raise Invalid(f"{text[:40]!r} is no number for {name.replace('_', ' ')}.")
+    return int(text)

@@ -1,0 +1,110 @@
+"""A plan as its page shows it: counts, a picture of the run, and a table for each run that it touches."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from ...core.fates import AGAIN, CANCELLED, DROPPED, FATES, GOES_ON, NEW, REUSED, Fate
+from ...engine.planning import Plan, RunPlan
+from ...insight.diagram import Diagram, Mark, Seen, diagram
+from ...insight.plans import plan as definition_of
+from ...models import Run
+from ..marks import badge, pill
+
+LOOKS = {
+    AGAIN: ("active", "do-rerun"),
+    REUSED: ("succeeded", "succeeded"),
+    CANCELLED: ("failed", "stopped"),
+    NEW: ("paused", "todo"),
+    GOES_ON: ("waiting", "active"),
+    DROPPED: ("stopped", "skipped"),
+}
+"""The colour and the sign of each fate."""
+RANK = {name: place for place, name in enumerate((AGAIN, CANCELLED, NEW, DROPPED, GOES_ON, REUSED))}
+MOST_ROWS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One task."""
+
+    key: str
+    type: str
+    pill: SafeString
+    note: str
+    status: SafeString | str
+    is_external: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One run and its tasks."""
+
+    run: RunPlan
+    status: SafeString
+    then: SafeString
+    counts: list[SafeString]
+    rows: list[Row]
+    more: int
+
+
+def planned(plan: Plan, run: Run) -> dict[str, Any]:
+    """What the template shows of it."""
+    return {
+        "counts": [_counted(name, count) for name, count in plan.counts.items()],
+        "counted": ", ".join(f"{count:,} {FATES[name]}" for name, count in plan.counts.items()),
+        "parts": [_part(each) for each in plan.runs],
+        "external": [(part.definition, part.run_id, str(fate.key)) for part, fate in plan.external],
+        "picture": _picture(plan, run),
+    }
+
+
+def _counted(name: str, count: int) -> SafeString:
+    tone, icon = LOOKS[name]
+    return pill(tone, f"{count:,} {FATES[name]}", icon)
+
+
+def _part(run: RunPlan) -> Part:
+    counts = Counter(fate.name for fate in run.fates)
+    ordered = sorted(run.fates, key=lambda fate: RANK[fate.name])
+    return Part(
+        run,
+        badge(run.status),
+        badge(run.then),
+        [_counted(name, counts[name]) for name in FATES if counts[name]],
+        [_row(fate) for fate in ordered[:MOST_ROWS]],
+        max(len(ordered) - MOST_ROWS, 0),
+    )
+
+
+def _row(fate: Fate) -> Row:
+    tone, icon = LOOKS[fate.name]
+    note = "when control comes to it" if fate.is_later else "at once" if fate.name == AGAIN else ""
+    status = badge(fate.status) if fate.name != NEW else ""
+    return Row(str(fate.key), fate.step.type, pill(tone, FATES[fate.name], icon), note, status, fate.repeats_effects)
+
+
+def _picture(plan: Plan, run: Run) -> Diagram | None:
+    """The definition of the run with the fate of each step; of several turns the one that matters most."""
+    definition = definition_of(run.plan_id)
+    own = next((part for part in plan.runs if part.run_id == run.pk), None)
+    if definition is None or own is None:
+        return None
+    fates = _by_step(own.fates)
+    marks = {ref: Mark(fate.name, count, word=FATES[fate.name]) for ref, (fate, count) in fates.items()}
+    drawn = diagram(definition.document, Seen(marks), link=lambda ref, path: f"#task-{ref}")
+    for node in drawn.nodes:
+        if node.ref in fates:
+            node.tone, node.icon = LOOKS[fates[node.ref][0].name]
+    return drawn
+
+
+def _by_step(fates: Iterable[Fate]) -> dict[str, tuple[Fate, int]]:
+    found: dict[str, tuple[Fate, int]] = {}
+    for fate in fates:
+        best, count = found.get(fate.key.ref, (fate, 0))
+        found[fate.key.ref] = (min(best, fate, key=lambda each: RANK[each.name]), count + 1)
+    return found

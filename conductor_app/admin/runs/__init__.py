@@ -1,0 +1,1 @@
+"""Runs: found in a list, understood on their page, task by task, compared."""

@@ -1,0 +1,85 @@
+"""The list of runs as Django's changelist: filtered by the bar's selection, paged by where a page ends."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from ...core.errors import Invalid
+from ...insight import listing, selections
+from ...insight.cause import failures
+from ...insight.listing import Sort
+from ...insight.usual import usual_runs
+from ...models import Run
+from .filters import address_with, bar, selection_of
+
+SORTS = {
+    "": Sort("created_at"),
+    "oldest": Sort("created_at", descends=False),
+    "ended": Sort("ended_at"),
+}
+SORT_WORDS = {"": "Newest first", "oldest": "Oldest first", "ended": "Ended last first"}
+
+
+def matching(request: HttpRequest) -> QuerySet[Run]:
+    """The runs that the address asks for. Raises Invalid."""
+    return selections.runs(selection_of(request.GET)).defer("domains")
+
+
+def sort_of(request: HttpRequest) -> Sort:
+    """The order that the address asks for."""
+    return SORTS.get(request.GET.get("sort", ""), SORTS[""])
+
+
+class RunList(ChangeList):
+    """Keeps Django's actions and templates, and answers the filters, the order and the pages itself."""
+
+    def get_filters_params(self, params: Any = None) -> dict[str, Any]:
+        return {}
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Run]:
+        self.given = request.GET
+        self.filter_specs, self.has_filters, self.has_active_filters = [], False, bool(self.shown_chips)
+        self.clear_all_filters_qs, self.sort = "?", sort_of(request)
+        try:
+            return matching(request)
+        except Invalid as refused:
+            messages.error(request, refused.message)
+            return Run.objects.none()
+
+    def get_results(self, request: HttpRequest) -> None:
+        """One page of rows, a count that stops early, and what the rows show read together."""
+        place = {name: request.GET.get(name, "")[:80] for name in ("after", "before")}
+        self.listed = listing.page(self.queryset, self.sort, **place)
+        self.result_list, (self.result_count, self.is_capped) = self.listed.rows, listing.count(self.queryset)
+        self.show_full_result_count, self.show_admin_actions = False, bool(self.listed.rows)
+        self.full_result_count, self.can_show_all, self.multi_page = self.result_count, False, True
+        self.paginator = self.model_admin.get_paginator(request, self.queryset.order_by(*self.sort.order()), 50)
+        failed, usual = failures(self.result_list), usual_runs(self.result_list)
+        for run in self.result_list:
+            run.failure, run.usual = failed.get(run.pk), usual.get((run.name, run.version))
+
+    @property
+    def shown_chips(self) -> list[Any]:
+        return bar(self.given)["chips"] if hasattr(self, "given") else []
+
+    def around(self) -> dict[str, Any]:
+        """What the template shows around the rows: the bar, the chips, the ways to other pages and orders."""
+        listed, given = self.listed, self.given
+        first = self.result_list[0].created_at if self.result_list and not given.get("after") else 0
+        return {
+            "bar": bar(given),
+            "newer": address_with(given, before=listed.before) if listed.before else "",
+            "older": address_with(given, after=listed.after) if listed.after else "",
+            "first": address_with(given) if listed.before else "",
+            "sorts": [
+                (address_with(given, sort=name), word, name == given.get("sort", ""))
+                for name, word in SORT_WORDS.items()
+            ],
+            "export_query": address_with(given)[1:],
+            "news_query": address_with(given, since=str(first))[1:] if first and self.sort == SORTS[""] else "",
+            "count": self.result_count,
+            "is_capped": self.is_capped,
+        }

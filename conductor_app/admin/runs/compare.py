@@ -1,0 +1,80 @@
+"""Two runs compared: what differs between good and bad?"""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from ...core.errors import NotFound
+from ...insight.compare import Comparison, Row, candidates, compare
+from ...insight.spans import span
+from ...models import Run
+from ..marks import badge
+from ..object_pages import ObjectPage
+
+
+class ComparePage(ObjectPage):
+    """One run beside another."""
+
+    name, template, permission = "compare", "ops/compare.html", "conductor.view_run"
+    route = "runs/<str:run_id>/compare/"
+
+    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+        one = _run(which["run_id"])
+        found = candidates(one)
+        asked = request.GET.get("with", "").strip().replace("\0", "")
+        chosen = found.get(asked, asked) or next(iter(found.values()), "")
+        only = "all" not in request.GET
+        shown: dict[str, Any] = {
+            "title": f"Compare {one.name} v{one.version}",
+            "one": one,
+            "one_badge": badge(one.status),
+            "with": chosen,
+            "candidates": [(name, id, id == chosen) for name, id in found.items()],
+            "only": only,
+            "address": reverse("admin:compare", args=[one.pk]),
+        }
+        if not chosen:
+            return shown
+        other = Run.objects.filter(pk=chosen).first()
+        if other is None:
+            return shown | {"missing": chosen[:64]}
+        return shown | _compared(compare(one, other), only)
+
+
+def _compared(found: Comparison, only: bool) -> dict[str, Any]:
+    longest = max([abs(row.delta_ms or 0) for row in found.rows] or [0]) or 1
+    rows = [row for row in found.rows if row.differs or not only]
+    return {
+        "found": found,
+        "other": found.other,
+        "other_badge": badge(found.other.status),
+        "rows": [_shown(row, longest) for row in rows],
+        "hidden": len(found.rows) - len(rows),
+        "documents": [(name, changed) for name, changed in found.documents.items() if changed or changed is None],
+        "took": [_took(found.one), _took(found.other)],
+    }
+
+
+def _shown(row: Row, longest: int) -> dict[str, Any]:
+    delta = row.delta_ms
+    return {
+        "row": row,
+        "one": badge(row.one.status) if row.one else "",
+        "other": badge(row.other.status) if row.other else "",
+        "delta": "" if delta is None else f"{'+' if delta >= 0 else '−'}{span(abs(delta))}",
+        "width": 0 if delta is None else round(50 * abs(delta) / longest),
+        "is_slower": (delta or 0) > 0,
+        "left": 50 if (delta or 0) > 0 else 50 - round(50 * abs(delta or 0) / longest),
+    }
+
+
+def _took(run: Run) -> str:
+    return span(run.ended_at - run.created_at) if run.ended_at else "still open"
+
+
+def _run(run_id: str) -> Run:
+    run = Run.objects.filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id[:64]}.")
+    return run

@@ -1,0 +1,220 @@
+"""Runs: the list. The page of one run is `run_page.py`."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ... import clock
+from ...core.errors import Invalid
+from ...insight.waits import first_line
+from ...models import Run
+from ..fixing.bulk import bulk_action
+from ..fragments import fragment
+from ..marks import ago, badge, exact, lasting
+from ..preferences import choices, choose
+from ..read_only import ReadOnlyAdmin
+from . import page as run_page
+from .actions import of_runs
+from .changelist import RunList, matching, sort_of
+from .export import export
+
+COLUMNS = {
+    "state": "Status",
+    "run": "Run",
+    "correlation": "Correlation id",
+    "started": "Started",
+    "ended": "Ended",
+    "took": "Duration",
+    "who": "Started by",
+    "urgency": "Priority",
+    "key": "Idempotency key",
+    "above": "Parent",
+    "trouble": "Failing task and reason",
+}
+"""What a row can show, in this order."""
+ALWAYS, AT_FIRST = ("state", "run"), ("state", "run", "correlation", "started", "took", "trouble")
+IN_CHOICES = "run_columns"
+MOST_NEWS = 100
+
+
+class RunAdmin(ReadOnlyAdmin):
+    """Find any run in seconds, and act on several at once."""
+
+    actions = [bulk_action(action) for action in of_runs()]
+    list_display_links = None
+    list_display = AT_FIRST
+    ordering = ("-created_at", "id")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ChangeList]:
+        return RunList
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
+        return Run.objects.light().defer("domains")
+
+    def get_list_display(self, request: HttpRequest) -> list[str]:
+        chosen = choices(request).get(IN_CHOICES, AT_FIRST)
+        return [name for name in COLUMNS if name in chosen or name in ALWAYS]
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        response = super().changelist_view(request, extra_context)
+        if hasattr(response, "context_data") and response.context_data and "cl" in response.context_data:
+            shown = self.get_list_display(request)
+            response.context_data |= response.context_data["cl"].around()
+            response.context_data["columns"] = [(n, word, n in shown) for n, word in COLUMNS.items() if n not in ALWAYS]
+        return response
+
+    def columns(self, request: HttpRequest) -> HttpResponse:
+        """Keep which columns the person wants to see."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        self._admit(request)
+        choose(request, **{IN_CHOICES: [name for name in COLUMNS if name in request.POST.getlist("column")]})
+        query = request.POST.get("query", "").partition("#")[0]
+        return HttpResponseRedirect(reverse("admin:conductor_run_changelist") + (f"?{query}" if query else ""))
+
+    def export(self, request: HttpRequest, format: str) -> HttpResponse:
+        """All runs of the filter as a file."""
+        self._admit(request)
+        try:
+            return export(request, matching(request), sort_of(request), format)
+        except Invalid as refused:
+            messages.error(request, refused.message)
+            return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
+
+    def news(self, request: HttpRequest) -> HttpResponse:
+        """How many runs of the filter have begun since the list was read."""
+        self._admit(request)
+        since = request.GET.get("since", "")
+        try:
+            newer = matching(request).filter(created_at__gt=int(since) if since.isdecimal() else clock.now())
+            count = newer.order_by().values("pk")[:MOST_NEWS].count()
+        except (Invalid, OverflowError):
+            count = 0
+        return fragment(
+            request, "ops/runs/news.html", {"news": count, "most": MOST_NEWS, "query": _without_since(request)}
+        )
+
+    def _admit(self, request: HttpRequest) -> None:
+        if not self.has_view_permission(request):
+            raise PermissionDenied("conductor.view_run")
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """What the actions on a selection ask for."""
+        return any(request.user.has_perm(action.permission) for action in of_runs())
+
+    def get_urls(self) -> list[URLPattern]:
+        return [
+            path("columns/", self.admin_site.admin_view(self.columns), name="run_columns"),
+            path("export.<str:format>", self.admin_site.admin_view(self.export), name="run_export"),
+            path("news/", self.admin_site.admin_view(self.news), name="run_news"),
+            path("<path:run_id>/parts/", self.admin_site.admin_view(self.parts), name="run_parts"),
+            path("<path:run_id>/raw/<str:field>/", self.admin_site.admin_view(self.raw), name="run_raw"),
+            path("<path:run_id>/do/<str:action>/", self.admin_site.admin_view(self.act), name="run_act"),
+            *super().get_urls(),
+        ]
+
+    def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
+        return run_page.page(self, request, object_id)
+
+    def parts(self, request: HttpRequest, run_id: str) -> HttpResponse:
+        """The changing parts of the page, or nothing new."""
+        return run_page.parts(self, request, run_id)
+
+    def raw(self, request: HttpRequest, run_id: str, field: str) -> HttpResponse:
+        """One document as it is."""
+        return run_page.raw(self, request, run_id, field)
+
+    def act(self, request: HttpRequest, run_id: str, action: str) -> HttpResponse:
+        """A button of the page was pressed."""
+        return run_page.act(request, run_id, action)
+
+    @admin.display(description="status")
+    def state(self, run: Run) -> SafeString:
+        return badge(run.status)
+
+    @admin.display(description="run")
+    def run(self, run: Run) -> SafeString:
+        return format_html(
+            '<a href="{}/change/"><strong>{}</strong> <span class="version">v{}</span></a><br>'
+            '<code class="id">{}</code>',
+            run.pk,
+            run.name,
+            run.version,
+            run.pk,
+        )
+
+    @admin.display(description="correlation id", empty_value="–")
+    def correlation(self, run: Run) -> str | None:
+        return run.correlation_id or None
+
+    @admin.display(description="started")
+    def started(self, run: Run) -> SafeString:
+        return ago(run.created_at)
+
+    @admin.display(description="ended")
+    def ended(self, run: Run) -> SafeString:
+        return ago(run.ended_at)
+
+    @admin.display(description="duration")
+    def took(self, run: Run) -> SafeString:
+        took = lasting(run.created_at, run.ended_at)
+        end = clock.now() if run.ended_at is None else run.ended_at
+        if run.usual is None:
+            return format_html(
+                '<span title="{}">{}</span>', f"ended {exact(run.ended_at)}" if run.ended_at else "", took
+            )
+        slow = run.usual.is_slow(end - run.created_at)
+        return format_html(
+            '<span{} title="{}">{}{}</span>',
+            format_html(' class="slow"') if slow else "",
+            run.usual.sentence,
+            took,
+            format_html(' <span class="times">{}×</span>', _times(end - run.created_at, run.usual.p50)) if slow else "",
+        )
+
+    @admin.display(description="started by")
+    def who(self, run: Run) -> str:
+        return run.started_by
+
+    @admin.display(description="priority")
+    def urgency(self, run: Run) -> str:
+        return str(run.priority or "")
+
+    @admin.display(description="idempotency key")
+    def key(self, run: Run) -> str:
+        return run.idempotency_key or ""
+
+    @admin.display(description="parent")
+    def above(self, run: Run) -> SafeString | str:
+        link = format_html(
+            '<a href="{}"><code class="id">{}</code></a>', run_page.address(run.parent_id), run.parent_id
+        )
+        return link if run.parent_id else ""
+
+    @admin.display(description="failing task and reason", empty_value="")
+    def trouble(self, run: Run) -> SafeString | str:
+        if run.is_held:
+            return "held by the workflow's limit of runs"
+        if run.failure is None:
+            return first_line(run.reason, 200)
+        return format_html("<code>{}</code> {}", *run.failure)
+
+
+def _times(took: int, usual: int) -> str:
+    """How many times the usual it took."""
+    times = took / max(usual, 1)
+    return f"{times:.1f}" if times < 10 else f"{min(times, 9999):.0f}"
+
+
+def _without_since(request: HttpRequest) -> str:
+    kept = request.GET.copy()
+    for name in ("since", "rev", "before", "after"):
+        kept.pop(name, None)
+    return kept.urlencode()

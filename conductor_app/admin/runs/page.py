@@ -1,0 +1,80 @@
+"""One run: its page, the parts of it that follow the run while it is open, its documents and its buttons."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.loader import render_to_string
+from django.template.response import TemplateResponse
+
+from ...core.errors import Refused
+from ...models import Run
+from ..documents import as_file
+from ..fragments import fragment, revision_of
+from .actions import ACTIONS, offered
+from .story import DOCUMENTS, address, head, opened, readable, story_of
+from .tabs import tabs
+
+
+def page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> HttpResponse:
+    """The whole page."""
+    run = _found(request, run_id)
+    shown = {
+        **model_admin.admin_site.each_context(request),
+        "title": f"{run.name} v{run.version}",
+        "opts": Run._meta,
+        **_shown(run, request),
+    }
+    html = render_to_string("ops/run/parts.html", shown, request)
+    return TemplateResponse(
+        request, "admin/conductor/run/page.html", {**shown, "parts": html, "live_revision": revision_of(html)}
+    )
+
+
+def parts(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> HttpResponse:
+    """What changes with the run; 204 where it says what the page shows already."""
+    run = _found(request, run_id)
+    return fragment(request, "ops/run/parts.html", _shown(run, request))
+
+
+def _shown(run: Run, request: HttpRequest) -> dict[str, Any]:
+    """Everything that the templates show, for what the address asks for."""
+    story = story_of(run, request.GET)
+    actions = offered(run.status, request.user.has_perm)
+    return {**actions, **head(story), **tabs(story, request), "panel": opened(story)}
+
+
+def raw(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str, field: str) -> HttpResponse:
+    """A document as a file."""
+    run = _found(request, run_id)
+    if field not in DOCUMENTS:
+        raise Http404
+    return as_file(getattr(run, field), f"{run.pk}-{field}")
+
+
+def act(request: HttpRequest, run_id: str, name: str) -> HttpResponse:
+    """Ask the engine for what a button stands for, and show its answer on the page."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    action = ACTIONS.get(name)
+    if action is None:
+        raise Http404
+    if not request.user.has_perm(action.permission):
+        raise PermissionDenied
+    reason = request.POST.get("reason", "").strip()
+    try:
+        action.command(run_id, request.user.get_username(), reason, **action.chosen(request.POST))
+        messages.success(request, f"The run {action.done}")
+    except Refused as refused:
+        messages.error(request, refused.message)
+    return HttpResponseRedirect(address(run_id))
+
+
+def _found(request: HttpRequest, run_id: str) -> Run:
+    if not request.user.has_perm("conductor.view_run"):
+        raise PermissionDenied
+    run = readable(run_id)
+    if run is None:
+        raise Http404(f"There is no run {run_id}. It may have been removed by retention.")
+    return run

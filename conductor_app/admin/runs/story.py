@@ -1,0 +1,148 @@
+"""What the page of a run tells on every tab: what is it, how is it, why, and which task is chosen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import OuterRef, Q, Subquery
+from django.urls import reverse
+
+from ... import clock
+from ...core.states import RUN
+from ...insight.cause import Cause, cause
+from ...insight.explain import Verdict
+from ...insight.spans import span
+from ...insight.tasks import find_task
+from ...insight.usual import Usual, usual_steps
+from ...models import Run, Task, WorkflowDefinition
+from ..documents import with_documents
+from ..marks import WAITING, ago, badge, group_of, icon, lasting, marked
+from .panel import Panel, panel
+
+DOCUMENTS = ("input", "output", "variables")
+MOST_CHILDREN = 50
+KEPT = ("tab", "task", "attempt", "only", "status", "from", "to", "children")
+"""What an address of a run's page may say: copied to a colleague, it shows the same."""
+NOTHING = "-"
+"""Chosen instead of a task: none, not even the one that failed."""
+
+
+def address(run_id: str) -> str:
+    """Where the run's page is."""
+    return reverse("admin:conductor_run_change", args=[run_id])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the address asks for."""
+
+    values: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        return self.values.get(name, "")
+
+    def number(self, name: str) -> int | None:
+        """A whole number, if it is one."""
+        given = self[name]
+        return int(given) if given.isascii() and given.isdecimal() and len(given) < 15 else None
+
+    def address(self, **other: str | int | None) -> str:
+        """The same page with something else chosen; what is None is left out."""
+        kept = {name: self[name] for name in KEPT if self[name]}
+        return "?" + urlencode({name: value for name, value in {**kept, **other}.items() if value not in (None, "")})
+
+
+@dataclass(frozen=True)
+class Story:
+    """A run, when it is looked at, why it is where it is, and the chosen task."""
+
+    run: Run
+    asked: Asked
+    now: int
+    why: Cause
+    usual: Mapping[str, Usual]
+    task: Task | None
+
+    @property
+    def chosen(self) -> str:
+        return str(self.task) if self.task else ""
+
+    @property
+    def known(self) -> dict[str, tuple[Verdict, ...]]:
+        """Verdicts that the cause has asked for already."""
+        return {self.why.attempt_id: self.why.verdicts}
+
+
+def story_of(run: Run, values: Mapping[str, str]) -> Story:
+    """The story for what the address asks for; a run that failed is opened where it did."""
+    now, asked = clock.now(), Asked(values)
+    why = cause(run, now)
+    wanted = asked["task"] or (why.task if run.status in ("FAILED", "TIMED_OUT") else "")
+    task = find_task(run, wanted) if wanted and wanted != NOTHING else None
+    return Story(run, asked, now, why, usual_steps(run.name, run.version), task)
+
+
+def head(story: Story) -> dict[str, Any]:
+    """What stands above the tabs."""
+    run, why = story.run, story.why
+    tone = WAITING if why.is_waiting else group_of(run.status)
+    return {
+        "run": run,
+        "is_open": run.status in RUN.open,
+        "badge": badge(run.status),
+        "tone": tone,
+        "icon": icon(tone),
+        "cause": why,
+        "cause_sentence": marked(why.sentence),
+        "cause_address": story.asked.address(task=why.task, attempt=None) if why.task != story.chosen else "",
+        "chosen": story.chosen,
+        "facts": _facts(story),
+        "relatives": _relatives(run),
+        "closed_address": story.asked.address(task=NOTHING, attempt=None),
+    }
+
+
+def opened(story: Story) -> Panel | None:
+    """The panel of the chosen task."""
+    if story.task is None:
+        return None
+    return panel(story.run, story.task, story.asked.number("attempt"), story.known, story.now, story.asked.address)
+
+
+def _facts(story: Story) -> list[tuple[str, Any]]:
+    run, usual = story.run, story.usual.get("")
+    end = story.now if run.ended_at is None else run.ended_at
+    facts = [
+        ("Duration", lasting(run.created_at, run.ended_at)),
+        ("Usually", f"{span(usual.p50)} to {span(usual.p95)}" if usual else ""),
+        ("Compared", "slower than usual" if usual and usual.is_slow(end - run.created_at) else ""),
+        ("Started", ago(run.created_at, story.now)),
+        ("Ended", ago(run.ended_at, story.now) if run.ended_at else ""),
+        ("Started by", run.started_by),
+        ("Correlation id", run.correlation_id),
+        ("Priority", run.priority or ""),
+        ("Schedule", run.schedule),
+        ("Event", run.event),
+        ("Idempotency key", run.idempotency_key),
+        ("Revision", run.revision),
+    ]
+    return [(name, value) for name, value in facts if value not in ("", None)]
+
+
+def _relatives(run: Run) -> dict[str, Any]:
+    """The run above and the runs below, read together."""
+    above, below = Q(pk=run.parent_id), Q(parent_id=run.pk) & ~Q(parent_id="")
+    found = Run.objects.filter(above | below if run.parent_id else below)
+    runs = found.only("id", "name", "version", "status", "created_at").order_by("created_at")[: MOST_CHILDREN + 1]
+    return {
+        "parent": next((relative for relative in runs if relative.pk == run.parent_id), None),
+        "children": [{"run": child, "badge": badge(child.status)} for child in runs if child.pk != run.parent_id],
+    }
+
+
+def readable(run_id: str) -> Run | None:
+    """The run with all that its page shows of it, and where its definition is."""
+    definitions = WorkflowDefinition.objects.filter(name=OuterRef("name"), version=OuterRef("version"))
+    runs = Run.objects.light().annotate(definition_pk=Subquery(definitions.values("pk")[:1]))
+    return with_documents(runs, DOCUMENTS).filter(pk=run_id).first()

@@ -1,0 +1,150 @@
+"""The tabs of a run's page: a table of names, words, templates and what each shows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+
+from ...insight.diagram import seen_in
+from ...insight.tasks import task_window
+from ...insight.timeline import rows, whole_of
+from ...models import AuditEntry, HistoryEntry, Plan
+from ..documents import documents
+from ..json_tree import tree
+from ..marks import ago, badge
+from ..pictures import picture
+from .effects import in_words
+from .story import DOCUMENTS, Story
+from .timeline import filters, timeline, wanted_of
+
+MOST_HISTORY = 100
+MOST_AUDITED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One way of looking at a run."""
+
+    name: str
+    word: str
+    shown: Callable[[Story], dict[str, Any]]
+    permission: str = ""
+
+    @property
+    def template(self) -> str:
+        return f"ops/run/{self.name}.html"
+
+
+def diagram(story: Story) -> dict[str, Any]:
+    """The version that ran, with what became of its steps."""
+    plan = Plan.objects.filter(pk=story.run.plan_id).first()
+    ref = story.task.ref if story.task else ""
+    drawn = picture(plan.document, seen_in(story.run), chosen=ref, link=_step_address(story)) if plan else None
+    return {"picture": drawn, "name": f"{story.run.name} v{story.run.version}"}
+
+
+def _step_address(story: Story) -> Callable[[str, str], str]:
+    return lambda ref, path: story.asked.address(task=ref, attempt=None)
+
+
+def tasks(story: Story) -> dict[str, Any]:
+    """All tasks as a table; of many, those alike together."""
+    window = task_window(story.run, wanted_of(story))
+    drawn = rows(window.tasks, window.attempts, whole_of(story.run, story.now), story.now, story.usual)
+    return {
+        "window": window,
+        "rows": [_row(row, story) for row in drawn],
+        "groups": [_group(group, story) for group in window.groups],
+        **filters(window, story),
+    }
+
+
+def _row(row: Any, story: Story) -> dict[str, Any]:
+    last = row.last
+    return {
+        "task": row.task,
+        "last": last,
+        "badge": badge(row.task.status),
+        "tries": len(row.attempts),
+        "address": story.asked.address(task=str(row.task), attempt=None),
+        "is_chosen": story.task is not None and row.task.pk == story.task.pk,
+    }
+
+
+def _group(group: Any, story: Story) -> dict[str, Any]:
+    by_status = [
+        (badge(status), count, story.asked.address(only=group.name, status=status, page=None))
+        for status, count in sorted(group.counts.items())
+    ]
+    return {"group": group, "address": story.asked.address(only=group.name, page=None), "by_status": by_status}
+
+
+def data(story: Story) -> dict[str, Any]:
+    """Input, output and variables."""
+    return {"documents": documents(story.run, DOCUMENTS)}
+
+
+def events(story: Story) -> dict[str, Any]:
+    """What happened, decision by decision, with who asked for it and why."""
+    before = story.asked.number("before")
+    entries = HistoryEntry.objects.filter(run_id=story.run.pk).order_by("-revision")
+    entries = list((entries.filter(revision__lt=before) if before else entries)[: MOST_HISTORY + 1])
+    shown = entries[:MOST_HISTORY]
+    return {
+        "history": [{"entry": entry, "at": ago(entry.at), "effects": in_words(entry.effects)} for entry in shown],
+        "earlier": story.asked.address(before=shown[-1].revision) if len(entries) > MOST_HISTORY else "",
+        "newest": story.asked.address() if before else "",
+    }
+
+
+def audit(story: Story) -> dict[str, Any]:
+    """What people and clients did to it."""
+    entries = AuditEntry.objects.filter(object_type="run", object_id=story.run.pk).order_by("-at", "-id")
+    return {
+        "entries": [{"entry": entry, "at": ago(entry.at), "facts": entry.facts} for entry in entries[:MOST_AUDITED]]
+    }
+
+
+def raw(story: Story) -> dict[str, Any]:
+    """The row as it is, and where all of it can be had."""
+    run = story.run
+    fields = [field for field in run._meta.concrete_fields if field.attname not in DOCUMENTS]
+    facts = {field.attname: getattr(run, field.attname) for field in fields if field.attname != "domains"}
+    return {"tree": tree({name: value for name, value in facts.items() if value not in ("", None, [], {})})}
+
+
+TABS: dict[str, Tab] = {
+    tab.name: tab
+    for tab in (
+        Tab("timeline", "Timeline", timeline),
+        Tab("diagram", "Diagram", diagram),
+        Tab("tasks", "Tasks", tasks),
+        Tab("data", "Input, output, variables", data),
+        Tab("events", "Events", events),
+        Tab("audit", "Audit", audit, "conductor.view_auditentry"),
+        Tab("raw", "Raw", raw),
+    )
+}
+
+
+def tab_of(story: Story, request: HttpRequest) -> Tab:
+    """The tab that the address asks for, if there is one and it is open to the reader."""
+    found = TABS.get(story.asked["tab"], TABS["timeline"])
+    return found if is_open(found, request) else TABS["timeline"]
+
+
+def is_open(tab: Tab, request: HttpRequest) -> bool:
+    """Whether the reader may look at it."""
+    return not tab.permission or request.user.has_perm(tab.permission)
+
+
+def tabs(story: Story, request: HttpRequest) -> dict[str, Any]:
+    """The line of tabs and what the chosen one shows; all of them keep the chosen task."""
+    chosen = tab_of(story, request)
+    line = [
+        {"word": tab.word, "address": story.asked.address(tab=tab.name, page=None), "is_chosen": tab is chosen}
+        for tab in TABS.values()
+        if is_open(tab, request)
+    ]
+    return {"tabs": line, "tab_template": chosen.template, **chosen.shown(story)}

@@ -1,0 +1,180 @@
+"""The timeline of a run: a row a task, tasks alike as one row, sub-workflows among them where that is wanted."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from ...insight.spans import span
+from ...insight.tasks import TaskGroup, TaskWindow, Wanted, attempts_of, page_of, task_window
+from ...insight.timeline import Row, Scale, Segment, rows, whole_of, zoomed
+from ...models import Task
+from ..marks import badge, group_of
+from .story import NOTHING, Story, address
+
+MOST_CHILDREN, MOST_OF_A_CHILD = 20, 60
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of the table: a task, a task of a sub-workflow (`depth` 1), or tasks alike."""
+
+    seq: int
+    name: str
+    kind: str
+    address: str
+    badges: tuple[SafeString, ...]
+    waited: str
+    took: str
+    segments: tuple[Segment, ...]
+    usual: Segment | None = None
+    depth: int = 0
+    is_chosen: bool = False
+    is_group: bool = False
+    is_slow: bool = False
+
+
+def wanted_of(story: Story) -> Wanted:
+    """Which tasks the address asks for; a chosen one brings its window with it."""
+    asked = story.asked
+    page = asked.number("page")
+    if page is None:
+        page = page_of(story.run, story.chosen) if asked["only"] and story.chosen else 1
+    return Wanted(asked["status"], asked["only"], max(page, 1))
+
+
+def timeline(story: Story) -> dict[str, Any]:
+    """What the tab shows."""
+    whole = whole_of(story.run, story.now)
+    scale = zoomed(whole, story.asked.number("from"), story.asked.number("to"))
+    window = task_window(story.run, wanted_of(story))
+    drawn = rows(window.tasks, window.attempts, scale, story.now, story.usual)
+    lines = [*(_line(row, story) for row in drawn), *(_group(group, scale, story) for group in window.groups)]
+    lines.sort(key=lambda line: line.seq)
+    has_children = any(row.last and row.last.child_id for row in drawn)
+    if story.asked["children"] and has_children:
+        lines = _with_children(lines, drawn, scale, story)
+    return {
+        "window": window,
+        "lines": lines,
+        "ticks": scale.ticks(whole.begin),
+        "is_zoomed": scale != whole,
+        "zoom": _zoom(scale, whole, story),
+        "has_children": has_children,
+        "children_address": story.asked.address(children="" if story.asked["children"] else "1"),
+        "shows_children": bool(story.asked["children"]),
+        "first_failed": _first_failed(story),
+        **filters(window, story),
+    }
+
+
+def filters(window: TaskWindow, story: Story) -> dict[str, Any]:
+    """The chips by status, and the ways to other windows."""
+    asked, counts = story.asked, window.counts
+    every = [("", sum(counts.values())), *sorted(counts.items())]
+    return {
+        "chips": [
+            {
+                "label": "All",
+                "badge": badge(status) if status else None,
+                "count": count,
+                "address": asked.address(status=status, page=None, task=NOTHING),
+                "is_chosen": status == window.wanted.status,
+            }
+            for status, count in every
+        ],
+        "only": window.wanted.only,
+        "only_address": asked.address(only=None, page=None),
+        "earlier": asked.address(page=window.previous) if window.previous else "",
+        "later": asked.address(page=window.next) if window.next else "",
+        "unfiltered_address": asked.address(status=None, only=None, page=None),
+    }
+
+
+def _line(row: Row, story: Story) -> Line:
+    task, last = row.task, row.last
+    waiting = task.status == "ACTIVE" and last is not None and last.status == "PENDING"
+    worked, waited = _spent(row, story.now)
+    is_chosen = story.task is not None and task.pk == story.task.pk
+    tries = f" · {len(row.attempts)} attempts" if len(row.attempts) > 1 else ""
+    usual = story.usual.get(task.ref)
+    return Line(
+        seq=task.seq,
+        name=str(task),
+        kind=f"{task.type}{tries}",
+        address=story.asked.address(task=NOTHING if is_chosen else str(task), attempt=None),
+        badges=(badge(last.status if waiting and last else task.status),),
+        waited=span(waited),
+        took=span(worked) if worked or not waiting else "",
+        segments=row.segments,
+        usual=row.usual,
+        is_chosen=is_chosen,
+        is_slow=usual is not None and usual.is_slow(worked),
+    )
+
+
+def _spent(row: Row, now: int) -> tuple[int, int]:
+    """How long its attempts were worked on, and how long they waited."""
+    ends = [now if attempt.ended_at is None else attempt.ended_at for attempt in row.attempts]
+    pairs = list(zip(row.attempts, ends, strict=True))
+    worked = sum(end - attempt.started_at for attempt, end in pairs if attempt.started_at is not None)
+    begun = [end if attempt.started_at is None else attempt.started_at for attempt, end in pairs]
+    return worked, sum(at - attempt.scheduled_at for at, attempt in zip(begun, row.attempts, strict=True))
+
+
+def _group(group: TaskGroup, scale: Scale, story: Story) -> Line:
+    end = story.now if group.is_open else group.end
+    tone = "failed" if any(group_of(status) == "failed" for status in group.counts) else "completed"
+    bar = Segment(
+        "work many", "leased" if group.is_open else tone, *scale.stretch(group.begin, end), f"{group.total} tasks"
+    )
+    return Line(
+        seq=group.first_seq,
+        name=group.name,
+        kind=f"{group.type} · {group.total:,} tasks alike",
+        address=story.asked.address(only=group.name, page=None, task=NOTHING),
+        badges=tuple(badge(status) for status in sorted(group.counts)),
+        waited="",
+        took=span(end - group.begin),
+        segments=(bar,) if scale.holds(group.begin, end) else (),
+        is_group=True,
+    )
+
+
+def _with_children(lines: list[Line], drawn: list[Row], scale: Scale, story: Story) -> list[Line]:
+    """The tasks of sub-workflows behind the tasks that started them."""
+    children = {row.last.child_id: row.task.seq for row in drawn if row.last and row.last.child_id}
+    some = dict(list(children.items())[:MOST_CHILDREN])
+    tasks = list(
+        Task.objects.filter(run_id__in=some).defer("memo").order_by("run_id", "seq")[: MOST_CHILDREN * MOST_OF_A_CHILD]
+    )
+    below: dict[int, list[Line]] = {}
+    for row in rows(tasks, attempts_of(tasks), scale, story.now):
+        shown = below.setdefault(some[row.task.run_id], [])
+        if len(shown) < MOST_OF_A_CHILD:
+            shown.append(_of_child(row, story))
+    return [each for line in lines for each in (line, *below.get(line.seq, ()))]
+
+
+def _of_child(row: Row, story: Story) -> Line:
+    there = address(row.task.run_id) + f"?task={row.task}"
+    return replace(_line(row, story), address=there, depth=1, is_chosen=False, is_slow=False)
+
+
+def _zoom(scale: Scale, whole: Scale, story: Story) -> dict[str, Any]:
+    """The ways to a closer and a wider look, and what a drag over the axis needs to know."""
+    begin, end = scale.begin - whole.begin, scale.end - whole.begin
+    quarter = (end - begin) // 4
+    return {
+        "begin": begin,
+        "end": end,
+        "in": story.asked.address(**{"from": begin + quarter, "to": end - quarter}) if quarter else "",
+        "out": story.asked.address(**{"from": max(begin - quarter, 0), "to": end + quarter}),
+        "fit": story.asked.address(**{"from": None, "to": None}),
+    }
+
+
+def _first_failed(story: Story) -> str:
+    """Where a jump to what failed leads."""
+    failed: str = story.why.task if story.run.failed_attempt_id else ""
+    return story.asked.address(task=failed, attempt=None, **{"from": None, "to": None}) if failed else ""

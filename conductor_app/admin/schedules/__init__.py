@@ -1,0 +1,1 @@
+"""Schedules: when runs start by the clock."""

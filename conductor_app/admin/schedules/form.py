@@ -1,0 +1,133 @@
+"""The form of a schedule: when, in which zone, what it starts, and what it does when runs meet or were missed."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django import forms
+
+from ...core.cron import cron, zone
+from ...core.errors import Invalid
+from ...models import WorkflowDefinition
+from ..json_editor import JsonDocumentField, formatted
+
+OVERLAPS = (
+    ("ALLOW", "starts anyway: runs go on beside one another"),
+    ("SKIP", "is passed over"),
+    ("QUEUE", "waits until the earlier run has ended"),
+    ("TERMINATE_OTHER", "stops the earlier run and starts"),
+)
+MOST_NAMES = 500
+
+
+class ScheduleForm(forms.Form):
+    """Everything about a schedule that a person types."""
+
+    name = forms.CharField(max_length=255)
+    clocks = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+        label="When",
+        help_text="A line each: a cron expression with seconds first, then @ and a zone, such as "
+        "0 30 9 * * MON-FRI @ Europe/Berlin",
+    )
+    workflow = forms.CharField(max_length=255, widget=forms.TextInput(attrs={"list": "workflow-names"}))
+    version = forms.IntegerField(required=False, min_value=1, help_text="Empty: the newest at that time.")
+    input = JsonDocumentField(required=False, label="Input")
+    correlation_id = forms.CharField(required=False, max_length=512, label="Correlation id")
+    overlap = forms.ChoiceField(choices=OVERLAPS, initial="ALLOW", label="While an earlier run is open, a slot …")
+    catches_up = forms.BooleanField(required=False, label="Run what was missed while no server ran")
+    window = forms.IntegerField(
+        required=False, min_value=0, label="… if it is not older than", help_text="Seconds; empty: any age."
+    )
+    starts_at = forms.CharField(required=False, label="Not before", help_text="2027-01-31T08:00Z; empty: at once.")
+    ends_at = forms.CharField(required=False, label="Not after", help_text="Empty: for ever.")
+    reason = forms.CharField(required=False, max_length=500)
+
+    def clean_clocks(self) -> list[dict[str, str]]:
+        """The expressions with their zones; each is read, so that a wrong one is told by its line."""
+        found = []
+        for number, line in enumerate(self.cleaned_data["clocks"].splitlines(), 1):
+            if not line.strip():
+                continue
+            expression, _, zone_id = line.partition(" @ ")
+            expression, zone_id = expression.strip(), zone_id.strip() or "UTC"
+            try:
+                cron(expression)
+                zone(zone_id)
+            except Invalid as wrong:
+                raise forms.ValidationError(f"Line {number}: {wrong.message}") from None
+            found.append({"cronExpression": expression, "zoneId": zone_id})
+        return found
+
+    def clean_starts_at(self) -> int | None:
+        return _typed(self.cleaned_data["starts_at"])
+
+    def clean_ends_at(self) -> int | None:
+        return _typed(self.cleaned_data["ends_at"])
+
+    def document(self, before: dict[str, Any]) -> dict[str, Any]:
+        """The schedule as the engine keeps it; what the form does not show stays as it was."""
+        said = self.cleaned_data
+        clocks = said["clocks"]
+        start = {**(before.get("startWorkflowRequest") or {}), "name": said["workflow"], "input": said["input"] or {}}
+        start |= {"version": said["version"], "correlationId": said["correlation_id"] or None}
+        hidden = ("cronExpression", "zoneId", "cronSchedules")
+        kept = {name: value for name, value in before.items() if name not in hidden}
+        return kept | {
+            "name": said["name"],
+            **(clocks[0] if len(clocks) == 1 else {"cronSchedules": clocks}),
+            "startWorkflowRequest": {name: value for name, value in start.items() if value is not None},
+            "overlapPolicy": said["overlap"],
+            "runCatchupScheduleInstances": said["catches_up"],
+            "catchupWindowSeconds": said["window"],
+            "scheduleStartTime": said["starts_at"],
+            "scheduleEndTime": said["ends_at"],
+        }
+
+
+def moment_of(text: str) -> int | None:
+    """Epoch milliseconds of an ISO moment; without a zone it is UTC. Raises Invalid."""
+    if not text.strip():
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+        found = found if found.tzinfo else found.replace(tzinfo=UTC)
+        return int(found.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise Invalid("Write a moment like 2027-01-31T08:00Z.") from None
+
+
+def _typed(text: str) -> int | None:
+    try:
+        return moment_of(text)
+    except Invalid as wrong:
+        raise forms.ValidationError(wrong.message) from None
+
+
+def shown(moment: int | None) -> str:
+    """A moment as it is typed."""
+    return "" if not moment else f"{datetime.fromtimestamp(moment / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def initial_of(name: str, document: dict[str, Any]) -> dict[str, Any]:
+    """What the form shows of a schedule."""
+    start = document.get("startWorkflowRequest") or {}
+    clocks = document.get("cronSchedules") or [document]
+    return {
+        "name": name,
+        "clocks": "\n".join(f"{each.get('cronExpression')} @ {each.get('zoneId') or 'UTC'}" for each in clocks),
+        "workflow": start.get("name", ""),
+        "version": start.get("version"),
+        "input": formatted(start.get("input") or {}),
+        "correlation_id": start.get("correlationId") or "",
+        "overlap": document.get("overlapPolicy") or "ALLOW",
+        "catches_up": bool(document.get("runCatchupScheduleInstances")),
+        "window": document.get("catchupWindowSeconds"),
+        "starts_at": shown(document.get("scheduleStartTime")),
+        "ends_at": shown(document.get("scheduleEndTime")),
+    }
+
+
+def workflow_names() -> list[str]:
+    """The workflows that can be started."""
+    names = WorkflowDefinition.objects.order_by("name").values_list("name", flat=True).distinct()
+    return list(names[:MOST_NAMES])

@@ -1,0 +1,92 @@
+"""Schedules and what they came to, as lists."""
+
+from django.contrib import admin
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ...insight.waits import first_line
+from ...models import Schedule, ScheduleExecution
+from ..marks import ago, badge, pill
+from ..read_only import ReadOnlyAdmin
+from ..runs.page import address
+from .pages import CHANGE, SchedulePages, clocks_of
+
+WORDS = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
+
+
+class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
+    """What starts runs by the clock."""
+
+    list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "overlap")
+    list_display_links = None
+    ordering = ("name",)
+    search_fields = ("name", "workflow_name")
+    search_help_text = "Part of the name of a schedule or of a definition"
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(CHANGE)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
+        slots = ScheduleExecution.objects.filter(schedule_name=OuterRef("name")).order_by("-slot_at")
+        last = {
+            "last_slot_at": Subquery(slots.values("slot_at")[:1]),
+            "last_state": Subquery(slots.values("state")[:1]),
+        }
+        return super().get_queryset(request).annotate(**last)
+
+    @admin.display(description="name")
+    def schedule(self, row: Schedule) -> SafeString:
+        return format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
+
+    @admin.display(description="cron")
+    def cron(self, row: Schedule) -> str:
+        return first_line("; ".join(f"{each.expression} ({each.zone_id})" for each in clocks_of(row.document)), 200)
+
+    @admin.display(description="state")
+    def state(self, row: Schedule) -> SafeString:
+        return badge("PAUSED" if row.is_paused else "ACTIVE")
+
+    @admin.display(description="next run")
+    def next_run(self, row: Schedule) -> SafeString:
+        return ago(row.next_run_at)
+
+    @admin.display(description="last slot")
+    def last(self, row: Schedule) -> SafeString:
+        if row.last_slot_at is None:
+            return ago(None)
+        # Its run was started; how that went, the run itself says.
+        state = pill("succeeded", "Started") if row.last_state == "EXECUTED" else badge(WORDS[row.last_state])
+        return format_html("{} {}", ago(row.last_slot_at), state)
+
+
+class ScheduleExecutionAdmin(ReadOnlyAdmin):
+    """Slots, and the runs that they started."""
+
+    list_display = ("schedule_name", "slot", "word", "run", "trouble")
+    list_display_links = None
+    ordering = ("-slot_at", "id")
+    search_fields = ("=schedule_name",)
+    search_help_text = "The name of a schedule, exactly"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ScheduleExecution]:
+        return super().get_queryset(request).defer("request", "trace")
+
+    @admin.display(description="slot")
+    def slot(self, row: ScheduleExecution) -> SafeString:
+        return ago(row.slot_at)
+
+    @admin.display(description="state")
+    def word(self, row: ScheduleExecution) -> SafeString:
+        return badge(WORDS.get(row.state, row.state))
+
+    @admin.display(description="run")
+    def run(self, row: ScheduleExecution) -> SafeString | str:
+        if not row.run_id:
+            return ""
+        return format_html('<a href="{}"><code class="id">{}</code></a>', address(row.run_id), row.run_id)
+
+    @admin.display(description="reason")
+    def trouble(self, row: ScheduleExecution) -> str:
+        return first_line(row.reason, 160)

@@ -1,0 +1,204 @@
+"""The pages of a schedule: when it fires next, how its slots went, held, run by hand or for a span, written."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+
+from ... import clock
+from ...core.cron.words import in_words
+from ...core.errors import Invalid, Refused
+from ...engine import schedules
+from ...insight.coming import Coming, coming, missed, past
+from ...models import Schedule
+from ..json_tree import tree
+from ..refusals import require, tell
+from ..runs.page import address
+from .form import ScheduleForm, initial_of, moment_of, workflow_names
+
+CHANGE, RUN = "conductor.change_schedule", "conductor.execute_schedule"
+MOST_SHOWN = 12
+MOST_COUNTED = 1_000
+EXAMPLES = (
+    ("0 30 9 * * MON-FRI @ Europe/Berlin", "on working days at half past nine, on Berlin's clocks"),
+    ("0 0 * * * * @ UTC", "every hour"),
+    ("0 0 6 L * ? @ UTC", "on the last day of the month at six"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """One expression with its zone, and in words where there are some."""
+
+    expression: str
+    zone_id: str
+    words: str
+
+
+class SchedulePages:
+    """The pages that the list of schedules leads to."""
+
+    class Media:
+        css = {"all": ("ops/design.css",)}
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        return [
+            path("<int:pk>/edit/", view(self.edit), name="schedule_edit"),
+            path("<int:pk>/do/<str:act>/", view(self.act), name="schedule_act"),
+            path("<int:pk>/backfill/", view(self.backfill), name="schedule_backfill"),
+            *super().get_urls(),
+        ]
+
+    def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
+        require(request, CHANGE)
+        return self._form(request, None)
+
+    def edit(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The form of a schedule that exists."""
+        require(request, CHANGE)
+        return self._form(request, self._found(request, pk))
+
+    def _form(self, request: HttpRequest, row: Schedule | None) -> HttpResponse:
+        before = row.document if row else {}
+        given = initial_of(row.name, before) if row else {"clocks": EXAMPLES[0][0], "input": "{}", "overlap": "ALLOW"}
+        form = ScheduleForm(request.POST or None, initial=given)
+        times: list[Coming] | None = None
+        if request.method == "POST" and form.is_valid():
+            document = form.document(before)
+            if row is not None and document["name"] != row.name:
+                form.add_error("name", f"A schedule keeps its name, {row.name}.")
+            elif request.POST.get("step") != "show" and self._saved(request, form, document, row):
+                saved = Schedule.objects.get(name=document["name"])
+                return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[saved.pk]))
+            times = times_of(document)
+        elif row is not None and request.method != "POST":
+            times = times_of(before)
+        shown = {"form": form, "row": row, "times": times, "names": workflow_names(), "examples": EXAMPLES}
+        return self._page(request, "edit", f"Edit {row.name}" if row else "New schedule", **shown)
+
+    def _saved(self, request: HttpRequest, form: ScheduleForm, document: dict[str, Any], row: Schedule | None) -> bool:
+        if row is None and Schedule.objects.filter(name=document["name"]).exists():
+            form.add_error("name", "There is a schedule with this name already.")
+            return False
+        held = {"paused": row.is_paused, "pausedReason": row.paused_reason} if row else {}
+        try:
+            schedules.save({**document, **held}, request.user.get_username(), form.cleaned_data["reason"])
+        except Refused as refused:
+            form.add_error(None, refused.message)
+            return False
+        messages.success(request, "The schedule is saved.")
+        return True
+
+    def act(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
+        """A button of the page was pressed."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        require(request, RUN if act == "run" else CHANGE)
+        row, by, reason = self._found(request, pk), request.user.get_username(), request.POST.get("reason", "").strip()
+        try:
+            if act == "run":
+                run_id = schedules.run_now(row.name, by, reason)
+                messages.success(request, "The run is started.")
+                return HttpResponseRedirect(address(run_id))
+            if act not in ACTS:
+                raise Http404
+            ACTS[act](row.name, by, reason)
+            messages.success(request, f"{row.name}: done.")
+        except Refused as refused:
+            tell(request, refused)
+        there = "admin:conductor_schedule_changelist" if act == "delete" else "admin:conductor_schedule_change"
+        return HttpResponseRedirect(reverse(there, args=[] if act == "delete" else [pk]))
+
+    def backfill(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Slots of a span that is past: first which, then, when that is confirmed, their runs."""
+        require(request, RUN)
+        row = self._found(request, pk)
+        first, last, fault = request.POST.get("first", ""), request.POST.get("last", ""), ""
+        slots: list[int] | None = None
+        if request.method == "POST":
+            try:
+                begin, end = _span(first, last)
+                if request.POST.get("step") == "run":
+                    by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
+                    count = schedules.backfill(row.name, begin, end, by, reason)
+                    messages.success(request, f"{count} slot{'' if count == 1 else 's'} will run.")
+                    return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[pk]))
+                slots = missed(row.document, begin, min(end, clock.now()), MOST_COUNTED + 1)
+            except Refused as refused:
+                fault = refused.message
+        shown = {
+            "row": row,
+            "first": first,
+            "last": last,
+            "slots": slots,
+            "fault": fault,
+            "most": MOST_SHOWN,
+            "counted": MOST_COUNTED,
+        }
+        return self._page(request, "backfill", f"Run what {row.name} has missed", **shown)
+
+    def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
+        row = self._found(request, object_id)
+        shown = {
+            "row": row,
+            "tree": tree(row.document),
+            "times": None if row.is_paused else times_of(row.document),
+            "clocks": clocks_of(row.document),
+            "slots": past(row.name),
+            "may_edit": request.user.has_perm(CHANGE),
+            "may_run": request.user.has_perm(RUN),
+        }
+        return self._page(request, "page", row.name, **shown)
+
+    def _found(self, request: HttpRequest, pk: object) -> Schedule:
+        require(request, "conductor.view_schedule")
+        row = Schedule.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
+        if row is None:
+            raise Http404("There is no such schedule.")
+        return row
+
+    def _page(self, request: HttpRequest, name: str, title: str, **shown: Any) -> TemplateResponse:
+        context = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **shown}
+        context["csp_nonce"] = request.csp_nonce
+        return TemplateResponse(request, f"ops/schedule/{name}.html", context)
+
+
+def _resume(name: str, by: str, reason: str) -> None:
+    schedules.resume(name, by)
+
+
+ACTS = {"pause": schedules.pause, "resume": _resume, "delete": schedules.delete}
+"""What the buttons ask of the engine, beside running it now."""
+
+
+def times_of(document: dict[str, Any]) -> list[Coming] | None:
+    """The next moments; None where they cannot be told."""
+    try:
+        return coming(document, clock.now())
+    except Refused:
+        return None
+
+
+def clocks_of(document: dict[str, Any]) -> list[Clock]:
+    """Its expressions."""
+    written = document.get("cronSchedules") or [document]
+    found = [(str(each.get("cronExpression") or ""), str(each.get("zoneId") or "UTC")) for each in written]
+    return [Clock(expression, zone_id, _words(expression)) for expression, zone_id in found]
+
+
+def _words(expression: str) -> str:
+    try:
+        return in_words(expression)
+    except Refused:
+        return ""
+
+
+def _span(first: str, last: str) -> tuple[int, int]:
+    begin, end = moment_of(first), moment_of(last)
+    if begin is None or end is None or begin > end:
+        raise Invalid("Say from when and until when, in this order.")
+    return begin, end

@@ -1,0 +1,79 @@
+"""Workers: who is alive, and what each is doing."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from ... import clock
+from ...core.errors import Invalid, Refused
+from ...engine import queues
+from ...insight.workers import Worker, workforce
+from ..marks import pill
+from ..pages import Page
+from ..refusals import require, tell
+from .queues import queue_address
+
+PERMISSION = "conductor.change_run"
+LOOKS = {"alive": ("succeeded", "succeeded"), "quiet": ("waiting", "waiting"), "gone": ("stopped", "stopped")}
+DONE = {
+    queues.drain: "It is handed nothing more, and finishes what it has.",
+    queues.undrain: "It is handed work again.",
+    queues.forget: "It is listed no more.",
+}
+MOST_QUEUES = 6
+
+
+class WorkersPage(Page):
+    """Who is alive and doing what?"""
+
+    name, title, template, permission = "workers", "Workers", "ops/workers.html", "conductor.view_poller"
+    live_template = "ops/workers/rows.html"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        now = clock.now()
+        found = workforce(now)
+        return {
+            "workers": [_shown(worker, now) for worker in found.workers],
+            "builds": found.builds,
+            "is_cut": found.is_cut,
+            "may_act": request.user.has_perm(PERMISSION),
+            "server": f"{request.scheme}://{request.get_host()}/api",
+        }
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        require(request, PERMISSION)
+        worker, by = request.POST.get("worker", "").replace("\0", ""), request.user.get_username()
+        reason = request.POST.get("reason", "").strip()
+        acts = {"drain": queues.drain, "undrain": queues.undrain, "forget": queues.forget}
+        try:
+            do = request.POST.get("do", "")
+            if do == "release":
+                messages.success(request, f"Handed to others: {queues.release(worker, by, reason)}.")
+            elif do in acts:
+                acts[do](worker, by, reason)
+                messages.success(request, DONE[acts[do]])
+            else:
+                raise Invalid("It is not said what is to be done.")
+        except Refused as refused:
+            tell(request, refused)
+        return HttpResponseRedirect(reverse("admin:workers"))
+
+
+def _shown(worker: Worker, now: int) -> dict[str, Any]:
+    return {
+        "worker": worker,
+        "state": _state(worker, now),
+        "is_gone": worker.state(now) == "gone",
+        "queues": [(name, queue_address(name)) for name in worker.queues[:MOST_QUEUES]],
+        "more": max(len(worker.queues) - MOST_QUEUES, 0),
+    }
+
+
+def _state(worker: Worker, now: int) -> SafeString:
+    if worker.hold is not None:
+        return pill("paused", "drained", "paused")
+    word = worker.state(now)
+    return pill(LOOKS[word][0], word, LOOKS[word][1])

@@ -1,0 +1,121 @@
+"""Applications, keys, permissions and people on the pages."""
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from conductor_app.access import keys
+from conductor_app.access.roles import role_group
+from conductor_app.models import AccessKey, Application, AuditEntry, Grant
+from tests.admin.reading import html, words
+
+
+@pytest.fixture
+def administrator(db) -> Client:
+    """Somebody who is no superuser, but has the role."""
+    user = User.objects.create_user("ada", is_staff=True)
+    user.groups.add(role_group("ADMIN"))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_an_application_is_made_shown_renamed_and_deleted(administrator, clock):
+    administrator.post("/admin/conductor/application/add/", {"name": "fleet"})
+    made = Application.objects.get(name="fleet")
+    page = f"/admin/conductor/application/{made.pk}/change/"
+    assert "its groups are its roles" in words(administrator.get(page))
+
+    administrator.post(page, {"name": "trucks"})
+    assert "trucks" in words(administrator.get("/admin/conductor/application/"))
+
+    administrator.post(f"/admin/conductor/application/{made.pk}/delete/", {"post": "yes"})
+    assert not User.objects.filter(pk=made.user_id).exists()
+    acts = AuditEntry.objects.filter(object_type="application", object_id=made.pk).order_by("id")
+    assert [(act.actor, act.action) for act in acts] == [("ada", "create"), ("ada", "rename"), ("ada", "delete")]
+
+
+def test_a_key_of_a_new_application_may_do_all_or_nothing(administrator, clock):
+    administrator.post("/admin/conductor/accesskey/add/", {"application": "all", "may_do_all": "on"})
+    administrator.post("/admin/conductor/accesskey/add/", {"application": "none"})
+    administrator.post("/admin/conductor/accesskey/add/", {"application": "none", "may_do_all": "on"})
+
+    roles = {app.name: [group.name for group in app.user.groups.all()] for app in Application.objects.all()}
+    assert roles == {"all": ["Administrators"], "none": []}
+
+
+def test_a_key_is_withdrawn_and_deleted_from_the_list(administrator, clock):
+    key_id, _ = keys.create_key("fleet")
+    page = "/admin/conductor/accesskey/"
+
+    administrator.post(page, {"action": "toggle", "_selected_action": [key_id]})
+    assert not AccessKey.objects.get().is_active
+
+    administrator.post(page, {"action": "remove", "_selected_action": [key_id]})
+    assert not AccessKey.objects.exists()
+
+
+def test_a_permission_is_given_listed_and_taken_back(administrator, clock):
+    user = User.objects.create_user("ann")
+    form = {"user": user.pk, "group": "", "target_type": "WORKFLOW_DEF", "target_id": "order_*", "access": "READ"}
+
+    administrator.post("/admin/conductor/grant/add/", form)
+
+    page = words(administrator.get("/admin/conductor/grant/"))
+    assert "ann" in page and "order_*" in page and "ada" in page
+    administrator.post("/admin/conductor/grant/", {"action": "take_back", "_selected_action": [Grant.objects.get().pk]})
+    assert not Grant.objects.exists()
+    acts = AuditEntry.objects.filter(object_type="permission").order_by("id").values_list("actor", "action", "facts")
+    assert list(acts) == [
+        ("ada", "grant", {"to": "ann", "access": ["READ"]}),
+        ("ada", "revoke", {"to": "ann", "access": ["READ"]}),
+    ]
+
+
+FAULTY = {"nobody": {"user": ""}, "a tag without a value": {"target_type": "TAG"}, "another access": {"access": "FLY"}}
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_a_permission_that_makes_no_sense_is_not_given(administrator, clock, case):
+    user = User.objects.create_user("ann")
+    form = {"user": user.pk, "group": "", "target_type": "WORKFLOW_DEF", "target_id": "order", "access": "READ"}
+
+    page = administrator.post("/admin/conductor/grant/add/", form | FAULTY[case])
+
+    assert "Please correct the error" in words(page)
+    assert not Grant.objects.exists()
+
+
+def test_what_is_changed_on_djangos_own_pages_stands_in_the_audit(administrator, clock):
+    administrator.post("/admin/auth/group/add/", {"name": "night shift"})
+    group = Group.objects.get(name="night shift")
+    administrator.post(f"/admin/auth/group/{group.pk}/delete/", {"post": "yes"})
+
+    acts = AuditEntry.objects.filter(object_type="group").order_by("id")
+    assert [(act.actor, act.action, act.object_id) for act in acts] == [
+        ("ada", "create", "night shift"),
+        ("ada", "delete", "night shift"),
+    ]
+    assert "group night shift" in words(administrator.get("/admin/conductor/auditentry/"))
+
+
+def test_every_servers_roles_are_listed_and_not_deleted(administrator, clock):
+    admins = Group.objects.get(facts__role="ADMIN")
+
+    assert "METADATA_MANAGER" in html(administrator.get("/admin/auth/group/"))
+    assert administrator.post(f"/admin/auth/group/{admins.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+PAGES = ("application", "accesskey", "grant")
+
+
+@pytest.mark.parametrize("role", ["USER_READ_ONLY", "WORKFLOW_MANAGER", "METADATA_MANAGER"])
+def test_nobody_else_sees_the_pages_of_access(db, role):
+    user = User.objects.create_user("otto", is_staff=True)
+    user.groups.add(role_group(role))
+    client = Client()
+    client.force_login(user)
+
+    assert {client.get(f"/admin/conductor/{page}/").status_code for page in PAGES} == {403}
+    assert client.get("/admin/auth/user/").status_code == 403
+    assert client.get("/admin/conductor/run/").status_code == 200

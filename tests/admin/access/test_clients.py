@@ -1,0 +1,116 @@
+"""Taskcluster's clients and roles on the pages."""
+
+import re
+
+import pytest
+
+from conductor_app.access import clients as known
+from conductor_app.engine.access import scope_roles
+from conductor_app.engine.access.clients import Wanted, create_client
+from conductor_app.models import AuditEntry, Client, ScopeRole
+from tests.admin.reading import html, words
+
+ADD = "/admin/conductor/client/add/"
+FLEET = {"id": "fleet/1", "scopes": "queue:claim-work:*\r\n a b \r\n", "expires": "2028-01-01T00:00", "reason": "new"}
+
+
+@pytest.fixture
+def fleet(db, clock):
+    return create_client("fleet/1", Wanted(["a"], clock.now() + 1000), "olga")
+
+
+def test_a_client_is_made_and_its_token_shown_once(operator, clock):
+    page = html(operator.post(ADD, FLEET))
+
+    token = re.search(r"TASKCLUSTER_ACCESS_TOKEN=([\w-]+)", page)[1]
+    assert known.holder_of("fleet/1").key == token
+    assert known.holder_of("fleet/1").scopes == ("a b", "queue:claim-work:*")
+    assert known.holder_of("fleet/1").expires_at == 1_830_297_600_000
+    for address in ("", "fleet_2F1/change/"):
+        shown = html(operator.get(f"/admin/conductor/client/{address}"))
+        assert "fleet/1" in shown and token not in shown and Client.objects.get().sealed not in shown
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action, entry.object_id, entry.reason) == ("olga", "create", "fleet/1", "new")
+    assert token not in str(AuditEntry.objects.values().get())
+    assert "client fleet/1" in words(operator.get("/admin/conductor/auditentry/"))
+
+
+def test_a_client_is_changed_disabled_and_deleted(operator, fleet):
+    operator.post("/admin/conductor/client/fleet_2F1/change/", {**FLEET, "scopes": "c", "description": "two"})
+    changed = Client.objects.get()
+    assert (changed.scopes, changed.description, changed.updated_by) == (["c"], "two", "olga")
+
+    chosen = {"_selected_action": ["fleet/1"]}
+    operator.post("/admin/conductor/client/", {"action": "switch", **chosen})
+    assert Client.objects.get().is_disabled
+
+    operator.post("/admin/conductor/client/", {"action": "delete_chosen", **chosen})
+    assert not Client.objects.exists()
+    acts = AuditEntry.objects.order_by("id").values_list("action", flat=True)
+    assert list(acts) == ["create", "change", "disable", "delete"]
+
+
+def test_a_client_is_given_another_token(operator, fleet):
+    _, before = fleet
+
+    page = html(operator.post("/admin/conductor/client/", {"action": "give_token", "_selected_action": ["fleet/1"]}))
+
+    assert known.holder_of("fleet/1").key != before
+    assert known.holder_of("fleet/1").key in page
+
+
+FAULTY = {
+    "an id with a space": {"id": "fleet 1"},
+    "two stars": {"scopes": "a**"},
+    "a scope beyond ASCII": {"scopes": "é"},
+    "no end": {"expires": ""},
+}
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_a_client_is_not_made_with(operator, case):
+    page = operator.post(ADD, FLEET | FAULTY[case])
+
+    assert "Please correct the error" in words(page)
+    assert not Client.objects.exists()
+
+
+def test_there_is_one_client_of_each_id(operator, fleet):
+    assert "already exists" in words(operator.post(ADD, FLEET))
+
+
+def test_a_role_is_made_changed_and_deleted(operator, clock):
+    page = "/admin/conductor/scoperole/"
+    operator.post(f"{page}add/", {"id": "repo:*", "scopes": "queue:route:<..>", "reason": "r"})
+    assert ScopeRole.objects.get(pk="repo:*").scopes == ["queue:route:<..>"]
+
+    operator.post(f"{page}repo_3A*/change/", {"scopes": "a\nb"})
+    assert ScopeRole.objects.get(pk="repo:*").scopes == ["a", "b"]
+
+    operator.post(f"{page}repo_3A*/delete/", {"post": "yes"})
+    assert not ScopeRole.objects.filter(pk="repo:*").exists()
+    acts = AuditEntry.objects.order_by("id").values_list("object_type", "action", "reason")
+    assert list(acts) == [("scope_role", "create", "r"), ("scope_role", "change", ""), ("scope_role", "delete", "")]
+
+
+def test_a_page_says_what_the_scopes_stand_for(operator, clock):
+    scope_roles.create_role("reader", ["queue:status:*"], "", "olga")
+    create_client("fleet/1", Wanted(["assume:reader"], clock.now() + 1000), "olga")
+
+    assert "queue:status:*" in words(operator.get("/admin/conductor/client/fleet_2F1/change/"))
+
+
+def test_a_role_that_would_assume_itself_is_not_made(operator):
+    page = operator.post("/admin/conductor/scoperole/add/", {"id": "a", "scopes": "assume:a"})
+
+    assert "would assume itself" in words(page)
+    assert not ScopeRole.objects.filter(pk="a").exists()
+
+
+def test_who_may_only_look_changes_nothing(viewer, fleet):
+    page = "/admin/conductor/client/"
+
+    assert viewer.get(ADD).status_code == viewer.post(ADD, FLEET).status_code == 403
+    assert viewer.post(f"{page}fleet_2F1/change/", FLEET).status_code == 403
+    viewer.post(page, {"action": "give_token", "_selected_action": ["fleet/1"]})
+    assert known.holder_of("fleet/1").key == fleet[1]

@@ -1,0 +1,68 @@
+"""Secrets on the pages: written, named, forgotten, never shown."""
+
+import pytest
+
+from conductor_app.access.secrets import revealed
+from conductor_app.models import AuditEntry, Secret, Variable
+from tests.admin.reading import html, words
+
+VALUE = "s3cret value"
+ADD = "/admin/conductor/secret/add/"
+
+
+@pytest.fixture
+def kept(operator):
+    """A secret that was typed in."""
+    reply = operator.post(ADD, {"name": "DB_1", "value": VALUE, "reason": "for the orders"}, follow=True)
+    assert "DB_1 is kept." in words(reply)
+    return operator
+
+
+def test_a_secret_that_is_typed_in_reaches_whom_its_author_names(kept):
+    assert revealed("${workflow.secrets.DB_1}", ["DB_1"]) == VALUE
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action, entry.object_id, entry.reason) == ("olga", "create", "DB_1", "for the orders")
+
+
+PAGES = ["", "DB_5F1/change/", "add/?name=DB_1"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_shows_its_value(kept, page):
+    shown = html(kept.get(f"/admin/conductor/secret/{page}"))
+
+    assert "DB_1" in shown
+    assert VALUE not in shown
+    assert Secret.objects.get().sealed not in shown
+
+
+def test_a_form_that_is_refused_does_not_repeat_the_value(operator):
+    page = html(operator.post(ADD, {"name": "a b", "value": VALUE}))
+
+    assert "A name has letters" in page
+    assert VALUE not in page
+
+
+def test_a_secret_is_forgotten(kept):
+    reply = kept.post("/admin/conductor/secret/DB_1/forget/", follow=True)
+
+    assert "DB_1 is forgotten." in words(reply)
+    assert not Secret.objects.exists()
+
+
+def test_who_may_only_look_writes_nothing(viewer, db):
+    Secret.objects.create(name="DB_1", sealed="x")
+
+    assert viewer.get(ADD).status_code == 403
+    assert viewer.post(ADD, {"name": "A", "value": VALUE}).status_code == 403
+    assert viewer.post("/admin/conductor/secret/DB_1/forget/").status_code == 403
+    assert viewer.get("/admin/conductor/secret/DB_5F1/change/").status_code == 200
+    assert Secret.objects.count() == 1
+
+
+def test_a_variable_is_typed_in_and_shown(operator):
+    operator.post("/admin/conductor/variable/add/", {"name": "REGION", "value": "eu"})
+
+    assert "REGION eu" in words(operator.get("/admin/conductor/variable/"))
+    operator.post("/admin/conductor/variable/REGION/forget/")
+    assert not Variable.objects.exists()

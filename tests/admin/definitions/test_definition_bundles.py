@@ -1,0 +1,129 @@
+"""Definitions are given out as one file, and taken in after a look at what that would do."""
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from conductor_app.models import AuditEntry, TaskDefinition, WorkflowDefinition
+from tests.admin.reading import words
+from tests.insight.situations import define, define_task, step
+
+EXPORT = "/admin/conductor/workflowdefinition/export/"
+IMPORT = "/admin/conductor/workflowdefinition/import/"
+
+
+@pytest.fixture
+def shop(clock, db):
+    define_task("charge", retryCount=3)
+    define("billing", step("charge"))
+    define("shop", step("bill", "SUB_WORKFLOW", subWorkflowParam={"name": "billing"}))
+    define("other", step("ship"))
+
+
+def exported(client, **asked):
+    return json.loads(client.get(EXPORT, asked).content)
+
+
+def look(client, given, **more):
+    return client.post(IMPORT, {"text": given if isinstance(given, str) else json.dumps(given), **more})
+
+
+def take(client, given, **more):
+    return look(client, given, step="take", **more)
+
+
+def document(name="new", **fields):
+    return {"name": name, "version": 1, "ownerEmail": "team@example.com", "tasks": [step("ship")], **fields}
+
+
+def test_a_workflow_is_given_out_with_all_that_it_needs(operator, shop):
+    bundle = exported(operator, name="shop")
+
+    assert [each["name"] for each in bundle["workflows"]] == ["shop", "billing"]
+    assert [each["name"] for each in bundle["tasks"]] == ["charge"]
+
+
+def test_all_workflows_are_given_out(operator, shop):
+    assert {each["name"] for each in exported(operator)["workflows"]} == {"shop", "billing", "other"}
+
+
+def test_what_was_given_out_is_taken_in_elsewhere(operator, shop):
+    bundle = exported(operator)
+    WorkflowDefinition.objects.all().delete()
+    TaskDefinition.objects.all().delete()
+
+    take(operator, bundle, reason="moved here")
+
+    assert exported(operator) == bundle
+    assert AuditEntry.objects.get(object_id="shop:1", reason="moved here").actor == "olga"
+
+
+def test_first_it_is_said_what_it_would_do_and_nothing_is_done(operator, shop):
+    bundle = exported(operator)
+    bundle["tasks"][0] |= {"retryCount": 5}
+    bundle["workflows"] += [document(), document("worse", tasks=[])]
+
+    page = look(operator, bundle)
+
+    verdicts = {item.name: item.verdict for item in page.context["items"]}
+    assert verdicts == {
+        "charge": "changed", "new": "new", "worse": "refused", "shop": "same", "billing": "same", "other": "same",
+    }  # fmt: skip
+    assert "retries 3 to 5" in words(page) and "WorkflowTask list cannot be empty" in words(page)
+    assert not WorkflowDefinition.objects.filter(name="new").exists()
+
+
+def test_changed_workflows_become_new_versions(operator, shop):
+    take(operator, {"workflows": [document("other", description="changed")]})
+
+    assert list(WorkflowDefinition.objects.filter(name="other").values_list("version", flat=True)) == [2, 1]
+
+
+def test_or_they_are_written_over_the_version_that_they_give_themselves(operator, shop):
+    take(operator, {"workflows": [document("other", description="changed")]}, how="given")
+
+    assert WorkflowDefinition.objects.get(name="other").description == "changed"
+
+
+def test_what_is_refused_is_told_and_the_rest_is_taken_in(operator, shop):
+    answer = take(operator, {"workflows": [document("worse", tasks=[]), document()]})
+
+    assert "Refused: workflow worse." in words(operator.get(answer.url))
+    assert WorkflowDefinition.objects.filter(name="new").exists()
+
+
+def test_a_list_and_a_single_workflow_are_bundles_too(operator, clock):
+    for given in ([document("one")], document("two")):
+        take(operator, given)
+
+    assert set(WorkflowDefinition.objects.values_list("name", flat=True)) == {"one", "two"}
+
+
+def test_a_file_is_read(operator, clock):
+    file = SimpleUploadedFile("b.json", json.dumps([document()]).encode("utf-8-sig"))
+
+    assert [item.name for item in operator.post(IMPORT, {"file": file}).context["items"]] == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("", "Choose a file, or paste a bundle."),
+        ("{", "This is not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[]", "There is no definition in this bundle."),
+        ("7", "A bundle is an object"),
+        ('{"workflows": 7}', "must be a list of definitions"),
+        ('{"tasks": [7]}', "must be a list of definitions"),
+        (json.dumps([{}] * 2001), "at most 2,000 definitions"),
+    ],
+)
+def test_what_is_no_bundle_is_refused_with_the_reason(operator, clock, given, complaint):
+    assert complaint in words(look(operator, given))
+
+
+def test_who_may_not_change_definitions_may_give_out_and_not_take_in(viewer, shop):
+    assert exported(viewer)["workflows"]
+    assert viewer.get(IMPORT).status_code == take(viewer, [document()]).status_code == 403
+    assert not WorkflowDefinition.objects.filter(name="new").exists()

@@ -1,0 +1,245 @@
+"""The editor of definitions: checked while somebody types, kept as a draft, reviewed before it is saved."""
+
+import json
+import re
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from conductor_app.models import AuditEntry, DefinitionDraft, TaskDefinition, WorkflowDefinition
+from tests.admin.reading import html, words
+from tests.insight.situations import define, define_task, start, started, step
+
+WORKFLOWS = "/admin/conductor/workflowdefinition/"
+TASKS = "/admin/conductor/taskdefinition/"
+
+
+@pytest.fixture
+def order(clock, db):
+    define("order", step("charge"), step("ship", inputParameters={"receipt": "${charge.output.receipt}"}))
+    return WorkflowDefinition.objects.get(name="order")
+
+
+@pytest.fixture
+def author(db) -> Client:
+    """Somebody who may write workflow definitions and nothing else."""
+    user = User.objects.create_user("arno", password="x", is_staff=True)
+    names = ("view_workflowdefinition", "change_workflowdefinition")
+    user.user_permissions.set(Permission.objects.filter(codename__in=names))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def text(**changes):
+    document = {"name": "order", "version": 1, "ownerEmail": "team@example.com", "tasks": [step("charge")]}
+    return json.dumps(document | changes, indent=2)
+
+
+def check(client, text, path=WORKFLOWS):
+    return client.post(f"{path}check/", {"document": text}).json()
+
+
+def test_a_wrong_reference_is_marked_at_its_line_with_the_nearest_name(operator, order):
+    wrong = step("ship", inputParameters={"receipt": "${chrage.output.receipt}"})
+    typed = text(tasks=[step("charge"), wrong])
+
+    [finding] = [each for each in check(operator, typed)["findings"] if each["severity"] == "error"]
+
+    line = typed.split("\n")[finding["line"] - 1]
+    assert line[finding["column"] :][: finding["length"]] == '"${chrage.output.receipt}"'
+    assert (finding["written"], finding["meant"]) == ("chrage.output", "charge.output")
+
+
+def test_the_picture_follows_the_text(operator, order):
+    assert 'data-ref="pack"' in check(operator, text(tasks=[step("charge"), step("pack")]))["picture"]
+
+
+def test_a_text_that_is_no_json_has_its_fault_marked_and_leaves_the_picture_alone(operator, order):
+    said = check(operator, '{\n  "name": "order",\n  "tasks": [,]\n}')
+
+    assert (said["findings"][0]["line"], said["findings"][0]["column"]) == (3, 12)
+    assert said["picture"] is None and said["known"] is None
+
+
+@pytest.mark.parametrize("typed", ["", "[]", "null", "7", "[" * 100_000, '{"a": NaN}', '{"tasks": [[[]]]}', "{}"])
+def test_any_text_whatsoever_gets_an_answer(operator, order, typed):
+    assert check(operator, typed)["findings"]
+
+
+def test_completion_knows_references_types_tasks_and_what_tasks_give(operator, order):
+    define_task("charge", outputKeys=["receipt", "total"])
+
+    known = check(operator, order_text(order))["known"]
+
+    assert known["refs"] == ["charge", "ship"] and "charge" in known["tasks"]
+    assert known["outputs"]["charge"] == {"receipt": {}, "total": {}}
+    assert "FORK_JOIN_DYNAMIC" in known["stepTypes"] and "loopCondition" in known["fields"]["step"]
+
+
+def order_text(order):
+    return json.dumps(order.document, indent=2)
+
+
+def test_a_check_takes_few_queries(operator, order, django_assert_max_num_queries):
+    with django_assert_max_num_queries(15):
+        check(operator, order_text(order))
+
+
+def test_what_is_typed_is_kept_as_a_draft_and_offered_again(operator, order):
+    operator.post(f"{WORKFLOWS}draft/?name=order", {"document": '{"half', "base": "r1n1"})
+
+    page = operator.get(f"{WORKFLOWS}{order.pk}/edit/")
+
+    assert "This is your draft" in words(page) and "{&quot;half" in html(page)
+    assert page.context["form"].initial["base"] == "r1n1"
+
+
+def test_a_draft_is_its_authors_own(operator, author, order):
+    operator.post(f"{WORKFLOWS}draft/?name=order", {"document": "mine"})
+
+    assert "This is your draft" not in words(author.get(f"{WORKFLOWS}{order.pk}/edit/"))
+
+
+def test_a_draft_can_be_forgotten(operator, order):
+    operator.post(f"{WORKFLOWS}draft/?name=order", {"document": "mine"})
+
+    answer = operator.post(f"{WORKFLOWS}draft/?name=order", {"discard": f"{WORKFLOWS}{order.pk}/edit/"})
+
+    assert answer.url == f"{WORKFLOWS}{order.pk}/edit/"
+    assert not DefinitionDraft.objects.exists()
+
+
+def test_nobody_is_sent_to_another_server_by_forgetting_a_draft(operator, order):
+    assert operator.post(f"{WORKFLOWS}draft/?name=order", {"discard": "//evil.example"}).url == "../"
+
+
+def test_invalid_json_is_kept_as_a_draft_when_it_cannot_be_saved(operator, order):
+    operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": '{"half', "step": "review"})
+
+    assert DefinitionDraft.objects.get().text == '{"half'
+
+
+def test_saving_forgets_the_draft(operator, order):
+    operator.post(f"{WORKFLOWS}draft/?name=order", {"document": "mine"})
+
+    operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text()})
+
+    assert not DefinitionDraft.objects.exists()
+
+
+def test_a_huge_draft_is_refused(operator, order):
+    answer = operator.post(f"{WORKFLOWS}draft/?name=order", {"document": "x" * 5_000_001})
+
+    assert answer.status_code in (400, 413) and not DefinitionDraft.objects.exists()
+
+
+def test_before_it_is_saved_the_change_is_told_in_sentences_and_in_lines(operator, order):
+    start("order")
+    tasks = [step("charge", retryCount=5), step("ship", inputParameters={"receipt": "${charge.output.receipt}"})]
+
+    page = words(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=tasks), "step": "review"}))
+
+    assert "charge: retries set to 5" in page
+    assert '"retryCount": 5' in page
+    assert "1 run follows version 1 now" in page
+    assert "Version 2, a new one" in page
+    assert WorkflowDefinition.objects.count() == 1
+
+
+def test_what_would_be_refused_is_said_before_it_is_saved(operator, order):
+    page = words(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=[]), "step": "review"}))
+
+    assert "this will be refused" in page and "WorkflowTask list cannot be empty" in page
+
+
+def test_a_definition_is_begun_like_another_one(operator, order):
+    offered = operator.get(f"{WORKFLOWS}add/?like={order.pk}").context["form"].initial["document"]
+
+    assert json.loads(offered)["name"] == "order_copy" and len(json.loads(offered)["tasks"]) == 2
+
+
+def test_an_author_may_edit_and_a_viewer_may_not_even_check(author, viewer, order):
+    assert author.get(f"{WORKFLOWS}{order.pk}/edit/").status_code == 200
+    assert check(author, text())["findings"] is not None
+    for path in (f"{order.pk}/edit/", "check/", "draft/?name=order", f"{order.pk}/restore/"):
+        assert viewer.post(f"{WORKFLOWS}{path}", {"document": text(), "discard": "/"}).status_code == 403, path
+
+
+@pytest.mark.parametrize("path", ["check/", "draft/", "1/restore/"])
+def test_what_changes_something_is_no_address_to_look_at(operator, order, path):
+    assert operator.get(f"{WORKFLOWS}{path.replace('1/', f'{order.pk}/')}").status_code == 405
+
+
+def test_the_policy_lets_the_editor_make_its_styles_and_no_other_page(operator, order):
+    policy = operator.get(f"{WORKFLOWS}{order.pk}/edit/").headers["Content-Security-Policy"]
+    nonce = operator.get(f"{WORKFLOWS}{order.pk}/edit/").context["csp_nonce"]
+
+    assert "style-src 'self' 'nonce-" in policy and str(nonce) not in policy, "each page has its own"
+    assert "nonce" not in operator.get("/admin/").headers["Content-Security-Policy"]
+
+
+def test_the_page_of_a_task_draws_its_retries_and_limits(operator, clock):
+    define_task("charge", retryCount=3, retryLogic="EXPONENTIAL_BACKOFF", retryDelaySeconds=10)
+    define("order", step("charge"))
+    row = TaskDefinition.objects.get(name="charge")
+
+    page = words(operator.get(f"{TASKS}{row.pk}/change/"))
+
+    assert "4 attempts: retries after 10.0 s, 20.0 s, 40.0 s; the last one 1 min 10 s after the first failed." in page
+    assert "One attempt 1 h" in page and "order v1" in page
+
+
+def test_a_check_of_a_task_definition_draws_it(operator, clock):
+    typed = json.dumps({"name": "charge", "retryCount": 2, "ownerEmail": "a@example.com"})
+
+    assert "3 attempts" in check(operator, typed, TASKS)["picture"]
+
+
+def test_old_versions_are_compared_with_the_one_before(operator, order):
+    define("order", step("charge"), version=2)
+    row = WorkflowDefinition.objects.get(version=2)
+
+    page = words(operator.get(f"{WORKFLOWS}{row.pk}/compare/"))
+
+    assert "v1 → v2" in page and "step ship removed" in page
+
+
+def test_an_old_version_is_made_the_newest_again(operator, order):
+    define("order", step("charge"), version=2)
+
+    answer = operator.post(f"{WORKFLOWS}{order.pk}/restore/", {"reason": "v2 loses parcels"})
+
+    newest = WorkflowDefinition.objects.get(version=3)
+    assert answer.url == f"{WORKFLOWS}{newest.pk}/change/"
+    assert len(newest.document["tasks"]) == 2 and newest.document["version"] == 3
+    assert AuditEntry.objects.get(object_id="order:3").reason == "v2 loses parcels"
+
+
+def test_the_ledger_tells_who_why_and_how_the_runs_of_each_version_go(operator, order):
+    started(step("charge"), name="order")
+    page = operator.get(f"{WORKFLOWS}{order.pk}/change/")
+
+    [version] = page.context["ledger"]
+    assert (version.author, version.open_runs) == ("ann", 1)
+
+
+def test_the_page_takes_few_queries(operator, order, django_assert_max_num_queries):
+    for version in range(2, 12):
+        define("order", step("charge"), version=version)
+
+    with django_assert_max_num_queries(15):
+        operator.get(f"{WORKFLOWS}{order.pk}/change/?step=charge")
+
+
+def test_runs_of_older_versions_can_be_moved_to_the_newest(operator, order):
+    started(step("charge"), step("pack"), name="order")
+    define("order", step("charge"), step("ship"), version=2)
+    newest = WorkflowDefinition.objects.get(version=2)
+
+    page = html(operator.get(f"{WORKFLOWS}{newest.pk}/change/"))
+
+    assert "1 of v1" in page
+    address = re.search(r'href="([^"]*action=upgrade[^"]*)"', page)[1].replace("&amp;", "&")
+    assert "Each run that is under way goes on by the newest version" in words(operator.get(address))

@@ -1,0 +1,189 @@
+"""Definitions are written as JSON, and saved through the engine."""
+
+import json
+
+import pytest
+
+from conductor_app.models import AuditEntry, TaskDefinition, WorkflowDefinition
+from tests.admin.reading import html, words
+from tests.insight.situations import define, define_task, step
+
+WORKFLOWS = "/admin/conductor/workflowdefinition/"
+TASKS = "/admin/conductor/taskdefinition/"
+
+
+@pytest.fixture
+def order(clock, db):
+    define("order", step("ship"), description="Sends an order")
+    return WorkflowDefinition.objects.get(name="order")
+
+
+def document(**changes):
+    return {"name": "order", "version": 1, "ownerEmail": "team@example.com", "tasks": [step("ship")], **changes}
+
+
+def base(client, row):
+    """The state of the definition that somebody who begins now begins with."""
+    return client.get(f"{WORKFLOWS}{row.pk}/edit/?fresh").context["form"].initial["base"]
+
+
+def edit(client, row, document, save_as="new", **more):
+    text = document if isinstance(document, str) else json.dumps(document)
+    fields = {"document": text, "save_as": save_as, "base": base(client, row), **more}
+    return client.post(f"{WORKFLOWS}{row.pk}/edit/", fields)
+
+
+def test_the_list_shows_name_version_description_and_who_changed_it(operator, order):
+    page = words(operator.get(WORKFLOWS))
+
+    assert "order v1" in page and "Sends an order" in page and "ann" in page
+
+
+def test_the_page_shows_the_steps_and_the_document(operator, order):
+    page = words(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
+
+    assert "Picture" in page and "ship SIMPLE" in page and 'taskReferenceName "ship"' in page
+
+
+def test_a_new_definition_is_created_from_json(operator, clock):
+    answer = operator.post(f"{WORKFLOWS}add/", {"document": json.dumps(document()), "reason": "first"})
+
+    row = WorkflowDefinition.objects.get(name="order")
+    assert answer.status_code == 302 and row.created_by == "olga"
+    assert AuditEntry.objects.get(object_id="order:1").reason == "first"
+
+
+def test_what_exists_is_not_overwritten_by_creating_it_again(operator, order):
+    page = words(operator.post(f"{WORKFLOWS}add/", {"document": json.dumps(document())}))
+
+    assert "already exists" in page
+
+
+def test_a_changed_document_becomes_a_new_version(operator, order):
+    edit(operator, order, document(description="changed"), reason="more words")
+
+    assert list(WorkflowDefinition.objects.values_list("version", "description")) == [
+        (2, "changed"),
+        (1, "Sends an order"),
+    ]
+
+
+def test_the_new_version_comes_after_the_newest_one(operator, order):
+    define("order", step("ship"), version=7)
+
+    edit(operator, order, document())
+
+    assert WorkflowDefinition.objects.filter(name="order", version=8).exists()
+
+
+def test_a_version_can_be_overwritten(operator, order):
+    edit(operator, order, document(description="changed"), save_as="overwrite")
+
+    assert list(WorkflowDefinition.objects.values_list("version", "description")) == [(1, "changed")]
+
+
+@pytest.mark.parametrize("save_as", ["overwrite", "new"])
+def test_what_somebody_has_changed_meanwhile_is_merged_by_hand(operator, order, save_as):
+    begun = base(operator, order)
+    define("order", step("ship"), description="by ann meanwhile")
+
+    page = words(edit(operator, order, document(description="mine"), save_as=save_as, base=begun))
+
+    assert "order was changed meanwhile" in page and "ann has saved version 1" in page
+    assert "by ann meanwhile" in page and "mine" in page
+    assert WorkflowDefinition.objects.get(name="order").description == "by ann meanwhile"
+
+
+def test_a_newer_version_that_appeared_meanwhile_is_merged_by_hand_too(operator, order):
+    begun = base(operator, order)
+    define("order", step("ship"), version=2)
+
+    assert "ann has saved version 2" in words(edit(operator, order, document(), base=begun))
+    assert WorkflowDefinition.objects.count() == 2
+
+
+def test_what_was_merged_is_reviewed_against_the_newest_state_and_saved(operator, order):
+    begun = base(operator, order)
+    define("order", step("ship"), description="by ann meanwhile")
+    merging = edit(operator, order, document(description="both"), base=begun)
+
+    merged = {"base": merging.context["base"], "reason": "merged"}
+    assert edit(operator, order, document(description="both"), **merged).status_code == 302
+    assert WorkflowDefinition.objects.get(version=2).description == "both"
+
+
+def test_an_edited_definition_keeps_its_name(operator, order):
+    assert "keeps its name, order" in words(edit(operator, order, document(name="other")))
+
+
+def test_what_is_no_json_is_refused_with_line_and_column_and_kept_as_typed(operator, order):
+    typed = '{\n  "name": "order",\n  "tasks": [,]\n}'
+
+    page = html(edit(operator, order, typed))
+
+    assert "at line 3, column 13" in page
+    assert "&quot;tasks&quot;: [,]" in page
+
+
+@pytest.mark.parametrize(
+    ("typed", "complaint"),
+    [
+        ("[1, 2]", "A definition is a JSON object"),
+        ('{"a": NaN}', "NaN is not a JSON value"),
+        ("[" * 100_000, "nested too deeply"),
+        ("", "This field is required"),
+    ],
+    ids=["list", "nan", "deep", "empty"],
+)
+def test_other_texts_that_are_no_definition_are_refused_by_name(operator, order, typed, complaint):
+    assert complaint in words(edit(operator, order, typed))
+
+
+def test_every_complaint_is_shown_with_its_path_and_line(operator, order):
+    wrong = json.dumps(document(tasks=[step("ship"), {"name": "x", "type": "SIMPLE"}, step("ship")]), indent=2)
+
+    page = words(edit(operator, order, wrong))
+
+    assert "wrong with this definition" in page and "taskReferenceName" in page
+    assert "line " in page
+    assert WorkflowDefinition.objects.count() == 1
+
+
+def test_a_task_definition_is_created_and_changed(operator, clock):
+    define_task("charge", retryCount=1)
+    row = TaskDefinition.objects.get(name="charge")
+    changed = {**row.document, "retryCount": 5}
+
+    answer = operator.post(f"{TASKS}{row.pk}/edit/", {"document": json.dumps(changed)})
+
+    assert answer.status_code == 302
+    assert TaskDefinition.objects.get(name="charge").document["retryCount"] == 5
+
+
+def test_the_samples_that_the_editor_offers_are_valid(operator, clock):
+    for path, model in ((WORKFLOWS, WorkflowDefinition), (TASKS, TaskDefinition)):
+        offered = operator.get(f"{path}add/").context["form"].initial["document"]
+        assert operator.post(f"{path}add/", {"document": offered}).status_code == 302, path
+        assert model.objects.count() == 1
+
+
+def test_unknown_fields_and_long_numbers_survive_the_editor(operator, order):
+    edit(operator, order, document(custom={"n": 2**53 + 1}), save_as="overwrite")
+
+    offered = html(operator.get(f"{WORKFLOWS}{order.pk}/edit/"))
+    assert str(2**53 + 1) in offered
+
+
+def test_a_viewer_may_read_but_not_edit(viewer, order):
+    assert "Edit" not in words(viewer.get(f"{WORKFLOWS}{order.pk}/change/")).split("Picture")[0]
+    assert viewer.get(f"{WORKFLOWS}{order.pk}/edit/").status_code == 403
+    assert viewer.post(f"{WORKFLOWS}add/", {"document": "{}"}).status_code == 403
+
+
+def test_the_raw_document_can_be_had(operator, order):
+    assert json.loads(operator.get(f"{WORKFLOWS}{order.pk}/raw/").content)["name"] == "order"
+
+
+def test_a_definition_that_does_not_exist_is_not_found(operator, clock):
+    assert operator.get(f"{WORKFLOWS}99/change/").status_code == 404
+    assert operator.get(f"{WORKFLOWS}x/change/").status_code == 404

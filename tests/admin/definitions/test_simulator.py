@@ -1,0 +1,183 @@
+"""A workflow is tried out on a page: nothing is written, and what somebody keeps as a case is tried again at saving."""
+
+import json
+
+import pytest
+
+from conductor_app.models import Attempt, DefinitionDraft, Plan, Run, SimulationCase, WorkflowDefinition
+from tests.admin.reading import html, words
+from tests.insight.situations import define, define_task, started, step, work
+
+WORKFLOWS = "/admin/conductor/workflowdefinition/"
+ROUTE = step(
+    "route",
+    "SWITCH",
+    evaluatorType="value-param",
+    expression="way",
+    inputParameters={"way": "${charge.output.way}"},
+    decisionCases={"air": [step("fly")]},
+    defaultCase=[step("drive")],
+)
+
+
+@pytest.fixture
+def order(clock, db):
+    define_task("charge", retryCount=1, retryDelaySeconds=5)
+    define("order", step("charge"), ROUTE, outputParameters={"by": "${fly.output.plane}"}, inputParameters=["order"])
+    return WorkflowDefinition.objects.get(name="order")
+
+
+def address(row, query=""):
+    return f"{WORKFLOWS}{row.pk}/try/{query}"
+
+
+def try_out(client, row, query="", **said):
+    typed = {"input": "{}", **said}
+    return client.post(address(row, query), {name.replace("__", "."): text for name, text in typed.items()})
+
+
+AIR = {"output__charge": '{"way": "air"}', "output__fly": '{"plane": "A320"}'}
+
+
+def test_a_try_shows_the_way_it_goes_what_goes_in_and_what_comes_out(operator, order):
+    page = try_out(operator, order, **AIR)
+    story = page.context["story"]
+
+    assert story.status == "COMPLETED" and story.output == {"by": "A320"}
+    assert [moment.name for moment in story.moments] == ["charge", "route", "fly"]
+    assert story.unreached == ["drive"]
+    assert "Never reached: drive" in words(page)
+    assert 'class="dg-node leaf succeeded" href="?task=fly"' in html(page)
+
+
+def test_nothing_is_written(operator, order):
+    try_out(operator, order, **AIR)
+
+    assert (Run.objects.count(), Attempt.objects.count(), Plan.objects.count()) == (0, 0, 0)
+
+
+def test_a_step_may_fail_before_it_completes(operator, order):
+    story = try_out(operator, order, how__charge="fails", times__charge="1", **AIR).context["story"]
+
+    assert [(moment.name, moment.status) for moment in story.moments[:2]] == [
+        ("charge", "FAILED"),
+        ("charge", "COMPLETED"),
+    ]
+    assert story.moments[1].after_ms >= 5000, "after the delay of its policy"
+
+
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [("fails_for_good", "FAILED"), ("times_out", "FAILED"), ("stays", "RUNNING")],
+)
+def test_a_step_may_end_badly_or_not_at_all(operator, order, how, status):
+    story = try_out(operator, order, how__charge=how).context["story"]
+
+    assert story.status in (status, "TIMED_OUT" if how == "times_out" else status)
+    assert story.unreached == ["route", "fly", "drive"]
+
+
+def test_it_can_be_gone_through_step_by_step(operator, order):
+    page = try_out(operator, order, until="1", **AIR)
+
+    assert "1 of 3" in words(page)
+    assert page.context["story"].seen.get("route") is None and page.context["story"].seen.get("charge")
+
+
+def test_steps_are_offered_what_they_gave_lately(operator, order):
+    started(step("charge"), ROUTE, name="order", input={"order": "4711"})
+    work("charge", output={"way": "air", "receipt": 7})
+
+    page = operator.get(address(order))
+
+    told = {each.ref: each for each in page.context["trial"].steps}
+    assert json.loads(told["charge"].output) == {"way": "air", "receipt": 7}
+    assert told["charge"].source == "as in its last run" and told["fly"].source == "nothing known"
+    assert json.loads(page.context["trial"].input) == {"order": "4711"}
+
+
+def test_what_was_never_run_is_offered_from_its_schema(operator, clock):
+    data = {"type": "object", "properties": {"total": {"type": "number", "minimum": 3}, "paid": {"type": "boolean"}}}
+    define_task("charge", outputSchema={"type": "JSON", "data": data})
+    define("order", step("charge"), inputSchema={"type": "JSON", "data": data})
+    row = WorkflowDefinition.objects.get(name="order")
+
+    trial = operator.get(address(row)).context["trial"]
+
+    assert json.loads(trial.input) == json.loads(trial.steps[0].output) == {"total": 3, "paid": True}
+
+
+def test_what_is_no_json_is_said_where_it_stands(operator, order):
+    page = words(try_out(operator, order, input="{", output__charge="[1]"))
+
+    assert "This is not JSON" in page and "This must be a JSON object." in page
+    assert "It ends" not in page
+
+
+def test_an_input_that_the_schema_refuses_is_said_so(operator, clock):
+    schema = {"type": "object", "required": ["order"]}
+    define("order", step("charge"), inputSchema={"type": "JSON", "data": schema})
+    row = WorkflowDefinition.objects.get(name="order")
+
+    assert "order" in words(try_out(operator, row)).split("Picture")[0]
+
+
+def test_a_draft_is_tried_before_it_is_saved(operator, order):
+    draft = {"name": "order", "version": 1, "tasks": [step("walk")]}
+    DefinitionDraft.objects.create(kind="workflow", name="order", author="olga", text=json.dumps(draft), updated_at=1)
+
+    page = try_out(operator, order, "?draft")
+
+    assert "This tries your draft" in words(page)
+    assert [moment.name for moment in page.context["story"].moments] == ["walk"]
+
+
+def test_a_case_is_kept_offered_again_and_forgotten(operator, order):
+    answer = try_out(operator, order, step="keep", case_name="by air", **AIR)
+    assert answer.status_code == 302
+
+    case = SimulationCase.objects.get()
+    assert case.expected == {"status": "COMPLETED", "path": ["charge", "route", "fly"], "output": {"by": "A320"}}
+    offered = operator.get(address(order, "?case=by air")).context["trial"]
+    assert json.loads({each.ref: each for each in offered.steps}["fly"].output) == {"plane": "A320"}
+
+    operator.post(address(order), {"forget": "by air"})
+    assert not SimulationCase.objects.exists()
+
+
+def test_a_case_without_a_name_is_not_kept(operator, order):
+    assert "A case needs a name" in words(try_out(operator, order, step="keep", case_name=" ", **AIR))
+
+
+def test_cases_are_tried_again_before_a_change_is_saved(operator, order):
+    try_out(operator, order, step="keep", case_name="by air", **AIR)
+    changed = {**order.document, "tasks": [step("charge"), {**ROUTE, "decisionCases": {"sea": [step("fly")]}}]}
+
+    edit = f"{WORKFLOWS}{order.pk}/edit/"
+    worse = words(operator.post(edit, {"document": json.dumps(changed), "step": "review"}))
+    same = words(operator.post(edit, {"document": json.dumps(order.document), "step": "review"}))
+
+    assert "differs by air it goes charge → route → drive; it went charge → route → fly" in worse
+    assert "as before by air" in same
+
+
+def test_a_loop_without_end_is_stopped(operator, clock, monkeypatch):
+    monkeypatch.setattr("conductor_app.engine.simulate.MOST_SECONDS", 0.5)
+    endless = step("l", "DO_WHILE", loopCondition="true", loopOver=[step("n", "NOOP")])
+    define("order", endless)
+    row = WorkflowDefinition.objects.get(name="order")
+
+    assert "goes on for too long" in words(try_out(operator, row))
+
+
+def test_who_may_neither_edit_nor_start_may_not_try(viewer, order):
+    assert viewer.get(address(order)).status_code == 403
+    assert try_out(viewer, order).status_code == 403
+    assert "Try it" not in words(viewer.get(f"{WORKFLOWS}{order.pk}/change/"))
+
+
+def test_the_page_takes_few_queries(operator, order, django_assert_max_num_queries):
+    started(step("charge"), ROUTE, name="order")
+
+    with django_assert_max_num_queries(15):
+        try_out(operator, order, **AIR)

@@ -1,0 +1,166 @@
+"""A run is started by hand: from a form that the schema draws, or from JSON; as a client would start it."""
+
+import json
+
+import pytest
+
+from conductor_app.models import AuditEntry, Run, WorkflowDefinition
+from tests.admin.reading import html, words
+from tests.insight.situations import define, start, step
+
+WORKFLOWS = "/admin/conductor/workflowdefinition/"
+SCHEMA = {
+    "type": "object",
+    "required": ["order"],
+    "properties": {
+        "order": {"type": "string", "title": "Order number"},
+        "amount": {"type": "number", "minimum": 0},
+        "way": {"enum": ["express", "standard"], "default": "standard"},
+        "lines": {"type": "array"},
+    },
+}
+
+
+@pytest.fixture
+def order(clock, db):
+    define("order", step("ship"), inputSchema={"type": "JSON", "data": SCHEMA}, enforceSchema=True)
+    return WorkflowDefinition.objects.get(name="order")
+
+
+@pytest.fixture
+def plain(clock, db):
+    define("plain", step("ship"), inputParameters=["order"])
+    return WorkflowDefinition.objects.get(name="plain")
+
+
+def address(row, **asked):
+    query = "&".join(f"{name}={value}" for name, value in asked.items())
+    return f"{WORKFLOWS}{row.pk}/start/" + (f"?{query}" if query else "")
+
+
+def send(client, row, mode="form", **typed):
+    names = {name: (f"input.{name}" if name in SCHEMA["properties"] else name) for name in typed}
+    return client.post(address(row), {"mode": mode, **{names[name]: text for name, text in typed.items()}})
+
+
+def test_the_form_is_drawn_from_the_schema(operator, order):
+    page = operator.get(address(order))
+
+    assert "Order number" in words(page) and 'name="input.amount"' in html(page)
+    assert '<option value="standard" selected>' in html(page)
+
+
+def test_what_is_typed_starts_a_run_and_leads_to_its_page(operator, order):
+    answer = send(
+        operator, order, order="4711", amount="12.5", correlation_id="order-4711", priority="7", reason="asked"
+    )
+
+    run = Run.objects.get()
+    assert answer.url == f"/admin/conductor/run/{run.pk}/change/"
+    assert run.input == {"order": "4711", "amount": 12.5}
+    assert (run.correlation_id, run.priority, run.started_by, run.version) == ("order-4711", 7, "olga", 1)
+    assert AuditEntry.objects.get(action="start").reason == "asked"
+
+
+def test_what_the_schema_refuses_is_said_at_its_field(operator, order):
+    page = send(operator, order, order="4711", amount="-3")
+
+    [wrong] = [each for each in page.context["fields"] if each.errors]
+    assert wrong.field.name == "input.amount" and "minimum" in wrong.errors[0]
+    assert 'value="4711"' in html(page), "what was typed stays"
+    assert not Run.objects.exists()
+
+
+def test_what_is_missing_is_said_above_the_fields(operator, order):
+    assert "order" in words(send(operator, order, amount="3"))
+    assert not Run.objects.exists()
+
+
+def test_what_is_no_number_and_no_json_is_said_at_its_field(operator, order):
+    page = words(send(operator, order, order="1", amount="many", lines="[1,"))
+
+    assert "This is not a number" in page and "This is not JSON at line 1, column 4." in page
+
+
+def test_the_input_can_be_typed_as_json(operator, order):
+    send(operator, order, mode="json", input='{"order": "1", "lines": [1, 2]}')
+
+    assert Run.objects.get().input == {"order": "1", "lines": [1, 2]}
+
+
+def test_a_definition_without_a_schema_asks_for_json_that_begins_with_its_parameters(operator, plain):
+    assert json.loads(operator.get(address(plain)).context["start"].json.initial["input"]) == {"order": ""}
+
+
+def test_json_that_is_none_is_refused_with_its_place(operator, plain):
+    page = words(send(operator, plain, mode="json", input='{"a": }'))
+
+    assert "at line 1, column 7" in page and not Run.objects.exists()
+
+
+def test_a_run_is_begun_like_another_one(operator, order):
+    other = start("order", input={"order": "4711", "amount": 3}, correlation_id="again", domains={"ship": "blue"})
+
+    page = operator.get(address(order, like=other.pk))
+
+    assert 'value="4711"' in html(page) and 'value="again"' in html(page) and "ship = blue" in html(page)
+
+
+def test_an_input_with_more_than_the_form_knows_is_offered_as_json(operator, order):
+    other = start("order", input={"order": "4711", "colour": "red"})
+
+    page = operator.get(address(order, like=other.pk))
+
+    assert page.context["start"].mode == "json" and "&quot;colour&quot;" in html(page)
+
+
+def test_the_last_runs_are_offered(operator, order):
+    for number in range(7):
+        start("order", input={"order": str(number)}, correlation_id=f"order-{number}")
+
+    assert len(operator.get(address(order)).context["last"]) == 5
+
+
+def test_a_run_that_does_not_exist_is_said_so(operator, order):
+    assert "There is no run nobody of order." in words(operator.get(address(order, like="nobody")))
+
+
+def test_a_repeated_key_is_refused_or_leads_to_the_first_run(operator, plain):
+    typed = {"mode": "json", "input": "{}", "idempotency_key": "k1"}
+    operator.post(address(plain), typed)
+    first = Run.objects.get()
+
+    assert "k1" in words(operator.post(address(plain), typed))
+    again = operator.post(address(plain), {**typed, "idempotency_strategy": "RETURN_EXISTING"})
+    assert first.pk in again.url and Run.objects.count() == 1
+    assert "This key has started a run before" in words(operator.get(again.url))
+
+
+def test_domains_are_a_line_each(operator, plain):
+    wrong = words(operator.post(address(plain), {"mode": "json", "input": "{}", "domains": "ship: blue"}))
+    operator.post(address(plain), {"mode": "json", "input": "{}", "domains": "ship = blue\n\n* = green"})
+
+    assert "Line 1 is not like" in wrong
+    assert Run.objects.get().domains == {"ship": "blue", "*": "green"}
+
+
+def test_the_same_call_is_shown_for_curl_and_for_python(operator, order):
+    page = send(operator, order, order="it's", step="show", idempotency_key="k")
+
+    assert not Run.objects.exists()
+    assert "POST http://testserver/api/workflow" in page.context["curl"] and "'\"'\"'" in page.context["curl"]
+    compile(page.context["python"], "call", "exec")
+    assert "IdempotencyStrategy.FAIL" in page.context["python"]
+
+
+def test_who_may_not_start_is_told_which_permission_it_takes(viewer, order):
+    for answer in (viewer.get(address(order)), send(viewer, order, order="1")):
+        assert answer.status_code == 403 and b"conductor.execute_workflowdefinition" in answer.content
+    assert "Start a run" not in words(viewer.get(f"{WORKFLOWS}{order.pk}/change/"))
+
+
+def test_the_form_takes_few_queries(operator, order, django_assert_max_num_queries):
+    other = start("order", input={"order": "1"})
+
+    with django_assert_max_num_queries(15):
+        operator.get(address(order, like=other.pk))

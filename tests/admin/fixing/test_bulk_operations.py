@@ -1,0 +1,162 @@
+"""Operations on many runs: planned on a page, followed on another."""
+
+import pytest
+
+from conductor_app.engine import bulk_operations
+from conductor_app.models import BulkItem, BulkOperation
+from tests.admin.reading import html, words
+from tests.builders import step
+from tests.story import BY, Story, committed
+
+pytestmark = pytest.mark.django_db
+PLAN, LIST = "/admin/bulk/plan/", "/admin/bulk/"
+
+
+@pytest.fixture
+def story(clock) -> Story:
+    """Three runs that failed."""
+    story = Story(clock, step("pay"))
+    for _ in range(2):
+        clock.advance(seconds=1)
+        story.starts("order")
+    for _ in range(3):
+        story.worker("pay").fails("no luck")
+    return story
+
+
+def works(clock, seconds: int = 2) -> None:
+    for _ in range(seconds * 2):
+        with committed():
+            bulk_operations.work_off()
+        clock.advance(seconds=0.5)
+
+
+def begun(**more) -> str:
+    asked = {"action": "retry", "selection": {"status": ["FAILED"]}, "rate": 10.0, "reason": "it is back", **more}
+    return bulk_operations.start(bulk_operations.Asked(**asked), BY)
+
+
+def test_a_plan_counts_what_it_would_touch(operator, story):
+    page = words(operator.get(PLAN, {"status": "FAILED", "definition": "order"}))
+
+    assert "3 runs of order, that are FAILED" in page
+    assert "order v1 3" in page
+    assert "Retry 3 runs" in page
+
+
+def test_an_operation_is_begun_from_its_plan_and_worked_off(operator, story, clock):
+    form = {"action": "retry", "status": "FAILED", "rate": "10", "canary_size": "0", "reason": "it is back"}
+
+    answer = operator.post(PLAN, form)
+
+    assert answer.status_code == 302
+    works(clock)
+    row = BulkOperation.objects.get()
+    assert (row.state, row.done, row.by, row.reason) == ("DONE", 3, "olga", "it is back")
+    page = words(operator.get(answer["Location"]))
+    assert "3 done, 0 refused, 0 left of 3." in page and "it is back" in page
+    assert "Retry runs that are FAILED" in words(operator.get(LIST))
+
+
+def test_it_is_paused_resumed_and_stopped_on_its_page(operator, story):
+    id = begun(rate=0.1)
+    address = f"{LIST}{id}/"
+
+    for do, state in (("pause", "PAUSED"), ("resume", "GATHERING"), ("pause", "PAUSED"), ("stop", "STOPPED")):
+        operator.post(address, {"do": do, "reason": "a look"})
+        assert BulkOperation.objects.get().state == state
+    page = operator.get(address)
+    assert "Stopped" in words(page) and "data-final" in html(page)
+    assert "cannot pause" in words(operator.post(address, {"do": "pause"}, follow=True))
+
+
+def test_what_was_refused_says_why_and_can_be_tried_again(operator, story, clock):
+    id = begun()
+    with committed():
+        bulk_operations.work_off()
+    story.retry()
+    works(clock)
+
+    page = words(operator.get(f"{LIST}{id}/", {"outcome": "REFUSED"}))
+    assert "Workflow … is RUNNING: only one that has ended badly can be retried." in page
+    assert story.id in page
+
+    operator.post(f"{LIST}{id}/", {"do": "retry_refused"})
+    assert BulkOperation.objects.count() == 2
+
+
+def test_a_run_is_taken_out_before_its_turn(operator, story):
+    id = begun(rate=0.1)
+    with committed():
+        bulk_operations.work_off()
+
+    operator.post(f"{LIST}{id}/", {"do": "withdraw", "run": story.id})
+
+    assert BulkItem.objects.get(run_id=story.id).outcome == "WITHDRAWN"
+
+
+def test_results_are_a_table_to_keep(operator, story, clock):
+    id = begun()
+    works(clock)
+
+    lines = b"".join(operator.get(f"{LIST}{id}/results.csv")).decode().splitlines()
+
+    assert lines[0] == "number,run,outcome,answer,at"
+    assert len(lines) == 4 and f"{story.id},DONE" in lines[1]
+
+
+def test_a_selection_without_runs_says_so(operator, clock):
+    assert "No run matches any more" in words(operator.get(PLAN, {"definition": "order"}))
+    assert "No operation yet" in words(operator.get(LIST))
+
+
+def test_all_runs_of_a_list_become_the_selection_of_a_plan(operator, story):
+    chosen = {"action": "retry", "select_across": "1", "_selected_action": story.id, "index": "0"}
+
+    answer = operator.post("/admin/conductor/run/?status=FAILED&name=order&q=order", chosen)
+
+    assert answer.status_code == 302
+    assert answer["Location"] == f"{PLAN}?search=order&definition=order&status=FAILED&action=retry"
+    assert "Retry 3 runs" in words(operator.get(answer["Location"]))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"version": "x"},
+        {"status": "ODD"},
+        {"search": "status = "},
+        {"failure_group": "9" * 14},
+        {"started_since": "yesterday"},
+        {"action": "dance"},
+    ],
+    ids=str,
+)
+def test_hostile_plans_are_answered(operator, story, form):
+    assert operator.get(PLAN, form).status_code == 200
+    assert operator.post(PLAN, {"action": "retry", "rate": "x"} | form).status_code == 200
+    assert operator.post(PLAN, {"action": "retry", "rate": "nan"} | form).status_code == 200
+    assert not BulkOperation.objects.exists()
+
+
+def test_a_viewer_sees_and_cannot_begin_or_stop(viewer, story):
+    id = begun()
+
+    assert "conductor.change_run" in words(viewer.get(PLAN, {"status": "FAILED"}))
+    assert viewer.post(PLAN, {"action": "retry", "status": "FAILED"}).status_code == 403
+    assert viewer.get(f"{LIST}{id}/").status_code == 200
+    assert viewer.post(f"{LIST}{id}/", {"do": "stop"}).status_code == 403
+
+
+def test_there_is_no_such_operation(operator):
+    assert operator.get(f"{LIST}nobody/").status_code == 404
+    assert operator.get(f"{LIST}nobody/results.csv").status_code == 404
+
+
+def test_pages_of_operations_cost_few_queries(operator, story, clock, django_assert_max_num_queries):
+    id = begun()
+    works(clock)
+    operator.get(LIST)
+    for address in (LIST, f"{LIST}{id}/", f"{PLAN}?status=FAILED"):
+        with django_assert_max_num_queries(15):
+            operator.get(address)

@@ -1,0 +1,138 @@
+"""The planner's page: it shows what would happen, does exactly that, and nothing else."""
+
+import json
+
+import pytest
+
+from conductor_app.models import AuditEntry, Run
+from tests.admin.reading import html, words
+from tests.builders import definition, policy, step
+from tests.story import Story, register
+
+pytestmark = pytest.mark.django_db
+
+
+def address(run) -> str:
+    return f"/admin/runs/{run.id}/plan/"
+
+
+@pytest.fixture
+def failed(clock) -> Story:
+    charge = step("charge", policy=policy() | {"sideEffects": "external"}, inputs={"n": "${workflow.input.n}"})
+    story = Story(clock, charge, step("ship"), step("mail"), input={"n": 1})
+    story.worker("charge").completes()
+    story.worker("ship").fails("no van")
+    return story
+
+
+def test_a_failed_run_is_planned_to_be_retried(operator, failed):
+    page = words(operator.get(address(failed)))
+
+    assert "1 will run again" in page and "1 result reused" in page
+    assert "Do it: 1 will run again, 1 result reused" in page
+    assert "effect" not in page.split("What will happen")[1].split("The run as a picture")[0]
+
+
+def test_effects_outside_that_would_be_repeated_are_warned_of(operator, failed):
+    page = words(operator.get(address(failed), {"do": "restart"}))
+
+    assert "The outside would see 1 effect a second time." in page
+    assert "charge of order" in page
+
+
+def test_a_plan_is_done_as_it_was_shown(operator, failed):
+    attempt = failed.task("charge").id
+    form = {"do": "rerun", "attempt": attempt, "whole": "yes"}
+    shown = operator.post(address(failed), form | {"plan": "yes"})
+    assert "2 will run again" in words(shown)
+
+    sure = form | {"confirm": "yes", "reason": "the card was wrong", "revision": str(failed.row.revision)}
+    answer = operator.post(address(failed), sure)
+
+    assert answer.status_code == 302
+    assert failed.is_waiting_for("charge")
+    entry = AuditEntry.objects.get(action="rerun")
+    assert (entry.actor, entry.reason) == ("olga", "the card was wrong")
+
+
+def test_an_edited_input_is_shown_as_a_difference_and_used(operator, failed):
+    form = {"do": "rerun", "attempt": failed.task("charge").id, "task_input": json.dumps({"n": 7})}
+
+    page = words(operator.post(address(failed), form | {"plan": "yes"}))
+    assert "The task's input" in page and "n 1 7" in page
+
+    operator.post(address(failed), form | {"confirm": "yes", "revision": str(failed.row.revision)})
+    assert failed.task("charge").input == {"n": 7}
+
+
+def test_what_moved_meanwhile_is_refused_and_planned_again(operator, failed):
+    revision = str(failed.row.revision)
+    failed.retry()
+    failed.worker("ship").fails("again")
+
+    page = words(operator.post(address(failed), {"do": "retry", "confirm": "yes", "revision": revision}))
+
+    assert "has moved on since it was looked at" in page
+    assert "1 will run again" in page
+    assert failed.status == "FAILED"
+
+
+def test_a_restart_by_another_version_offers_the_versions(operator, failed):
+    register(definition(step("other"), version=2))
+
+    page = operator.get(address(failed), {"do": "restart", "version": "2"})
+
+    assert "version 2" in words(page)
+    assert "1 new" in words(page)
+
+
+def test_what_is_not_possible_names_the_rule_and_what_is(operator, clock):
+    story = Story(clock, step("a"))
+
+    page = words(operator.get(address(story), {"do": "retry"}))
+
+    assert "only one that has ended badly can be retried" in page
+    assert "Possible now: Skip a step" in page
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"do": "dance"},
+        {"do": "rerun", "attempt": "nobody"},
+        {"do": "rerun", "input": "{", "whole": "y"},
+        {"do": "rerun", "input": "[1]", "whole": "y"},
+        {"do": "restart", "version": "x"},
+        {"do": "restart", "version": "99999999999999999"},
+        {"do": "skip", "ref": "\0"},
+        {"do": "retry", "confirm": "yes", "revision": ""},
+        {"do": "retry", "confirm": "yes", "revision": "9" * 40},
+    ],
+    ids=str,
+)
+def test_hostile_forms_are_answered_and_change_nothing(operator, failed, form):
+    for answer in (operator.get(address(failed), form), operator.post(address(failed), form)):
+        assert answer.status_code in (200, 404)
+    assert failed.status == "FAILED"
+
+
+def test_a_viewer_sees_the_plan_and_cannot_do_it(viewer, failed):
+    page = viewer.get(address(failed))
+    assert "conductor.change_run" in words(page)
+    assert 'name="confirm"' not in html(page)
+
+    sure = {"do": "retry", "confirm": "yes", "revision": str(failed.row.revision)}
+    assert viewer.post(address(failed), sure).status_code == 403
+    assert failed.status == "FAILED"
+
+
+def test_there_is_no_plan_for_a_run_that_is_gone(operator, failed):
+    Run.objects.all().delete()
+
+    assert operator.get(address(failed)).status_code == 404
+
+
+def test_a_plan_costs_few_queries(operator, failed, django_assert_max_num_queries):
+    operator.get(address(failed))
+    with django_assert_max_num_queries(15):
+        operator.get(address(failed), {"do": "retry"})

@@ -1,0 +1,82 @@
+"""Two runs compared on a page."""
+
+import pytest
+
+from tests.admin.reading import words
+from tests.builders import definition, policy, step
+from tests.story import Story, register
+
+pytestmark = pytest.mark.django_db
+
+
+def address(run) -> str:
+    return f"/admin/runs/{run.id}/compare/"
+
+
+@pytest.fixture
+def pair(clock):
+    """One that succeeded, and one that failed at its second task."""
+    story = Story(clock, step("pay", policy=policy(retries=1)), step("ship"), input={"order": 1, "by": "ann"})
+    story.worker("pay", "w@1").completes()
+    story.worker("ship", "w@1").completes()
+    clock.advance(seconds=60)
+    bad = story.starts("order", {"order": 2, "by": "ann"})
+    story.worker("pay", "w@1").polls()
+    clock.advance(seconds=5)
+    story.worker("pay", "w@1").completes()
+    story.worker("ship", "w@2").fails()
+    return story, bad
+
+
+def test_a_failed_run_is_compared_with_the_last_that_succeeded(operator, pair):
+    good, bad = pair
+
+    page = words(operator.get(address(bad)))
+
+    assert good.id in page and "last success" in page
+    assert "ship Failed Completed" in page and "2 / 1" in page
+    assert "Show 1 that are alike" in page
+    assert "Input Place This run The other order 2 1" in page
+
+
+def test_all_tasks_can_be_shown(operator, pair):
+    good, bad = pair
+
+    page = words(operator.get(address(bad), {"with": good.id, "all": "yes"}))
+
+    assert "pay Completed Completed" in page and "−5.0 s" in page
+
+
+def test_runs_that_are_alike_are_said_to_be_in_one_line(operator, clock):
+    story = Story(clock, step("pay"))
+    other = story.starts("order")
+    for _ in range(2):
+        story.worker("pay").completes()
+
+    assert "only times differ" in words(operator.get(address(story), {"with": other.id}))
+
+
+def test_runs_of_different_definitions_are_compared_by_name(operator, pair):
+    good, _ = pair
+    register(definition(step("pay"), step("mail"), name="refund"))
+    other = good.starts("refund")
+
+    page = words(operator.get(address(good), {"with": other.id}))
+
+    assert "of different definitions" in page
+    assert "ship Completed –" in page
+
+
+def test_what_is_not_there_is_said(operator, clock):
+    story = Story(clock, step("pay"))
+
+    assert "No other run of order" in words(operator.get(address(story)))
+    assert "There is no run nobody" in words(operator.get(address(story), {"with": "nobody"}))
+    assert operator.get("/admin/runs/nobody/compare/").status_code == 404
+
+
+def test_a_comparison_costs_few_queries(operator, pair, django_assert_max_num_queries):
+    _, bad = pair
+    operator.get(address(bad))
+    with django_assert_max_num_queries(15):
+        operator.get(address(bad))

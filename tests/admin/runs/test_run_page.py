@@ -1,0 +1,349 @@
+"""The page of a run: what is it, how is it, what happened, what may I do."""
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from conductor_app.engine import runs, sweeps, tasks
+from conductor_app.models import Run, Task
+from tests.admin.reading import buttons, html, run_do, run_page, words
+from tests.insight.situations import attempt_of, claim, define, define_task, now_of, start, started, step, work
+
+
+@pytest.fixture
+def failed(clock, db):
+    define_task("charge", retryCount=1, retryDelaySeconds=0)
+    run = started(step("reserve"), step("charge"), input={"order": 4711})
+    work("reserve", output={"shelf": "B-12"})
+    attempt = claim("charge")
+    tasks.add_log(attempt.pk, "calling the gateway")
+    tasks.report(run.pk, attempt.pk, _failure("timeout"), "w7")
+    work("charge", "FAILED", reason="502 from gateway\n  at charge.py, line 42")
+    return now_of(run)
+
+
+def _failure(reason):
+    from conductor_app.core.reports import Report
+
+    return Report("FAILED", reason=reason)
+
+
+def test_the_cause_line_says_where_it_failed_and_why(operator, failed):
+    assert "Failed at charge, attempt 2 of 2: 502 from gateway" in words(operator.get(run_page(failed)))
+
+
+def test_the_task_that_failed_is_open_with_its_attempts_and_the_whole_reason(operator, failed):
+    page = words(operator.get(run_page(failed)))
+
+    assert "Attempt 1" in page and "Attempt 2" in page and "timeout" in page
+    assert "at charge.py, line 42" in page
+
+
+def test_an_attempt_can_be_chosen_by_the_address_and_shows_its_log(operator, failed):
+    page = words(operator.get(run_page(failed, task="charge", attempt="1")))
+
+    assert "calling the gateway" in page
+
+
+def test_a_task_can_be_opened_to_see_its_output(operator, failed):
+    page = words(operator.get(run_page(failed, task="reserve")))
+
+    assert 'shelf "B-12"' in page
+
+
+def test_the_input_and_the_history_are_shown_with_who_and_what(operator, failed):
+    assert "order 4711" in words(operator.get(run_page(failed, tab="data")))
+    assert "attempt of charge failed, worker w7 — 502 from gateway" in words(
+        operator.get(run_page(failed, tab="events"))
+    )
+
+
+def test_the_timeline_has_a_bar_for_each_task_and_a_segment_for_each_attempt(operator, failed):
+    page = html(operator.get(run_page(failed)))
+
+    assert page.count('<td class="bar">') == 2
+    assert page.count('<rect class="work failed"') == 2 and page.count('<rect class="work completed"') == 1
+
+
+def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
+    run = started(step("ship"))
+
+    page = words(operator.get(run_page(run, task="ship")))
+
+    assert "Why it waits" in page and "No worker has ever polled queue ship." in page and "Its moment has come." in page
+
+
+@pytest.mark.parametrize(
+    ("bring_to", "offered"),
+    [
+        (lambda run: None, ["pause", "terminate"]),
+        (lambda run: runs.pause(run.pk, "ann"), ["resume", "terminate"]),
+        (lambda run: runs.terminate(run.pk, "ann"), ["retry", "restart"]),
+        (lambda run: work("ship"), ["restart"]),
+    ],
+    ids=["running", "paused", "terminated", "completed"],
+)
+def test_buttons_are_offered_where_the_state_table_allows_them(operator, clock, bring_to, offered):
+    run = started(step("ship"))
+    bring_to(run)
+
+    assert buttons(operator.get(run_page(run))) == offered
+
+
+def test_a_button_asks_the_engine_with_the_persons_name_and_reason(operator, clock):
+    run = started(step("ship"))
+
+    page = operator.post(run_do(run, "pause"), {"reason": "stock count"}, follow=True)
+
+    assert "The run is paused." in words(page)
+    assert "Paused by olga 0 ms ago: stock count" in words(page)
+    assert now_of(run).status == "PAUSED"
+
+
+def test_retry_gives_what_failed_another_attempt(operator, failed):
+    operator.post(run_do(failed, "retry"))
+
+    assert now_of(failed).status == "RUNNING"
+    assert attempt_of(failed, "charge").number == 2
+
+
+def test_a_run_is_restarted_by_its_newest_definition_where_that_is_ticked(operator, clock):
+    run = started(step("ship"))
+    work("ship")
+    define("order", step("pack"), version=2)
+
+    operator.post(run_do(run, "restart"), {"latest_definitions": "on", "reason": "packing was forgotten"})
+
+    assert (now_of(run).status, now_of(run).version) == ("RUNNING", 2)
+
+
+@pytest.mark.parametrize("page_of", [
+    lambda run, attempt: run_page(run, task="reserve"),
+    lambda run, attempt: reverse("admin:conductor_attempt_change", args=[attempt.pk]),
+], ids=["the run's page", "the attempt's page"])  # fmt: skip
+def test_a_run_is_rerun_from_the_task_that_is_open(operator, failed, page_of):
+    attempt = attempt_of(failed, "reserve")
+    page = operator.get(page_of(failed, attempt))
+    assert "rerun" in buttons(page)
+    assert f'name="attempt_id" value="{attempt.pk}"' in html(page)
+
+    page = operator.post(run_do(failed, "rerun"), {"attempt_id": attempt.pk, "reason": "wrong shelf"}, follow=True)
+
+    assert "The run goes on from this task." in words(page)
+    assert "wrong shelf" in words(operator.get(run_page(failed, tab="events")))
+    assert [str(task) for task in Task.objects.filter(run=failed)] == ["reserve"]
+
+
+def test_a_rerun_that_names_no_task_is_refused(operator, failed):
+    page = operator.post(run_do(failed, "rerun"), follow=True)
+
+    assert "It is not said which task is meant." in words(page)
+    assert now_of(failed).status == "FAILED"
+
+
+def test_an_open_run_offers_no_rerun(operator, clock):
+    run = started(step("ship"))
+
+    assert "rerun" not in buttons(operator.get(run_page(run, task="ship")))
+
+
+def test_a_refused_action_shows_the_engines_words(operator, clock):
+    run = started(step("ship"))
+    work("ship")
+
+    page = operator.post(run_do(run, "pause"), follow=True)
+
+    assert "A workflow that is COMPLETED cannot pause." in words(page)
+
+
+def test_an_action_needs_a_post(operator, clock):
+    assert operator.get(run_do(started(step("ship")), "pause")).status_code == 405
+
+
+def test_an_unknown_action_is_not_found(operator, clock):
+    assert operator.post(run_do(started(step("ship")), "explode")).status_code == 404
+
+
+def test_a_viewer_sees_no_button_and_is_refused(viewer, clock):
+    run = started(step("ship"))
+
+    assert buttons(viewer.get(run_page(run))) == []
+    assert viewer.post(run_do(run, "terminate")).status_code == 403
+    assert now_of(run).status == "RUNNING"
+
+
+def test_a_post_without_its_token_is_refused(operator, clock):
+    run = started(step("ship"))
+    operator.handler.enforce_csrf_checks = True
+
+    assert operator.post(run_do(run, "terminate")).status_code == 403
+
+
+def test_the_page_asks_for_news_by_revision_and_hears_nothing_when_nothing_moved(operator, clock):
+    run = started(step("ship"))
+    news = f"/admin/conductor/run/{run.pk}/parts/"
+
+    revision = operator.get(news)["X-Revision"]
+    assert operator.get(news, {"rev": revision}).status_code == 204
+    work("ship")
+    fresh = html(operator.get(news, {"rev": revision}))
+    assert "data-final" in fresh and "<html" not in fresh
+
+
+def test_parent_and_child_are_linked_both_ways(operator, clock):
+    define("child", step("pack"))
+    sub = step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1})
+    parent = started(sub, name="parent")
+    child = Run.objects.get(parent_id=parent.pk)
+
+    assert child.pk in html(operator.get(run_page(parent)))
+    assert parent.pk in html(operator.get(run_page(child)))
+
+
+def test_a_document_can_be_had_as_a_file(operator, failed):
+    answer = operator.get(f"/admin/conductor/run/{failed.pk}/raw/input/")
+
+    assert json.loads(answer.content) == {"order": 4711}
+    assert "attachment" in answer["Content-Disposition"]
+    assert operator.get(f"/admin/conductor/run/{failed.pk}/raw/status/").status_code == 404
+
+
+def test_a_large_document_is_offered_as_a_file_instead_of_being_drawn(operator, clock):
+    run = started(step("ship"), input={"text": "x" * 100_000})
+
+    page = words(operator.get(run_page(run, tab="data")))
+
+    assert "Too large to be drawn here" in page and "xxxx" not in page
+
+
+def test_the_page_costs_few_queries(operator, viewer, failed, django_assert_max_num_queries):
+    for client in (operator, viewer):
+        with django_assert_max_num_queries(15):
+            client.get(run_page(failed, task="charge"))
+
+
+def test_a_waiting_run_costs_few_queries_too(operator, clock, django_assert_max_num_queries):
+    define_task("ship", concurrentExecLimit=1, rateLimitPerFrequency=5, rateLimitFrequencyInSeconds=60)
+    run = started(step("ship"))
+    operator.get(run_page(run))  # the plan is parsed once in a process
+
+    with django_assert_max_num_queries(15):
+        operator.get(run_page(run, task="ship"))
+
+
+def test_two_thousand_tasks_alike_are_one_row_and_a_window_of_them_opens(
+    operator, clock, django_assert_max_num_queries
+):
+    run = _with_tasks(2_000)
+
+    with django_assert_max_num_queries(15):
+        response = operator.get(run_page(run))
+    assert "many SIMPLE · 2,000 tasks alike" in words(response)
+    assert html(response).count('<td class="bar">') == 2
+
+    with django_assert_max_num_queries(15):
+        response = operator.get(run_page(run, only="many"))
+    assert html(response).count('<td class="bar">') == 300
+    assert "Tasks 1 to 300 of 2,000" in words(response)
+    assert len(response.content) < 400_000
+
+
+@pytest.mark.parametrize("tab", ["timeline", "diagram", "tasks", "data", "events", "audit", "raw"])
+def test_every_tab_of_a_run_with_ten_thousand_tasks_stays_small(operator, clock, tab, django_assert_max_num_queries):
+    run = _with_tasks(10_000)
+
+    with django_assert_max_num_queries(15):
+        response = operator.get(run_page(run, tab=tab))
+
+    assert html(response).count("<tr") < 500
+    assert len(response.content) < 100_000
+
+
+def test_a_task_far_down_is_opened_in_its_own_window(operator, clock):
+    run = _with_tasks(700)
+
+    page = words(operator.get(run_page(run, task="many__650", only="many")))
+
+    assert "Tasks 601 to 700 of 700" in page and "This task has no attempt that is kept" in page
+
+
+def test_a_tab_keeps_the_chosen_task(operator, failed):
+    page = html(operator.get(run_page(failed, task="reserve", tab="events")))
+
+    assert 'href="?tab=diagram&amp;task=reserve"' in page and 'id="task-open"' in page
+
+
+def test_an_unknown_tab_a_wild_window_and_an_odd_attempt_do_no_harm(operator, failed):
+    for asked in ({"tab": "nothing"}, {"from": "x", "to": "9" * 40}, {"attempt": "-1"}, {"page": "0"}, {"before": "é"}):
+        assert operator.get(run_page(failed, task="charge", **asked)).status_code == 200
+
+
+def test_a_part_of_the_timeline_is_chosen_by_the_address(operator, clock):
+    run = started(step("pack"), step("ship"))
+    clock.advance(seconds=100)
+    work("pack")
+    clock.advance(seconds=100)
+
+    page = html(operator.get(run_page(run, **{"from": "150000", "to": "200000"})))
+
+    assert page.count('<rect class="wait') == 2  # one of them is the legend's
+    assert "Fit" in page
+
+
+def test_where_an_input_came_from_is_told_with_the_name_that_was_meant(operator, clock):
+    given = {"sku": "${pick.output.shelf}", "name": "${workflow.input.custmer.name}", "lost": "${workflow.input.total}"}
+    run = started(step("pick"), step("ship", inputParameters=given), input={"customer": {"name": "Ann"}, "total": None})
+    work("pick", output={"shelf": "B-12"})
+
+    page = words(operator.get(run_page(run, task="ship")))
+
+    assert 'sku ${pick.output.shelf} pick output "B-12"' in page
+    assert "there is no custmer; did you mean customer?" in page
+    assert "it is null there" in page
+
+
+def test_sub_workflows_are_shown_among_the_tasks_where_that_is_wanted(operator, clock):
+    define("child", step("pack"))
+    run = started(step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))
+    sweeps.sweep_once()
+
+    assert "pack SIMPLE" not in words(operator.get(run_page(run, task="-")))
+    assert "pack SIMPLE" in words(operator.get(run_page(run, task="-", children="1")))
+
+
+def test_the_tasks_of_one_status_are_a_filter_away(operator, failed):
+    page = html(operator.get(run_page(failed, status="COMPLETED", task="-")))
+
+    assert page.count('<td class="bar">') == 1
+
+
+def _with_tasks(count):
+    run = started(step("ship"))
+    facts = {
+        "run": run,
+        "ref": "many",
+        "name": "many",
+        "type": "SIMPLE",
+        "status": "COMPLETED",
+        "created_at": run.created_at,
+    }
+    Task.objects.bulk_create(
+        Task(id=f"t{n}", turn=str(n), seq=n + 10, attempt_id=f"a{n}", **facts) for n in range(1, count + 1)
+    )
+    return run
+
+
+def test_a_definition_that_is_gone_does_not_break_the_page(operator, clock):
+    run = start_then_forget()
+
+    assert "ship" in words(operator.get(run_page(run)))
+
+
+def start_then_forget():
+    from conductor_app.engine import definitions
+
+    define("order", step("ship"))
+    run = start("order")
+    definitions.delete_workflow("order", 1, "ann")
+    return run

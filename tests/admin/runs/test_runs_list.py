@@ -1,0 +1,309 @@
+"""The list of runs: found in seconds, acted on together."""
+
+import json
+import re
+from html import unescape
+
+import pytest
+from django.urls import reverse
+
+from conductor_app.engine import runs
+from conductor_app.insight import listing
+from conductor_app.models import UsualDuration
+from tests.admin.reading import html, words
+from tests.insight.situations import define, define_task, start, started, step, work
+
+LIST = "/admin/conductor/run/"
+
+
+@pytest.fixture
+def orders(clock, db):
+    define_task("charge", retryCount=0)
+    define("order", step("charge"))
+
+
+def test_a_row_shows_status_definition_correlation_id_and_the_failing_task_with_its_reason(operator, orders):
+    start("order", correlation_id="order-4711")
+    work("charge", "FAILED", reason="502 from gateway\nTraceback …")
+
+    page = words(operator.get(LIST))
+
+    assert "Failed" in page and "order v1" in page and "order-4711" in page
+    assert "charge 502 from gateway" in page and "Traceback" not in page
+
+
+@pytest.mark.parametrize("term", ["{id}", "{prefix}", "order-4711", "order", "ORD"])
+def test_a_run_is_found_by_id_prefix_correlation_id_and_definition(operator, orders, term):
+    run = start("order", correlation_id="order-4711")
+    define("other", step("pack"))
+    other = start("other")
+
+    page = html(operator.get(LIST, {"q": term.format(id=run.pk, prefix=run.pk[:-3])}))
+
+    assert run.pk in page
+    assert other.pk not in page
+
+
+def test_runs_are_filtered_by_status_definition_and_start(operator, orders, clock):
+    old = start("order")
+    clock.advance(seconds=2 * 86_400)
+    define("other", step("pack"))
+    paused, running = start("other"), start("order")
+    runs.pause(paused.pk, "ann")
+
+    def listed(**asked):
+        page = html(operator.get(LIST, asked))
+        return {
+            run
+            for run in ("old", "paused", "running")
+            if {"old": old, "paused": paused, "running": running}[run].pk in page
+        }
+
+    assert listed(status="PAUSED") == {"paused"}
+    assert listed(name="order") == {"old", "running"}
+    assert listed(started="24h") == {"paused", "running"}
+    assert listed(started="7d", status="RUNNING") == {"old", "running"}
+
+
+def test_the_list_costs_the_same_few_queries_however_long_it_is(operator, orders, django_assert_max_num_queries):
+    for _ in range(30):
+        start("order")
+        work("charge", "FAILED", reason="no funds")
+
+    with django_assert_max_num_queries(12):
+        operator.get(LIST)
+    with django_assert_max_num_queries(12):
+        operator.get(LIST, {"q": "order", "status": "FAILED"})
+
+
+def test_counting_stops_early(operator, orders, monkeypatch):
+    monkeypatch.setattr(listing, "MOST_COUNTED", 2)
+    for _ in range(4):
+        start("order")
+
+    assert "2+ runs" in words(operator.get(LIST))
+
+
+def test_an_empty_list_says_what_a_run_is_and_how_to_start_one(operator):
+    page = words(operator.get(LIST))
+
+    assert "No run yet" in page and "make demo" in page
+
+
+def test_a_search_without_a_hit_offers_to_clear_it(operator, orders):
+    start("order")
+
+    assert "Nothing matches" in words(operator.get(LIST, {"q": "nonsense"}))
+
+
+def test_a_viewer_sees_the_list_without_actions(viewer, orders):
+    start("order")
+
+    page = html(viewer.get(LIST))
+
+    assert "order" in page and 'name="action"' not in page
+
+
+def test_runs_cannot_be_added_changed_or_deleted_by_hand(operator, orders):
+    run = start("order")
+
+    assert operator.get(f"{LIST}add/").status_code == 403
+    assert operator.post(reverse("admin:conductor_run_delete", args=[run.pk]), {"post": "yes"}).status_code == 403
+
+
+def test_an_address_that_names_no_run_answers_not_found(operator):
+    assert operator.get("/admin/conductor/run/nothing/change/").status_code == 404
+
+
+def test_the_list_is_closed_to_those_who_may_not_see_runs(client, django_user_model):
+    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
+
+    assert client.get(LIST).status_code == 403
+
+
+def test_a_held_run_says_that_a_limit_holds_it(operator, clock):
+    define("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
+    start("order"), start("order")
+
+    assert "held by the workflow's limit of runs" in words(operator.get(LIST))
+
+
+def test_a_terminated_run_shows_the_reason_that_was_given(operator, orders):
+    run = started(step("ship"), name="shipping")
+    runs.terminate(run.pk, "bob", "ordered twice")
+
+    assert "ordered twice" in words(operator.get(LIST))
+
+
+@pytest.mark.parametrize(
+    "query", ["status = FAILED", "NOT status = RUNNING AND input.size > 3", "(correlationId = 'order-4711')"]
+)
+def test_a_query_of_the_api_works_in_the_search_box(operator, orders, query):
+    failed = start("order", correlation_id="order-4711", input={"size": 5})
+    work("charge", "FAILED", reason="no funds")
+    other = start("order", input={"size": 5})
+
+    page = html(operator.get(LIST, {"q": query}))
+
+    assert failed.pk in page
+    assert other.pk not in page
+
+
+def test_a_query_that_cannot_be_understood_says_where(operator, orders):
+    run = start("order")
+
+    page = operator.get(LIST, {"q": "status = "})
+
+    assert "at character 9, the end: expected a value" in words(page)
+    assert run.pk not in html(page)
+
+
+def test_words_that_look_a_little_like_a_query_are_looked_for(operator, orders):
+    run = start("order", correlation_id="refund in progress")
+
+    assert run.pk in html(operator.get(LIST, {"q": "refund in progress"}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"status": "FAILED"}, "failed"),
+        ({"status": ["FAILED", "RUNNING"]}, "failed running"),
+        ({"status": "FAILED,COMPLETED"}, "failed done"),
+        ({"version": "1", "name": "order"}, "failed running done"),
+        ({"version": "7"}, ""),
+        ({"correlation_id": "o-1"}, "failed"),
+        ({"started_by": "ann"}, "failed running done"),
+        ({"started_by": "bob"}, ""),
+        ({"task": "charge"}, "failed running done"),
+        ({"task": "charge:FAILED"}, "failed"),
+        ({"task": "charge:ACTIVE"}, "running"),
+        ({"error": "from gate"}, "failed"),
+        ({"inside": "input.size=5"}, "done"),
+        ({"least": "5 s"}, "done"),
+        ({"most": "1 min"}, "failed done"),
+        ({"least": "1 h"}, ""),
+        ({"started_since": "2027-03-01T12:00"}, "failed running done"),
+        ({"started_before": "2027-03-01T11:59:59+00:00"}, ""),
+        ({"ended_since": "2027-03-01T12:00:05"}, "done"),
+    ],
+    ids=str,
+)
+def test_each_field_of_the_bar_narrows_the_list(operator, orders, clock, asked, expected):
+    named = {"failed": start("order", correlation_id="o-1")}
+    work("charge", "FAILED", reason="502 from gateway")
+    named["done"] = start("order", input={"size": 5})
+    clock.advance(seconds=10)
+    work("charge")
+    named["running"] = start("order", input={"size": 6})
+
+    page = html(operator.get(LIST, asked))
+
+    assert {name for name, run in named.items() if run.pk in page} == set(expected.split())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"started_since": "yesterday"}, {"least": "a while"}, {"version": "one"}, {"task": "charge:BROKEN"},
+        {"inside": "colour=red"}, {"status": "SAD"}, {"failure_group": "x"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_be_read_is_said_and_finds_nothing(operator, orders, asked):
+    run = start("order")
+
+    page = operator.get(LIST, asked)
+
+    assert 'class="error"' in html(page)
+    assert run.pk not in html(page)
+
+
+def test_every_filter_that_holds_is_a_chip_with_its_way_out(operator, orders):
+    start("order")
+
+    page = html(operator.get(LIST, {"status": ["FAILED", "RUNNING"], "name": "order"}))
+
+    assert 'href="?name=order&amp;status=RUNNING"' in page
+    assert 'href="?status=FAILED&amp;status=RUNNING"' in page
+
+
+def test_pages_go_on_where_the_one_before_ended_and_back(operator, orders, clock, monkeypatch):
+    monkeypatch.setattr(listing, "SIZE", 2)
+    monkeypatch.setattr(listing.page, "__defaults__", ("", "", 2))
+    begun = []
+    for _ in range(5):
+        clock.advance(seconds=1)
+        begun.insert(0, start("order").pk)
+
+    def shown(address):
+        page = html(operator.get(address))
+        links = dict(zip(("prev", "next"), (_link(page, "prev"), _link(page, "next")), strict=True))
+        return [pk for pk in begun if pk in page], links
+
+    first, links = shown(LIST)
+    second, links = shown(LIST + links["next"])
+    third, links = shown(LIST + links["next"])
+    back, _ = shown(LIST + links["prev"])
+    assert (first, second, third, back) == (begun[:2], begun[2:4], begun[4:], begun[2:4])
+    assert links["next"] == ""
+
+
+def _link(page, rel):
+    found = re.search(rf'href="([^"]*)" rel="{rel}"', page)
+    return unescape(found.group(1)) if found else ""
+
+
+def test_the_list_can_be_had_as_a_file_by_the_same_filter(operator, orders):
+    failed = start("order", correlation_id="=cmd()")
+    work("charge", "FAILED", reason="502 from gateway")
+    start("order")
+
+    lines = b"".join(operator.get(f"{LIST}export.csv", {"status": "FAILED"})).decode().splitlines()
+    rows = json.loads(b"".join(operator.get(f"{LIST}export.json", {"status": "FAILED"})))
+
+    assert len(lines) == 2 and lines[1].startswith(f"{failed.pk},order,1,FAILED,'=cmd()")
+    assert [(row["id"], row["failed_task"], row["reason"]) for row in rows] == [
+        (failed.pk, "charge", "502 from gateway")
+    ]
+    assert json.loads(b"".join(operator.get(f"{LIST}export.json", {"version": "9"}))) == []
+
+
+def test_a_file_needs_the_permission_to_see_runs(client, django_user_model):
+    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
+
+    assert client.get(f"{LIST}export.csv").status_code == 403
+    assert client.get(f"{LIST}news/").status_code == 403
+    assert client.post(f"{LIST}columns/").status_code == 403
+
+
+def test_the_chosen_columns_are_kept(operator, orders):
+    start("order", correlation_id="order-4711")
+
+    operator.post(f"{LIST}columns/", {"column": ["ended", "who"], "query": "status=RUNNING"})
+    page = html(operator.get(LIST))
+
+    assert "column-ended" in page and "column-who" in page and "column-correlation" not in page
+
+
+def test_runs_that_have_begun_since_are_offered_and_not_pushed_in(operator, orders, clock):
+    start("order")
+    page = html(operator.get(LIST))
+    clock.advance(seconds=1)
+    start("order")
+
+    address = unescape(re.search(r'data-live="([^"]*/news/[^"]*)"', page).group(1))
+    assert "1 new, show" in words(operator.get(address))
+
+
+def test_a_run_that_takes_longer_than_usual_is_marked(operator, orders, clock):
+    UsualDuration.objects.create(
+        name="order", version=1, ref="", count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now()
+    )
+    start("order")
+    clock.advance(seconds=60)
+
+    page = html(operator.get(LIST))
+
+    assert "60.0×" in words(operator.get(LIST)) or "60×" in page
+    assert "usually 1.0 s to 2.0 s" in page

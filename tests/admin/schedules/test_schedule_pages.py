@@ -1,0 +1,159 @@
+"""Schedules are written, held and run by hand on their pages."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from conductor_app.engine import sweeps
+from conductor_app.models import AuditEntry, Run, Schedule, ScheduleExecution
+from tests.admin.reading import words
+from tests.schedules import order_is_known, scheduled
+
+SCHEDULES = "/admin/conductor/schedule/"
+HOUR = 3600
+
+
+@pytest.fixture
+def hourly(db, clock):
+    order_is_known()
+    return scheduled()
+
+
+def moment(milliseconds):
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
+
+
+def typed(**changes):
+    fields = {"name": "nightly", "clocks": "0 30 2 * * * @ Europe/Berlin", "workflow": "order", "overlap": "SKIP"}
+    return {**fields, "input": '{"order": 1}', **changes}
+
+
+def test_a_schedule_is_written_on_a_form(operator, hourly):
+    answer = operator.post(f"{SCHEDULES}add/", typed(catches_up="on", window="60", reason="nights are quiet"))
+
+    row = Schedule.objects.get(name="nightly")
+    assert answer.url == f"{SCHEDULES}{row.pk}/change/"
+    assert row.document["startWorkflowRequest"] == {"name": "order", "input": {"order": 1}}
+    assert (row.overlap, row.document["catchupWindowSeconds"], row.document["zoneId"]) == ("SKIP", 60, "Europe/Berlin")
+    assert AuditEntry.objects.get(object_id="nightly").reason == "nights are quiet"
+
+
+def test_the_next_ten_times_are_shown_before_it_is_saved(operator, hourly):
+    page = operator.post(f"{SCHEDULES}add/", typed(step="show"))
+
+    assert len(page.context["times"]) == 10
+    assert not Schedule.objects.filter(name="nightly").exists()
+
+
+def test_several_clocks_are_a_line_each(operator, hourly):
+    operator.post(f"{SCHEDULES}add/", typed(clocks="0 0 8 * * *\n\n0 0 9 * * * @ Asia/Tokyo"))
+
+    assert Schedule.objects.get(name="nightly").document["cronSchedules"] == [
+        {"cronExpression": "0 0 8 * * *", "zoneId": "UTC"},
+        {"cronExpression": "0 0 9 * * *", "zoneId": "Asia/Tokyo"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"clocks": "0 0 8 * * *\nnever @ UTC"}, "Line 2"),
+        ({"clocks": "0 0 8 * * * @ Mars/Base"}, "Line 1"),
+        ({"input": "{"}, "This is not JSON"),
+        ({"starts_at": "tomorrow"}, "Write a moment like"),
+        ({"name": "hourly"}, "There is a schedule with this name already."),
+        ({"workflow": ""}, "This field is required"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_read_is_said_at_its_field(operator, hourly, changes, complaint):
+    assert complaint in words(operator.post(f"{SCHEDULES}add/", typed(**changes)))
+    assert Schedule.objects.count() == 1
+
+
+def test_editing_keeps_what_the_form_does_not_show(operator, hourly):
+    Schedule.objects.update(document={**hourly.document, "description": "of ours"})
+
+    operator.post(f"{SCHEDULES}{hourly.pk}/edit/", typed(name="hourly"))
+
+    assert Schedule.objects.get().document["description"] == "of ours"
+
+
+def test_the_page_tells_the_next_times_and_how_the_last_slots_went(operator, hourly, clock):
+    clock.advance(seconds=HOUR)
+    sweeps.fire_schedules(10)
+
+    page = operator.get(f"{SCHEDULES}{hourly.pk}/change/")
+
+    assert "every hour, on the hour" in words(page)
+    assert len(page.context["times"]) == 10 and page.context["slots"][0].run is not None
+
+
+def test_it_is_paused_with_a_reason_and_resumed(operator, hourly):
+    operator.post(f"{SCHEDULES}{hourly.pk}/do/pause/", {"reason": "inventory"})
+    assert "Paused: inventory" in words(operator.get(f"{SCHEDULES}{hourly.pk}/change/"))
+
+    operator.post(f"{SCHEDULES}{hourly.pk}/do/resume/")
+    assert not Schedule.objects.get().is_paused
+
+
+def test_editing_a_paused_schedule_leaves_it_paused(operator, hourly):
+    operator.post(f"{SCHEDULES}{hourly.pk}/do/pause/", {"reason": "inventory"})
+
+    operator.post(f"{SCHEDULES}{hourly.pk}/edit/", typed(name="hourly"))
+
+    assert (Schedule.objects.get().is_paused, Schedule.objects.get().paused_reason) == (True, "inventory")
+
+
+def test_it_is_run_by_hand(operator, hourly):
+    answer = operator.post(f"{SCHEDULES}{hourly.pk}/do/run/", {"reason": "asked for"})
+
+    assert Run.objects.get().pk in answer.url
+    assert AuditEntry.objects.get(action="run now").reason == "asked for"
+
+
+def test_what_was_missed_is_shown_first_and_then_run(operator, hourly):
+    span = {"first": moment(hourly.updated_at - 4 * HOUR * 1000), "last": moment(hourly.updated_at - HOUR * 1000)}
+    page = operator.post(f"{SCHEDULES}{hourly.pk}/backfill/", span)
+    assert len(page.context["slots"]) in (3, 4) and not ScheduleExecution.objects.exists()
+
+    answer = operator.post(f"{SCHEDULES}{hourly.pk}/backfill/", {**span, "step": "run", "reason": "outage"})
+
+    assert answer.status_code == 302
+    assert AuditEntry.objects.get(action="backfill").reason == "outage"
+    assert ScheduleExecution.objects.count() == len(page.context["slots"])
+
+
+def test_a_span_that_cannot_be_read_is_said_so(operator, hourly):
+    page = words(operator.post(f"{SCHEDULES}{hourly.pk}/backfill/", {"first": "x", "last": ""}))
+
+    assert "Write a moment like" in page
+
+
+def test_it_is_forgotten(operator, hourly):
+    operator.post(f"{SCHEDULES}{hourly.pk}/do/delete/", {"reason": "gone"})
+
+    assert not Schedule.objects.exists()
+
+
+def test_who_may_only_look_changes_nothing(viewer, hourly):
+    page = words(viewer.get(f"{SCHEDULES}{hourly.pk}/change/"))
+    assert "Run now" not in page and "Pause" not in page.split("The next times")[0].split("hourly")[-1]
+    for path in (
+        "add/",
+        f"{hourly.pk}/edit/",
+        f"{hourly.pk}/do/pause/",
+        f"{hourly.pk}/do/run/",
+        f"{hourly.pk}/backfill/",
+    ):
+        assert viewer.post(f"{SCHEDULES}{path}", typed()).status_code == 403, path
+    assert Schedule.objects.filter(is_paused=False).count() == 1
+
+
+def test_pages_take_few_queries(operator, hourly, django_assert_max_num_queries):
+    for number in range(5):
+        scheduled(f"s{number}")
+
+    for path in ("", f"{hourly.pk}/change/", f"{hourly.pk}/edit/"):
+        with django_assert_max_num_queries(15):
+            operator.get(f"{SCHEDULES}{path}")

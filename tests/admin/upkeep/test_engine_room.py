@@ -1,0 +1,65 @@
+"""The page about the engine itself: its loops, its database, its configuration, and what should be done."""
+
+import pytest
+
+from conductor_app import clock
+from conductor_app.models import SweepPass
+from tests.admin.reading import words
+
+pytestmark = pytest.mark.django_db
+SYSTEM = "/admin/system/"
+
+
+def passed(name: str, clock, ago: int = 0, **more) -> None:
+    began = clock.now() - ago
+    SweepPass.objects.create(name=name, began_at=began, ended_at=began + 2, **more)
+
+
+def test_a_new_server_is_told_to_start_its_loops(operator):
+    assert "No sweep has ever passed" in words(operator.get(SYSTEM))
+
+
+def test_a_server_that_is_well_says_so(operator):
+    # In real time: the database's own clock is looked at too.
+    passed("wake_runs", clock)
+    passed("prune_finished", clock, ago=1_800_000)
+
+    page = words(operator.get(SYSTEM))
+
+    assert "Nothing: every loop is on time" in page
+    assert "all applied" in page
+
+
+def test_a_loop_that_is_late_behind_or_failing_comes_with_advice(operator, clock):
+    passed("wake_runs", clock, ago=120_000)
+    passed("expire_leases", clock, lag_ms=9_000)
+    passed("deliver_messages", clock, error="OperationalError: gone", failed_at=clock.now())
+
+    page = words(operator.get(SYSTEM))
+
+    assert "wake_runs last passed 2 min ago: look whether Celery beat and a worker run." in page
+    assert "expire_leases is 9.0 s late" in page
+    assert "deliver_messages fails: OperationalError: gone" in page
+
+
+def test_secrets_of_the_configuration_stay_secret(operator, settings):
+    settings.CONDUCTOR_SECRETS_KEYS = ("very-secret-key-of-the-server-0001",)
+    settings.CONDUCTOR_REDIS_URL = "redis://:hunter2@cache/0"
+
+    page = words(operator.get(SYSTEM))
+
+    assert "very-secret" not in page and "hunter2" not in page
+    assert "SECRETS_KEYS set" in page
+
+
+def test_a_risky_value_is_marked(operator, settings):
+    settings.CONDUCTOR_API_ACCESS = "open"
+
+    assert "Whoever reaches the server may do everything." in words(operator.get(SYSTEM))
+
+
+def test_it_is_closed_to_whoever_may_not_see_it_and_costs_few_queries(operator, client, django_assert_max_num_queries):
+    operator.get(SYSTEM)
+    with django_assert_max_num_queries(15):
+        operator.get(SYSTEM)
+    assert client.get(SYSTEM).status_code == 302

@@ -1,0 +1,138 @@
+"""The inbox of failures and the page of one group."""
+
+import pytest
+
+from conductor_app.engine import failures
+from conductor_app.models import AuditEntry, FailureGroup
+from tests.admin.reading import html, words
+from tests.builders import step
+from tests.story import Story
+
+pytestmark = pytest.mark.django_db
+INBOX = "/admin/failures/"
+
+
+@pytest.fixture
+def story(clock) -> Story:
+    story = Story(clock, step("pay"))
+    story.starts("order")
+    story.starts("order")
+    for worker, reason in (("w7@41", "502 from gateway 1"), ("w8@42", "502 from gateway 2"), ("w7@41", "no funds")):
+        clock.advance(seconds=1)
+        story.worker("pay", worker).fails(reason)
+    failures.group_failures(100)
+    return story
+
+
+def group(message: str = "502 from gateway <n>") -> FailureGroup:
+    return FailureGroup.objects.get(message=message)
+
+
+def page_of(found: FailureGroup) -> str:
+    return f"{INBOX}{found.pk}/"
+
+
+def test_the_inbox_shows_groups_with_their_counts(operator, story):
+    page = words(operator.get(INBOX))
+
+    assert "502 from gateway <n>" in page and "no funds" in page
+    assert "Open 2" in page and "New today 2" in page and "Regressed 0" in page
+
+
+def test_an_inbox_without_failures_says_what_it_is_for(operator):
+    assert "No failure yet" in words(operator.get(INBOX))
+
+
+def test_an_empty_tab_tells_of_the_last_failure(operator, story):
+    assert "The last failure was" in words(operator.get(INBOX, {"view": "resolved"}))
+
+
+def test_a_filter_without_hits_can_be_cleared(operator, story):
+    page = words(operator.get(INBOX, {"q": "volcano"}))
+
+    assert "Nothing matches" in page and "Clear" in page
+    assert "no funds" in words(operator.get(INBOX, {"q": "FUNDS"}))
+    assert "no funds" not in words(operator.get(INBOX, {"definition": "refund"}))
+
+
+def test_a_group_shows_what_its_failures_have_in_common(operator, story):
+    page = words(operator.get(page_of(group())))
+
+    assert "By worker build 41 1 42 1" in page
+    assert "By version of the definition 1 2" in page
+    assert "Runs affected 2" in page
+    assert "502 from gateway 2" in page
+    assert f"/admin/bulk/plan/?failure_group={group().pk}&amp;action=retry" in html(operator.get(page_of(group())))
+
+
+def test_a_group_is_resolved_with_a_reason(operator, story):
+    address = page_of(group())
+
+    operator.post(address, {"do": "resolve", "build": "43", "reason": "fixed"})
+
+    assert (group().state, group().resolved_build) == ("RESOLVED", "43")
+    assert AuditEntry.objects.get(object_type="failure group").reason == "fixed"
+    page = words(operator.get(address))
+    assert "olga resolve fixed" in page and "build 43" in page
+    assert "502 from" not in words(operator.get(INBOX))
+    assert "502 from" in words(operator.get(INBOX, {"view": "resolved"}))
+
+
+def test_a_group_is_assigned_annotated_merged_and_split(operator, story):
+    operator.post(page_of(group()), {"do": "assign", "assignee": "olga"})
+    operator.post(page_of(group()), {"do": "note", "note": "the gateway of <b>the bank</b>"})
+    assert "502 from" in words(operator.get(INBOX, {"view": "mine"}))
+    assert "<b>the bank" not in html(operator.get(page_of(group())))
+
+    operator.post(page_of(group("no funds")), {"do": "merge", "into": str(group().pk)})
+    assert "no funds" in words(operator.get(page_of(group()))).split("Merged into it")[1]
+    assert "counted there" in words(operator.get(page_of(group("no funds"))))
+    operator.post(page_of(group("no funds")), {"do": "split"})
+    assert group("no funds").merged_into is None
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"do": "dance"},
+        {"do": "recur"},
+        {"do": "merge", "into": "x"},
+        {"do": "merge", "into": "999999"},
+        {"do": "resolve", "version": "-1"},
+        {"do": "split"},
+        {"do": "reopen"},
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_answered_and_changes_nothing(operator, story, form):
+    assert operator.post(page_of(group()), form, follow=True).status_code == 200
+
+    assert group().state == "OPEN"
+    assert not AuditEntry.objects.filter(object_type="failure group").exists()
+
+
+def test_a_viewer_sees_and_cannot_act(viewer, story):
+    page = viewer.get(page_of(group()))
+
+    assert "conductor.change_run" in words(page)
+    assert 'name="do"' not in html(page)
+    assert viewer.post(page_of(group()), {"do": "resolve"}).status_code == 403
+
+
+def test_there_is_no_such_group(operator):
+    assert operator.get(f"{INBOX}1/").status_code == 404
+    assert operator.get(f"{INBOX}{10**30}/").status_code == 404
+
+
+def test_a_poll_without_news_says_nothing(operator, story):
+    revision = operator.get(f"{INBOX}live/")["X-Revision"]
+
+    assert operator.get(f"{INBOX}live/", {"rev": revision}).status_code == 204
+
+
+def test_pages_of_failures_cost_few_queries(operator, story, django_assert_max_num_queries):
+    operator.get(INBOX)
+    for address in (INBOX, page_of(group())):
+        with django_assert_max_num_queries(15):
+            operator.get(address)

@@ -1,0 +1,48 @@
+"""The front page: what needs a person, and the pulse of the last hour."""
+
+from conductor_app.models import UsualDuration
+from tests.admin.reading import html, words
+from tests.insight.situations import define, define_task, start, started, step, work
+
+PULSE = "/admin/pulse/live/"
+
+
+def test_the_last_hour_is_shown_beside_the_same_hour_a_week_ago_with_links_to_its_runs(operator, clock):
+    define_task("charge", retryCount=0)
+    started(step("charge"))
+    work("charge", "FAILED", reason="no funds")
+    clock.advance(seconds=7 * 86_400)
+    for _ in range(4):
+        start("order")
+        work("charge", "FAILED", reason="no funds")
+
+    page = operator.get(PULSE)
+
+    assert "4 started +300 % against a week ago" in words(page)
+    assert 'class="worse">4</b> failed' in html(page)
+    assert f"?status=FAILED&amp;ended_since={clock.now() - 3_600_000}" in html(page)
+
+
+def test_runs_that_are_open_for_longer_than_usual_are_listed(operator, clock):
+    run = started(step("ship"))
+    UsualDuration.objects.create(name="order", version=1, count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now())
+
+    assert "longer than usual" not in words(operator.get(PULSE))
+    clock.advance(seconds=600)
+    page = operator.get(PULSE)
+    assert "Open for longer than usual" in words(page) and run.pk in html(page)
+
+
+def test_what_waits_for_people_is_told(operator, clock):
+    define("order", step("approve", "HUMAN"))
+    start("order")
+
+    assert "1 task waits for a person's answer" in words(operator.get("/admin/"))
+
+
+def test_the_front_page_and_its_pulse_cost_few_queries(viewer, clock, django_assert_max_num_queries):
+    started(step("ship"))
+
+    for path in ("/admin/", PULSE):
+        with django_assert_max_num_queries(15):
+            viewer.get(path)

@@ -1,0 +1,157 @@
+"""Queues and workers on pages: why does work not move, who is there, and what can be done."""
+
+import pytest
+
+from conductor_app.models import Attempt, AuditEntry, Poller, QueueHold, WorkerHold
+from tests.admin.reading import html, words
+from tests.builders import bare, policy, step
+from tests.story import Story
+
+pytestmark = pytest.mark.django_db
+QUEUES, WORKERS = "/admin/queues/", "/admin/workers/"
+
+
+def queue(name: str) -> str:
+    return f"/admin/queue/?name={name}"
+
+
+@pytest.fixture
+def limited(clock) -> Story:
+    """One of three tasks is out, and no other may be."""
+    story = Story(clock, bare("ship"), tasks=[policy("ship", concurrent_limit=1)])
+    for _ in range(2):
+        clock.advance(seconds=1)
+        story.starts("order")
+    story.worker("ship", "van@7").polls()
+    return story
+
+
+def test_the_list_says_how_each_queue_is(operator, limited):
+    page = words(operator.get(QUEUES))
+
+    assert "ship" in page and "polled" in page
+    operator.post(queue("ship"), {"do": "pause"})
+    assert "paused" in words(operator.get(QUEUES))
+
+
+def test_a_queue_shows_who_holds_its_limit_and_what_waits_in_order(operator, limited):
+    page = words(operator.get(queue("ship")))
+
+    assert "Braked: a limit is reached" in page
+    assert "1 of 1 worked on at a time (concurrentExecLimit)" in page
+    assert "van@7" in page.split("Limits")[1].split("Waiting, in the order")[0]
+    assert "2 now" in page
+
+
+def test_a_queue_is_paused_for_a_while_and_resumed(operator, limited, clock):
+    operator.post(queue("ship"), {"do": "pause", "minutes": "30", "reason": "the van burns"})
+
+    assert QueueHold.objects.get().until_at == clock.now() + 30 * 60_000
+    assert "Paused by olga until 2027-03-01" in words(operator.get(queue("ship")))
+    assert AuditEntry.objects.get(object_type="queue").reason == "the van burns"
+    operator.post(queue("ship"), {"do": "resume"})
+    assert not QueueHold.objects.exists()
+
+
+def test_what_waits_is_moved_to_the_front_to_a_priority_and_to_a_domain(operator, limited):
+    last = Attempt.objects.pending("ship").order_by("visible_at").last()
+
+    operator.post(queue("ship"), {"do": "front", "attempt": last.pk, "reason": "a good customer"})
+    assert Attempt.objects.pending("ship").order_by("-priority", "visible_at").first().pk == last.pk
+    operator.post(queue("ship"), {"do": "priority", "attempt": last.pk, "priority": "9"})
+    operator.post(queue("ship"), {"do": "domain", "attempt": last.pk, "domain": "east"})
+
+    moved = Attempt.objects.get(pk=last.pk)
+    assert (moved.priority, moved.queue) == (9, "east:ship")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"do": "dance"},
+        {"do": "pause", "minutes": "-1"},
+        {"do": "pause", "minutes": "9" * 30},
+        {"do": "front", "attempt": "nobody"},
+        {"do": "priority", "attempt": "nobody", "priority": "x"},
+        {"do": "domain", "attempt": "nobody", "domain": "\0"},
+        {"do": "resume"},
+    ],
+    ids=str,
+)
+def test_hostile_forms_of_a_queue_are_answered(operator, limited, form):
+    assert operator.post(queue("ship"), form, follow=True).status_code == 200
+    assert not QueueHold.objects.exists()
+
+
+def test_an_empty_queue_says_so_and_a_nameless_one_is_not_there(operator):
+    page = words(operator.get(queue("nothing")))
+
+    assert "Nothing waits" in page and "No worker has ever polled it" in page
+    assert operator.get("/admin/queue/").status_code == 404
+
+
+def test_workers_are_listed_with_their_work(operator, limited, clock):
+    limited.worker("ship", "van@7").fails("no petrol")
+    clock.advance(seconds=6)
+    limited.worker("ship", "van@7").polls()
+    page = words(operator.get(WORKERS))
+
+    assert "van@7 alive" in page
+    assert "7 1 0 1 100 %" in page
+
+    clock.advance(seconds=3600)
+    assert "gone" in words(operator.get(WORKERS))
+
+
+def test_without_workers_the_page_says_how_to_start_one(operator):
+    assert "CONDUCTOR_SERVER_URL=http://testserver/api" in words(operator.get(WORKERS))
+
+
+def test_a_worker_is_drained_relieved_and_forgotten(operator, limited, clock):
+    operator.post(WORKERS, {"worker": "van@7", "do": "drain", "reason": "its host is replaced"})
+    assert "drained" in words(operator.get(WORKERS))
+    operator.post(WORKERS, {"worker": "van@7", "do": "release"})
+    assert Attempt.objects.filter(status="LEASED").count() == 0
+    assert limited.worker("ship", "van@8").polls() == ["ship"]
+
+    operator.post(WORKERS, {"worker": "van@7", "do": "undrain"})
+    assert not WorkerHold.objects.exists()
+    operator.post(WORKERS, {"worker": "van@7", "do": "forget"})
+    assert not Poller.objects.filter(worker="van@7").exists()
+    assert AuditEntry.objects.filter(object_type="worker").count() == 4
+
+
+@pytest.mark.parametrize(
+    "form", [{}, {"do": "drain"}, {"do": "forget", "worker": "x"}, {"do": "undrain", "worker": "x"}]
+)
+def test_hostile_forms_of_workers_are_answered(operator, limited, form):
+    assert operator.post(WORKERS, form, follow=True).status_code == 200
+    assert not WorkerHold.objects.exists()
+
+
+def test_a_viewer_sees_and_cannot_act(viewer, limited):
+    assert 'name="do"' not in html(viewer.get(queue("ship")))
+    assert 'name="do"' not in html(viewer.get(WORKERS))
+    assert viewer.post(queue("ship"), {"do": "pause"}).status_code == 403
+    assert viewer.post(WORKERS, {"do": "drain", "worker": "van@7"}).status_code == 403
+
+
+def test_a_poll_without_news_says_nothing(operator, limited):
+    for address in (f"{QUEUES}live/", "/admin/queue/live/?name=ship", f"{WORKERS}live/"):
+        revision = operator.get(address)["X-Revision"]
+        assert operator.get(f"{address}{'&' if '?' in address else '?'}rev={revision}").status_code == 204
+
+
+def test_pages_of_queues_and_workers_cost_few_queries(operator, limited, django_assert_max_num_queries):
+    operator.get(QUEUES)
+    for address in (QUEUES, queue("ship"), WORKERS):
+        with django_assert_max_num_queries(15):
+            operator.get(address)
+
+
+def test_work_without_a_limit_has_none(operator, clock):
+    Story(clock, step("pay"))
+
+    assert "Limits" not in words(operator.get(queue("pay")))
+    assert "Nobody polls: 1 wait" in words(operator.get(queue("pay")))

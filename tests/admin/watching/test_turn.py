@@ -1,0 +1,65 @@
+"""The page that says why one task waits and when its turn comes."""
+
+import pytest
+
+from conductor_app.engine import definitions
+from conductor_app.models import Attempt
+from tests.admin.reading import html, words
+from tests.builders import bare, policy
+from tests.story import BY, Story
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def waiting(clock) -> tuple[Story, Attempt]:
+    """The second of two runs, while the first holds the only place of a limit."""
+    story = Story(clock, bare("ship"), tasks=[policy("ship", concurrent_limit=1)])
+    clock.advance(seconds=1)
+    attempt = story.starts("order").task("ship")
+    story.worker("ship", "van@7").polls()
+    return story, attempt
+
+
+def page(attempt: Attempt) -> str:
+    return f"/admin/turn/{attempt.pk}/"
+
+
+def test_it_names_the_gate_and_who_holds_it(operator, waiting):
+    story, attempt = waiting
+
+    told = words(operator.get(page(attempt)))
+
+    assert "1 of 1 tasks of this name are being worked on (concurrentExecLimit). Number 1 in its queue" in told
+    assert f"{story.id} with van@7" in told
+    assert "Change the limit in the definition" in told
+
+
+def test_raising_the_limit_opens_the_gate(operator, waiting):
+    _, attempt = waiting
+
+    definitions.save_task(policy("ship", concurrent_limit=2), BY)
+
+    assert "Every gate is open" in words(operator.get(page(attempt)))
+
+
+def test_what_does_not_wait_says_so(operator, waiting):
+    story, _ = waiting
+
+    assert "It does not wait in a queue" in words(operator.get(page(story.task("ship"))))
+    assert operator.get("/admin/turn/nobody/").status_code == 404
+
+
+def test_the_run_and_the_queue_lead_there(operator, waiting):
+    _, attempt = waiting
+
+    assert page(attempt) in html(operator.get(f"/admin/conductor/attempt/{attempt.pk}/change/"))
+    assert page(attempt) in html(operator.get("/admin/queue/?name=ship"))
+
+
+def test_it_costs_few_queries(operator, viewer, waiting, django_assert_max_num_queries):
+    _, attempt = waiting
+    operator.get(page(attempt))
+    with django_assert_max_num_queries(15):
+        operator.get(page(attempt))
+    assert 'name="do"' not in html(viewer.get(page(attempt)))

@@ -1,0 +1,147 @@
+"""Views and alerts: saved on a page, tried on the past, told to a webhook and a mailbox, and logged."""
+
+import pytest
+from django.core import mail
+
+from conductor_app.engine import alerts
+from conductor_app.models import Alert, Ring, SavedView
+from conductor_app.workers.publishing import publish_off
+from tests.admin.reading import words
+from tests.builders import step
+from tests.story import Story
+from tests.web import answering
+
+pytestmark = pytest.mark.django_db
+VIEWS = "/admin/views/"
+
+
+@pytest.fixture
+def story(clock) -> Story:
+    """Three runs that failed within a minute."""
+    story = Story(clock, step("pay"))
+    for _ in range(2):
+        story.starts("order")
+    for _ in range(3):
+        clock.advance(seconds=10)
+        story.worker("pay").fails("no luck")
+    return story
+
+
+def saved(operator, **more) -> str:
+    answer = operator.post(
+        VIEWS, {"do": "save", "title": "Failed orders", "status": "FAILED", "definition": "order", **more}
+    )
+    return answer["Location"]
+
+
+def watched(operator, page: str, **more) -> Alert:
+    form = {"do": "save", "kind": "count", "threshold": "3", "window": "10", "repeat": "60", "mail": "ann@example.com"}
+    operator.post(page, form | more)
+    return Alert.objects.last()
+
+
+def test_a_view_is_saved_shown_and_forgotten(operator, viewer, story):
+    page = saved(operator)
+
+    assert "Runs of order, that are FAILED" in words(operator.get(page))
+    assert "Failed orders" in words(operator.get(VIEWS))
+    assert "Failed orders" not in words(viewer.get(VIEWS))
+    assert viewer.get(page).status_code == 404
+    saved(operator, is_shared="on")
+    assert viewer.get(page).status_code == 200
+
+    operator.post(VIEWS, {"do": "remove", "view": str(SavedView.objects.get().pk)})
+    assert not SavedView.objects.exists()
+
+
+def test_a_filtered_list_offers_itself_to_be_saved(operator, story):
+    listed = operator.get("/admin/conductor/run/?status=FAILED&least=1").content.decode()
+    assert f"{VIEWS}?from_list=yes&amp;" in listed
+    page = words(operator.get(f"{VIEWS}?from_list=yes&status=FAILED&least=1"))
+    assert "Save a view Runs that are FAILED, that took at least 1.0 s" in page
+    assert "/admin/conductor/run/?status=FAILED" in operator.get(VIEWS).content.decode()
+    assert "there is no status" in words(operator.get(VIEWS, {"status": "ODD"})).lower()
+
+
+def test_an_alert_is_tried_on_the_last_seven_days(operator, story, clock):
+    page = saved(operator)
+    clock.advance(seconds=3600)
+
+    alert = watched(operator, page)
+
+    assert "would have rung 1 time" in words(operator.get(page, {"try": alert.pk}))
+
+
+def test_an_alert_rings_once_and_says_so_by_mail_and_webhook(operator, story, clock, settings):
+    settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
+    page = saved(operator)
+    with answering() as server:
+        server.answers["/hook"] = (200, {}, b"")
+        watched(operator, page, webhook=f"{server.url}/hook")
+        for _ in range(3):
+            alerts.ring(10)
+            publish_off()
+            clock.advance(seconds=61)
+
+    assert [message.to for message in mail.outbox] == [["ann@example.com"]]
+    assert "Failed orders: 3 in the last 10 min" in mail.outbox[0].body
+    assert len(server.asked) == 1 and "Failed orders" in server.asked[0]["body"]
+    assert {ring.channel for ring in Ring.objects.filter(heard_at__isnull=False)} == {"mail", "webhook"}
+    assert "heard" in words(operator.get(page))
+
+
+def test_who_does_not_hear_is_seen_in_the_log(operator, story):
+    page = saved(operator)
+    watched(operator, page, mail="", webhook="http://127.0.0.1:9/hook")
+
+    alerts.ring(10)
+    publish_off()
+
+    ring = Ring.objects.get()
+    assert ring.heard_at is None and ring.error
+    assert "not heard" in words(operator.get(page))
+
+
+def test_what_is_not_met_does_not_ring(operator, story):
+    watched(operator, saved(operator), threshold="4")
+
+    alerts.ring(10)
+
+    assert not Ring.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"kind": "odd"},
+        {"mail": ""},
+        {"mail": "no address"},
+        {"webhook": "ftp://x"},
+        {"window": "0"},
+        {"threshold": "x"},
+    ],
+    ids=str,
+)
+def test_hostile_alerts_are_refused(operator, story, form):
+    page = saved(operator)
+    whole = {"do": "save", "kind": "count", "threshold": "3", "window": "10", "repeat": "60", "mail": "a@example.com"}
+
+    assert operator.post(page, (whole | form) if form else {"do": "save"}, follow=True).status_code == 200
+    assert not Alert.objects.exists()
+
+
+def test_a_viewer_keeps_views_and_no_alerts(viewer, story):
+    page = saved(viewer)
+
+    assert "conductor.change_run" in words(viewer.get(page))
+    assert viewer.post(page, {"do": "save"}).status_code == 403
+
+
+def test_pages_of_views_cost_few_queries(operator, story, django_assert_max_num_queries):
+    page = saved(operator)
+    watched(operator, page)
+    operator.get(VIEWS)
+    for address in (VIEWS, f"{page}?try={Alert.objects.get().pk}"):
+        with django_assert_max_num_queries(15):
+            operator.get(address)
