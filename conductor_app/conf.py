@@ -94,6 +94,10 @@ class Defaults:
     sql_task_max_rows: int = 10_000
     sql_task_max_bytes: int = 5 * MIB
 
+    # Isolation groups that `manage.py serve_groups` serves, as they stand in queues' names, and threads for each queue.
+    isolation_groups: tuple[str, ...] = ()
+    isolation_threads: int = 4
+
     # Sizes. The request limit leaves room for a full payload, escaped, and what is around it.
     task_payload_max_bytes: int = 10 * MIB
     workflow_payload_max_bytes: int = 10 * MIB

@@ -50,6 +50,8 @@ class Policy:
     input_schema: Schema | None = None
     output_schema: Schema | None = None
     is_handed_back: bool = False  # a lost lease is no failure: a built-in worker's process went away
+    isolation_group: str = ""  # only the built-in workers that serve this group,
+    name_space: str = ""  # or the part of the installation with this name, do it
 
 
 @dataclass(frozen=True, eq=False)

@@ -138,6 +138,8 @@ CONDUCTOR_TASKCLUSTER_EXCEPTION_MESSAGES = environment.choice(
 )
 CONDUCTOR_TASKCLUSTER_AMQP_URL = environment.address("TASKCLUSTER_AMQP_URL", "amqp", "amqps")
 CONDUCTOR_SQL_TASK_CONNECTIONS = environment.connections("SQL_TASK_CONNECTIONS")
+CONDUCTOR_ISOLATION_GROUPS = environment.groups("ISOLATION_GROUPS")
+CONDUCTOR_ISOLATION_THREADS = environment.number("ISOLATION_THREADS", 4, least=1, most=100)
 
 LOGGING = logging_at(
     environment.choice("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"),

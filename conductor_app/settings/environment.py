@@ -61,6 +61,14 @@ def words(given: str) -> list[str]:
     return [word.strip() for word in given.split(",") if word.strip()]
 
 
+def groups(name: str) -> tuple[str, ...]:
+    """Isolation groups as they stand in queues' names: `blue`, `@east`, `@east-blue`."""
+    given = words(text(name, ""))
+    if any(len(word) > 257 or not word.strip("@-") for word in given):
+        raise ImproperlyConfigured(f"{name} is refused: it must be isolation groups such as blue,green or @east-blue")
+    return tuple(dict.fromkeys(given))
+
+
 def long_words(name: str, *, least: int) -> tuple[str, ...]:
     """The entries of a comma-separated list, each too long to be guessed. They are never repeated in a refusal."""
     given = words(text(name, ""))

@@ -41,8 +41,8 @@ def on_exit(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Let the polls of a worker process that is told to stop answer at once, instead of being cut off."""
+    from conductor_app import wakeups
     from conductor_app.telemetry import pools
-    from conductor_app.wakeups.ears import EARS
 
     pools.keep_looking()
 
@@ -51,6 +51,6 @@ def post_worker_init(worker: Any) -> None:
     def answer_and_stop(number: int, frame: FrameType | None) -> None:
         stop(number, frame)
         # In a thread, because the interrupted code may hold the lock.
-        Thread(target=EARS.close, name="closing").start()
+        Thread(target=wakeups.close, name="closing").start()
 
     signal.signal(signal.SIGTERM, answer_and_stop)

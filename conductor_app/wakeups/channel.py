@@ -57,6 +57,11 @@ def is_closing() -> bool:
     return EARS.is_closing
 
 
+def close() -> None:
+    """End every wait of this process, and let none begin: it is about to end."""
+    EARS.close()
+
+
 def on_announce(listener: Listener) -> None:
     """Let this be called with the queues of every announcement of this process."""
     if listener not in _told_too:

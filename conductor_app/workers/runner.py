@@ -1,7 +1,7 @@
 """Serves the built-in workers: claim, perform, report, like any worker, minus the network."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from socket import gethostname
 
 from ..access.secrets import hidden
@@ -20,15 +20,20 @@ _at_work: dict[str, Attempt] = {}
 SPELLED = {"FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
 
 
-def work_off(is_stopping: Callable[[], bool] = lambda: False) -> int:
-    """Do the built-in workers' tasks until none is left; returns how many were done."""
+def work_off(is_stopping: Callable[[], bool] = lambda: False, queues: Iterable[str] = tuple(WORKERS)) -> int:
+    """Do the built-in workers' tasks until none is left in these queues; returns how many were done."""
     done = 0
-    for task_type in WORKERS:
-        while not is_stopping() and (claimed := tasks.claim(task_type, worker=NAME, wait_ms=0)):
+    for queue in queues:
+        while not is_stopping() and (claimed := claim(queue)):
             for attempt in claimed:
                 work(attempt)
                 done += 1
     return done
+
+
+def claim(queue: str, wait_ms: int = 0) -> list[Attempt]:
+    """Take one task of a built-in worker's queue."""
+    return tasks.claim(queue, worker=NAME, wait_ms=wait_ms)
 
 
 def work(attempt: Attempt) -> bool:

@@ -23,6 +23,13 @@ def test_a_server_listens_where_a_broker_is_named(settings, address, names):
         assert [child.name for child in children(listener)] == ["web", "worker", "beat", *names]
 
 
+def test_a_server_serves_the_isolation_groups_that_are_named(settings):
+    settings.CONDUCTOR_ISOLATION_GROUPS = ("blue",)
+
+    with socket.socket() as listener:
+        assert [child.name for child in children(listener)] == ["web", "worker", "beat", "groups"]
+
+
 def test_it_stops_when_it_is_told_to(tmp_path):
     environment = os.environ | {
         "DJANGO_SETTINGS_MODULE": "conductor_app.settings.embedded",

@@ -179,3 +179,12 @@ def test_a_client_of_taskcluster_may_be_given_or_not(monkeypatch):
     monkeypatch.setenv("ID", "static/root")
     monkeypatch.setenv("TOKEN", "x" * 44)
     assert environment.taskcluster_client("ID", "TOKEN") == ("static/root", "x" * 44)
+
+
+def test_isolation_groups_are_read_as_they_stand_in_queues_names(monkeypatch):
+    monkeypatch.setenv("GROUPS", "blue, @east-blue,blue")
+    assert environment.groups("GROUPS") == ("blue", "@east-blue")
+
+    monkeypatch.setenv("GROUPS", "blue,@")
+    with pytest.raises(ImproperlyConfigured, match="GROUPS is refused"):
+        environment.groups("GROUPS")

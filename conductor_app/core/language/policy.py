@@ -9,6 +9,8 @@ from .schemas import enforced
 BUILT_IN_LEASE_SECONDS = 120
 """How long a built-in worker may be silent: longer than the longest time that one of them may take for a task."""
 BUILT_IN_TYPES = frozenset(("HTTP", "HTTP_POLL", "JDBC", "EVENT", "KAFKA_PUBLISH"))
+ISOLATED_TYPES = BUILT_IN_TYPES - {"EVENT"}
+"""Those whose tasks wait in the queue of their isolation group and name space (execution §5.2)."""
 LARGEST = 2**31 - 1
 """No span, count or limit is larger: in seconds it is 68 years."""
 AD_HOC = {"retryCount": 3, "retryDelaySeconds": 60, "responseTimeoutSeconds": 3600}
@@ -26,6 +28,7 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True, is_scaled: b
     retries = task.get("retryCount")
     lease = number(document, "responseTimeoutSeconds", defaults.get("responseTimeoutSeconds", 0))
     is_built_in = task.get("type") in BUILT_IN_TYPES
+    is_isolated = task.get("type") in ISOLATED_TYPES
     return Policy(
         name=document.get("name") or task.get("name") or "",
         retries=number(document, "retryCount", defaults.get("retryCount", 0))
@@ -48,7 +51,15 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True, is_scaled: b
         is_scaled=is_scaled,
         **enforced(document, by_default=False),
         is_handed_back=is_built_in,
+        isolation_group=word(document, "isolationGroupId") if is_isolated else "",
+        name_space=word(document, "executionNameSpace") if is_isolated else "",
     )
+
+
+def word(document: Mapping[str, Any], name: str) -> str:
+    """The text under this name without the blanks around it; empty where there is none."""
+    value = document.get(name)
+    return value.strip() if isinstance(value, str) else ""
 
 
 def number(document: Mapping[str, Any], name: str, default: int) -> int:

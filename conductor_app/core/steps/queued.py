@@ -8,7 +8,7 @@ from .kind import new_task
 
 
 def queued(step: Step, key: Key, know: Knowledge, now: int, task_type: str, domain: str, inputs: dict) -> CreateTask:
-    """A task that waits in the queue `[domain:]type`."""
+    """A task that waits in the queue of its type; in that of its isolation group and name space, where it has any."""
     return CreateTask(
         new_task(
             step,
@@ -19,13 +19,15 @@ def queued(step: Step, key: Key, know: Knowledge, now: int, task_type: str, doma
             input=inputs,
             output={},
             domain=domain,
-            queue=queue_name(task_type, domain),
+            queue=queue_name(task_type, domain, step.policy.name_space, step.policy.isolation_group),
             delay_seconds=step.start_delay,
             memo={} if task_type == spelled_type(step.type, step.name) else {"type": task_type, "name": task_type},
         )
     )
 
 
-def queue_name(task_type: str, domain: str = "") -> str:
-    """The name of the queue of a task type in a domain."""
-    return f"{domain}:{task_type}" if domain else task_type
+def queue_name(task_type: str, domain: str = "", name_space: str = "", group: str = "") -> str:
+    """The name of a queue: `[domain:]type[@name space][-isolation group]` (api §1.4)."""
+    named = f"{task_type}@{name_space}" if name_space else task_type
+    grouped = f"{named}-{group}" if group else named
+    return f"{domain}:{grouped}" if domain else grouped

@@ -6,10 +6,13 @@ from typing import Any
 import orjson
 
 from ...core.language.checks.reading import inner_steps, normalised_step, normalised_workflow
+from ...core.language.policy import ISOLATED_TYPES
 from ...models import Plan
 from ...models.fields import dumps
 
 Document = dict[str, Any]
+CARRY_GROUPS = ISOLATED_TYPES | {"WAIT", "JOIN", "FORK_JOIN", "FORK_JOIN_DYNAMIC", "INLINE", "JSON_JQ_TRANSFORM"}
+"""Types whose tasks bear the isolation group of their definition; those that no queue holds heed none."""
 
 
 class Written:
@@ -26,6 +29,14 @@ class Written:
     def task_definition(self) -> "Written":
         """Of a step: the task definition that is written into it, or nothing."""
         return Written((self.document or {}).get("taskDefinition"))
+
+    @cached_property
+    def isolation(self) -> tuple[tuple[str, str], ...]:
+        """Of a step: the isolation group and the name space that its tasks bear."""
+        kind, definition = (self.document or {}).get("type"), self.task_definition.document or {}
+        group = definition.get("isolationGroupId") if kind in CARRY_GROUPS else None
+        name_space = definition.get("executionNameSpace") if kind in ISOLATED_TYPES else None
+        return (("isolationGroupId", group or ""), ("executionNameSpace", name_space or ""))
 
 
 Steps = dict[str, Written]

@@ -34,7 +34,7 @@ def wire_task_and_definition(attempt: Attempt) -> tuple[dict[str, Any], dict[str
     """One attempt for a reply, its step as JSON that is written already; and the task definition that it follows."""
     row, run = row_of(attempt), facts_of(attempt.run)
     step = step_of(row, run, branches([row]))
-    document = spelled(row, run, step.json, step.task_definition.json, clock.now())
+    document = spelled(row, run, step, clock.now(), as_json=True)
     return document, step.task_definition.document or {}
 
 
@@ -55,7 +55,7 @@ def task_documents(rows: list[Row], run: RunFacts, is_wire: bool) -> list[dict[s
 
 def wire_row(row: Row, run: RunFacts, step: plans.Written, now: int) -> dict[str, Any]:
     """A row for a reply: payloads go out as they were written down, without being read."""
-    document = spelled(row, run, step.json, step.task_definition.json, now)
+    document = spelled(row, run, step, now, as_json=True)
     input, output = shown_text(row.input), shown_text(row.output)
     document["inputData"], document["outputData"] = orjson.Fragment(input), orjson.Fragment(output)
     return document
@@ -68,7 +68,7 @@ def plain_row(row: Row, run: RunFacts, step: plans.Written, now: int) -> dict[st
 
 def plain_task(row: Row, run: RunFacts, step: plans.Written, now: int) -> dict[str, Any]:
     """A row whose payloads have been read, as plain values."""
-    return spelled(row, run, step.document, step.task_definition.document, now)
+    return spelled(row, run, step, now)
 
 
 def step_of(row: Row, run: RunFacts, grown: dict[str, plans.Steps]) -> plans.Written:
@@ -77,8 +77,8 @@ def step_of(row: Row, run: RunFacts, grown: dict[str, plans.Steps]) -> plans.Wri
     return steps.get(row.task_ref) or plans.unknown_step(row.task_ref, row.name)
 
 
-def spelled(row: Row, run: RunFacts, step: Any, task_definition: Any, now: int) -> dict[str, Any]:
-    """The fields of Task, those without a value left out."""
+def spelled(row: Row, run: RunFacts, step: plans.Written, now: int, *, as_json: bool = False) -> dict[str, Any]:
+    """The fields of Task, those without a value left out; its step as values, or as JSON that is written already."""
     is_newest = row.id == row.task_attempt_id
     turns = row.task_turn.split(".") if row.task_turn else []
     iteration = int(turns[-1]) if turns else row.task_iteration
@@ -107,8 +107,8 @@ def spelled(row: Row, run: RunFacts, step: Any, task_definition: Any, now: int) 
         "taskId": row.id,
         "callbackAfterSeconds": row.callback_ms // 1000,
         "outputData": row.output,
-        "workflowTask": step,
-        "taskDefinition": task_definition,
+        "workflowTask": step.json if as_json else step.document,
+        "taskDefinition": step.task_definition.json if as_json else step.task_definition.document,
         "rateLimitPerFrequency": row.rate_count,
         "rateLimitFrequencyInSeconds": row.rate_seconds,
         "workflowPriority": run.priority,
@@ -118,7 +118,7 @@ def spelled(row: Row, run: RunFacts, step: Any, task_definition: Any, now: int) 
         "subworkflowChanged": False,
         "queueWaitTime": waited(row, now),
     }
-    for name, value in optional_fields(row, run):
+    for name, value in (*optional_fields(row, run), *step.isolation):
         if value:
             document[name] = value
     return document

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import connections
 
+from conductor_app import conf
 from conductor_app.management.children import Child
 from conductor_app.management.doorstep import Doorstep, listening_socket
 from conductor_app.management.first_run import prepare
@@ -18,6 +19,7 @@ from conductor_app.workers.listening import is_anything_configured
 PYTHON = (sys.executable, "-W", "ignore", "-m")
 GUNICORN = (*PYTHON, "gunicorn", "-c", "python:conductor_app.settings.gunicorn")
 LISTEN = (*PYTHON, "django", "listen_events")
+GROUPS = (*PYTHON, "django", "serve_groups")
 CELERY = (*PYTHON, "celery", "--quiet", "-A", "conductor_app")
 
 
@@ -44,15 +46,17 @@ class Command(BaseCommand):
 
 
 def children(listener: socket.socket) -> list[Child]:
-    """Web, worker and beat, and who listens to brokers if any is named.
+    """Web, worker and beat, and who listens to brokers or serves isolation groups if any is named.
 
     Beat has a process of its own: inside the worker it outlives a worker that is killed.
     """
     door = listener.fileno()
     listens = [Child("events", [*LISTEN])] if is_anything_configured() else []
+    serves = [Child("groups", [*GROUPS])] if conf.isolation_groups else []
     return [
         Child("web", [*GUNICORN, "--bind", f"fd://{door}", "conductor_app.wsgi"], inherits=(door,)),
         Child("worker", [*CELERY, "worker", "--without-gossip", "--without-mingle", "--without-heartbeat"]),
         Child("beat", [*CELERY, "beat"]),
         *listens,
+        *serves,
     ]

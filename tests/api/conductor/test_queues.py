@@ -35,3 +35,15 @@ def test_all_queues_are_listed_by_name(api, two_waiting):
 @pytest.mark.parametrize("address", ["sizes", "size", "polldata"])
 def test_the_type_must_be_named(api, address):
     assert api.get(f"/tasks/queue/{address}").status_code == 400
+
+
+def test_a_size_is_that_of_one_isolation_group(api, clock):
+    request = {"inputParameters": {"http_request": {"uri": "http://127.0.0.1/", "method": "GET"}}}
+    isolated = {"name": "get", "isolationGroupId": "blue", "executionNameSpace": "east"}
+    api.define({"name": "get", "taskReferenceName": "get", "type": "HTTP", "taskDefinition": isolated, **request})
+    api.start()
+
+    assert api.get("/tasks/queue/size", taskType="HTTP").json() == 0
+    assert api.get("/tasks/queue/all").json() == {"HTTP@east-blue": 1}
+    size = api.get("/tasks/queue/size", taskType="HTTP", isolationGroupId="blue", executionNamespace="east")
+    assert size.json() == 1

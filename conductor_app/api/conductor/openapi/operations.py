@@ -89,6 +89,7 @@ POLL = {"workerid": str, "domain": str}
 WAIT = {"requestId": str, "waitUntilTaskRef": str, "waitForSeconds": int, "consistency": str, "returnStrategy": str}
 TASKS = {"includeClosed": bool, "includeTasks": bool}
 TYPE = {"taskType!": str}
+QUEUE_PARTS = {"domain": str, "executionNamespace": str, "isolationGroupId": str}
 LINK = {"expires!": int, "signature!": str}
 VERSION = {"version": int}
 REASON = {"reason": str}
@@ -117,7 +118,7 @@ OPERATIONS: dict[str, Operation] = {
     "TaskLogs.get": Operation("The log of a task", Many(SENT_LOG), may_be_nothing=True),
     "TaskLogs.post": Operation("Log a line for a task", EMPTY, TEXT),
     "QueueSizes.get": Operation("Sizes of some queues", MapOf(Whole()), query=TYPE),
-    "QueueSize.get": Operation("Size of one queue", Whole(), query=TYPE | {"domain": str}),
+    "QueueSize.get": Operation("Size of one queue", Whole(), query=TYPE | QUEUE_PARTS),
     "AllQueues.get": Operation("Sizes of all queues", MapOf(Whole())),
     "AllQueuesInDetail.get": Operation("Sizes of all queues by shard", mapping),
     "PollData.get": Operation("Who polls a task type", Many(POLL_DATA), query=TYPE),

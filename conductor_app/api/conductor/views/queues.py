@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from ....access.actors import Actor
 from ....access.permissions import readable
 from ....access.rights import READ, TASK_DEF
+from ....core.steps.queued import queue_name
 from ....models import Attempt, Poller
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView
@@ -38,11 +39,12 @@ class QueueSizes(ConductorView):
 
 
 class QueueSize(ConductorView):
-    """GET /api/tasks/queue/size: how much waits of one task type, in one domain."""
+    """GET /api/tasks/queue/size: how much waits of one task type, in one domain, isolation group and name space."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        task_type, domain = request.query.required("taskType"), request.query.text("domain")
-        return Json(Attempt.objects.of_runs().pending(f"{domain}:{task_type}" if domain else task_type).count())
+        query = request.query
+        places = (query.text(name) for name in ("domain", "executionNamespace", "isolationGroupId"))
+        return Json(Attempt.objects.of_runs().pending(queue_name(query.required("taskType"), *places)).count())
 
 
 class AllQueues(ConductorView):

@@ -69,6 +69,11 @@ def short_text(value: Any, place: Place, most: int = 255) -> str:
     return read
 
 
+def part_of_queue(value: Any, place: Place) -> str:
+    """What a queue's name is made of beside the task type."""
+    return short_text(value, place, 128)
+
+
 def flag(value: Any, place: Place) -> bool:
     if isinstance(value, bool):
         return value

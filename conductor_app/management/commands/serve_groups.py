@@ -1,0 +1,26 @@
+"""Serves isolation groups: one more process of a server whose task definitions name any."""
+
+import signal
+from threading import Event
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from conductor_app import conf
+from conductor_app.workers.isolated import queues, serve
+
+
+class Command(BaseCommand):
+    """`manage.py serve_groups`: built-in workers for the groups in ISOLATION_GROUPS alone, until SIGTERM or Ctrl-C."""
+
+    help = "Do the built-in workers' tasks of the isolation groups that ISOLATION_GROUPS names."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not conf.isolation_groups:
+            raise CommandError("ISOLATION_GROUPS names no group to serve, for example ISOLATION_GROUPS=blue,green")
+        stopping = Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopping.set())
+        self.stdout.write(f"Serving {', '.join(queues(conf.isolation_groups))}")
+        self.stdout.flush()
+        serve(stopping)

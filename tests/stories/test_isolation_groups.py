@@ -1,0 +1,88 @@
+"""Tasks of isolation groups and name spaces wait for the built-in workers that serve them (execution §5.2)."""
+
+import pytest
+
+from conductor_app.insight.execution import run_document
+from conductor_app.insight.explain import explain
+from conductor_app.workers.isolated import queues
+from conductor_app.workers.runner import work_off
+from tests.builders import Document, policy, step
+from tests.story import Story, committed
+from tests.web import answering, as_json
+
+EAST_BLUE = {"isolationGroupId": "blue", "executionNameSpace": "east"}
+
+
+@pytest.fixture
+def server(settings):
+    settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
+    with answering() as server:
+        server.answers["/a"] = as_json({"n": 1})
+        yield server
+
+
+def http(server, **isolation: str) -> Document:
+    """A request, in its group."""
+    inputs = {"http_request": {"uri": f"{server.url}/a", "method": "GET"}}
+    return {**step("get", inputs=inputs, policy=policy(retries=1) | isolation), "type": "HTTP"}
+
+
+@pytest.mark.parametrize(
+    ("isolation", "queue", "group"),
+    [
+        ({"isolationGroupId": "blue"}, "HTTP-blue", "blue"),
+        ({"executionNameSpace": "east"}, "HTTP@east", "@east"),
+        (EAST_BLUE, "HTTP@east-blue", "@east-blue"),
+    ],
+)
+def test_only_those_who_serve_the_group_do_its_tasks(clock, server, isolation, queue, group):
+    story = Story(clock, http(server, **isolation))
+
+    with committed():
+        assert (work_off(), story.queue(queue)) == (0, ["get, attempt 1"])
+        assert work_off(queues=queues(["green", group])) == 1
+
+    assert (story.status, len(server.asked)) == ("COMPLETED", 1)
+
+
+def test_those_who_serve_a_group_do_no_others_tasks(clock, server):
+    story = Story(clock, http(server))
+
+    with committed():
+        assert work_off(queues=queues(["blue", "@east"])) == 0
+
+    assert story.queue("HTTP") == ["get, attempt 1"]
+
+
+def test_operators_see_that_nobody_serves_a_group(clock, server):
+    story = Story(clock, http(server, isolationGroupId="blue"))
+
+    [verdict] = [verdict for verdict in explain(story.task("get").id) if not verdict.is_open]
+
+    assert verdict.sentence == "No worker has ever polled queue `HTTP-blue`."
+
+
+def test_a_further_attempt_waits_in_the_same_queue(clock, server):
+    story = Story(clock, http(server, **EAST_BLUE))
+
+    story.worker("HTTP@east-blue").fails()
+
+    assert story.queue("HTTP@east-blue") == ["get, attempt 2"]
+
+
+def test_what_needs_no_built_in_worker_goes_on_without_its_group(clock):
+    """Also waits and scripts, which stop for ever in the original where nobody serves the group."""
+    isolated = policy() | EAST_BLUE
+    evaluated = {"evaluatorType": "javascript", "expression": "1"}
+    story = Story(
+        clock,
+        {**step("sum", inputs=evaluated, policy=isolated), "type": "INLINE"},
+        {**step("nap", inputs={"duration": "1 s"}, policy=isolated), "type": "WAIT"},
+        step("pay", policy=isolated),
+    )
+
+    story.later(5)
+
+    assert story.queue("pay") == ["pay, attempt 1"]
+    borne = {task["referenceTaskName"]: task.get("isolationGroupId") for task in run_document(story.row)["tasks"]}
+    assert borne == {"sum": "blue", "nap": "blue", "pay": None}
