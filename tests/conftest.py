@@ -1,5 +1,6 @@
 """Fixtures for the whole suite. Which database it runs on is the settings' choice: see `make test`."""
 
+from hashlib import sha256
 from itertools import count
 
 import pytest
@@ -52,10 +53,12 @@ def touches_rows(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is drawn by chance: what comes first of one millisecond does so whenever the test runs."""
-    draws = count(1)
-    monkeypatch.setattr(product_chance, "_source", lambda size: f"{next(draws):0{2 * size}x}")
+def chance(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is drawn in a test is drawn by no other, and the same again whenever that test runs: no order is luck."""
+    test, draws = request.node.nodeid.encode(), count()
+    monkeypatch.setattr(
+        product_chance, "_source", lambda size: sha256(b"%b %d" % (test, next(draws))).hexdigest()[: 2 * size]
+    )
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ def story(clock) -> Story:
     register(definition(step("pay"), name="refund"))
     for name in ("order", "order", "refund"):
         story.starts(name)
+        clock.advance(seconds=1)
     for _ in range(2):
         story.worker("pay").completes()
     story.worker("pay").fails()
