@@ -1,15 +1,16 @@
-"""Results that are used again: a task whose step has a `cacheConfig` takes what one with the same key has come to."""
+"""Results that are used again, of tasks and of whole runs: where a `cacheConfig` says so, and the key is the same."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from .definition import Step
-from .effects import CreateTask, Effect, KeepResult
+from .definition import Definition
+from .effects import CreateTask, Effect, KeepOutput, KeepResult
 from .knowledge import Knowledge
-from .questions import Cached
-from .snapshot import NEVER, Task
+from .questions import Cached, CachedRun
+from .sealing import masked_names
+from .snapshot import NEVER, Run, Task
 from .states import COMPLETED, PENDING
 from .values import replace
 
@@ -27,12 +28,12 @@ def from_cache(effects: list[Effect], know: Knowledge, now: int) -> list[Effect]
 
 def _is_asked(task: Task) -> bool:
     """Whether it is work for a queue whose result may be known."""
-    return bool(task.attempt.status == PENDING and task.attempt.queue and seconds_kept(task.step))
+    return bool(task.attempt.status == PENDING and task.attempt.queue and seconds_kept(task.step.document))
 
 
-def seconds_kept(step: Step) -> int:
-    """For how long a result of the step is used again; 0 where it is not."""
-    config = step.document.get("cacheConfig")
+def seconds_kept(document: Mapping[str, Any]) -> int:
+    """For how long a result of this step or definition is used again; 0 where it is not."""
+    config = document.get("cacheConfig")
     if not isinstance(config, dict) or not isinstance(config.get("key"), str) or not config["key"].strip():
         return 0
     seconds = config.get("ttlInSecond")
@@ -40,13 +41,12 @@ def seconds_kept(step: Step) -> int:
 
 
 def _known(task: Task, know: Knowledge, now: int) -> CreateTask:
-    # The key is written in terms of the task's inputs (`${uri}-${method}`).
-    key = know.resolve(task.step.document["cacheConfig"]["key"], dict(task.attempt.input))
-    text = key if isinstance(key, str) else json.dumps(key, sort_keys=True)
-    if key is None or "${" in text:
-        # It names what is not there: that would be one key for all.
+    # The key is written in terms of the task's inputs (`${uri}-${method}`). Runs that mask other names share nothing:
+    # what is sealed in the one would stand open in the other.
+    masked = masked_names(know.run.definition)
+    digest = _digest(task.step.document, dict(task.attempt.input), know, *sorted(masked))
+    if not digest:
         return CreateTask(task)
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=24).hexdigest()
     output = know.ask(Cached(name_of(task), digest))
     if output is None:
         return CreateTask(replace(task, memo={**task.memo, KEY: digest}))
@@ -55,12 +55,43 @@ def _known(task: Task, know: Knowledge, now: int) -> CreateTask:
     return CreateTask(replace(task, status=COMPLETED, attempt=attempt))
 
 
+def _digest(document: Mapping[str, Any], inputs: dict[str, Any], know: Knowledge, *scope: str) -> str:
+    """What tells keys apart; nothing where the key names what is not there: that would be one key for all."""
+    key = know.resolve(document["cacheConfig"]["key"], inputs)
+    text = key if isinstance(key, str) else json.dumps(key, sort_keys=True)
+    if key is None or "${" in text:
+        return ""
+    whole = json.dumps([*scope, text]) if scope else text
+    return blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=24).hexdigest()
+
+
 def kept_result(task: Task, now: int) -> Iterator[Effect]:
     """A completed attempt's output is used again for as long as its step says."""
     if digest := task.memo.get(KEY):
-        yield KeepResult(name_of(task), digest, task.attempt.id, now + seconds_kept(task.step) * 1000)
+        until = now + seconds_kept(task.step.document) * 1000
+        yield KeepResult(name_of(task), digest, task.attempt.id, until)
 
 
 def name_of(task: Task) -> str:
     """The name of the task's definition, under which results are kept."""
     return str(task.memo.get("name", task.step.name))
+
+
+def known_output(run: Run, know: Knowledge) -> tuple[str, dict[str, Any]] | None:
+    """The run that had the same key and followed the same plan, with its output, if that is still kept."""
+    if not seconds_kept(run.definition.document) or not (digest := _digest_of_run(run.definition, know)):
+        return None
+    return know.ask(CachedRun(run.definition.name, digest))
+
+
+def kept_output(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    """A completed run's output is used again for as long as its definition says."""
+    seconds = seconds_kept(run.definition.document)
+    if seconds and (digest := _digest_of_run(run.definition, know)):
+        yield KeepOutput(run.definition.name, digest, run.id, now + seconds * 1000)
+
+
+def _digest_of_run(definition: Definition, know: Knowledge) -> str:
+    """The key is written like any expression of a workflow, or in terms of its input alone (`${customer}`)."""
+    inputs = {name: value for name, value in know.input().items() if name != "workflow"}
+    return _digest(definition.document, inputs, know, "run", definition.hash)

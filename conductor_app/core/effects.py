@@ -368,6 +368,19 @@ class KeepResult(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class KeepOutput(Effect):
+    """What a run has come to is the output of all runs of this name and key, until then."""
+
+    name: str
+    digest: str
+    run_id: str
+    until: int
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "KeepOutput", "name": self.name, "until": self.until}
+
+
+@dataclass(frozen=True, slots=True)
 class Send(Effect):
     """A message to another run, kept until it is delivered."""
 

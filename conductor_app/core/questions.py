@@ -191,6 +191,14 @@ class Cached(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class CachedRun(Question):
+    """The kept output of runs of this name, by the digest of its key. Answer: (run id, output), or None."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class Keyed(Question):
     """The run of this definition that holds an idempotency key. Answer: KeyHolder, or None."""
 

@@ -10,6 +10,7 @@ from ..core.errors import Invalid, Refused
 from ..core.questions import (
     ActiveDomains,
     Cached,
+    CachedRun,
     DefinitionNamed,
     DefinitionWritten,
     Environment,
@@ -75,7 +76,7 @@ def _answer(question: Question) -> Any:
             return plans.task_document(question.name)
         case Judged():
             return judge(question)
-        case Keyed() | Cached():
+        case Keyed() | Cached() | CachedRun():
             # A test is no other run's repetition.
             return None
         case ActiveDomains():

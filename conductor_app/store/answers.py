@@ -13,6 +13,7 @@ from ..core.questions import (
     AnyInside,
     AttemptPayload,
     Cached,
+    CachedRun,
     Element,
     Environment,
     EveryTurn,
@@ -38,7 +39,7 @@ from ..models.fields import loads, loads_sealed
 from .environment import environment
 from .inbox import taken
 from .lists import lists
-from .results import kept_result
+from .results import kept_output, kept_result
 from .rows import turn_of, turn_text
 from .runs import TASK_SQL, tasks_at, tasks_of
 from .statements import fetch, placeholders
@@ -301,6 +302,11 @@ def _cached(run: Run, asked: list[Cached], now: int) -> dict[Question, Any]:
     return {question: read(*row) if row else None for question, row in columns.items()}
 
 
+def _cached_runs(run: Run, asked: list[CachedRun], now: int) -> dict[Question, Any]:
+    columns = {question: kept_output(question, now) for question in asked}
+    return {question: (row[0], read(*row[1:])) if row else None for question, row in columns.items()}
+
+
 def _keyed(run: Run, asked: list[Keyed], now: int) -> dict[Question, Any]:
     answers: dict[Question, Any] = dict.fromkeys(asked)
     sql = (
@@ -334,4 +340,5 @@ ANSWERERS: dict[type, Callable[[Run, list[Any], int], dict[Question, Any]]] = {
     InboxMessages: _inbox,
     Keyed: _keyed,
     Cached: _cached,
+    CachedRun: _cached_runs,
 }

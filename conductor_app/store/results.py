@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from ..core.effects import Effect, KeepResult
-from ..core.questions import Cached
+from ..core.effects import Effect, KeepOutput, KeepResult
+from ..core.questions import Cached, CachedRun
 from .statements import fetch
 from .writes import Writes
 
@@ -12,9 +12,18 @@ KEEP = (
     "INSERT INTO conductor_cachedresult (name, digest, attempt_id, expires_at) VALUES (%s, %s, %s, %s) "
     "ON CONFLICT (digest, name) DO UPDATE SET attempt_id = excluded.attempt_id, expires_at = excluded.expires_at"
 )
+KEEP_OUTPUT = (
+    "INSERT INTO conductor_cachedresult (name, digest, attempt_id, run_id, expires_at) VALUES (%s, %s, '', %s, %s) "
+    "ON CONFLICT (digest, name) DO UPDATE SET run_id = excluded.run_id, expires_at = excluded.expires_at"
+)
 FIND = (
     "SELECT a.output, a.output_path FROM conductor_cachedresult c JOIN conductor_attempt a ON a.id = c.attempt_id "
     "WHERE c.digest = %s AND c.name = %s AND c.expires_at > %s AND a.status = 'COMPLETED'"
+)
+
+FIND_OUTPUT = (
+    "SELECT r.id, r.output, r.output_path FROM conductor_cachedresult c JOIN conductor_run r ON r.id = c.run_id "
+    "WHERE c.digest = %s AND c.name = %s AND c.expires_at > %s AND r.status = 'COMPLETED'"
 )
 
 
@@ -23,8 +32,15 @@ def keep_results(writes: Writes, effects: Iterable[Effect]) -> None:
     for effect in effects:
         if isinstance(effect, KeepResult):
             writes.run(KEEP, [effect.name[:255], effect.digest, effect.attempt_id, effect.until])
+        elif isinstance(effect, KeepOutput):
+            writes.run(KEEP_OUTPUT, [effect.name[:255], effect.digest, effect.run_id, effect.until])
 
 
 def kept_result(question: Cached, now: int) -> tuple[Any, ...] | None:
     """The columns of the result's output, if it is there and not too old."""
     return next(iter(fetch(FIND, [question.digest, question.name[:255], now])), None)
+
+
+def kept_output(question: CachedRun, now: int) -> tuple[Any, ...] | None:
+    """The run and the columns of its output, if it is there and not too old."""
+    return next(iter(fetch(FIND_OUTPUT, [question.digest, question.name[:255], now])), None)

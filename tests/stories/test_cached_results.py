@@ -117,3 +117,12 @@ def test_a_rerun_asks_a_worker_no_more_than_a_first_run(clock):
     story.rerun("rate")
 
     assert (story.is_waiting_for("b"), story.task("rate").output) == (True, {"n": 7})
+
+
+def test_runs_that_mask_other_names_share_no_results(clock):
+    """What is sealed in the rows of the one would stand open in those of the other."""
+    fields = {"input": {"to": "USD"}}
+    Story(clock, rates(), name="masks", maskedFields=["n"], **fields).worker("rate").completes(n=7)
+
+    assert Story(clock, rates(), name="shows", **fields).is_waiting_for("rate")
+    assert Story(clock, rates(), name="masks too", maskedFields=["n"], **fields).status == "COMPLETED"

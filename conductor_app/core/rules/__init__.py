@@ -2,10 +2,11 @@
 
 from .advance import advance
 from .conclude import break_off, conclude
+from .recall import recall
 from .rescue import rescue
 from .retry import retry
 from .settle import settle
 from .time_out import time_out
 
-RULES = (time_out, retry, rescue, break_off, advance, settle, conclude)
+RULES = (time_out, recall, retry, rescue, break_off, advance, settle, conclude)
 RULES_WHILE_PAUSED = (time_out,)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ..caching import kept_output
 from ..contracts import misfit
 from ..definition import Key
 from ..effects import Effect, MoveAttempt, MoveRun, ResolveTask, Send, StartRun
@@ -48,6 +49,8 @@ def end_run(
     )
     facts["output"] |= _told(compensation)
     yield MoveRun(event, now, facts)
+    if event == "complete" and run.has_begun:
+        yield from kept_output(run, know, now)
     for task in run.open_tasks:
         yield from cancel(task, now, reason or f"The workflow is {status}.", is_moved=task.key == spared)
     yield from (effect for effect in compensation if isinstance(effect, StartRun))
