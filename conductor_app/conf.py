@@ -107,6 +107,9 @@ class Defaults:
     task_payload_soft_bytes: int = 3 * MIB
     workflow_payload_soft_bytes: int = 5 * MIB
 
+    # Files of runs, sent whole or in parts: how large one may be.
+    file_max_bytes: int = 1024 * MIB
+
     # What workers keep of their attempts at stand-alone tasks: how large one file may be.
     artifact_max_bytes: int = 5 * 1024 * MIB
 

@@ -34,6 +34,26 @@ def artifact_path(task_id: str, number: int, name: str) -> str:
     return f"{task_id}/{number}/{name}"
 
 
+def file_address(run_id: str, file_id: str, operation: str, part: str = "") -> tuple[str, int]:
+    """Where the content of a run's file is sent (PUT) or fetched from (GET), and until when. `part`: of an upload."""
+    valid_ms = SEND_MS if operation == "PUT" else FETCH_MS
+    said = link(file_path(run_id, file_id, part), f"{operation} file", valid_ms)
+    permission = {"op": operation, "exp": said["expires"], "sig": said["signature"]}
+    named = {"part": part} if part else {}
+    address = f"/api/files/content/{quote(run_id)}/{quote(file_id)}?{urlencode({**named, **permission})}"
+    return address, int(said["expires"])
+
+
+def file_path(run_id: str, file_id: str, part: str = "") -> str:
+    """What the permission in such an address is for."""
+    return f"{run_id}/{file_id}/{part}"
+
+
+def check_file(path: str, operation: str, said: dict[str, str]) -> None:
+    """Raise Forbidden unless the address was made here, for this, and not too long ago."""
+    check(path, f"{operation} file", {"expires": said["exp"], "signature": said["sig"]})
+
+
 def check(path: str, purpose: str, said: dict[str, str]) -> None:
     """Raise Forbidden unless the link was made here, for this, and not too long ago."""
     expires, signature = said.get("expires", ""), said.get("signature", "")

@@ -22,6 +22,10 @@ class Invalid(Refused):
     """The request cannot be understood."""
 
 
+class TooLarge(Invalid):
+    """It is larger than it may be."""
+
+
 class ValidationFailed(Invalid):
     """Validation failed, check below errors for detail."""
 

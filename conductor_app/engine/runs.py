@@ -29,6 +29,7 @@ from . import limits, payloads, plans
 from .answers import Answers
 from .change import ROUNDS, ROUNDS_IN_ONE, change, wake
 from .deciding import Undecidable, decided, write, written
+from .files import handles as files
 from .judging import judge
 from .reopening import rerun, restart, retry
 
@@ -228,6 +229,7 @@ def remove(run_id: str, by: str, reason: str = "", archive: bool = True) -> None
         TaskLog.objects.filter(attempt_id__in=AttemptRow.objects.filter(run_id=run_id).values("id")).delete()
         Message.objects.filter(to=run_id).delete()
         Failure.objects.filter(run_id=run_id).delete()
+        files.forget_of(run_id)
         release_payloads(run_id, clock.now())
         RunRow.objects.filter(pk=run_id).delete()
         AuditEntry.objects.create(

@@ -14,6 +14,7 @@ from . import events, failures, groups, outbox, retention, schedules, tallies
 from .access import client_upkeep
 from .artifacts import entries as artifacts
 from .change import change
+from .files import handles as files
 from .groups import expiry
 from .messages import deliver_due
 from .runs import remove
@@ -86,6 +87,7 @@ def prune_finished(limit: int) -> int:
     now = clock.now()
     artifacts.expire(limit)
     client_upkeep.forget_expired(limit)
+    files.forget_unfinished(limit)
     tallies.prune()
     CachedResult.objects.filter(expires_at__lte=now).delete()
     Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()

@@ -9,6 +9,7 @@ from .clients import Client, ScopeRole
 from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
 from .events import EventAction, EventDelivery, EventHandler, EventVerdict, Webhook
 from .failures import Failure, FailureGroup, FailureTally
+from .files import FileHandle
 from .groups import Dependency, Group, Solo
 from .history import HistoryEntry, TaskLog
 from .inbox import InboxMessage
@@ -47,6 +48,7 @@ __all__ = [
     "Failure",
     "FailureGroup",
     "FailureTally",
+    "FileHandle",
     "Grant",
     "Group",
     "GroupFacts",

@@ -106,6 +106,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 PAYLOAD_STORAGE = environment.text("PAYLOAD_STORAGE", "")
+CONDUCTOR_FILE_MAX_BYTES = environment.number("FILE_MAX_MB", 1024, least=1) * 1024 * 1024
 CONDUCTOR_ARTIFACT_MAX_BYTES = environment.number("ARTIFACT_MAX_MB", 5 * 1024, least=1) * 1024 * 1024
 CONDUCTOR_TASK_PAYLOAD_SOFT_BYTES = environment.number("TASK_PAYLOAD_SOFT_KB", 3072) * 1024
 CONDUCTOR_WORKFLOW_PAYLOAD_SOFT_BYTES = environment.number("WORKFLOW_PAYLOAD_SOFT_KB", 5120) * 1024

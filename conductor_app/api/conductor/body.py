@@ -6,15 +6,11 @@ from django.http import HttpRequest, RawPostDataException
 from django.http.request import UnreadablePostError
 
 from ... import conf
-from ...core.errors import Invalid
+from ...core.errors import Invalid, TooLarge
 from ..json_values import is_too_deep, loads
 
 DEEPEST = 200
 """How deep JSON may be nested: what is stored is written again inside other documents, up to the writer's own limit."""
-
-
-class BodyTooLarge(Invalid):
-    """The body of the request is larger than this server takes."""
 
 
 def raw(request: HttpRequest) -> bytes:
@@ -27,13 +23,13 @@ def raw(request: HttpRequest) -> bytes:
 
 
 def length(request: HttpRequest, most: int) -> int:
-    """How many bytes the body has; raises BodyTooLarge where those are more than it may have."""
+    """How many bytes the body has; raises TooLarge where those are more than it may have."""
     try:
         size = int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError:
         raise Invalid("The Content-Length of the request is no number.") from None
     if size > most:
-        raise BodyTooLarge(f"The body of a request may have at most {most} bytes.")
+        raise TooLarge(f"The body of a request may have at most {most} bytes.")
     return size
 
 

@@ -21,10 +21,10 @@ from ...core.errors import (
     QueueFull,
     Refused,
     StepRefused,
+    TooLarge,
     Unauthenticated,
     ValidationFailed,
 )
-from .body import BodyTooLarge
 from .replies import Json
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ HOST = socket.gethostname()
 STATUS: dict[type[Exception], int] = {
     NotFound: 404,
     Conflict: 409,
-    BodyTooLarge: 413,
+    TooLarge: 413,
     Invalid: 400,
     StepRefused: 400,
     Busy: 503,

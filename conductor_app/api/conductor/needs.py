@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...access.actors import Actor
-from ...access.permissions import Thing, require
+from ...access.permissions import Thing, may, missing, require
 from ...access.rights import (
     APPLICATION,
     CREATE,
@@ -81,6 +81,23 @@ class Polls:
             require(request.actor, WORKS if DOMAIN in found else WORKS[:1], [found])
 
 
+class UsesFiles:
+    """What steers or sees the run; or EXECUTE on the type of one of its open tasks, whose worker brings or fetches."""
+
+    def __init__(self, ways: tuple[Right, ...]) -> None:
+        self.ways = ways
+
+    def ask(self, request: Any, named: dict[str, str]) -> None:
+        """Raise Forbidden where the actor may not; a run that does not exist is left to the handler."""
+        actor = request.actor
+        if actor.powers.over_all(*self.ways, WORKS[0]):
+            return
+        id = named.get("workflow") or str(body.document(request).get("workflowId") or "")
+        for thing in things.run("workflow")(request, {"workflow": id}):
+            if not may(actor, self.ways, thing) and not any(may(actor, WORKS, task) for task in things.open_tasks(id)):
+                raise missing(actor, self.ways, thing)
+
+
 class Starts:
     """EXECUTE on the definition; who brings a definition of its own must be allowed to write it, too."""
 
@@ -123,7 +140,7 @@ class Nobody:
 
 
 ANYBODY, ADMINISTRATORS = Anybody(), Nobody()
-Need = Needs | Defines | Polls | Starts | KeepsSchedule | Anybody | Nobody
+Need = Needs | Defines | Polls | Starts | UsesFiles | KeepsSchedule | Anybody | Nobody
 
 
 def on(access: str, target: str, of: Finder) -> Needs:
@@ -158,6 +175,7 @@ starts_named = on(EXECUTE, WORKFLOW_DEF, things.named(WORKFLOW_DEF, "name"))
 signals = Needs(STEERS_RUN, things.run("workflow_id"))
 sees_queue = on(READ, TASK_DEF, things.asked(TASK_DEF, "taskType"))
 polls, starts = Polls(), Starts()
+brings_files, sees_files = UsesFiles(STEERS_RUN), UsesFiles(SEES_RUN)
 
 NEEDS: dict[str, Need] = {
     "BatchPoll.get": polls,
@@ -340,6 +358,17 @@ NEEDS: dict[str, Need] = {
     "SecretTags.get": on(READ, SECRET, things.named(SECRET, "key")),
     "SecretTags.put": on(UPDATE, SECRET, things.named(SECRET, "key")),
     "SecretTags.delete": on(UPDATE, SECRET, things.named(SECRET, "key")),
+    "Files.post": brings_files,
+    "FileOne.get": sees_files,
+    "FileUploadAddress.get": brings_files,
+    "FileDownloadAddress.get": sees_files,
+    "FileContent.put": brings_files,
+    "FileContent.get": sees_files,
+    "FileUploadComplete.post": brings_files,
+    "FileParts.post": brings_files,
+    "FilePart.get": brings_files,
+    "FilePartsComplete.post": brings_files,
+    "FilePartsOne.delete": brings_files,
     "EnvironmentVariables.get": ANYBODY,
     "EnvironmentVariable.get": on(READ, VARIABLE, things.named(VARIABLE, "key")),
     "EnvironmentVariable.put": Defines(VARIABLE, things.named(VARIABLE, "key")),

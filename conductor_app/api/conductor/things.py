@@ -124,6 +124,11 @@ def task_of_run(part: str) -> Finder:
     return find
 
 
+def open_tasks(run_id: str) -> list[Thing]:
+    """The kinds of tasks that are open in a run."""
+    return _tasks(Attempt.objects.open().filter(run_id=run_id).order_by().distinct())
+
+
 def _tasks(attempts: Any) -> list[Thing]:
     rows = attempts.values_list("queue", "domain", "task__name", "run_id", "run__name")
     return [task_thing(*row) for row in rows]

@@ -9,6 +9,7 @@ from ....core.language.checks.tables import RATE_LIMIT, SCHEMA, TASK_DEFINITION,
 from ....core.language.checks.values import ListOf, MapOf, Reader, Whole, flag, mapping, text, texts
 from ....core.language.checks.webhook import WEBHOOK
 from ..serializers.detours import SKIP_REQUEST, STATE_UPDATE, UPGRADE
+from ..serializers.files import NEW_FILE, PARTS
 from ..serializers.reruns import RERUN_REQUEST
 from ..serializers.simulations import TEST_REQUEST
 from ..serializers.tags import TAG
@@ -23,12 +24,17 @@ from .tables import (
     BULK_WORKFLOWS,
     CONFIGURATION,
     CORRELATION,
+    CREATED_FILE,
     CREATED_KEY,
     CREDENTIALS,
     DEFINITION_SUMMARY,
     EVENT_EXECUTION,
     EVENT_MESSAGE,
     EXECUTION_PAGE,
+    FILE,
+    FILE_ADDRESS,
+    FILE_UPLOAD,
+    FINISHED_FILE,
     GRANTED,
     GROUP,
     HANDLED_EVENT_PAGE,
@@ -83,6 +89,7 @@ class Operation(NamedTuple):
     body: Shape | None = None
     query: Mapping[str, type] = {}
     may_be_nothing: bool = False
+    status: int = 200
 
 
 POLL = {"workerid": str, "domain": str}
@@ -90,6 +97,7 @@ WAIT = {"requestId": str, "waitUntilTaskRef": str, "waitForSeconds": int, "consi
 TASKS = {"includeClosed": bool, "includeTasks": bool}
 TYPE = {"taskType!": str}
 QUEUE_PARTS = {"domain": str, "executionNamespace": str, "isolationGroupId": str}
+FILE_LINK = {"part": str, "op": str, "exp": int, "sig": str}
 LINK = {"expires!": int, "signature!": str}
 VERSION = {"version": int}
 REASON = {"reason": str}
@@ -137,6 +145,17 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "PayloadContent.put": Operation("Send a payload", EMPTY, mapping, LINK),
     "PayloadContent.get": Operation("Fetch a payload", mapping, query=LINK),
+    "Files.post": Operation("Begin a file of a workflow", CREATED_FILE, NEW_FILE, status=201),
+    "FileOne.get": Operation("A file of a workflow", FILE),
+    "FileUploadAddress.get": Operation("Where a file is sent", FILE_ADDRESS),
+    "FileDownloadAddress.get": Operation("Where a file is fetched from", FILE_ADDRESS),
+    "FileContent.put": Operation("Send a file", NOTHING, TEXT, FILE_LINK),
+    "FileContent.get": Operation("Fetch a file", TEXT, query=FILE_LINK),
+    "FileUploadComplete.post": Operation("All of a file has come", FINISHED_FILE),
+    "FileParts.post": Operation("Begin to send a file in parts", FILE_UPLOAD),
+    "FilePart.get": Operation("Where a part of a file is sent", FILE_ADDRESS),
+    "FilePartsComplete.post": Operation("All parts of a file have come", FINISHED_FILE, PARTS),
+    "FilePartsOne.delete": Operation("Give up the parts of a file", NOTHING),
     "WorkflowTest.post": Operation("Try a workflow out", WORKFLOW, TEST_REQUEST),
     "WorkflowOne.post": Operation(
         "Start a workflow by name", TEXT, mapping, {"version": int, "correlationId": str, "priority": int}

@@ -72,7 +72,7 @@ def good_replies(operation: Any) -> dict[Any, Any]:
     if operation.reply == EMPTY:
         return {200: OpenApiResponse(description="Done.")}
     kind = "text/plain" if operation.reply == TEXT else "application/json"
-    return {(200, kind): drawn(operation.reply)} | (nothing if operation.may_be_nothing else {})
+    return {(operation.status, kind): drawn(operation.reply)} | (nothing if operation.may_be_nothing else {})
 
 
 def error_replies() -> dict[Any, Any]:

@@ -17,6 +17,7 @@ from ....core.language.checks.tables import (
 from ....core.language.checks.values import Choice, ListOf, MapOf, Whole, anything, flag, mapping, text, texts
 from ....core.language.checks.webhook import WEBHOOK
 from ..serializers.detours import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
+from ..serializers.files import NEW_FILE, PARTS
 from ..serializers.reruns import RERUN_REQUEST
 from ..serializers.schedules import CRON_ENTRY, EXECUTION, SHOWN
 from ..serializers.simulations import TEST_REQUEST
@@ -39,8 +40,9 @@ def fields(reader: object, *names: str) -> Table:
 TASK: Table = (
     Field("status", TASK_STATUS),
     *fields(text, "taskId", "taskType", "taskDefName", "referenceTaskName", "workflowInstanceId", "workflowType",
-            "correlationId", "retriedTaskId", "reasonForIncompletion", "workerId", "domain", "subWorkflowId",
-            "externalInputPayloadStoragePath", "externalOutputPayloadStoragePath"),
+            "correlationId", "retriedTaskId", "reasonForIncompletion", "workerId", "domain", "isolationGroupId",
+            "executionNameSpace", "subWorkflowId", "externalInputPayloadStoragePath",
+            "externalOutputPayloadStoragePath"),
     *fields(mapping, "inputData", "outputData"),
     *fields(Whole(), "retryCount", "seq", "pollCount", "startDelayInSeconds", "iteration", "workflowPriority",
             "rateLimitPerFrequency", "rateLimitFrequencyInSeconds"),
@@ -51,6 +53,19 @@ TASK: Table = (
     Field("taskDefinition", Of(TASK_DEFINITION)),
     Field("runtimeMetadata", MapOf(text)),
 )  # fmt: skip
+
+CREATED_FILE: Table = (
+    *fields(text, "fileHandleId", "fileName", "contentType", "storageType", "uploadStatus", "uploadUrl"),
+    *fields(Whole(64), "uploadUrlExpiresAt", "createdAt"),
+)
+FILE: Table = (
+    *fields(text, "fileHandleId", "fileName", "contentType", "contentHash", "storageType", "uploadStatus",
+            "workflowId", "taskId"),
+    *fields(Whole(64), "fileSize", "createdAt", "updatedAt"),
+)  # fmt: skip
+FILE_ADDRESS: Table = (*fields(text, "fileHandleId", "uploadUrl", "downloadUrl"), Field("expiresAt", Whole(64)))
+FINISHED_FILE: Table = fields(text, "fileHandleId", "uploadStatus", "contentHash")
+FILE_UPLOAD: Table = fields(text, "fileHandleId", "uploadId")
 
 WORKFLOW: Table = (
     *AUDIT,
@@ -239,6 +254,13 @@ NAMED: dict[str, Table] = {
     "WorkflowStatus": STATUS,
     "ExternalStorageLocation": LOCATION,
     "SignalResponse": SIGNAL_RESPONSE,
+    "CreateFileRequest": NEW_FILE,
+    "CreatedFile": CREATED_FILE,
+    "File": FILE,
+    "FileAddress": FILE_ADDRESS,
+    "FinishedFile": FINISHED_FILE,
+    "FileUpload": FILE_UPLOAD,
+    "FilePartTags": PARTS,
     "Task": TASK,
     "SearchResultTask": TASK_PAGE,
     "SearchResultWorkflow": WORKFLOW_PAGE,

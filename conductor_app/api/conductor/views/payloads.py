@@ -1,20 +1,15 @@
 """Payloads that clients keep outside their requests (api §1.2): where to, and what is there."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from tempfile import SpooledTemporaryFile
 from urllib.parse import quote, urlencode
 
-from django.core.files.base import File
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.http.request import UnreadablePostError
+from django.http import HttpResponse, StreamingHttpResponse
 
 from .... import conf, warehouse
 from ....access.links import check, link
 from ....core.errors import Invalid
 from ....engine import payloads
-from .. import body
 from ..replies import Empty, Json
+from ..uploads import received
 from ..view import ConductorRequest, ConductorView
 
 KINDS = {
@@ -24,8 +19,6 @@ KINDS = {
     "TASK_OUTPUT": "task/output",
 }
 OPERATIONS = {"READ": "GET", "WRITE": "PUT"}
-CHUNK = 64 * 1024
-KEPT_IN_MEMORY = 1024 * 1024
 
 
 class PayloadLocation(ConductorView):
@@ -53,7 +46,9 @@ class PayloadContent(ConductorView):
 
     def put(self, request: ConductorRequest, path: str) -> HttpResponse:
         permitted(request, path, "WRITE")
-        with received(request) as upload:
+        with received(request, conf.workflow_payload_max_bytes) as upload:
+            if not upload.size:
+                raise Invalid("The upload is empty, or its Content-Length is missing.")
             payloads.fill(path, upload)
         return Empty()
 
@@ -74,31 +69,3 @@ def chosen(name: str, given: str, choices: dict[str, str]) -> str:
 def permitted(request: ConductorRequest, path: str, operation: str) -> None:
     """Raise Forbidden unless the address was handed out for this."""
     check(path, operation, {name: request.query.text(name) for name in ("expires", "signature")})
-
-
-@contextmanager
-def received(request: HttpRequest) -> Iterator[File]:
-    """The body of a request, read piece by piece, no further than it said and than a payload may be long."""
-    left = size = body.length(request, conf.workflow_payload_max_bytes)
-    if not size:
-        raise Invalid("The upload is empty, or its Content-Length is missing.")
-    # Storages go back and forth in what they are given; a request can be read once.
-    with SpooledTemporaryFile(max_size=KEPT_IN_MEMORY) as kept:
-        while left:
-            piece = _piece(request, min(left, CHUNK))
-            left -= len(piece)
-            kept.write(piece)
-        kept.seek(0)
-        upload = File(kept)
-        upload.size = size
-        yield upload
-
-
-def _piece(request: HttpRequest, most: int) -> bytes:
-    try:
-        piece = request.read(most)
-    except UnreadablePostError:
-        piece = b""
-    if not piece:
-        raise Invalid("The upload broke off before its end.")
-    return piece

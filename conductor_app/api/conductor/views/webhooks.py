@@ -3,10 +3,10 @@
 from django.http import HttpResponse
 
 from .... import conf
+from ....core.errors import TooLarge
 from ....engine import webhooks
 from ....models import Webhook
 from .. import body
-from ..body import BodyTooLarge
 from ..replies import Empty, Json
 from ..serializers.events import webhook
 from ..serializers.requests import complaints_at
@@ -47,7 +47,7 @@ class IncomingWebhook(ConductorView):
     def post(self, request: ConductorRequest, id: str) -> HttpResponse:
         content = body.raw(request)
         if len(content) > conf.webhook_max_bytes:
-            raise BodyTooLarge(f"The body of a webhook may have at most {conf.webhook_max_bytes} bytes.")
+            raise TooLarge(f"The body of a webhook may have at most {conf.webhook_max_bytes} bytes.")
         headers = {name.lower(): value for name, value in request.headers.items()}
         webhooks.receive(id, headers, content)
         return Empty()

@@ -1,0 +1,86 @@
+"""Files of runs (api §1.12)."""
+
+from typing import Any
+
+from ....access.links import file_address
+from ....core.errors import Invalid
+from ....core.language.checks.fields import Field, Table
+from ....core.language.checks.values import ListOf, Place, short_text, text
+from ....models import FileHandle
+from .requests import read_request
+
+SCHEME = "conductor://file/"
+NEW_FILE: Table = (
+    Field("workflowId", text, ""),
+    Field("fileName", short_text, ""),
+    Field("contentType", short_text, "application/octet-stream"),
+    Field("taskId", text, ""),
+)
+PARTS: Table = (Field("partETags", ListOf(text), list),)
+
+
+def new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:
+    """The run, the attempt, the name and the type of a file that is to come; raises ValidationFailed and Invalid."""
+    read = read_request(document, NEW_FILE, "createFile.request", _check)
+    if not (read["contentType"].isascii() and read["contentType"].isprintable()):
+        raise Invalid("The contentType of a file is none.")
+    return read["workflowId"], read["taskId"], read["fileName"], read["contentType"] or "application/octet-stream"
+
+
+def _check(read: dict[str, Any], place: Place) -> None:
+    if not read["workflowId"]:
+        place.at("workflowId").miss("Workflow Id cannot be null or empty")
+
+
+def part_tags(document: dict[str, Any]) -> list[str]:
+    """The tags of the parts in their order, without the quotes that a header has round them."""
+    read = read_request(document, PARTS, "completeMultipart.request", lambda read, place: None)
+    return [tag.strip().removeprefix("W/").strip('"') for tag in read["partETags"]]
+
+
+def handle_of(row: FileHandle) -> str:
+    """What inputs and outputs call the file."""
+    return f"{SCHEME}{row.id}"
+
+
+def created(row: FileHandle, origin: str) -> dict[str, Any]:
+    """A handle that was just made, with where its content is sent."""
+    address, expires = file_address(row.run_id, row.id, "PUT")
+    return {
+        "fileHandleId": handle_of(row),
+        "fileName": row.name,
+        "contentType": row.content_type,
+        "storageType": "CONDUCTOR",
+        "uploadStatus": row.status,
+        "uploadUrl": origin + address,
+        "uploadUrlExpiresAt": expires,
+        "createdAt": row.created_at,
+    }
+
+
+def described(row: FileHandle) -> dict[str, Any]:
+    """A file, without its content."""
+    whole = {
+        "fileHandleId": handle_of(row),
+        "fileName": row.name,
+        "contentType": row.content_type,
+        "storageType": "CONDUCTOR",
+        "uploadStatus": row.status,
+        "workflowId": row.run_id,
+        "createdAt": row.created_at,
+        "updatedAt": row.updated_at,
+    }
+    known = {"fileSize": row.size, "contentHash": row.digest or None, "taskId": row.attempt_id or None}
+    return whole | {name: value for name, value in known.items() if value is not None}
+
+
+def addressed(row: FileHandle, run_id: str, operation: str, origin: str, part: str = "") -> dict[str, Any]:
+    """Where the content of a file, or a part of it, is sent or fetched from. `run_id`: whose member asks."""
+    address, expires = file_address(run_id, row.id, operation, part)
+    name = "uploadUrl" if operation == "PUT" else "downloadUrl"
+    return {"fileHandleId": handle_of(row), name: origin + address, "expiresAt": expires}
+
+
+def finished(row: FileHandle) -> dict[str, Any]:
+    """A file all of which has come."""
+    return {"fileHandleId": handle_of(row), "uploadStatus": row.status, "contentHash": row.digest}

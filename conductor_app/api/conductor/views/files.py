@@ -1,0 +1,136 @@
+"""Files of runs (api §1.12): handles, and contents that are sent and fetched by whoever may, or by their addresses."""
+
+from urllib.parse import quote
+
+from django.http import HttpResponse, StreamingHttpResponse
+
+from .... import conf
+from ....access.links import check_file, file_path
+from ....engine.files import contents, handles
+from .. import body
+from ..query import whole
+from ..replies import Json, Nothing
+from ..serializers.files import addressed, created, described, finished, handle_of, new_file, part_tags
+from ..uploads import received
+from ..view import ConductorRequest, ConductorView
+
+SHUT_IN = "default-src 'none'; sandbox"
+"""What somebody has brought may be a page: it must not act for whoever looks at it."""
+
+
+def origin(request: ConductorRequest) -> str:
+    """What the addresses of this server begin with, as the caller knows it."""
+    return request.build_absolute_uri("/").rstrip("/")
+
+
+class Files(ConductorView):
+    """POST /api/files: a handle for a file that is to come, and where it is sent."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        return Json(created(handles.create(*new_file(body.document(request))), origin(request)), 201)
+
+
+class FileOne(ConductorView):
+    """GET /api/files/{workflow}/{file}: a file, without its content."""
+
+    def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
+        return Json(described(handles.find(workflow, file)))
+
+
+class FileUploadAddress(ConductorView):
+    """GET /api/files/{workflow}/{file}/upload-url: where the content is sent."""
+
+    def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
+        return Json(addressed(handles.find_unfinished(workflow, file), workflow, "PUT", origin(request)))
+
+
+class FileDownloadAddress(ConductorView):
+    """GET /api/files/{workflow}/{file}/download-url: where the content is fetched from."""
+
+    def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
+        return Json(addressed(contents.there(workflow, file), workflow, "GET", origin(request)))
+
+
+class FileContent(ConductorView):
+    """PUT, GET /api/files/content/{workflow}/{file}: the bytes of a file, or of a part; an address may permit it."""
+
+    @property
+    def needs_login(self) -> bool:
+        return not self.request.query.text("sig")
+
+    def put(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
+        part = permitted(request, workflow, file, "PUT")
+        # Nothing is read that will be refused.
+        handles.find_unfinished(workflow, file)
+        with received(request, conf.file_max_bytes) as upload:
+            if part:
+                contents.fill_part(workflow, file, *upload_and_number(part), upload, upload.digest)
+            else:
+                contents.fill(workflow, file, upload, upload.digest)
+        reply = Nothing()
+        reply.headers["ETag"] = f'"{upload.digest}"'
+        return reply
+
+    def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
+        permitted(request, workflow, file, "GET")
+        row, chunks = contents.stream(workflow, file)
+        headers = {
+            "Content-Length": str(row.size),
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(row.name or row.id, safe='')}",
+            "Content-Security-Policy": SHUT_IN,
+            "Cache-Control": "private, max-age=0",
+            "ETag": f'"{row.digest}"',
+        }
+        return StreamingHttpResponse(chunks, content_type=row.content_type, headers=headers)
+
+
+def permitted(request: ConductorRequest, workflow: str, file: str, operation: str) -> str:
+    """The part that is asked for, or nothing; raises Forbidden where an address was not handed out for this."""
+    part, said = request.query.text("part"), {name: request.query.text(name) for name in ("exp", "sig")}
+    if said["sig"]:
+        check_file(file_path(workflow, file, part), operation, said)
+    return part
+
+
+def upload_and_number(part: str) -> tuple[str, int]:
+    """The upload and the number that `upload/number` names."""
+    upload, _, number = part.partition("/")
+    return upload, whole(number, "The number of a part", 32)
+
+
+class FileUploadComplete(ConductorView):
+    """POST /api/files/{workflow}/{file}/upload-complete: all of it has come."""
+
+    def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
+        return Json(finished(handles.finish(workflow, file)))
+
+
+class FileParts(ConductorView):
+    """POST /api/files/{workflow}/{file}/multipart: it will come in parts."""
+
+    def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
+        row = contents.begin_parts(workflow, file)
+        return Json({"fileHandleId": handle_of(row), "uploadId": row.upload_id})
+
+
+class FilePart(ConductorView):
+    """GET /api/files/{workflow}/{file}/multipart/{upload}/part/{number}: where a part is sent."""
+
+    def get(self, request: ConductorRequest, workflow: str, file: str, upload: str, number: str) -> HttpResponse:
+        row = contents.find_part(workflow, file, upload, whole(number, "The number of a part", 32))
+        return Json(addressed(row, workflow, "PUT", origin(request), f"{upload}/{int(number)}"))
+
+
+class FilePartsComplete(ConductorView):
+    """POST /api/files/{workflow}/{file}/multipart/{upload}/complete: all parts have come."""
+
+    def post(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
+        return Json(finished(contents.finish_parts(workflow, file, upload, part_tags(body.document(request)))))
+
+
+class FilePartsOne(ConductorView):
+    """DELETE /api/files/{workflow}/{file}/multipart/{upload}: it will not come in these parts."""
+
+    def delete(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
+        contents.give_up_parts(workflow, file, upload)
+        return Nothing()

@@ -1,0 +1,32 @@
+"""Files that clients and workers keep beside a run: handles that inputs and outputs name."""
+
+from django.db import models
+from django.db.models import Q
+
+from .fields import DocumentField, IdField, MomentField
+
+UPLOADING, UPLOADED = "UPLOADING", "UPLOADED"
+
+
+class FileHandle(models.Model):
+    """One file of a run. `path`: where its content is kept, once it has come; `parts`: what has come of it in parts."""
+
+    id = IdField(primary_key=True)
+    run_id = IdField(db_index=True)
+    attempt_id = IdField(default="", blank=True)
+    name = models.CharField(max_length=255, default="", blank=True)
+    content_type = models.CharField(max_length=255)
+    status = models.CharField(max_length=16, default=UPLOADING)
+    path = models.CharField(max_length=255, default="", blank=True)
+    size = models.BigIntegerField(null=True)
+    digest = models.CharField(max_length=64, default="", blank=True)
+    upload_id = IdField(default="", blank=True)
+    parts = DocumentField(default=dict)
+    created_at = MomentField()
+    updated_at = MomentField()
+
+    class Meta:
+        indexes = [models.Index(name="file_unfinished", fields=["created_at"], condition=Q(status=UPLOADING))]
+
+    def __str__(self) -> str:
+        return self.name or self.id
