@@ -10,7 +10,7 @@ PIP := $(BIN) -m pip --disable-pip-version-check install --quiet --constraint re
 PYTEST := $(BIN) -m pytest -n 2
 PINS := pyproject.toml requirements.lock
 
-.PHONY: run demo test bench screenshots lint clean
+.PHONY: run demo test bench screenshots messages lint clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -29,6 +29,11 @@ bench: .venv/for-test
 
 screenshots: .venv/for-test
 	@exec $(BIN) -m tests.browser.screenshots
+
+# Needs GNU gettext (xgettext, msgmerge, msgfmt); what it writes is committed, so nothing else does.
+messages: .venv/for-test
+	$(BIN) manage.py makemessages --all --add-location=file --no-wrap --ignore=tests --ignore=static --ignore=var --ignore=.venv
+	$(BIN) manage.py compilemessages --ignore=.venv
 
 lint: .venv/for-test
 	$(BIN) -m ruff check .

@@ -12,7 +12,8 @@ What screens share stands here:
     sidebar.py      what stands at the side, in order            pages.py        a page that is no list of one table
     read_only.py    lists that nobody types into                 fragments.py    parts that follow what they show (204)
     palette.py      Ctrl-K: a table of sources                   refusals.py     the missing permission, a way out
-    documents.py    JSON as a tree, large JSON as a file         preferences.py  the reader's zone and other choices
+    documents.py    JSON as a tree, large JSON as a file         preferences.py choices.py   what the reader has chosen
+    reader.py       the reader's language and zone: every text of a page goes through gettext, see `make messages`
     marks.py tags.py   {{ status|badge }} {{ moment|ago }} {{ begin|lasting:end }} {{ ms|span }} {% icon "queues" %} …
 
     templates/ops/states/   empty · filtered · error · forbidden · gone: what a panel says when it has nothing to show

@@ -7,9 +7,11 @@ from django.templatetags.static import static
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.timezone import get_current_timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext
 
 from .. import clock
-from ..insight.spans import span
+from ..insight.spans import decimal, span
 
 WAITING, ACTIVE, SUCCEEDED, FAILED, STOPPED, PAUSED = "waiting", "active", "succeeded", "failed", "stopped", "paused"
 GROUPS = {
@@ -34,6 +36,31 @@ ICONS = {"TIMED_OUT": "late", "EXPIRED": "late", "COMPLETED_WITH_ERRORS": "warni
 """Statuses with an icon of their own; the others have their group's."""
 
 
+WORDS = {
+    "RUNNING": gettext_lazy("Running"),
+    "ACTIVE": gettext_lazy("Active"),
+    "LEASED": gettext_lazy("Leased"),
+    "PENDING": gettext_lazy("Pending"),
+    "BLOCKED": gettext_lazy("Blocked"),
+    "COMPLETED": gettext_lazy("Completed"),
+    "COMPLETED_WITH_ERRORS": gettext_lazy("Completed with errors"),
+    "FAILED": gettext_lazy("Failed"),
+    "FAILED_FOR_GOOD": gettext_lazy("Failed for good"),
+    "TIMED_OUT": gettext_lazy("Timed out"),
+    "EXPIRED": gettext_lazy("Expired"),
+    "TERMINATED": gettext_lazy("Terminated"),
+    "CANCELED": gettext_lazy("Canceled"),
+    "SKIPPED": gettext_lazy("Skipped"),
+    "PAUSED": gettext_lazy("Paused"),
+}
+"""Every status as pages say it; copies and exports keep the machine's word."""
+
+
+def status_in_words(status: str) -> str:
+    """A status as pages say it."""
+    return str(WORDS.get(status) or status.replace("_", " ").capitalize())
+
+
 def group_of(status: str) -> str:
     """The display group; what nobody has named yet is shown as waiting."""
     return GROUPS.get(status, WAITING)
@@ -49,7 +76,7 @@ def icon(name: str) -> SafeString:
 def badge(status: str) -> SafeString:
     """A status as icon, word and colour."""
     group = group_of(status)
-    return pill(group, status.replace("_", " ").capitalize(), ICONS.get(status, group))
+    return pill(group, status_in_words(status), ICONS.get(status, group))
 
 
 def pill(group: str, word: str, symbol: str = "") -> SafeString:
@@ -72,8 +99,8 @@ def ago(moment: int | None, now: int | None = None) -> SafeString:
     if not moment:
         return mark_safe('<span class="quiet">–</span>')
     passed = (clock.now() if now is None else now) - moment
-    words = f"{span(passed)} ago" if passed >= 0 else f"in {span(-passed)}"
-    return _time(moment, words, "ago")
+    words = _("%(span)s ago") if passed >= 0 else _("in %(span)s")
+    return _time(moment, words % {"span": span(abs(passed))}, "ago")
 
 
 def lasting(begin: int | None, end: int | None = None) -> SafeString:
@@ -87,7 +114,7 @@ def lasting(begin: int | None, end: int | None = None) -> SafeString:
 
 def many(count: int) -> str:
     """A count with its thousands apart."""
-    return f"{count:,}"
+    return f"{count:,}".replace(",", pgettext("between thousands", ","))
 
 
 def _time(moment: int, words: str, counting: str) -> SafeString:
@@ -112,7 +139,7 @@ def size(number: int) -> str:
     """A number of bytes in a unit that fits."""
     for unit, least in (("MB", 1_000_000), ("kB", 1_000)):
         if number >= least:
-            return f"{number / least:.1f} {unit}"
+            return f"{decimal(number / least)} {unit}"
     return f"{number} B"
 
 

@@ -1,78 +1,60 @@
-"""What the reader has chosen: read at sign-in, kept in the session and, for the next one, in the database."""
+"""The reader's own choices: the zone in which moments are said, the language that the pages speak."""
 
-from collections.abc import Callable
 from typing import Any
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import available_timezones
 
+from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.signals import user_logged_in
-from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import translation
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from ..models import Preference
+from .choices import choose
 from .pages import Page
+from .reader import chosen_language, language_of, zone_of
 
-IN_SESSION = "ops_choices"
-UTC = "UTC"
-
-
-@receiver(user_logged_in)
-def recall(request: HttpRequest, user: AbstractBaseUser, **_: Any) -> None:
-    """Bring what the person has chosen into the new session."""
-    row = Preference.objects.filter(pk=user.pk).first()
-    if row is not None:
-        request.session[IN_SESSION] = row.choices
-
-
-def choices(request: HttpRequest) -> dict[str, Any]:
-    """What the person has chosen so far, by name."""
-    return request.session.get(IN_SESSION, {})
-
-
-def choose(request: HttpRequest, **chosen: Any) -> None:
-    """Keep a choice, for this session and those to come."""
-    kept = {**choices(request), **chosen}
-    Preference.objects.update_or_create(user_id=request.user.pk, defaults={"choices": kept})
-    request.session[IN_SESSION] = kept
-
-
-def in_the_readers_zone(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware: the operators' pages say moments in the zone that their reader has chosen."""
-
-    def answer(request: HttpRequest) -> HttpResponse:
-        if not request.path.startswith("/admin/") or not request.user.is_authenticated:
-            return get_response(request)
-        with timezone.override(ZoneInfo(zone_of(request))):
-            return get_response(request)
-
-    return answer
-
-
-def zone_of(request: HttpRequest) -> str:
-    """The name of the reader's zone."""
-    chosen = choices(request).get("zone", UTC)
-    return chosen if chosen in available_timezones() else UTC
+BY_THE_BROWSER = ""
 
 
 class PreferencesPage(Page):
     """The reader's own choices."""
 
-    name, title, template = "preferences", "Preferences", "ops/preferences.html"
+    name, title, template = "preferences", gettext_lazy("Preferences"), "ops/preferences.html"
 
     def is_open_to(self, request: HttpRequest) -> bool:
         return request.user.is_active
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
-        return {"zone": zone_of(request), "zones": sorted(available_timezones())}
+        zones = sorted(available_timezones())
+        return {"zone": zone_of(request), "zones": zones, "language": chosen_language(request)}
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        zone = request.POST.get("zone", "").strip()
-        if zone in available_timezones():
-            choose(request, zone=zone)
-            messages.success(request, f"Moments are shown in {zone}.")
-        else:
-            messages.error(request, f"There is no time zone {zone[:80]!r}; they are called like Europe/Berlin.")
-        return HttpResponseRedirect(reverse("admin:preferences"))
+        if "language" in request.POST:
+            _speak(request, request.POST["language"])
+        if "zone" in request.POST:
+            _say_moments_in(request, request.POST["zone"].strip())
+        after = request.headers.get("Referer", "")
+        is_ours = url_has_allowed_host_and_scheme(after, {request.get_host()}, require_https=request.is_secure())
+        return HttpResponseRedirect(after if is_ours else reverse("admin:preferences"))
+
+
+def _speak(request: HttpRequest, language: str) -> None:
+    if language not in {BY_THE_BROWSER, *dict(settings.LANGUAGES)}:
+        messages.error(request, _("There is no language %(code)r here.") % {"code": language[:20]})
+    elif language != chosen_language(request):
+        choose(request, language=language)
+        # What is said from here on is said in the new language.
+        translation.activate(language_of(request))
+        messages.success(request, _("The pages speak English."))
+
+
+def _say_moments_in(request: HttpRequest, zone: str) -> None:
+    if zone in available_timezones():
+        choose(request, zone=zone)
+        messages.success(request, _("Moments are shown in %(zone)s.") % {"zone": zone})
+    else:
+        wrong = {"zone": repr(zone[:80])}
+        messages.error(request, _("There is no time zone %(zone)s; they are called like Europe/Berlin.") % wrong)

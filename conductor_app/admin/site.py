@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
@@ -43,7 +44,8 @@ from .fixing.bulk_plan import BulkPlanPage
 from .fixing.planner import PlannerPage
 from .pages import Page
 from .palette import PalettePage
-from .preferences import PreferencesPage, zone_of
+from .preferences import PreferencesPage
+from .reader import zone_of
 from .runs.attempts import AttemptAdmin
 from .runs.compare import ComparePage
 from .runs.list import RunAdmin
@@ -133,7 +135,8 @@ class OperatorsSite(AdminSite):
         """What stands around every page: sidebar, environment, how the engine is, the reader's zone."""
         shown = super().each_context(request)
         if shown["has_permission"]:
-            shown |= {"health": health(clock.now()), "zone_name": zone_of(request)}
+            reader = {"zone_name": zone_of(request)}
+            shown |= {"health": health(clock.now()), "languages": settings.LANGUAGES, **reader}
         return shown | {"environment": (conf.environment_name, conf.environment_colour)}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:

@@ -1,5 +1,7 @@
 """Spans of time as people say them: `3.2 s`, `12 min 5 s`, `2 d 4 h`."""
 
+from django.utils.translation import pgettext
+
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 
 
@@ -9,12 +11,17 @@ def span(milliseconds: int) -> str:
     if spent < SECOND:
         return f"{spent} ms"
     if spent < MINUTE:
-        return f"{spent // 100 / 10:.1f} s"
+        return f"{decimal(spent // 100 / 10)} s"
     if spent < HOUR:
         return _pair(spent, MINUTE, "min", SECOND, "s")
     if spent < DAY:
         return _pair(spent, HOUR, "h", MINUTE, "min")
     return _pair(spent, DAY, "d", HOUR, "h")
+
+
+def decimal(number: float) -> str:
+    """A number with one decimal, as the reader's language writes it."""
+    return f"{number:.1f}".replace(".", pgettext("between the whole and the tenths of a number", "."))
 
 
 def _pair(spent: int, large: int, large_name: str, small: int, small_name: str) -> str:

@@ -37,7 +37,7 @@ MIDDLEWARE = [
     "conductor_app.access.pages.Forgery",
     "conductor_app.access.pages.Users",
     "conductor_app.access.pages.Messages",
-    "conductor_app.admin.preferences.in_the_readers_zone",
+    "conductor_app.admin.reader.in_the_readers_words",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "conductor_app.admin.security.content_security_policy",
 ]
@@ -52,7 +52,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
-            "builtins": ["conductor_app.admin.tags"],
+            "builtins": ["django.templatetags.i18n", "conductor_app.admin.tags"],
         },
     }
 ]
@@ -67,8 +67,12 @@ DEFAULT_FROM_EMAIL = environment.text("EMAIL_FROM", "conductor@localhost")
 
 USE_TZ = True
 TIME_ZONE = "UTC"
+# The pages speak these; what the API answers and what is kept in rows stays English.
 LANGUAGE_CODE = "en"
-USE_I18N = False
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "conductor_app" / "locale"]
+FORMAT_MODULE_PATH = "conductor_app.settings.formats"
+USE_I18N = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Workers call the exact addresses of the API; a redirect would lose their body.
 APPEND_SLASH = False

@@ -8,9 +8,10 @@
     const rest = Math.floor(ms % large / small);
     return `${Math.floor(ms / large)} ${largeName}` + (rest ? ` ${rest} ${smallName}` : "");
   };
+  const said = document.body.dataset;
   const span = (ms) => {
     if (ms < 1000) return `${Math.floor(ms)} ms`;
-    if (ms < 60000) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
+    if (ms < 60000) return `${(Math.floor(ms / 100) / 10).toFixed(1).replace(".", said.decimal || ".")} s`;
     if (ms < 3600000) return pair(ms, 60000, "min", 1000, "s");
     if (ms < 86400000) return pair(ms, 3600000, "h", 60000, "min");
     return pair(ms, 86400000, "d", 3600000, "h");
@@ -18,13 +19,13 @@
   const count = () => {
     for (const time of document.querySelectorAll("time[data-counts]")) {
       const passed = Date.now() - Date.parse(time.dateTime);
-      const words = time.dataset.counts === "since" ? span(Math.max(passed, 0)) : passed < 0 ? `in ${span(-passed)}` : `${span(passed)} ago`;
+      const words = time.dataset.counts === "since" ? span(Math.max(passed, 0)) : (passed < 0 ? said.until : said.ago).replace("{}", span(Math.abs(passed)));
       if (time.textContent !== words) time.textContent = words;
     }
   };
   // A server whose clock differs from the reader's would be misread: then its own words stay.
-  const said = Date.parse(document.body.dataset.now || "");
-  if (!said || Math.abs(Date.now() - said) < 20000) setInterval(count, 1000);
+  const now = Date.parse(said.now || "");
+  if (said.ago && (!now || Math.abs(Date.now() - now) < 20000)) setInterval(count, 1000);
 
   // Menus, messages, dialogs, copies -----------------------------------------------------------------------------------
 
@@ -46,7 +47,7 @@
   });
 
   for (const message of document.querySelectorAll("ul.messagelist li")) {
-    const close = Object.assign(document.createElement("button"), { type: "button", className: "close", ariaLabel: "Close", textContent: "×" });
+    const close = Object.assign(document.createElement("button"), { type: "button", className: "close", ariaLabel: said.close, textContent: "×" });
     close.addEventListener("click", () => message.remove());
     message.append(close);
   }
@@ -60,7 +61,7 @@
   const zone = document.querySelector("[data-own-zone]");
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
   if (zone && own && zone.value !== own) {
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "button plain", textContent: `This browser's: ${own}` });
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "button plain", textContent: zone.dataset.ownZone.replace("{}", own) });
     button.addEventListener("click", () => { zone.value = own; });
     zone.after(" ", button);
   }

@@ -38,7 +38,7 @@ ROOMS: dict[str, set[str]] = {
     "celery": set(),
 }
 """Not in the table: settings, migrations, apps and the entry points, which put everything together."""
-FREE = {"settings", "migrations", "apps", "asgi", "wsgi", "lingering", "__init__"}
+FREE = {"settings", "migrations", "locale", "apps", "asgi", "wsgi", "lingering", "__init__"}
 NO_LEAVES = {"core", *LEAVES}
 OUTSIDERS_OF_CORE = {"core/expressions/patterns.py": {"re2", "regex"}}
 

@@ -15,10 +15,10 @@ from ... import clock
 from ...core.errors import Invalid
 from ...insight.waits import first_line
 from ...models import Run
+from ..choices import choices, choose
 from ..fixing.bulk import bulk_action
 from ..fragments import fragment
 from ..marks import ago, badge, exact, lasting
-from ..preferences import choices, choose
 from ..read_only import ReadOnlyAdmin
 from . import page as run_page
 from .actions import of_runs

@@ -1,0 +1,32 @@
+"""What the reader has chosen: read at sign-in, kept in the session and, for the next one, in the database."""
+
+from typing import Any
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.signals import user_logged_in
+from django.dispatch import receiver
+from django.http import HttpRequest
+
+from ..models import Preference
+
+IN_SESSION = "ops_choices"
+
+
+@receiver(user_logged_in)
+def recall(request: HttpRequest, user: AbstractBaseUser, **_: Any) -> None:
+    """Bring what the person has chosen into the new session."""
+    row = Preference.objects.filter(pk=user.pk).first()
+    if row is not None:
+        request.session[IN_SESSION] = row.choices
+
+
+def choices(request: HttpRequest) -> dict[str, Any]:
+    """What the person has chosen so far, by name."""
+    return request.session.get(IN_SESSION, {})
+
+
+def choose(request: HttpRequest, **chosen: Any) -> None:
+    """Keep a choice, for this session and those to come."""
+    kept = {**choices(request), **chosen}
+    Preference.objects.update_or_create(user_id=request.user.pk, defaults={"choices": kept})
+    request.session[IN_SESSION] = kept

@@ -1,0 +1,49 @@
+"""Who reads the operators' pages: in which language, and moments in which zone.
+
+Only pages have a reader. What the API answers, what is written into rows and what is exported stays English.
+"""
+
+from collections.abc import Callable
+from zoneinfo import ZoneInfo, available_timezones
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone, translation
+from django.utils.cache import patch_vary_headers
+
+from .choices import choices
+
+UTC = "UTC"
+Answer = Callable[[HttpRequest], HttpResponse]
+
+
+def in_the_readers_words(get_response: Answer) -> Answer:
+    """Middleware: the operators' pages speak the language and say moments in the zone that their reader has chosen."""
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        if not request.path.startswith("/admin/"):
+            return get_response(request)
+        with translation.override(language_of(request)), timezone.override(ZoneInfo(zone_of(request))):
+            response = get_response(request)
+            response.headers.setdefault("Content-Language", translation.get_language())
+        patch_vary_headers(response, ["Accept-Language"])
+        return response
+
+    return answer
+
+
+def language_of(request: HttpRequest) -> str:
+    """The code of the reader's language: what was chosen, else what the browser asks for."""
+    return chosen_language(request) or translation.get_language_from_request(request)
+
+
+def chosen_language(request: HttpRequest) -> str:
+    """The language that the reader has chosen; empty where the browser's is taken."""
+    chosen = choices(request).get("language", "")
+    return chosen if chosen in dict(settings.LANGUAGES) else ""
+
+
+def zone_of(request: HttpRequest) -> str:
+    """The name of the reader's zone."""
+    chosen = choices(request).get("zone", UTC)
+    return chosen if chosen in available_timezones() else UTC

@@ -1,0 +1,1 @@
+"""How languages write numbers and dates, where we differ from Django."""

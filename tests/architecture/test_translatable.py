@@ -1,0 +1,232 @@
+"""Every text that a page shows goes through gettext, and the catalog that is read is the one that was written.
+
+What counts as text in a template: letters between tags, the attributes that people read or hear, and what an `include`
+is told in sentences. What stands in <code>, <pre> and <kbd> is said to machines and stays.
+"""
+
+import re
+from collections.abc import Iterator
+from gettext import GNUTranslations
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from django.template.base import Lexer, Token, TokenType
+from django.utils.text import smart_split
+
+from tests.architecture.catalogs import entries
+
+ROOT = Path(__file__).parents[2]
+TEMPLATES = ROOT / "templates"
+CATALOGS = sorted((ROOT / "conductor_app" / "locale").glob("*/LC_MESSAGES/django.po"))
+READ_ALOUD = {"title", "aria-label", "placeholder", "alt", "label", "aria-description"}
+FOR_MACHINES = {"code", "pre", "kbd", "script", "style"}
+THE_SAME_EVERYWHERE = {"Conductor", "Taskcluster", "JSON", "UTC", "Id", "URL", "cron", "HUMAN"}
+SENTENCE = re.compile(r'"[^"]*[A-Za-z]{2}[^"]* [^"]*"$|"[A-Z][a-z]+"$')
+CLASSES = ("block bodyclass", "block coltype")
+GUESSED = {"default", "default_if_none", "yesno", "pluralize"}
+"""Filters whose argument may be shown: words there are text."""
+
+# A template leaves this list when all of its texts go through gettext; nothing is added.
+NOT_YET = {
+    "404.html",
+    "500.html",
+    "admin/app_list.html",
+    "admin/change_list_results.html",
+    "admin/color_theme_toggle.html",
+    "admin/conductor/attempt/page.html",
+    "admin/conductor/change_list.html",
+    "admin/conductor/run/change_list.html",
+    "admin/conductor/run/page.html",
+    "admin/conductor/solo/page.html",
+    "admin/conductor/workflowdefinition/change_list_object_tools.html",
+    "admin/index.html",
+    "admin/pagination.html",
+    "admin/search_form.html",
+    "ops/access_key.html",
+    "ops/access_token.html",
+    "ops/bulk/answer.html",
+    "ops/bulk/ask.html",
+    "ops/bulk/job.html",
+    "ops/bulk/list.html",
+    "ops/bulk/operation.html",
+    "ops/bulk/plan.html",
+    "ops/bulk/rows.html",
+    "ops/compare.html",
+    "ops/definition/base.html",
+    "ops/definition/cases.html",
+    "ops/definition/changes.html",
+    "ops/definition/compare.html",
+    "ops/definition/conflict.html",
+    "ops/definition/editor.html",
+    "ops/definition/fields.html",
+    "ops/definition/findings.html",
+    "ops/definition/hunks.html",
+    "ops/definition/import.html",
+    "ops/definition/page.html",
+    "ops/definition/review.html",
+    "ops/definition/simulator.html",
+    "ops/definition/start.html",
+    "ops/definition/task.html",
+    "ops/definition/task_drawings.html",
+    "ops/definition/workflow.html",
+    "ops/diagram.html",
+    "ops/dialogs.html",
+    "ops/document.html",
+    "ops/empty.html",
+    "ops/failure_group.html",
+    "ops/failures.html",
+    "ops/failures/groups.html",
+    "ops/find.html",
+    "ops/gate_icon.html",
+    "ops/hits.html",
+    "ops/named.html",
+    "ops/named_value.html",
+    "ops/overview/pulse.html",
+    "ops/panel.html",
+    "ops/plan.html",
+    "ops/plan/result.html",
+    "ops/queue.html",
+    "ops/queues.html",
+    "ops/queues/rows.html",
+    "ops/queues/story.html",
+    "ops/retention.html",
+    "ops/run/action.html",
+    "ops/run/audit.html",
+    "ops/run/diagram.html",
+    "ops/run/events.html",
+    "ops/run/filters.html",
+    "ops/run/parts.html",
+    "ops/run/raw.html",
+    "ops/run/tasks.html",
+    "ops/run/timeline.html",
+    "ops/run/window.html",
+    "ops/runs/bar.html",
+    "ops/runs/news.html",
+    "ops/schedule/backfill.html",
+    "ops/schedule/base.html",
+    "ops/schedule/edit.html",
+    "ops/schedule/page.html",
+    "ops/schedule/times.html",
+    "ops/side.html",
+    "ops/states/error.html",
+    "ops/states/filtered.html",
+    "ops/states/forbidden.html",
+    "ops/states/gone.html",
+    "ops/sweeps.html",
+    "ops/system.html",
+    "ops/tick.html",
+    "ops/turn.html",
+    "ops/turn/gates.html",
+    "ops/view.html",
+    "ops/views.html",
+    "ops/waiting.html",
+    "ops/waiting/rows.html",
+    "ops/waiting/task.html",
+    "ops/workers.html",
+    "ops/workers/rows.html",
+}
+
+
+def test_all_text_of_a_template_goes_through_gettext():
+    found = {path: list(texts(path)) for path in names() if path not in NOT_YET}
+
+    assert {path: said for path, said in found.items() if said} == {}
+
+
+def test_what_is_done_has_left_the_list():
+    assert sorted(path for path in NOT_YET if path not in names() or not list(texts(path))) == []
+
+
+@pytest.mark.parametrize("path", CATALOGS, ids=lambda path: path.parts[-3])
+def test_the_catalog_that_is_read_is_the_one_that_was_written(path):
+    with path.with_suffix(".mo").open("rb") as compiled:
+        read = GNUTranslations(compiled)._catalog
+    written = {key: said for entry in entries(path.read_text()) for key, said in entry.as_read().items()}
+
+    assert {key: said for key, said in read.items() if key != ""} == written
+
+
+@pytest.mark.parametrize("path", CATALOGS, ids=lambda path: path.parts[-3])
+def test_a_translation_names_what_its_original_names(path):
+    wrong = [entry.original for entry in entries(path.read_text()) if not entry.names_the_same()]
+
+    assert wrong == []
+
+
+def names() -> list[str]:
+    return sorted(str(path.relative_to(TEMPLATES)) for path in TEMPLATES.rglob("*.html"))
+
+
+def texts(path: str) -> Iterator[str]:
+    """What a template says by itself, outside gettext."""
+    tokens = outside_of_gettext(Lexer((TEMPLATES / path).read_text()).tokenize())
+    reader = Reader()
+    for token in tokens:
+        if token.token_type == TokenType.TEXT:
+            reader.feed(token.contents)
+        elif token.token_type == TokenType.VAR:
+            reader.feed(f" {guessed(token.contents)} ")
+        elif token.token_type == TokenType.BLOCK:
+            yield from sentences(token.contents)
+    reader.close()
+    yield from (text for text in reader.found if is_text(text))
+
+
+def outside_of_gettext(tokens: list[Token]) -> Iterator[Token]:
+    """The tokens, without those that stand between a blocktranslate, a comment or a block of classes and its end."""
+    until = ""
+    for token in tokens:
+        word = token.contents.split()[0] if token.token_type == TokenType.BLOCK else ""
+        if until:
+            until = "" if word == until else until
+        elif word in ("blocktranslate", "blocktrans", "comment") or (word and token.contents in CLASSES):
+            until = f"end{word}"
+        else:
+            yield token
+
+
+def guessed(variable: str) -> str:
+    """What a variable's filters would show of themselves."""
+    return " ".join(
+        found.group(2) for found in re.finditer(r"\|(\w+):\"([^\"]*)\"", variable) if found.group(1) in GUESSED
+    )
+
+
+def sentences(tag: str) -> Iterator[str]:
+    """What an include or a with is told that reads like a sentence, and is not marked by _( )."""
+    word, *bits = smart_split(tag)
+    if word in ("include", "with"):
+        values = [bit.partition("=")[2] for bit in bits if "=" in bit]
+        yield from (
+            value for value in values if re.match(r"\"[^\"]*[A-Za-z]{2}[^\"]* [^\"]*\"$|\"[A-Z][a-z]+\"$", value)
+        )
+
+
+def is_text(text: str) -> bool:
+    """Whether there are words of a language in it: single letters and names are none."""
+    return any(word not in THE_SAME_EVERYWHERE for word in re.findall(r"[^\W\d_]{2,}", text))
+
+
+class Reader(HTMLParser):
+    """Collects what people read or hear of a template's HTML."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.silent: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag in FOR_MACHINES:
+            self.silent.append(tag)
+        self.found += [value for name, value in attributes if name in READ_ALOUD and value]
+        if tag == "input" and dict(attributes).get("type") in ("submit", "button"):
+            self.found.append(dict(attributes).get("value") or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.silent:
+            self.silent.remove(tag)
+
+    def handle_data(self, data: str) -> None:
+        if not self.silent and data.strip():
+            self.found.append(data.strip())
