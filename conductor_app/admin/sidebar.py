@@ -28,6 +28,7 @@ from ..models import (
     Variable,
     WorkflowDefinition,
 )
+from ..models import Group as TaskGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry("bulk", "Operations", "do-retry"),
         Entry(Attempt, "Attempts", "attempts"),
         Entry("waiting", "Waiting", "inbox"),
+        Entry(TaskGroup, "Task groups", "columns"),
         Entry(Solo, "Stand-alone tasks", "tasks"),
         Entry("queues", "Queues", "queues"),
         Entry("workers", "Workers", "workers"),

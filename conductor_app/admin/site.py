@@ -29,6 +29,7 @@ from ..models import (
     Variable,
     WorkflowDefinition,
 )
+from ..models import Group as TaskGroup
 from .access.applications import ApplicationAdmin, GrantAdmin
 from .access.clients import ClientAdmin
 from .access.keys import AccessKeyAdmin
@@ -36,6 +37,7 @@ from .access.named import SecretAdmin, VariableAdmin
 from .access.people import Groups, People
 from .access.roles import ScopeRoleAdmin
 from .alone.artifacts import ArtifactAdmin
+from .alone.groups import GroupAdmin
 from .alone.tasks import SoloAdmin
 from .definitions.tasks import TaskDefinitionAdmin
 from .definitions.workflows import WorkflowDefinitionAdmin
@@ -104,6 +106,7 @@ SCREENS = {
     Artifact: ArtifactAdmin,
     Secret: SecretAdmin,
     Solo: SoloAdmin,
+    TaskGroup: GroupAdmin,
     Variable: VariableAdmin,
     Application: ApplicationAdmin,
     AccessKey: AccessKeyAdmin,

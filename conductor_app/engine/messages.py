@@ -19,7 +19,7 @@ from ..store.due import messages as due_messages
 from ..telemetry.about import doing
 from . import event_actions, events, payloads
 from .change import change
-from .groups import hearing
+from .groups import hearing, many
 from .limits import admit, release_next
 from .tasks import add_logs
 
@@ -169,6 +169,7 @@ HEARERS: dict[str, Callable[[Message], None]] = {
     "act": event_actions.act,
     "inbox": _inbox,
     "resolved": hearing.resolved,
+    many.ASKED: many.asked,
 }
 
 

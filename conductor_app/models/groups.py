@@ -15,11 +15,16 @@ class Group(models.Model):
 
     id = IdField(primary_key=True)
     scheduler_id = models.CharField(max_length=38)
+    created_at = MomentField(default=0)
     expires_at = MomentField()
     sealed_at = MomentField(null=True)
 
     class Meta:
-        indexes = [models.Index(name="group_by_expiry", fields=["expires_at"])]
+        verbose_name = "task group"
+        indexes = [
+            models.Index(name="group_by_expiry", fields=["expires_at"]),
+            models.Index(name="group_by_age", fields=["-created_at", "id"]),
+        ]
 
     def __str__(self) -> str:
         return self.id

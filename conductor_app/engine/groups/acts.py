@@ -1,4 +1,4 @@
-"""What operators may do to a stand-alone task; each act leaves a line in the audit."""
+"""What operators may do to a stand-alone task, or to a group; each act leaves a line in the audit."""
 
 from collections.abc import Mapping
 
@@ -8,18 +8,42 @@ from ... import clock
 from ...core.errors import Invalid
 from ...core.solo import commands
 from ...core.solo.decide import Command
+from ...insight.solo import NAMES_OF_PRIORITIES
 from ...models import AuditEntry
+from . import groups
 from .change import change
 
 ACTS: Mapping[str, Command] = {"schedule": commands.schedule, "rerun": commands.rerun, "cancel": commands.cancel}
+PRIORITIZE = "prioritize"
+"""The act that asks which priority."""
 
 
-def act(verb: str, task_id: str, by: str, reason: str = "") -> None:
-    """Do this to a task. Raises NotFound, Conflict and Invalid."""
+def command_of(verb: str, priority: int = 0) -> Command:
+    """What is asked of each task. Raises Invalid."""
+    if verb == PRIORITIZE and priority in NAMES_OF_PRIORITIES:
+        return commands.prioritize(priority)
     if verb not in ACTS:
         raise Invalid("It is not said what is to be done.")
+    return ACTS[verb]
+
+
+def act(verb: str, task_id: str, by: str, reason: str = "", priority: int = 0) -> None:
+    """Do this to a task. Raises NotFound, Conflict and Invalid."""
+    command = command_of(verb, priority)
     with transaction.atomic():
-        change(task_id, ACTS[verb])
-        AuditEntry.objects.create(
-            at=clock.now(), actor=by, action=verb, object_type="task", object_id=task_id, reason=reason
-        )
+        change(task_id, command)
+        note("task", task_id, verb, by, reason, {"priority": NAMES_OF_PRIORITIES[priority]} if priority else {})
+
+
+def seal(group_id: str, by: str, reason: str = "") -> None:
+    """The group takes no more tasks. Raises NotFound."""
+    with transaction.atomic():
+        groups.seal(group_id)
+        note("task_group", group_id, "seal", by, reason, {})
+
+
+def note(kind: str, id: str, verb: str, by: str, reason: str, facts: Mapping[str, object]) -> None:
+    """Who did it, and why."""
+    AuditEntry.objects.create(
+        at=clock.now(), actor=by, action=verb, object_type=kind, object_id=id, reason=reason, facts=dict(facts)
+    )

@@ -23,7 +23,7 @@ MOST_LOGGED = 100
 def join_group(id: str, scheduler_id: str, until: int) -> None:
     """A task joins its group, which is made with the first one and outlives them all. Raises Conflict."""
     expires_at = min(until + HOUR_MS, LAST_MS)
-    defaults = {"scheduler_id": scheduler_id, "expires_at": expires_at}
+    defaults = {"scheduler_id": scheduler_id, "created_at": clock.now(), "expires_at": expires_at}
     group, _ = Group.objects.get_or_create(pk=id, defaults=defaults)
     if group.scheduler_id != scheduler_id:
         raise Conflict(f"Task group {id} belongs to the scheduler {group.scheduler_id}, not to {scheduler_id}.")

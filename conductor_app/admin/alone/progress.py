@@ -1,0 +1,41 @@
+"""How far a group is, as a bar: what went well, what did not, what is worked on."""
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from ...insight.groups.tallies import Tally
+from ..marks import ACTIVE, SUCCEEDED, group_of, many
+
+WAITS = "waiting"
+
+
+def bar(tally: Tally) -> SafeString:
+    """The shares of the states that are more than waiting, one behind the other."""
+    parts, left = [], 0.0
+    for tone, count in _toned(tally):
+        width = 100 * count / tally.total
+        parts.append((tone, f"{left:.2f}%", f"{width:.2f}%"))
+        left += width
+    drawn = format_html_join("", '<rect class="{}" x="{}" width="{}" height="8"></rect>', parts)
+    label = _("%(resolved)s of %(total)s tasks are resolved") % {
+        "resolved": many(tally.resolved),
+        "total": many(tally.total),
+    }
+    return format_html(
+        '<svg class="progress" width="100%" height="8" role="img" aria-label="{}">'
+        '<rect width="100%" height="8"></rect>{}</svg>',
+        label,
+        drawn,
+    )
+
+
+def _toned(tally: Tally) -> list[tuple[str, int]]:
+    """The counts by the colours of their states; where those are not known, what is resolved."""
+    if not tally.states:
+        return [(SUCCEEDED, tally.resolved)] if tally.total else []
+    toned: dict[str, int] = {}
+    for state, count in tally.parts:
+        toned[group_of(state)] = toned.get(group_of(state), 0) + count
+    order = sorted(toned, key=lambda tone: (tone != SUCCEEDED, tone == ACTIVE))
+    return [(tone, toned[tone]) for tone in order if tone != WAITS]

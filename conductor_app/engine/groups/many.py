@@ -1,0 +1,100 @@
+"""One act on many tasks of a group: what would come of it, and then each by itself, by a message."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from django.db import transaction
+
+from ... import clock
+from ...core.errors import Conflict, Invalid
+from ...core.snapshot import Attempt
+from ...core.solo.decide import Command
+from ...core.solo.effects import Tell
+from ...core.solo.snapshot import Solo
+from ...core.states import ACTIVE, ATTEMPT
+from ...insight.groups.members import Member
+from ...insight.solo import NAMES_OF_PRIORITIES
+from ...models import Message
+from .acts import act, command_of, note
+
+ASKED = "asked"
+"""The subject of the message that has a task acted on."""
+MOST_NAMED = 5
+AT_ONCE, EVERY_MS = 50, 10
+"""The first so many are acted on at once, the others a hundred a second: whoever else has messages is not held up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What would come of an act: with which tasks something happens, with how many nothing, and who refuses it."""
+
+    moved: Sequence[Member]
+    still: int
+    refused: int
+    refusals: Sequence[str]
+
+
+def foresee(members: Iterable[Member], verb: str, priority: int = 0) -> Foreseen:
+    """Have the core say what it would do, and do nothing. Raises Invalid."""
+    command, now = command_of(verb, priority), clock.now()
+    moved, refusals, still = [], [], 0
+    for member in members:
+        try:
+            if _moves(command, _snapshot(member), now):
+                moved.append(member)
+            else:
+                still += 1
+        except Conflict as refused:
+            refusals.append(refused.message)
+    return Foreseen(moved, still, len(refusals), refusals[:MOST_NAMED])
+
+
+def _moves(command: Command, solo: Solo, now: int) -> bool:
+    """Whether anything happens; telling once more what was told is nothing."""
+    return any(not isinstance(effect, Tell) for effect in command(solo, now))
+
+
+def _snapshot(member: Member) -> Solo:
+    """As much of the task as operators' commands look at."""
+    attempts = tuple(
+        Attempt(
+            id="", number=each.number, seq=each.number, status=each.status, reason=each.reason,
+            scheduled_at=each.scheduled_at, visible_at=0, pending_since=0,
+        )
+        for each in member.tries
+    )  # fmt: skip
+    return Solo(
+        id=member.id, group_id="", queue=member.queue, deadline_at=member.deadline_at, expires_at=0, created_at=0,
+        status=ACTIVE if member.state in ATTEMPT.open else member.state, priority=member.priority,
+        ever_resolved=member.ever_resolved, attempts=attempts,
+    )  # fmt: skip
+
+
+def ask(group_id: str, members: Sequence[Member], verb: str, by: str, reason: str = "", priority: int = 0) -> int:
+    """Have each of these acted on: the first ones at once, the others within seconds. How many; raises Invalid."""
+    # Delivering a message is a change of a task, which is decided elsewhere.
+    from ..messages import deliver_soon
+
+    wanted = foresee(members, verb, priority).moved
+    if not wanted:
+        raise Invalid("Nothing would happen to any of these tasks.")
+    now, facts = clock.now(), {"verb": verb, "by": by, "reason": reason, "priority": priority}
+    said = {"tasks": len(wanted), **({"priority": NAMES_OF_PRIORITIES[priority]} if priority else {})}
+    messages = [
+        Message(to=each.id, subject=ASKED, facts=facts, sent_at=now, due_at=now + max(place - AT_ONCE, 0) * EVERY_MS)
+        for place, each in enumerate(wanted)
+    ]
+    with transaction.atomic():
+        sent = Message.objects.bulk_create(messages, batch_size=500)
+        note("task_group", group_id, verb, by, reason, said)
+        transaction.on_commit(partial(deliver_soon, tuple(message.pk for message in sent[:AT_ONCE])))
+    return len(wanted)
+
+
+def asked(message: Message) -> None:
+    """Do what somebody asked of a task, once. Raises NotFound and Conflict, where it has moved meanwhile."""
+    facts = message.facts
+    with transaction.atomic():
+        if Message.objects.filter(pk=message.pk).delete()[0]:
+            act(facts["verb"], message.to, facts["by"], facts["reason"], facts["priority"])
