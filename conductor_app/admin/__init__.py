@@ -3,7 +3,8 @@
     runs/          list, page, tabs, timeline, task panel, comparison
     fixing/        planner, one action on many runs, bulk operations
     definitions/   list, editor, versions, bundles, simulator, start form
-    schedules/     what starts by the clock                      watching/   overview, queues, workers, failures, views
+    schedules/     what starts by the clock                      events/     what came in, handlers, replays, webhooks
+    watching/      overview, queues, workers, failures, views
     alone/         Taskcluster's tasks and artifacts             access/     people, applications, clients, secrets
     upkeep/        audit, retention, sweeps, system
 

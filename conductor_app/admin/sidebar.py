@@ -58,6 +58,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry(WorkflowDefinition, "Workflows", "workflows"),
         Entry(TaskDefinition, "Tasks", "tasks"),
         Entry(Schedule, "Schedules", "schedules"),
+        Entry("events", "Events", "events"),
     ),
     "Record": (
         Entry(ScheduleExecution, "Scheduled starts", "starts"),

@@ -18,6 +18,7 @@ from ..models import (
     Attempt,
     AuditEntry,
     Client,
+    EventHandler,
     Grant,
     Run,
     Schedule,
@@ -41,6 +42,8 @@ from .alone.groups import GroupAdmin
 from .alone.tasks import SoloAdmin
 from .definitions.tasks import TaskDefinitionAdmin
 from .definitions.workflows import WorkflowDefinitionAdmin
+from .events.handlers import EventHandlerAdmin
+from .events.received import EventPage, EventsPage
 from .fixing.bulk_operations import BulkExport, BulkOperationPage, BulkPage
 from .fixing.bulk_plan import BulkPlanPage
 from .fixing.planner import PlannerPage
@@ -83,6 +86,8 @@ FIXING: tuple[Page, ...] = (
     RetentionPage(),
     ViewsPage(),
     ViewPage(),
+    EventsPage(),
+    EventPage(),
 )
 PAGES: tuple[Page, ...] = (
     PulsePage(),
@@ -100,6 +105,7 @@ SCREENS = {
     Attempt: AttemptAdmin,
     WorkflowDefinition: WorkflowDefinitionAdmin,
     TaskDefinition: TaskDefinitionAdmin,
+    EventHandler: EventHandlerAdmin,
     Schedule: ScheduleAdmin,
     ScheduleExecution: ScheduleExecutionAdmin,
     AuditEntry: AuditAdmin,

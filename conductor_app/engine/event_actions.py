@@ -8,7 +8,7 @@ from django.db import transaction
 
 from .. import clock
 from ..core import commands, reports
-from ..core.errors import Busy, Invalid, NotFound, Refused
+from ..core.errors import Busy, Invalid, NotFound, Refused, ValidationFailed
 from ..core.events import expanded, resolved
 from ..core.reports import Report
 from ..models import Attempt, EventAction, Message, Task
@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 MOST_TRIES = 20
 """How often an action is tried that fails for no reason of its own: some twenty minutes, with the outbox's pauses."""
+MOST_COMPLAINTS = 20
 
 Params = dict[str, Any]
 
@@ -48,11 +49,12 @@ class Order:
 
         return close
 
-    def failed(self, why: str) -> None:
+    def failed(self, why: str, output: dict[str, Any] | None = None) -> None:
         """Keep why it could not be done."""
+        facts = {"error": clean(why)[:2000], "output": output or {}}
         with transaction.atomic():
             if Message.objects.filter(pk=self.message.pk).delete()[0]:
-                self._rows().update(status=FAILED, ended_at=clock.now(), error=clean(why)[:2000])
+                self._rows().update(status=FAILED, ended_at=clock.now(), **facts)
 
     def _rows(self):
         return EventAction.objects.filter(pk=self.row.pk, status=IN_PROGRESS)
@@ -70,13 +72,21 @@ def act(message: Message) -> None:
     except HeardElsewhere:
         return
     except Exception as error:
-        if isinstance(error, Refused) and not isinstance(error, Busy):
+        if isinstance(error, ValidationFailed):
+            order.failed(*_what_does_not_fit(error))
+        elif isinstance(error, Refused) and not isinstance(error, Busy):
             order.failed(error.message)
         elif message.tries + 1 >= MOST_TRIES:
             log.exception("event_action_given_up", extra={"action_id": row.pk})
             order.failed(f"Given up after {MOST_TRIES} tries: {type(error).__name__}.")
         else:
             raise
+
+
+def _what_does_not_fit(failed: ValidationFailed) -> tuple[str, dict[str, Any]]:
+    """The complaints as one text, and one by one."""
+    refused = [{"path": each.path, "message": each.message} for each in failed.complaints[:MOST_COMPLAINTS]]
+    return "; ".join(f"{each['path']}: {each['message']}" for each in refused), {"refused": refused}
 
 
 def _do(order: Order) -> None:

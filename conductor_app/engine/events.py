@@ -57,7 +57,7 @@ def receive(
     event, message_id = clean(event)[:LONGEST_NAME], _fitting(clean(message_id))
     known = EventDelivery.objects.filter(event=event, message_id=message_id)
     # Scripts are asked with no lock held, and not at all for what was heard before.
-    verdicts = [] if known.exists() else [judge(handler, payload) for handler in (*_listening(event), *also)]
+    verdicts = [] if known.exists() else [judge(handler, payload) for handler in (*listening(event), *also)]
     with transaction.atomic():
         if message is not None and not Message.objects.filter(pk=message).delete()[0]:
             return False
@@ -67,7 +67,7 @@ def receive(
         if not is_new:
             known.update(duplicates=F("duplicates") + 1)
             return False
-        orders = _written_down(delivery, verdicts, now)
+        orders = written_down(delivery, verdicts, now)
         transaction.on_commit(partial(deliver_soon, tuple(order.pk for order in orders)))
     return True
 
@@ -77,7 +77,8 @@ def _fitting(message_id: str) -> str:
     return message_id if len(message_id) <= LONGEST_NAME else hashlib.sha256(message_id.encode()).hexdigest()
 
 
-def _listening(event: str) -> Sequence[EventHandler]:
+def listening(event: str) -> Sequence[EventHandler]:
+    """The handlers that hear an event."""
     return EventHandler.objects.filter(event=event, is_active=True).order_by("name")
 
 
@@ -98,7 +99,7 @@ def _value_of(condition: str, language: str, payload: Any) -> ScriptAnswer:
     return ScriptAnswer(value=found.evaluate(condition, payload if isinstance(payload, dict) else {}))
 
 
-def _written_down(delivery: EventDelivery, verdicts: Sequence[Verdict], now: int) -> list[Message]:
+def written_down(delivery: EventDelivery, verdicts: Sequence[Verdict], now: int) -> list[Message]:
     """Keep the verdicts and the actions that follow from them; the messages that ask for each action."""
     EventVerdict.objects.bulk_create(
         EventVerdict(

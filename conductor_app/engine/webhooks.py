@@ -86,7 +86,9 @@ def receive(id: str, headers: Mapping[str, str], body: bytes) -> None:
     known = _secrets_of(row)
     expected = Expected(row.document, known.get("secret", ""), known.get("headers", {}))
     message_id = webhooks.verify(expected, Sent(headers, body, clock.now()))
-    events.receive(f"webhook:{row.name}", message_id or str(uuid.uuid4()), _payload(body), "webhook", also=_own(row))
+    events.receive(
+        f"webhook:{row.name}", message_id or str(uuid.uuid4()), _payload(body), "webhook", also=own_handlers(row)
+    )
 
 
 def _payload(body: bytes) -> Any:
@@ -99,7 +101,7 @@ def _payload(body: bytes) -> Any:
     return value if isinstance(value, dict) else {"body": value}
 
 
-def _own(row: Webhook) -> list[EventHandler]:
+def own_handlers(row: Webhook) -> list[EventHandler]:
     """What the definition itself asks for: workflows that are started with the payload."""
     wanted = dict(row.document.get("workflowsToStart") or {})
     actions = [

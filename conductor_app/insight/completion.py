@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.knowledge import RUN_FACTS, RUN_PAYLOADS, TASK_FACTS
+from ..core.language.checks.event_handler import ACTIONS, EVENT_HANDLER
 from ..core.language.checks.fields import Table
 from ..core.language.checks.tables import RATE_LIMIT, SUB_WORKFLOW, TASK_DEFINITION, WORKFLOW_DEFINITION, WORKFLOW_TASK
 from ..core.language.lint import Shape, Surroundings
@@ -12,14 +13,17 @@ from ..core.language.lint.places import Spot, spots
 from ..core.language.parts import type_of
 from ..core.language.policy import BUILT_IN_TYPES
 from ..core.steps import KINDS
+from ..models import WorkflowDefinition
 
 DEEPEST = 5
+MOST_NAMES = 500
 TABLES: dict[str, Table] = {
     "workflow": WORKFLOW_DEFINITION,
     "step": WORKFLOW_TASK,
     "subWorkflowParam": SUB_WORKFLOW,
     "taskDefinition": TASK_DEFINITION,
     "rateLimitConfig": RATE_LIMIT,
+    "eventHandler": EVENT_HANDLER,
 }
 FIELDS = {name: [field.name for field in table] for name, table in TABLES.items()}
 CHOICES = {
@@ -30,6 +34,7 @@ CHOICES = {
     "idempotencyStrategy": ["FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING"],
     "terminationStatus": ["COMPLETED", "FAILED", "TERMINATED"],
     "method": ["GET", "POST", "PUT", "PATCH", "DELETE"],
+    "action": list(ACTIONS),
 }
 STEP_TYPES = sorted({*KINDS, *BUILT_IN_TYPES})
 
@@ -62,6 +67,13 @@ def of_task() -> dict[str, Any]:
         "outputs": {},
         "workflow": {},
     }
+
+
+def of_handler() -> dict[str, Any]:
+    """The same for an event handler."""
+    names = WorkflowDefinition.objects.order_by("name").values_list("name", flat=True).distinct()
+    choices = {**CHOICES, "name": list(names[:MOST_NAMES])}
+    return {**of_task(), "fields": {"workflow": FIELDS["eventHandler"]}, "choices": choices}
 
 
 def _everywhere(known: Surroundings) -> dict[str, Any]:

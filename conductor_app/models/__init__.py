@@ -7,7 +7,7 @@ from .authoring import DefinitionDraft, SimulationCase
 from .bulk import BulkItem, BulkOperation
 from .clients import Client, ScopeRole
 from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
-from .events import EventAction, EventDelivery, EventHandler, EventVerdict, Webhook
+from .events import EventAction, EventDelivery, EventHandler, EventListener, EventVerdict, Webhook
 from .failures import Failure, FailureGroup, FailureTally
 from .files import FileHandle
 from .groups import Dependency, Group, Solo
@@ -44,6 +44,7 @@ __all__ = [
     "EventAction",
     "EventDelivery",
     "EventHandler",
+    "EventListener",
     "EventVerdict",
     "Failure",
     "FailureGroup",

@@ -38,6 +38,7 @@ class EventDelivery(models.Model):
     payload = DocumentField(null=True)
     payload_size = models.IntegerField(default=0)
     duplicates = models.IntegerField(default=0)
+    replay_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="replays")
 
     class Meta:
         verbose_name_plural = "event deliveries"
@@ -64,7 +65,10 @@ class EventVerdict(models.Model):
     error = models.TextField(default="", blank=True)
 
     class Meta:
-        indexes = [models.Index(name="verdict_of_handler", fields=["handler", "-at"])]
+        indexes = [
+            models.Index(name="verdict_of_handler", fields=["handler", "-at"]),
+            models.Index(name="verdict_by_outcome", fields=["outcome", "-at"]),
+        ]
 
     def __str__(self) -> str:
         return f"{self.handler}: {self.outcome}"
@@ -91,10 +95,32 @@ class EventAction(models.Model):
                 name="one_action_per_delivery_handler_and_position", fields=["delivery", "handler", "position"]
             )
         ]
-        indexes = [models.Index(name="action_of_handler", fields=["handler", "-created_at"])]
+        indexes = [
+            models.Index(name="action_of_handler", fields=["handler", "-created_at"]),
+            models.Index(name="action_failed", fields=["-created_at"], condition=models.Q(status=FAILED)),
+        ]
 
     def __str__(self) -> str:
         return f"{self.handler}: {self.action}, {self.status}"
+
+
+class EventListener(models.Model):
+    """One process that listens to the queue of another system, and how that goes; it says so again and again."""
+
+    event = models.CharField(max_length=LONGEST_NAME)
+    process = models.CharField(max_length=128)
+    seen_at = MomentField()
+    connected_at = MomentField(null=True)
+    last_message_at = MomentField(null=True)
+    error = models.TextField(default="", blank=True)
+    failed_at = MomentField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="one_listener_per_event_and_process", fields=["event", "process"])]
+        indexes = [models.Index(name="listener_by_sight", fields=["seen_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.process} listens to {self.event}"
 
 
 class Webhook(models.Model):

@@ -11,12 +11,13 @@ from ...core.language.lint import ERROR, HINT, WARNING, Finding, findings
 from ...core.language.positions import Position, Positions
 from ...engine import definitions
 from ...insight import completion
+from ...insight.handlers import findings_of_handler
 from ...insight.surroundings import surroundings
 from ..json_editor import COMPLAINT
 from ..pictures import picture
 from .task_drawings import drawings
 
-WORKFLOW, TASK = "workflow", "task"
+WORKFLOW, TASK, HANDLER = "workflow", "task", "event_handler"
 NOWHERE = Position(1, 0, 0)
 ICONS = {ERROR: "failed", WARNING: "warning", HINT: "active"}
 TONES = {ERROR: "failed", WARNING: "waiting", HINT: "active"}
@@ -83,7 +84,7 @@ def checked(kind: str, text: str) -> Checked:
     if not isinstance(document, dict):
         said = Finding(ERROR, "no JSON", "", "A definition is a JSON object: it begins with { and ends with }.")
         return Checked(None, [Placed(said, NOWHERE)])
-    return (_workflow if kind == WORKFLOW else _task)(document, text)
+    return CHECKS[kind](document, text)
 
 
 def _refused(name: str) -> None:
@@ -100,6 +101,13 @@ def _task(document: dict[str, Any], text: str) -> Checked:
     complaints = definitions.task_complaints_of(document)
     said = [Finding(ERROR, "refused", each.path, each.message) for each in complaints]
     return Checked(document, placed(said, text), completion.of_task())
+
+
+def _handler(document: dict[str, Any], text: str) -> Checked:
+    return Checked(document, placed(findings_of_handler(document), text), completion.of_handler())
+
+
+CHECKS = {WORKFLOW: _workflow, TASK: _task, HANDLER: _handler}
 
 
 def placed(said: list[Finding], text: str) -> list[Placed]:

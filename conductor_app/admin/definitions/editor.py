@@ -8,6 +8,7 @@ from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
 
 from ...core.errors import Refused, ValidationFailed
 from ...core.language.meaning import changes
@@ -34,6 +35,8 @@ class EditorPages:
 
     kind = ""
     sample: dict[str, Any] = {}
+    heading_new: Any = ""
+    heading_saved: Any = ""
 
     def editor_urls(self) -> list[URLPattern]:
         name, site = self.opts.model_name, self.admin_site
@@ -66,7 +69,7 @@ class EditorPages:
         name, by = request.GET.get("name", ""), request.user.get_username()
         if "discard" in request.POST:
             drafts.drop(self.kind, name, by)
-            messages.success(request, "The draft is forgotten.")
+            messages.success(request, _("The draft is forgotten."))
             return HttpResponseRedirect(request.POST["discard"] if _is_ours(request.POST["discard"]) else "../")
         try:
             drafts.keep(self.kind, name, request.POST.get("document", ""), request.POST.get("base", ""), by)
@@ -84,6 +87,8 @@ class EditorPages:
             return self._offer(request, form, row, begun)
         if row is not None and form.cleaned_data["base"] not in ("", self.base_of(row)):
             return self._conflict(request, form, row)
+        if request.POST.get("step") == "try":
+            return self._tried(request, form, row, begun)
         if request.POST.get("step") == "review":
             self._keep_draft(request, row)
             return self._review(request, form, row)
@@ -91,6 +96,16 @@ class EditorPages:
             drafts.drop(self.kind, row.name if row else "", request.user.get_username())
             return self.back_to(form.cleaned_data["document"])
         return self._offer(request, form, row, begun)
+
+    def _tried(self, request: HttpRequest, form: DefinitionForm, row: Any, begun: Begun) -> HttpResponse:
+        """The text in the editor with what it would come to, tried without effect."""
+        self._keep_draft(request, row)
+        try:
+            found = self.tried(form.cleaned_data["document"])
+        except Refused as refused:
+            form.add_error(None, refused.message)
+            found = {}
+        return self._offer(request, form, row, begun, **found)
 
     def _begun(self, request: HttpRequest, row: Any) -> Begun:
         """The draft of the person, or else what is saved."""
@@ -119,16 +134,19 @@ class EditorPages:
         except Refused as refused:
             form.add_error("document", refused.message)
         else:
-            messages.success(request, f"The {self.kind} definition is saved.")
+            messages.success(request, self.heading_saved)
         return not form.errors
 
-    def _offer(self, request: HttpRequest, form: DefinitionForm, row: Any, begun: Begun) -> TemplateResponse:
+    def _offer(
+        self, request: HttpRequest, form: DefinitionForm, row: Any, begun: Begun, **more: Any
+    ) -> TemplateResponse:
         text = form.data.get("document", "") if form.is_bound else begun.text
         result = form.checked or checked(self.kind, text)
         shown = {"form": form, "row": row, "draft": None if form.is_bound else begun.draft, "checked": result}
         address = reverse(f"admin:{self.opts.model_name}_draft", query={"name": row.name if row else ""})
         shown |= {"original": formatted(row.document) if row else "", "draft_url": address, **self.drawn(result)}
-        return self.page(request, "editor", f"Edit {row.name}" if row else f"New {self.kind} definition", **shown)
+        title = _("Edit %(name)s") % {"name": row.name} if row else self.heading_new
+        return self.page(request, "editor", title, **shown, **more)
 
     def _review(self, request: HttpRequest, form: DefinitionForm, row: Any) -> TemplateResponse:
         """What saving would change: in sentences and in lines, with what is to be said about it."""
@@ -142,7 +160,8 @@ class EditorPages:
             "hunks": hunks(formatted(before) if row else "", formatted(document)),
             **self.impact(row, document),
         }
-        return self.page(request, "review", f"Save {document.get('name', '')}", **shown)
+        title = _("Save %(name)s") % {"name": document.get("name", "")}
+        return self.page(request, "review", title, heading=self.heading_new, **shown)
 
     def _conflict(self, request: HttpRequest, form: DefinitionForm, row: Any) -> TemplateResponse:
         """Somebody was faster: both texts beside each other, to be merged by hand."""
@@ -153,11 +172,15 @@ class EditorPages:
             "row": row,
             "theirs": formatted(newest.document),
             "newest": newest,
-            "who": newest.updated_by or newest.created_by or "Somebody",
+            "who": newest.updated_by or newest.created_by or _("Somebody"),
             "base": self.base_of(row),
             "changes": changes(newest.document, form.cleaned_data["document"]),
         }
-        return self.page(request, "conflict", f"{row.name} was changed meanwhile", **shown)
+        return self.page(request, "conflict", _("%(name)s was changed meanwhile") % {"name": row.name}, **shown)
+
+    def tried(self, document: dict[str, Any]) -> dict[str, Any]:
+        """What a text would come to. Raises Refused."""
+        return {}
 
     def drawn(self, result: Any) -> dict[str, Any]:
         """What is drawn beside the text."""

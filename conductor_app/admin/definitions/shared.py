@@ -9,6 +9,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...core.errors import Refused
 from ..documents import as_file
@@ -29,12 +31,16 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
         css = {"all": ("ops/design.css",)}
 
     page_template = "page"
-    search_help_text = "Part of a name or of a description"
+    search_help_text = gettext_lazy("Part of a name or of a description")
     search_fields = ("name", "description")
 
     @property
     def change_permission(self) -> str:
         return f"conductor.change_{self.opts.model_name}"
+
+    @property
+    def view_permission(self) -> str:
+        return f"conductor.view_{self.opts.model_name}"
 
     def may_edit(self, request: HttpRequest) -> bool:
         return request.user.has_perm(self.change_permission)
@@ -82,10 +88,10 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
 
     def found(self, request: HttpRequest, pk: object) -> Any:
         """The row of the address; raises Http404."""
-        require(request, f"conductor.view_{self.opts.model_name}")
+        require(request, self.view_permission)
         row = self.model.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
         if row is None:
-            raise Http404(f"There is no such {self.kind} definition.")
+            raise Http404(_("There is no such definition."))
         return row
 
     def back_to(self, document: dict[str, Any]) -> HttpResponseRedirect:
@@ -109,15 +115,15 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
         }
         return TemplateResponse(request, f"ops/definition/{name}.html", context)
 
-    @admin.display(description="changed")
+    @admin.display(description=gettext_lazy("changed"))
     def changed(self, row: Any) -> SafeString:
         return ago(row.updated_at or row.created_at)
 
-    @admin.display(description="by")
+    @admin.display(description=gettext_lazy("by"))
     def changed_by(self, row: Any) -> str:
         return row.updated_by or row.created_by or "–"
 
-    @admin.display(description="name")
+    @admin.display(description=gettext_lazy("name"))
     def definition(self, row: Any) -> SafeString:
         version = format_html(' <span class="version">v{}</span>', row.version) if hasattr(row, "version") else ""
         return format_html('<a href="{}/change/"><strong>{}</strong>{}</a>', row.pk, row.name, version)
@@ -126,16 +132,21 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
 def facts_of(row: Any) -> list[tuple[str, Any]]:
     """Who made it, who changed it, whose it is."""
     facts = [
-        ("Description", row.description),
-        ("Owner", row.owner_email),
-        ("Created", f"{exact(row.created_at)} by {row.created_by or 'unknown'}"),
-        ("Changed", f"{exact(row.updated_at)} by {row.updated_by or 'unknown'}" if row.updated_at else ""),
-        ("Revision", row.revision),
+        (_("Description"), getattr(row, "description", "")),
+        (_("Owner"), getattr(row, "owner_email", "")),
+        (_("Created"), _done(row.created_at, row.created_by)),
+        (_("Changed"), _done(row.updated_at, row.updated_by) if row.updated_at else ""),
+        (_("Revision"), row.revision),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def _done(at: int, by: str) -> str:
+    return _("%(moment)s by %(name)s") % {"moment": exact(at), "name": by or _("unknown")}
 
 
 def refuse_another_name(document: dict[str, Any], row: Any) -> None:
     """A definition keeps its name; raises Refused."""
     if document.get("name") != row.name:
-        raise Refused(f"A definition keeps its name, {row.name}. To give it another, create a new definition.")
+        message = _("A definition keeps its name, %(name)s. To give it another, create a new definition.")
+        raise Refused(message % {"name": row.name})

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.forms import Form
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from ...engine import definitions
 from ...insight.usage import users_of_task
@@ -18,6 +19,7 @@ class TaskDefinitionAdmin(DefinitionAdmin):
     """Task definitions by name."""
 
     kind, sample, page_template = "task", NEW_TASK, "task"
+    heading_new, heading_saved = gettext_lazy("New task definition"), gettext_lazy("The task definition is saved.")
     list_display = ("definition", "description", "limits", "changed", "changed_by")
     ordering = ("name",)
 

@@ -7,6 +7,7 @@ from django.db.models import Max
 from django.forms import Form
 from django.http import HttpRequest
 from django.urls import URLPattern
+from django.utils.translation import gettext_lazy
 
 from ...core.errors import Refused
 from ...core.language.lint import Finding, findings
@@ -37,6 +38,10 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
     """Workflow definitions, newest version first."""
 
     kind, sample, page_template = "workflow", NEW_WORKFLOW, "workflow"
+    heading_new, heading_saved = (
+        gettext_lazy("New workflow definition"),
+        gettext_lazy("The workflow definition is saved."),
+    )
     list_display = (
         "shelf",
         "description",

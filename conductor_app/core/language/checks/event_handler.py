@@ -23,12 +23,11 @@ REPORT: Table = (
 )
 TERMINATE: Table = (Field("workflowId", text), Field("terminationReason", text))
 VARIABLES: Table = (Field("workflowId", text), Field("variables", mapping, dict), Field("appendArray", flag))
+ACTIONS = ("start_workflow", "complete_task", "fail_task", "terminate_workflow", "update_workflow_variables")
+"""What a handler can do."""
 
 ACTION: Table = (
-    Field(
-        "action",
-        Choice("start_workflow", "complete_task", "fail_task", "terminate_workflow", "update_workflow_variables"),
-    ),
+    Field("action", Choice(*ACTIONS)),
     Field("start_workflow", Of(START)),
     Field("complete_task", Of(REPORT)),
     Field("fail_task", Of(REPORT)),

@@ -1,0 +1,135 @@
+"""Event handlers: listed, shown, edited, tried on past events, let listen or not."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.forms import Form
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ...core.errors import Refused, ValidationFailed
+from ...core.language.checks import read_handler
+from ...engine import event_handlers
+from ...engine.event_replays import TRIED, try_out
+from ...insight import events
+from ...insight.events import Sought
+from ...insight.handlers import findings_of_handler, with_last_verdict
+from ...models import EventHandler
+from ..definitions.checks import HANDLER, Checked, placed
+from ..definitions.shared import DefinitionAdmin, refuse_another_name
+from ..json_editor import formatted
+from ..marks import ago, pill
+from ..refusals import require, tell
+from . import words
+from .trials import shown_trial
+
+SAMPLE = {
+    "name": "start_when_paid",
+    "event": "conductor:orders:paid",
+    "condition": "$.total > 100",
+    "evaluatorType": "javascript",
+    "actions": [
+        {
+            "action": "start_workflow",
+            "start_workflow": {"name": "my_workflow", "input": {"order": "${id}", "total": "${total}"}},
+        }
+    ],
+    "active": True,
+}
+"""What the editor shows for a new handler."""
+MOST_HEARD = 10
+
+
+class EventHandlerAdmin(DefinitionAdmin):
+    """What is done when an event comes."""
+
+    kind, sample, page_template = HANDLER, SAMPLE, "handler"
+    change_permission, view_permission = "conductor.change_event_handler", "conductor.view_event_handler"
+    heading_new, heading_saved = gettext_lazy("New event handler"), gettext_lazy("The event handler is saved.")
+    list_display = ("definition", "event", "state", "heard", "changed", "changed_by")
+    search_fields = ("name", "event")
+    search_help_text = gettext_lazy("Part of the name of a handler or of an event")
+    ordering = ("name",)
+
+    class Media:
+        css = {"all": ("ops/fixing.css", "ops/events.css")}
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.act)
+        return [path("<int:pk>/do/<str:act>/", view, name="eventhandler_act"), *super().get_urls()]
+
+    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return request.user.has_perm(self.view_permission)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EventHandler]:
+        return with_last_verdict(super().get_queryset(request))
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, {"tab": "handlers", **(extra_context or {})})
+
+    def more(self, request: HttpRequest, row: EventHandler) -> dict[str, Any]:
+        last = events.page(Sought(handler=row.name)).told[:MOST_HEARD]
+        return {
+            "checked": Checked(row.document, placed(findings_of_handler(row.document), formatted(row.document))),
+            "heard": [(told.delivery, _of(row.name, words.made(told))) for told in last],
+            "most_tried": TRIED,
+        }
+
+    def save(self, form: Form, row: EventHandler | None, by: str) -> None:
+        document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
+        read, complaints = read_handler(document)
+        if complaints:
+            raise ValidationFailed(complaints)
+        if row is None:
+            event_handlers.add([read], by, reason)
+        else:
+            refuse_another_name(document, row)
+            event_handlers.replace(read, by, reason)
+
+    def tried(self, document: dict[str, Any]) -> dict[str, Any]:
+        return {"trial": shown_trial(try_out(read_handler(document)[0])), "most_tried": TRIED}
+
+    def act(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
+        """A button of the page was pressed."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        require(request, self.change_permission)
+        row, by, reason = self.found(request, pk), request.user.get_username(), request.POST.get("reason", "").strip()
+        try:
+            if act == "delete":
+                event_handlers.remove(row.name, by, reason)
+                messages.success(request, _("%(name)s is forgotten; what it did stays on record.") % {"name": row.name})
+                return HttpResponseRedirect(reverse("admin:conductor_eventhandler_changelist"))
+            if act not in ("listen", "rest"):
+                raise Http404
+            event_handlers.switch(row.name, act == "listen", by, reason)
+            said = _("%(name)s listens.") if act == "listen" else _("%(name)s listens no more.")
+            messages.success(request, said % {"name": row.name})
+        except Refused as refused:
+            tell(request, refused)
+        return HttpResponseRedirect(reverse("admin:conductor_eventhandler_change", args=[pk]))
+
+    @admin.display(description=gettext_lazy("listens"))
+    def state(self, row: EventHandler) -> SafeString:
+        return pill("active", _("active")) if row.is_active else pill("paused", _("not active"))
+
+    @admin.display(description=gettext_lazy("last event"))
+    def heard(self, row: EventHandler) -> SafeString:
+        if row.last_at is None:
+            return ago(None)
+        group, word = words.VERDICTS.get(row.last_outcome, ("waiting", row.last_outcome))
+        address = reverse("admin:events", query={"handler": row.name})
+        return format_html('<a href="{}">{}</a> {}', address, ago(row.last_at), pill(group, str(word)))
+
+
+def _of(handler: str, made: list[words.Made]) -> words.Made:
+    """What this handler made of it."""
+    return next(each for each in made if each.handler == handler)

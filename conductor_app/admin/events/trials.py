@@ -1,0 +1,82 @@
+"""What an event would lead to, shown before anything is done."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from ...engine.event_replays import Foreseen, Trial
+from ...models import EventDelivery
+from ...models.events import FAILED, MATCHED, NOT_MATCHED
+from ...models.fields import dumps
+from ..marks import pill
+from . import words
+
+LONGEST_PARAMS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What a handler would make of an event."""
+
+    handler: str
+    verdict: SafeString
+    matches: bool
+    condition: str
+    seen: dict[str, Any]
+    value: Any
+    error: str
+    acts: Sequence[tuple[str, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class TriedOn:
+    """One past event, what the handler makes of it now, and what it made of it then where that differs."""
+
+    event: EventDelivery
+    ahead: Ahead
+    before: SafeString | None
+
+
+def ahead(foreseen: Foreseen) -> Ahead:
+    """What would come of it."""
+    verdict = foreseen.verdict
+    group, word = words.VERDICTS[verdict.outcome]
+    return Ahead(
+        verdict.handler.name,
+        pill(group, str(word)),
+        verdict.outcome == MATCHED,
+        str(verdict.handler.document.get("condition") or ""),
+        verdict.seen,
+        verdict.answer.value,
+        verdict.answer.error,
+        [(act.name, _cut(act.params), act.trouble) for act in foreseen.acts],
+    )
+
+
+def _cut(params: Any) -> str:
+    text = dumps(params) or ""
+    return text if len(text) <= LONGEST_PARAMS else f"{text[:LONGEST_PARAMS]}…"
+
+
+def shown_trial(trial: Trial) -> dict[str, Any]:
+    """All events that it was tried on, and how many of each kind there are."""
+    rows = [TriedOn(event, ahead(each), _before(event, each)) for event, each in trial.tried]
+    kinds = [each.verdict.outcome for _event, each in trial.tried]
+    return {
+        "rows": rows,
+        "large": trial.large,
+        "left": trial.left,
+        "counts": [(*words.VERDICTS[kind], kinds.count(kind)) for kind in (MATCHED, NOT_MATCHED, FAILED)],
+        "changed": sum(row.before is not None for row in rows),
+    }
+
+
+def _before(event: EventDelivery, each: Foreseen) -> SafeString | None:
+    name, outcome = each.verdict.handler.name, each.verdict.outcome
+    then = next((row for row in event.verdicts.all() if row.handler == name), None)
+    if then is None:
+        return pill("stopped", _("did not listen"))
+    return None if then.outcome == outcome else words.verdict(then)

@@ -1,0 +1,142 @@
+"""Events heard again: what would come of it is worked out first, by the same judgement, and nothing is kept of that."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from django.db import transaction
+
+from .. import chance, clock
+from ..core.errors import Conflict, NotFound
+from ..core.events import expanded, resolved
+from ..core.ids import derived_id
+from ..models import AuditEntry, EventDelivery, EventHandler, Webhook, WorkflowDefinition
+from ..models.events import MATCHED
+from .events import Verdict, judge, listening, written_down
+from .messages import deliver_soon
+from .webhooks import own_handlers
+
+SOURCE = "replay"
+TRIED = 100
+"""How many of the newest events an edited handler is tried on."""
+LARGEST_TRIED = 262_144
+SECONDS = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One action as it would be done. `trouble`: why it would fail, as far as that can be told."""
+
+    name: str
+    params: Any
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What a handler would make of an event."""
+
+    verdict: Verdict
+    acts: Sequence[Act]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A handler tried on past events, newest first; those that were too large, and those for which time was short."""
+
+    tried: list[tuple[EventDelivery, Foreseen]] = field(default_factory=list)
+    large: int = 0
+    left: int = 0
+
+
+def foreseen(handler: EventHandler, payload: Any, workflows: frozenset[str]) -> Foreseen:
+    """What the handler would make of a payload. Raises Busy where its condition could not be asked."""
+    verdict = judge(handler, payload)
+    return Foreseen(verdict, list(_acts(handler, payload, workflows)) if verdict.outcome == MATCHED else [])
+
+
+def _acts(handler: EventHandler, payload: Any, workflows: frozenset[str]) -> Iterator[Act]:
+    for action in handler.document.get("actions") or ():
+        name = str(action.get("action") or "")
+        seen = expanded(payload) if action.get("expandInlineJSON") is True else payload
+        params = payload if action.get("takesPayload") else resolved(action.get(name) or {}, seen)
+        started = (action.get(name) or {}).get("name") if action.get("takesPayload") else _name_in(params)
+        is_missing = name == "start_workflow" and started not in workflows
+        yield Act(name, params, f"There is no workflow {started!r}." if is_missing else "")
+
+
+def _name_in(params: Any) -> Any:
+    return params.get("name") if isinstance(params, dict) else None
+
+
+def try_out(document: dict[str, Any]) -> Trial:
+    """Try a handler, saved or not, on the newest events of its name; nothing is done and nothing is kept."""
+    handler = EventHandler(name=str(document.get("name") or ""), document=document)
+    rows = EventDelivery.objects.filter(event=str(document.get("event") or ""))
+    newest = rows.order_by("-received_at", "-pk")[:TRIED]
+    sizes = list(newest.values_list("pk", "payload_size"))
+    small = [pk for pk, size in sizes if size <= LARGEST_TRIED]
+    trial, workflows, ends_at = Trial(large=len(sizes) - len(small)), names_of_workflows(), monotonic() + SECONDS
+    for number, row in enumerate(_in_order(small)):
+        if monotonic() > ends_at:
+            return Trial(trial.tried, trial.large, len(small) - number)
+        trial.tried.append((row, foreseen(handler, row.payload, workflows)))
+    return trial
+
+
+def _in_order(ids: Sequence[int]) -> list[EventDelivery]:
+    rows = EventDelivery.objects.filter(pk__in=ids).prefetch_related("verdicts").in_bulk()
+    return [rows[id] for id in ids if id in rows]
+
+
+def names_of_workflows() -> frozenset[str]:
+    """The workflows that can be started."""
+    return frozenset(WorkflowDefinition.objects.order_by().values_list("name", flat=True).distinct())
+
+
+def plan(delivery: EventDelivery) -> list[Foreseen]:
+    """What each handler that listens now would make of a kept event."""
+    workflows = names_of_workflows()
+    return [foreseen(handler, delivery.payload, workflows) for handler in hearing_now(delivery)]
+
+
+def hearing_now(delivery: EventDelivery) -> list[EventHandler]:
+    """The handlers that would hear an event if it came now; a webhook's own workflows are one of them."""
+    provider, _, name = delivery.event.partition(":")
+    webhook = Webhook.objects.filter(name=name).first() if provider == "webhook" else None
+    return [*listening(delivery.event), *(own_handlers(webhook) if webhook else ())]
+
+
+def replay(delivery_id: int, names: Sequence[str], by: str, reason: str) -> EventDelivery:
+    """Let these handlers hear a kept event again: as a new event, since what became of the old one stays on record.
+
+    Raises NotFound, Conflict where one of them does not listen any more, and Busy.
+    """
+    original = EventDelivery.objects.filter(pk=delivery_id).first()
+    if original is None:
+        raise NotFound("There is no such event.")
+    handlers = {handler.name: handler for handler in hearing_now(original)}
+    if missing := [name for name in names if name not in handlers]:
+        raise Conflict(f"{missing[0]} does not listen to {original.event} any more.")
+    # Scripts are asked with no lock held.
+    verdicts = [judge(handlers[name], original.payload) for name in dict.fromkeys(names)]
+    with transaction.atomic():
+        now = clock.now()
+        delivery = EventDelivery.objects.create(
+            event=original.event,
+            message_id=derived_id(now, chance.drawn()),
+            source=SOURCE,
+            received_at=now,
+            payload=original.payload,
+            payload_size=original.payload_size,
+            replay_of=original,
+        )
+        orders = written_down(delivery, verdicts, now)
+        facts = {"event": original.event, "handlers": list(names), "replay": delivery.pk}
+        AuditEntry.objects.create(
+            at=now, actor=by, action="replay", object_type="event", object_id=original.pk, reason=reason, facts=facts
+        )
+        transaction.on_commit(partial(deliver_soon, tuple(order.pk for order in orders)))
+    return delivery

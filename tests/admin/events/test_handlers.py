@@ -1,0 +1,158 @@
+"""Event handlers on the pages: written, tried on what has come, let listen or not."""
+
+import json
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from conductor_app.engine import event_handlers, events
+from conductor_app.models import AuditEntry, EventAction, EventHandler, Run
+from tests.admin.reading import html, words
+from tests.builders import definition, step
+from tests.story import committed, register
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/conductor/eventhandler/"
+PAID = "conductor:orders:paid"
+START = {"action": "start_workflow", "start_workflow": {"name": "ship", "input": {"order": "${order}"}}}
+WRITTEN = {"name": "start", "event": PAID, "condition": "$.total > 100", "actions": [START], "active": True}
+
+
+def of(role: str) -> Client:
+    user = User.objects.create_user(role.lower(), is_staff=True)
+    user.groups.add(Group.objects.get(name=role))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def saved(client: Client, document, address: str = f"{LIST}add/", **more: str):
+    return client.post(address, {"document": json.dumps(document), "reason": "as agreed", **more})
+
+
+def told(id: str, **payload) -> None:
+    with committed():
+        events.receive(PAID, id, payload, "api")
+
+
+@pytest.fixture(autouse=True)
+def ship(clock):
+    register(definition(step("pack"), name="ship"))
+
+
+@pytest.fixture
+def row() -> EventHandler:
+    event_handlers.add([WRITTEN], "ann")
+    return EventHandler.objects.get()
+
+
+def test_an_author_writes_a_handler_and_another_may_only_look(clock):
+    author, onlooker = of("Authors"), of("Viewers")
+
+    saved(author, WRITTEN)
+
+    row = EventHandler.objects.get()
+    assert (row.event, row.is_active, row.created_by) == (PAID, True, "authors")
+    assert AuditEntry.objects.get(object_type="event_handler").reason == "as agreed"
+    assert "start" in words(onlooker.get(LIST)) and PAID in words(onlooker.get(LIST))
+    assert onlooker.get(f"{LIST}{row.pk}/change/").status_code == 200
+    assert onlooker.get(f"{LIST}{row.pk}/edit/").status_code == 403
+    assert saved(onlooker, {**WRITTEN, "name": "other"}).status_code == 403
+
+
+def test_a_changed_handler_is_reviewed_and_saved(operator, row):
+    changed = {**WRITTEN, "condition": "$.total > 50"}
+    address = f"{LIST}{row.pk}/edit/"
+
+    review = words(saved(operator, changed, address, step="review"))
+    assert "$.total > 50" in review and "What it means" in review
+    saved(operator, changed, address)
+
+    row.refresh_from_db()
+    assert (row.document["condition"], row.revision) == ("$.total > 50", 2)
+    assert "keeps its name" in words(saved(operator, {**changed, "name": "other"}, address))
+
+
+def test_what_is_wrong_is_marked_at_its_line(operator):
+    shop = '{"action": "start_workflow", "start_workflow": {"name": "shop"}}'
+    document = f'{{\n "name": "x",\n "event": "kafka:orders",\n "actions": [\n  {shop}]\n}}'
+
+    said = operator.post(f"{LIST}check/", {"document": document}).json()
+
+    lines = {finding["line"]: finding["message"] for finding in said["findings"]}
+    assert "EVENT_QUEUES_KAFKA_SERVERS" in lines[3]
+    assert lines[5] == "There is no workflow shop."
+    assert "name" in said["known"]["fields"]["workflow"]
+    assert "Missing event handler name" in str(operator.post(f"{LIST}check/", {"document": "{}"}).json()["findings"])
+    assert "wrong with this definition" in words(saved(operator, {"name": "x"}))
+
+
+def test_an_edited_handler_is_tried_on_past_events_without_effect(operator, row):
+    told("small", total=20, order=1)
+    told("large", total=500, order=2)
+    before = (Run.objects.count(), EventAction.objects.count())
+
+    shown = words(saved(operator, {**WRITTEN, "condition": "$.total > 10"}, f"{LIST}{row.pk}/edit/", step="try"))
+
+    assert "Tried on 2 past events, without effect matched 2" in shown
+    assert "1 is judged otherwise than when it came" in shown
+    assert '{"name":"ship","input":{"order":1}}' in shown
+    assert (Run.objects.count(), EventAction.objects.count()) == before
+    row.refresh_from_db()
+    assert row.document["condition"] == "$.total > 100"
+
+
+def test_a_trial_says_what_would_fail(operator, row):
+    told("m1", total=500)
+    document = {**WRITTEN, "actions": [{"action": "start_workflow", "start_workflow": {"name": "${to}"}}]}
+
+    shown = words(saved(operator, document, f"{LIST}{row.pk}/edit/", step="try"))
+
+    assert "There is no workflow None." in shown
+
+
+def test_a_trial_of_a_broken_condition_says_how_it_breaks(operator, row):
+    told("m1", total=500)
+
+    shown = words(saved(operator, {**WRITTEN, "condition": "$.a.b.c"}, f"{LIST}{row.pk}/edit/", step="try"))
+
+    assert "condition failed 1" in shown and "TypeError" in shown
+
+
+def test_a_handler_is_let_rest_listen_and_forgotten(operator, viewer, row):
+    def does(act: str, client=operator):
+        return client.post(f"{LIST}{row.pk}/do/{act}/", {"reason": "stocktaking"})
+
+    does("rest")
+    row.refresh_from_db()
+    assert not row.is_active and row.document["active"] is False
+    assert "not active" in words(viewer.get(LIST))
+    assert does("listen", viewer).status_code == 403
+    does("listen")
+    row.refresh_from_db()
+    assert row.is_active
+    assert does("explode").status_code == 404
+    does("delete")
+    assert not EventHandler.objects.exists()
+    assert set(AuditEntry.objects.filter(reason="stocktaking").values_list("action", flat=True)) == {
+        "overwrite",
+        "delete",
+    }
+
+
+def test_the_page_of_a_handler_shows_what_it_heard_last(viewer, row):
+    told("m1", total=5)
+
+    shown = viewer.get(f"{LIST}{row.pk}/change/")
+
+    assert "condition false $.total = 5" in words(shown)
+    assert f"/admin/events/?handler={row.name}" in html(shown)
+
+
+def test_pages_of_handlers_cost_few_queries(operator, row, django_assert_max_num_queries):
+    told("m1", total=500)
+    operator.get(LIST)
+    for address in (LIST, f"{LIST}{row.pk}/change/", f"{LIST}{row.pk}/edit/"):
+        with django_assert_max_num_queries(15):
+            assert operator.get(address).status_code == 200
