@@ -9,6 +9,7 @@ from conductor_app import chance as product_chance
 from conductor_app import clock as product_clock
 from conductor_app.access import kept, known
 from conductor_app.engine import plans, pollers, tallies
+from conductor_app.engine.groups import rows
 from conductor_app.store import environment
 
 # 1 March 2027, 12:00:00 UTC
@@ -74,6 +75,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process remembers of the database is forgotten between tests, as the database is."""
     monkeypatch.setattr(plans, "_known", plans.Known(-1))
     monkeypatch.setattr(pollers, "_noted", {})
+    monkeypatch.setattr(rows, "_looked_at", {})
     monkeypatch.setattr(tallies, "book", tallies.Book())
     monkeypatch.setattr(kept, "_remembered", kept.Remembered())
     monkeypatch.setattr(environment, "_remembered", environment.Remembered())

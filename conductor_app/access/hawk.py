@@ -113,7 +113,7 @@ def payload_hash(content_type: str, body: bytes) -> str:
 
 def digest(key: str, text: str) -> bytes:
     """HMAC-SHA256 of a text."""
-    return hmac.new(key.encode(), text.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
+    return hmac.digest(key.encode(), text.encode("utf-8", "surrogatepass"), "sha256")
 
 
 def same(wanted: str, given: str) -> bool:

@@ -14,12 +14,13 @@ from ..core.tidings import started
 from ..insight.execution import run_document
 from ..models import Attempt, Message, Run
 from ..models.fields import dumps
-from ..store import inbox
+from ..models.outbox import ABOUT_GROUP
+from ..store import group_ends, inbox
 from ..store.due import messages as due_messages
 from ..telemetry.about import doing
 from . import event_actions, events, payloads
 from .change import change
-from .groups import hearing, many
+from .groups import hearing, many, resolving
 from .limits import admit, release_next
 from .tasks import add_logs
 
@@ -170,9 +171,11 @@ HEARERS: dict[str, Callable[[Message], None]] = {
     "inbox": _inbox,
     "resolved": hearing.resolved,
     many.ASKED: many.asked,
+    ABOUT_GROUP: resolving.look_at_group,
 }
 
 
 def deliver_due(limit: int) -> int:
     """Deliver what was not delivered right after its commit; returns how many."""
-    return sum(deliver(id) for id in due_messages(clock.now(), limit))
+    now = clock.now()
+    return group_ends.forget_unresolved(now) + sum(deliver(id) for id in due_messages(now, limit))

@@ -5,6 +5,7 @@ names.
 """
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from ..core.solo.rules import state
@@ -15,6 +16,7 @@ PRIORITIES = {
 NAMES_OF_PRIORITIES = {number: name for name, number in PRIORITIES.items()}
 
 
+@lru_cache(maxsize=10_000)
 def moment(ms: int) -> str:
     """A moment as the wire has it: RFC 3339 in UTC, with exactly three digits of a second."""
     seconds, rest = divmod(ms, 1000)

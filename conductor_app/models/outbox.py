@@ -13,9 +13,12 @@ ALERT = "alert"
 LISTENER = "listener"
 """The sink of what is posted to the listener that the server's settings name."""
 
+ABOUT_GROUP = "group"
+"""The subject of what is said to whoever looks at a group of stand-alone tasks: all of it may be resolved by now."""
+
 
 class Message(models.Model):
-    """Something said to a run or to a sink (`to`), or about a limit (`to` is empty)."""
+    """Something said to a run, to a sink or to whoever looks at a group (`to`), or about a limit (`to` is empty)."""
 
     to = IdField(default="", blank=True)
     subject = models.CharField(max_length=32)
@@ -29,6 +32,7 @@ class Message(models.Model):
         indexes = [
             models.Index(name="message_due", fields=["due_at", "id"], condition=~models.Q(subject=PUBLISH)),
             models.Index(name="message_to_publish", fields=["due_at", "id"], condition=models.Q(subject=PUBLISH)),
+            models.Index(name="message_about_group", fields=["to"], condition=models.Q(subject=ABOUT_GROUP)),
         ]
 
     def __str__(self) -> str:

@@ -35,7 +35,7 @@ WAITING = (
     "AND NOT EXISTS (SELECT 1 FROM conductor_workerhold w WHERE w.worker = %s)"
 )
 """The gates that count nothing, as the database asks them; and that the worker is not drained."""
-WHOSE = {False: "a.run_id IS NOT NULL", True: "a.run_id IS NULL"}
+OF_RUNS = "a.run_id IS NOT NULL"
 """A queue of stand-alone tasks may bear the name of a task type: neither's workers are handed the other's work."""
 ORDER = "ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s"
 CANDIDATES = (
@@ -52,33 +52,25 @@ CLAIM = (
 )
 
 
-def _waiting(queue: str, worker: str, now: int) -> list:
+def waiting(queue: str, worker: str, now: int) -> list:
     """The parameters of WAITING."""
     return [queue, now, now, queue, now, worker]
 
 
-def candidates(queue: str, worker: str, now: int, count: int, *, alone: bool = False) -> list[Candidate]:
-    """What is due in the queue, in the order in which it is handed out; not locked. `alone`: stand-alone tasks."""
-    sql = f"{CANDIDATES}{WAITING} AND {WHOSE[alone]} {ORDER}"
-    return [Candidate(*row) for row in fetch(sql, [*_waiting(queue, worker, now), count])]
+def candidates(queue: str, worker: str, now: int, count: int) -> list[Candidate]:
+    """What is due in the queue, in the order in which it is handed out; not locked."""
+    sql = f"{CANDIDATES}{WAITING} AND {OF_RUNS} {ORDER}"
+    return [Candidate(*row) for row in fetch(sql, [*waiting(queue, worker, now), count])]
 
 
-def take_unlimited(
-    queue: str, worker: str, now: int, count: int, names: Sequence[str], *, alone: bool = False
-) -> list[str]:
+def take_unlimited(queue: str, worker: str, now: int, count: int, names: Sequence[str]) -> list[str]:
     """Claim attempts of these names, which have no limits and tell nobody; the ids, in one statement."""
     chosen = (
-        f"SELECT a.id FROM conductor_attempt a WHERE {WAITING} AND {WHOSE[alone]} "
+        f"SELECT a.id FROM conductor_attempt a WHERE {WAITING} AND {OF_RUNS} "
         f"AND a.name IN ({placeholders(names)}) AND NOT a.tells_start {ORDER}"
         f"{for_update('a', skip_locked=True)}"
     )
-    return _claim(chosen, [*_waiting(queue, worker, now), *names, count], worker, now)
-
-
-def take_one(attempt_id: str, worker: str, now: int) -> bool:
-    """Claim this attempt, which is asked for by its id; whether it was to be had."""
-    chosen = "SELECT a.id FROM conductor_attempt a WHERE a.id = %s AND a.visible_at <= %s AND a.ends_at > %s"
-    return bool(_claim(chosen + for_update("a"), [attempt_id, now, now], worker, now))
+    return claim(chosen, [*waiting(queue, worker, now), *names, count], worker, now)
 
 
 def take_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[str], list[str]]:
@@ -97,7 +89,7 @@ def take_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[st
         full += filled
         _note_rates(found, chosen)
         if chosen:
-            taken += _claim(
+            taken += claim(
                 f"SELECT a.id FROM conductor_attempt a WHERE a.id IN ({placeholders(chosen)})", chosen, worker, now
             )
             telling += [candidate.id for candidate in found if candidate.tells_start and candidate.id in taken]
@@ -131,8 +123,8 @@ def _note_rates(found: list[Candidate], chosen: list[str]) -> None:
 
 def _locked(queue: str, worker: str, now: int, count: int, full: list[str]) -> list[Candidate]:
     but = f" AND a.name NOT IN ({placeholders(full)})" if full else ""
-    sql = f"{CANDIDATES}{WAITING} AND {WHOSE[False]}{but} {ORDER}{for_update('a', skip_locked=True)}"
-    return [Candidate(*row) for row in fetch(sql, [*_waiting(queue, worker, now), *full, count])]
+    sql = f"{CANDIDATES}{WAITING} AND {OF_RUNS}{but} {ORDER}{for_update('a', skip_locked=True)}"
+    return [Candidate(*row) for row in fetch(sql, [*waiting(queue, worker, now), *full, count])]
 
 
 def _within_limits(found: list[Candidate], now: int) -> tuple[list[str], list[str]]:
@@ -181,7 +173,7 @@ def limit_facts(limits: Candidate, now: int) -> Facts:
     )
 
 
-def _claim(chosen: str, params: Sequence, worker: str, now: int) -> list[str]:
+def claim(chosen: str, params: Sequence, worker: str, now: int) -> list[str]:
     """Claim what was chosen; the ids in hand-out order, which RETURNING does not keep."""
     # Materialized: PostgreSQL may else run the choice once a row and so take more than were asked for.
     claim = f"{CLAIM} WHERE id IN (SELECT id FROM chosen) AND status = 'PENDING' RETURNING -priority, visible_at, id"

@@ -1,9 +1,10 @@
 """What stand-alone tasks wait for, and who waits for them."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.states import COMPLETED, TASK
+from ..models.fields import dumps
 from .statements import fetch, for_share, placeholders
 
 CHUNK = 300
@@ -48,10 +49,14 @@ def waiting(required_id: str, completed: bool, limit: int) -> list[str]:
     return [id for (id,) in rows]
 
 
-def is_group_resolved(group_id: str) -> bool:
-    """Whether each task of the group has been resolved at some time."""
-    sql = "SELECT 1 FROM conductor_solo WHERE group_id = %s AND NOT ever_resolved LIMIT 1"
-    return not fetch(sql, [group_id])
+def send_resolved(task_id: str, facts: dict[str, Any], now: int) -> int:
+    """Leave the message that a task is resolved; its id."""
+    [(id,)] = fetch(
+        'INSERT INTO conductor_message ("to", subject, facts, sent_at, due_at, tries, error) '
+        "VALUES (%s, 'resolved', %s, %s, %s, 0, '') RETURNING id",
+        [task_id, dumps(facts), now, now],
+    )
+    return id
 
 
 def _chunks(values: list[str]) -> Iterator[list[str]]:

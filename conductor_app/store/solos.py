@@ -1,38 +1,44 @@
 """Stand-alone tasks: rows → snapshot, and what a decision made of it → rows."""
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import Any
 
 from django.db import IntegrityError
 
 from ..core.errors import NotFound
 from ..core.snapshot import Attempt
-from ..core.solo.effects import Effect, Resolved, Satisfy
+from ..core.solo.effects import Effect, Satisfy
 from ..core.solo.snapshot import Solo
 from ..core.states import PENDING
 from ..models import Attempt as AttemptRow
-from ..models import Dependency, Message, Notice
+from ..models import Dependency, Notice
 from ..models import Solo as SoloRow
 from ..models import Task as TaskRow
 from ..models.fields import dumps, loads
 from .rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, updated_attempt
-from .statements import fetch, for_update, placeholders
+from .statements import fetch, for_update
 from .writes import Stale, Writes
 
 COLUMNS = (
     "group_id", "queue", "deadline_at", "expires_at", "scheduler_id", "project_id", "priority", "retries",
     "retries_left", "wake_at", "grace_ms", "lease_ms", "accepts_failure", "ever_resolved", "revision", "tags", "routes",
 )  # fmt: skip
-SOLO_SQL = f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)} FROM conductor_solo s WHERE "
+SOLO_SQL = f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)} FROM conductor_solo s "
 READ = (*ATTEMPT_COLUMNS, "cause")
 WAITS = (
+    "EXISTS (SELECT 1 FROM conductor_dependency d WHERE d.task_id = %s AND NOT d.is_satisfied AND d.required_id <> %s)"
+)
+AWAITED = (
     "EXISTS (SELECT 1 FROM conductor_dependency d "
-    "WHERE d.task_id = t.id AND NOT d.is_satisfied AND d.required_id <> %s)"
+    "WHERE d.required_id = %s AND NOT d.is_satisfied AND d.task_id <> d.required_id)"
+)
+GROUP_GOES_ON = (
+    "EXISTS (SELECT 1 FROM conductor_solo o WHERE o.group_id = %s AND NOT o.ever_resolved AND o.task_id <> %s)"
 )
 LIFE_SQL = (
-    f"SELECT t.id, t.status, t.created_at, {WAITS}, {', '.join(f'a.{column}' for column in READ)} "
-    "FROM conductor_task t LEFT JOIN conductor_attempt a ON a.task_id = t.id WHERE t.id IN "
+    f"SELECT t.status, t.created_at, {WAITS}, {AWAITED}, {GROUP_GOES_ON}, "
+    f"{', '.join(f'a.{column}' for column in READ)} "
+    "FROM conductor_task t LEFT JOIN conductor_attempt a ON a.task_id = t.id WHERE t.id = %s ORDER BY a.number"
 )
 ATTEMPT_INSERTED = (
     *READ, "task_id", "name", "concurrent_limit", "rate_count", "rate_seconds", "tells_start",
@@ -48,41 +54,37 @@ STANDALONE = "STANDALONE"
 
 def lock(task_id: str, but_for: str = "") -> Solo:
     """The task, locked until the transaction ends; raises NotFound. `but_for`: a dependency that is about to be met."""
-    rows = fetch(f"{SOLO_SQL} s.task_id = %s{for_update('s')}", [task_id])
+    return _read(task_id, for_update("s"), but_for)
+
+
+def find(task_id: str) -> Solo:
+    """The task, not locked; raises NotFound."""
+    return _read(task_id)
+
+
+def _read(task_id: str, locking: str = "", but_for: str = "") -> Solo:
+    rows = fetch(f"{SOLO_SQL} WHERE s.task_id = %s{locking}", [task_id])
     if not rows:
         raise NotFound(f"Task {task_id} does not exist.")
-    # Asked for by itself: whoever had to wait for the lock sees the attempts as they are now.
-    return _solos(rows, but_for)[0]
+    # Asked for by itself: whoever had to wait for the lock sees the attempts as they are now, and who waits for them.
+    [row] = rows
+    life = fetch(LIFE_SQL, [task_id, but_for, task_id, row[1], task_id, task_id])
+    return solo_of([row + each for each in life])
 
 
-def load(task_ids: Sequence[str]) -> list[Solo]:
-    """Those of the tasks that exist, not locked."""
-    rows = fetch(f"{SOLO_SQL} s.task_id IN ({placeholders(task_ids)})", list(task_ids)) if task_ids else []
-    return _solos(rows) if rows else []
-
-
-def of_attempts(attempt_ids: Sequence[str]) -> dict[str, Solo]:
-    """The task of each of these attempts."""
-    sql = f"SELECT id, task_id FROM conductor_attempt WHERE id IN ({placeholders(attempt_ids)})"
-    owners: dict[str, str] = dict(fetch(sql, list(attempt_ids)))
-    solos = {solo.id: solo for solo in load(sorted(set(owners.values())))}
-    return {id: solos[task_id] for id, task_id in owners.items() if task_id in solos}
-
-
-def _solos(rows: list[tuple], but_for: str = "") -> list[Solo]:
-    ids = [row[0] for row in rows]
-    lives = fetch(f"{LIFE_SQL}({placeholders(ids)}) ORDER BY t.id, a.number", [but_for, *ids])
-    by_task = {id: list(life) for id, life in groupby(lives, key=lambda row: row[0])}
-    return [_solo(row, by_task[row[0]]) for row in rows if row[0] in by_task]
-
-
-def _solo(row: tuple, life: list[tuple]) -> Solo:
-    facts = dict(zip(COLUMNS, row[1:], strict=True))
+def solo_of(rows: Sequence[tuple]) -> Solo:
+    """A task from its columns, its life's and those of its attempts: a row an attempt."""
+    id, *own = rows[0][: len(COLUMNS) + 1]
+    facts = dict(zip(COLUMNS, own, strict=True))
     facts |= {"tags": loads(facts["tags"]), "routes": tuple(loads(facts["routes"]))}
     facts |= {name: bool(facts[name]) for name in ("accepts_failure", "ever_resolved")}
-    _, status, created_at, waits, *_ = life[0]
-    attempts = tuple(_attempt(row[4:]) for row in life if row[4] is not None)
-    return Solo(id=row[0], status=status, created_at=created_at, waits=bool(waits), attempts=attempts, **facts)
+    status, created_at, *truths = rows[0][len(COLUMNS) + 1 : FIRST_OF_ATTEMPT]
+    facts |= zip(("waits", "is_awaited", "group_goes_on"), map(bool, truths), strict=True)
+    attempts = [row[FIRST_OF_ATTEMPT:] for row in rows if row[FIRST_OF_ATTEMPT] is not None]
+    return Solo(id=id, status=status, created_at=created_at, attempts=tuple(map(_attempt, attempts)), **facts)
+
+
+FIRST_OF_ATTEMPT = 1 + len(COLUMNS) + 5
 
 
 def _attempt(row: tuple) -> Attempt:
@@ -119,10 +121,8 @@ def insert(writes: Writes, solo: Solo, name: str, definition: dict[str, Any], re
         writes.insert(Dependency, ("task_id", "required_id", "is_satisfied", "expires_at"), edges)
 
 
-def save(
-    writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, notices: Sequence[Notice], now: int
-) -> tuple[int, ...]:
-    """Write down what the effects made of the task; ids of messages to deliver. Raises Stale where a row has moved."""
+def save(writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, notices: Sequence[Notice]) -> None:
+    """Write down what the effects made of the task, and what is told of it. Raises Stale where a row has moved."""
     _write_attempts(writes, before, after)
     if notices:
         _hold_what_waits(writes, before, after)
@@ -138,9 +138,6 @@ def save(
         writes.send()
     except IntegrityError as twice:
         raise Stale from twice
-    heard = [{"reason": effect.reason, "group": after.group_id} for effect in effects if isinstance(effect, Resolved)]
-    messages = [Message(to=after.id, subject="resolved", facts=facts, sent_at=now, due_at=now) for facts in heard]
-    return tuple(message.pk for message in Message.objects.bulk_create(messages)) if messages else ()
 
 
 def tell(writes: Writes, notices: Sequence[Notice]) -> None:
@@ -150,8 +147,12 @@ def tell(writes: Writes, notices: Sequence[Notice]) -> None:
         [n.task_id, n.group_id, n.name, n.key, dumps(n.routes), dumps(n.payload), n.sent_at, n.due_at, 0, ""]
         for n in notices
     ]
-    if rows:
-        writes.insert(Notice, columns, rows)
+    for start in range(0, len(rows), ROWS_REMEMBERED):
+        writes.insert(Notice, columns, rows[start : start + ROWS_REMEMBERED])
+
+
+ROWS_REMEMBERED = 5
+"""Notices a statement: with more than fifty parameters PostgreSQL's driver takes it apart anew each time."""
 
 
 def _write_attempts(writes: Writes, before: Solo, after: Solo) -> None:
@@ -201,9 +202,3 @@ def definition_of(task_id: str) -> dict[str, Any]:
     """What its author wrote."""
     [(text,)] = fetch("SELECT definition FROM conductor_solo WHERE task_id = %s", [task_id])
     return loads(text)
-
-
-def definitions_of(task_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What their authors wrote, by task."""
-    sql = f"SELECT task_id, definition FROM conductor_solo WHERE task_id IN ({placeholders(task_ids)})"
-    return {id: loads(text) for id, text in fetch(sql, list(task_ids))}

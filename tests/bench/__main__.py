@@ -147,7 +147,7 @@ def alone(bench: Bench) -> list[Result]:
     cpu, began = server.cpu_seconds(), time.perf_counter()
     finish = in_processes(1, groups.serve, url, THREADS, BATCH // 4)
     while groups.pending(url):
-        time.sleep(0.05)
+        time.sleep(0.25)
     seconds, used = time.perf_counter() - began, server.cpu_seconds() - cpu
     # The workers wait for work by now, and stop when they are told that there is none.
     measured, peak = finish(), server.web_peak_mb()

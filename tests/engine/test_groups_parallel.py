@@ -184,3 +184,18 @@ def test_a_group_is_canceled_while_others_work_in_it(clock):
     assert len(canceled) == len(set(canceled))
     assert set(canceled) == set(Attempt.objects.filter(reason="canceled").values_list("task_id", flat=True))
     assert {id: found for id in ids if (found := complaints(id))} == {}
+
+
+def test_that_a_group_is_resolved_is_told_though_its_last_tasks_end_at_once(clock):
+    group = slug()
+    for _ in range(8):
+        create(clock, group_id=group)
+    held = claims.claim(LINUX, "here", "w", 8)
+
+    at_once(lambda number: tasks.report(held[number].solo.id, 0, "completed"), 8)
+    clock.advance(seconds=2)
+    while sweeps.sweep_once():
+        pass
+
+    assert Notice.objects.filter(group_id=group, name="task-group-resolved").exists()
+    assert not Message.objects.exists()

@@ -9,7 +9,11 @@ from ..states import BLOCKED, TASK
 
 @dataclass(frozen=True)
 class Solo:
-    """A stand-alone task. `waits`: something that it depends on is not done yet. Moments are epoch milliseconds."""
+    """A stand-alone task. Moments are epoch milliseconds.
+
+    `waits`: something that it depends on is not done yet. `is_awaited`: another one waits for it. `group_goes_on`:
+    another one of its group was never resolved.
+    """
 
     id: str
     group_id: str
@@ -29,6 +33,8 @@ class Solo:
     accepts_failure: bool = False  # of what it depends on
     ever_resolved: bool = False
     waits: bool = False
+    is_awaited: bool = False
+    group_goes_on: bool = False
     revision: int = 0
     tags: Mapping[str, str] = field(default_factory=dict)
     routes: Sequence[str] = ()

@@ -14,6 +14,7 @@ from ...core.states import PENDING
 from ...store import solos
 from ...store.writes import Stale, Writes
 from ...telemetry.about import doing
+from . import resolving
 from .notices import PUBLISHERS, notices_of
 
 TRIES = 5
@@ -46,17 +47,13 @@ def _once(task_id: str, command: Command, required_id: str) -> Solo:
 
 def write(writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, now: int) -> None:
     """Save a decision, after the `writes` that go with it; what others should hear goes out after the commit."""
-    # Delivering a message is a change of another task, which is decided and written here.
-    from ..messages import deliver_soon
-
-    notices = notices_of(before, effects, now)
-    messages = solos.save(writes, before, effects, after, notices, now)
+    notices = [*notices_of(before, effects, now), *resolving.told_of_group(writes, before, effects, now)]
+    solos.save(writes, before, effects, after, notices)
+    resolving.pass_on(before, effects)
     queues = [after.queue] if after.attempt is not None and after.attempt.status == PENDING else []
     queues += [PUBLISHERS] if any(notice.due_at <= now for notice in notices) else []
     if queues:
         transaction.on_commit(partial(wakeups.announce, queues))
-    if messages:
-        transaction.on_commit(partial(deliver_soon, messages))
 
 
 def wake(task_id: str) -> Solo:

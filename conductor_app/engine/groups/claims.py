@@ -13,13 +13,13 @@ from ...core.solo import reports
 from ...core.solo.effects import Tell
 from ...core.solo.snapshot import Solo
 from ...core.states import LEASED, PENDING
-from ...store import claims, solos
+from ...store import solo_claims, solos
 from ...store.writes import Writes
 from ...telemetry import measures
 from ..pollers import note_poll
 from ..tasks import waiting
 from .notices import PUBLISHERS, notice
-from .rows import note_worker
+from .rows import is_quarantined, note_worker
 
 
 class Claimed(NamedTuple):
@@ -32,55 +32,48 @@ class Claimed(NamedTuple):
 
 def claim(queue: str, group: str, name: str, count: int) -> list[Claimed]:
     """Hand out up to `count` attempts to a worker, waiting for the first. One in quarantine waits for nothing."""
-    worker = f"{group}/{name}"
-    note_poll(queue, "", worker)
-
-    def take() -> list[Claimed]:
-        row = note_worker(queue, group, name, clock.now())
-        return [] if row.quarantine_until > clock.now() else _take(queue, worker, count)
-
-    return waiting(queue, round(conf.taskcluster_longest_wait * 1000), take)
+    note_poll(queue, "", f"{group}/{name}")
+    note_worker(queue, group, name, clock.now())
+    return waiting(queue, round(conf.taskcluster_longest_wait * 1000), lambda: _take(queue, group, name, count))
 
 
 @measures.CLAIMS.of
-def _take(queue: str, worker: str, count: int) -> list[Claimed]:
+def _take(queue: str, group: str, name: str, count: int) -> list[Claimed]:
     """Hand out what the queue has now."""
     now = clock.now()
-    if not claims.candidates(queue, worker, now, count, alone=True):
+    if not solo_claims.is_any_waiting(queue, group, name, now):
         return []
     with transaction.atomic():
-        ids = claims.take_unlimited(queue, worker, now, count, [queue], alone=True)
+        ids = solo_claims.take(queue, group, name, now, count)
         return _told(ids, now) if ids else []
 
 
 def claim_one(task_id: str, number: int, group: str, name: str) -> Claimed:
     """Hand out one attempt that its worker names; to the same worker again, if it asks again. Raises Conflict."""
-    worker = f"{group}/{name}"
-    [solo] = solos.load([task_id]) or [solos.lock(task_id)]
-    now = clock.now()
-    row = note_worker(solo.queue, group, name, now)
+    worker, now = f"{group}/{name}", clock.now()
+    solo = solos.find(task_id)
+    note_worker(solo.queue, group, name, now)
     attempt = reports.find(solo, number)
-    if row.quarantine_until > now:
+    if is_quarantined(solo.queue, group, name, now):
         raise Conflict(f"Worker {worker} is in quarantine.")
     if solo.is_late(now):
         raise Conflict(f"The deadline of task {task_id} has passed.")
     if attempt.status == LEASED and attempt.worker == worker:
         return Claimed(solo, attempt, solos.definition_of(task_id))
     with transaction.atomic():
-        if attempt.status != PENDING or not claims.take_one(attempt.id, worker, now):
+        if attempt.status != PENDING or not solo_claims.take_one(attempt.id, worker, now):
             raise Conflict(f"Run {number} of task {task_id} is not to be had.")
         return _told([attempt.id], now)[0]
 
 
 def _told(ids: Sequence[str], now: int) -> list[Claimed]:
-    """What was claimed, best first; who listens is told with the claim."""
-    found = solos.of_attempts(ids)
-    claimed = [(solo, next(a for a in solo.attempts if a.id == id)) for id, solo in found.items()]
-    claimed.sort(key=lambda pair: (-pair[1].priority, pair[1].visible_at, pair[1].id))
+    """What was claimed, in this order; who listens is told with the claim."""
+    claimed = [Claimed(solo, solo.attempts[-1], definition) for solo, definition in solo_claims.handed_out(ids)]
     writes = Writes()
-    solos.tell(writes, [notice(solo, "task-running", Tell("running", a.number), now) for solo, a in claimed])
+    solos.tell(
+        writes, [notice(each.solo, "task-running", Tell("running", each.attempt.number), now) for each in claimed]
+    )
     writes.send()
     if conf.taskcluster_amqp_url:
         transaction.on_commit(partial(wakeups.announce, [PUBLISHERS]))
-    definitions = solos.definitions_of([solo.id for solo, _ in claimed])
-    return [Claimed(solo, attempt, definitions[solo.id]) for solo, attempt in claimed]
+    return claimed

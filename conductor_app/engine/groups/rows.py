@@ -14,6 +14,9 @@ LAST_MS = 253_402_300_799_999
 """The last moment that has four digits of a year, as all clients write it."""
 NOTED_EVERY_MS = 1_800_000
 """How often it is written down that a queue or a worker is alive."""
+LOOKED_EVERY_MS = 60_000
+"""How often a process looks whether that is to be written down: a worker may ask for work several times a second."""
+MOST_REMEMBERED = 10_000
 TEN_YEARS_MS = 3_652 * DAY_MS
 """How long ago the quarantine of a worker is over that never was in one."""
 MOST_LOGGED = 100
@@ -52,18 +55,41 @@ def note_queue(name: str, now: int, until: int = 0, seen: bool = True) -> None:
         Queue.objects.filter(pk=name).update(expires_at=max(queue.expires_at, until), last_active_at=now)
 
 
-def note_worker(queue: str, group: str, name: str, now: int) -> Worker:
-    """The worker that asks for work; its row and its queue's are kept up to date now and then."""
+def note_use(queue: str, now: int) -> None:
+    """Keep that a worker goes on with a task of this queue."""
+    if _is_news(now, queue):
+        note_queue(queue, now)
+        _looked_at[queue,] = now
+
+
+def note_worker(queue: str, group: str, name: str, now: int) -> None:
+    """Keep that the worker asks for work; its row and its queue's are kept up to date now and then."""
+    if not _is_news(now, queue, group, name):
+        return
     worker = Worker.objects.filter(queue=queue, group=group, name=name).first()
     if worker is None:
         _add_worker(now, queue=queue, group=group, name=name, last_active_at=now, expires_at=now + DAY_MS)
         note_queue(queue, now)
-        return Worker.objects.get(queue=queue, group=group, name=name)
-    if (worker.last_active_at or 0) + NOTED_EVERY_MS <= now:
+    elif (worker.last_active_at or 0) + NOTED_EVERY_MS <= now:
         until = max(worker.expires_at, now + DAY_MS)
         Worker.objects.filter(pk=worker.pk).update(last_active_at=now, expires_at=until)
         note_queue(queue, now)
-    return worker
+    _looked_at[queue, group, name] = now
+
+
+_looked_at: dict[tuple[str, ...], int] = {}
+"""When this process has looked last whether a queue, or a worker, is to be noted."""
+
+
+def _is_news(now: int, *who: str) -> bool:
+    if len(_looked_at) > MOST_REMEMBERED:
+        _looked_at.clear()
+    return abs(now - _looked_at.get(who, -LOOKED_EVERY_MS)) >= LOOKED_EVERY_MS
+
+
+def is_quarantined(queue: str, group: str, name: str, now: int) -> bool:
+    """Whether the worker is to be handed nothing now."""
+    return Worker.objects.filter(queue=queue, group=group, name=name, quarantine_until__gt=now).exists()
 
 
 def _add_worker(now: int, **facts: Any) -> None:

@@ -17,6 +17,7 @@ from ...store.writes import Stale, Writes
 from ...telemetry import measures
 from . import rows
 from .change import TRIES, change, write
+from .claims import Claimed
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,8 @@ def report(task_id: str, number: int, reason: str) -> Solo:
     return change(task_id, reports.report(number, reason))
 
 
-def renew(task_id: str, number: int) -> Solo:
+def renew(task_id: str, number: int) -> Claimed:
     """Extend the lease of an attempt. Raises NotFound and Conflict."""
     solo = change(task_id, reports.renew(number))
-    rows.note_queue(solo.queue, clock.now())
-    return solo
+    rows.note_use(solo.queue, clock.now())
+    return Claimed(solo, solo.attempts[number], solos.definition_of(task_id))

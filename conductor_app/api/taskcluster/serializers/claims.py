@@ -12,19 +12,19 @@ from .tasks import definition_document
 
 def claim(claimed: Claimed) -> dict[str, Any]:
     """The reply to a claim."""
-    task = definition_document(claimed.definition, claimed.solo.priority)
-    return {**reclaim(claimed.solo, claimed.attempt, task["scopes"]), "task": task}
+    return {**reclaim(claimed), "task": definition_document(claimed.definition, claimed.solo.priority)}
 
 
-def reclaim(solo: Solo, attempt: Attempt, scopes: list[str]) -> dict[str, Any]:
+def reclaim(claimed: Claimed) -> dict[str, Any]:
     """The reply to a worker that goes on, which has the task's definition already."""
+    solo, attempt, definition = claimed
     ends_at = attempt.lease_ends_at or 0
     return {
         "status": status_document(solo),
         "runId": attempt.number,
         **worker_facts(attempt.worker),
         "takenUntil": moment(ends_at),
-        "credentials": _credentials(solo, attempt, scopes, ends_at),
+        "credentials": _credentials(solo, attempt, definition["scopes"], ends_at),
     }
 
 

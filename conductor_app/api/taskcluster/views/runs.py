@@ -5,7 +5,6 @@ from django.http import HttpResponse
 from ....core.solo.endings import COMPLETED, FAILED
 from ....engine.groups import claims, tasks
 from ....insight.solo import queue_facts
-from ....models import Solo
 from ..body import said_of_success
 from ..replies import Json
 from ..serializers.claims import claim, reclaim
@@ -43,9 +42,7 @@ class Reclaim(TaskclusterView):
     methods = {"POST": "reclaimTask"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        solo = tasks.renew(request.params["taskId"], number(request))
-        scopes = Solo.objects.only("definition").get(pk=solo.id).definition["scopes"]
-        return Json(reclaim(solo, solo.attempts[number(request)], scopes))
+        return Json(reclaim(tasks.renew(request.params["taskId"], number(request))))
 
 
 class Completed(TaskclusterView):

@@ -1,0 +1,46 @@
+"""When all tasks of a group have been resolved.
+
+Two tasks that end at once do not see each other. So each one that leaves others behind leaves a message too, that
+somebody has to look; mostly there are others still, and then all such messages go in one statement.
+"""
+
+from ..models import Group, Message
+from ..models.outbox import ABOUT_GROUP
+from .statements import fetch, run
+from .writes import Writes
+
+SECOND_MS = 1000
+COLUMNS = ("id", "scheduler_id", "expires_at", "sealed_at")
+UNRESOLVED = "SELECT 1 FROM conductor_solo o WHERE NOT o.ever_resolved AND o.group_id = "
+
+
+def is_resolved(group_id: str) -> bool:
+    """Whether each task of the group has been resolved at some time."""
+    return not fetch(f"{UNRESOLVED}%s LIMIT 1", [group_id])
+
+
+def find(id: str) -> Group | None:
+    """The group; None where it is gone."""
+    found = fetch(f"SELECT {', '.join(COLUMNS)} FROM conductor_group WHERE id = %s", [id])
+    return Group(**dict(zip(COLUMNS, found[0], strict=True))) if found else None
+
+
+def leave_message(writes: Writes, group_id: str, now: int) -> None:
+    """Somebody has to look at the group, and at all of which that is said in the same second together."""
+    due_at = (now // SECOND_MS + 2) * SECOND_MS
+    columns = ('"to"', "subject", "facts", "sent_at", "due_at", "tries", "error")
+    writes.insert(Message, columns, [[group_id, ABOUT_GROUP, "{}", now, due_at, 0, ""]])
+
+
+def forget_messages(writes: Writes, group_id: str) -> None:
+    """Nobody has to look at the group any more."""
+    writes.run(f"DELETE FROM conductor_message WHERE subject = '{ABOUT_GROUP}' AND \"to\" = %s", [group_id])
+
+
+def forget_unresolved(now: int) -> int:
+    """Delete the messages about groups that have more to do: the last of those tasks will see all others."""
+    return run(
+        f"DELETE FROM conductor_message WHERE subject = '{ABOUT_GROUP}' AND due_at <= %s AND NOT (subject = 'publish') "
+        f'AND EXISTS ({UNRESOLVED}conductor_message."to")',
+        [now],
+    )

@@ -1,0 +1,81 @@
+"""What workers' requests cost, in statements; transaction control apart."""
+
+import pytest
+
+from tests.engine.test_statements import Counted
+
+from .conftest import LINUX, slug
+
+
+@pytest.fixture
+def working(queue):
+    """Twelve tasks of one group, of a worker that is known already; two of them are done."""
+    group = slug()
+    for _ in range(12):
+        queue.create(taskGroupId=group)
+    for claim in queue.claim(tasks=2):
+        queue.report(claim["status"]["taskId"], 0, "completed")
+    return queue
+
+
+def test_a_claim_that_finds_work_takes_four_statements(working):
+    with Counted() as counted:
+        claims = working.claim(tasks=5)
+
+    assert len(claims) == 5
+    assert counted.count <= 4, counted.statements
+
+
+def test_a_claim_that_finds_nothing_takes_one_statement(working):
+    working.claim(tasks=10)
+
+    with Counted() as counted:
+        assert working.claim() == []
+
+    assert counted.count <= 1, counted.statements
+
+
+def test_going_on_takes_four_statements(working):
+    first, second = (claim["status"]["taskId"] for claim in working.claim(tasks=2))
+    working.post(f"/task/{first}/runs/0/reclaim")
+
+    with Counted() as counted:
+        assert working.post(f"/task/{second}/runs/0/reclaim").status_code == 200
+
+    assert counted.count <= 4, counted.statements
+
+
+@pytest.mark.parametrize("how", ["completed", "failed", "malformed-payload"])
+def test_a_report_takes_seven_statements(working, how):
+    [claim] = working.claim()
+
+    with Counted() as counted:
+        assert working.report(claim["status"]["taskId"], 0, how).status_code == 200
+
+    assert counted.count <= 7, counted.statements
+
+
+def test_the_report_on_the_last_task_of_a_group_takes_eight_statements(working):
+    *others, last = working.claim(tasks=10)
+    for claim in others:
+        working.report(claim["status"]["taskId"], 0, "completed")
+
+    with Counted() as counted:
+        working.report(last["status"]["taskId"], 0, "completed")
+
+    assert counted.count <= 8, counted.statements
+    assert working.told(last["status"]["taskId"])[-1] == "task-completed"
+    assert working.told("")[-1] == "task-group-resolved"
+
+
+def test_a_task_with_many_runs_costs_what_one_with_few_costs(queue):
+    id = queue.create(retries=20)
+    costs = []
+    for number in range(20):
+        queue.claim()
+        with Counted() as counted:
+            queue.report(id, number, "worker-shutdown")
+        costs.append(counted.count)
+
+    assert costs[1] == costs[-1]
+    assert queue.claim(queue=LINUX)
