@@ -12,6 +12,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ... import clock, conf
+from ...insight.groups.critical import Chain, longest_chain
+from ...insight.groups.graph import Graph, edges_of, graph_of
 from ...insight.groups.kinds import is_of
 from ...insight.groups.members import MOST, URGENCY, Member, members_of, most_urgent_first
 from ...insight.groups.tallies import Tally, tally
@@ -20,7 +22,7 @@ from ...models import Group, Notice
 from ..marks import ACTIVE, FAILED, SUCCEEDED, WAITING, badge, many, marked
 from .progress import bar
 
-KEPT = ("tab", "state", "q", "only", "part", "from", "to")
+KEPT = ("tab", "state", "q", "only", "chain", "part", "from", "to")
 """What an address of a group's page may say: copied to a colleague, it shows the same."""
 LONGEST_SEARCH = 200
 LOOKED_EVERY_MS = 5_000
@@ -78,15 +80,28 @@ class GroupStory:
         return members_of(self.group.pk, self.asked["part"])
 
     @cached_property
+    def graph(self) -> Graph:
+        """What needs what among them."""
+        ids = [each.id for each in self.members]
+        return graph_of(ids, edges_of(self.group.pk, ids[0], ids[-1]) if ids else ())
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The longest chain among them."""
+        return longest_chain(self.members, self.graph, self.now)
+
+    @cached_property
     def shown(self) -> list[Member]:
         """Those that the filter lets pass."""
         state, word, only = self.asked.state, self.asked["q"].lower(), self.asked["only"]
+        chain = self.chain.ids if self.asked["chain"] else None
         return [
             each
             for each in self.members
             if (not state or each.state == state)
             and (not word or word in each.name.lower())
             and (not only or is_of(each, only))
+            and (chain is None or each.id in chain)
         ]
 
     @property
@@ -126,6 +141,7 @@ def head(story: GroupStory) -> dict[str, Any]:
         "progress": bar(story.tally),
         "chips": _chips(story),
         "all_kinds": story.asked.address(only=None),
+        "all_chains": story.asked.address(chain=None),
         "facts": _facts(story),
         "next_part": story.asked.address(part=story.next_part) if story.next_part else "",
         "first_part": story.asked.address(part=None) if story.asked["part"] else "",
@@ -212,3 +228,12 @@ def page_of(story: GroupStory, count: int) -> tuple[list[Member], str]:
     """The tasks of one page, and where the next one begins."""
     found = most_urgent_first(story.shown, story.asked.values.get("after", ""), count + 1)
     return found[:count], found[count - 1].id if len(found) > count else ""
+
+
+def filtered(story: GroupStory) -> dict[str, Any]:
+    """Whether the address leaves something out, and the way to all."""
+    asked = story.asked
+    return {
+        "is_filtered": bool(asked.state or asked["q"] or asked["only"] or asked["chain"]),
+        "unfiltered": asked.address(state=None, q=None, only=None, chain=None),
+    }

@@ -13,7 +13,8 @@ from ...models import AuditEntry
 from ..marks import ago, badge
 from ..watching.queues import queue_address
 from .group_acts import priorities
-from .group_story import GroupStory, page_of
+from .group_pictures import diagram, timeline
+from .group_story import GroupStory, filtered, page_of
 from .tasks import solo_address
 
 PAGE = 100
@@ -43,8 +44,7 @@ def tasks(story: GroupStory) -> dict[str, Any]:
         "first": story.asked.address() if story.asked.values.get("after") else "",
         "count": len(story.shown),
         "priorities": priorities(),
-        "is_filtered": bool(story.asked.state or story.asked["q"] or story.asked["only"]),
-        "unfiltered": story.asked.address(state=None, q=None, only=None),
+        **filtered(story),
     }
 
 
@@ -73,6 +73,8 @@ TABS: Mapping[str, Tab] = {
     tab.name: tab
     for tab in (
         Tab("tasks", gettext_lazy("Tasks"), tasks),
+        Tab("timeline", gettext_lazy("Timeline"), timeline),
+        Tab("diagram", gettext_lazy("Diagram"), diagram),
         Tab("audit", gettext_lazy("Audit"), audit, "conductor.view_auditentry"),
     )
 }

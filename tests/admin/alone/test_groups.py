@@ -76,6 +76,34 @@ def test_a_page_says_what_went_wrong_first_and_counts_by_state(build, viewer):
     assert "See what would happen" not in said
 
 
+def test_the_timeline_and_the_diagram_mark_the_longest_chain(build, viewer):
+    group, ids = build
+
+    timeline = page(viewer, group, tab="timeline")
+    assert "Longest chain: 1 task, 30.0 s" in words(timeline)
+    assert html(timeline).count('class="critical"') == 1
+    assert html(timeline).count('<rect class="work ') == 3 + 1  # and the legend
+
+    diagram = html(page(viewer, group, tab="diagram"))
+    assert all(solo_address(id) in diagram for id in ids.values())
+    assert HOSTILE not in diagram
+    alone = html(page(viewer, group, tab="diagram", chain="1"))
+    assert solo_address(ids["sources"]) in alone
+    assert solo_address(ids["release"]) not in alone
+
+
+def test_more_tasks_than_can_be_drawn_are_shown_by_kind(build, viewer, monkeypatch):
+    group, ids = build
+    monkeypatch.setattr("conductor_app.insight.groups.bars.MOST_ROWS", 4)
+    monkeypatch.setattr("conductor_app.insight.groups.picture.MOST_BOXES", 4)
+
+    for tab in ("timeline", "diagram"):
+        shown = html(page(viewer, group, tab=tab))
+        assert "only=test+%23" in shown, tab
+        assert solo_address(ids["test 2"]) not in shown
+        assert solo_address(ids["test 2"]) in html(page(viewer, group, tab=tab, only="test #"))
+
+
 def test_states_names_and_kinds_filter_and_nothing_found_says_so(build, operator):
     group, ids = build
 
@@ -105,8 +133,10 @@ def test_a_page_asks_the_same_whatever_is_in_the_group(build, operator, clock, d
     for number in range(20):
         create(clock, name=f"more {number}", group_id=group)
 
-    with django_assert_max_num_queries(15):
-        assert "more 19" in words(page(operator, group))
+    for tab in ("tasks", "timeline", "diagram", "audit"):
+        with django_assert_max_num_queries(15):
+            page(operator, group, tab=tab)
+    assert "more 19" in words(page(operator, group))
     with django_assert_max_num_queries(15):
         operator.get(LIST)
 

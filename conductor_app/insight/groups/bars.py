@@ -1,0 +1,81 @@
+"""The timeline of a group: a row a task, or a row for tasks alike; the stretches as shares of the whole span."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ..spans import span
+from ..timeline import GAP, WAIT, WORK, Scale, Segment
+from .kinds import OTHERS, kinds
+from .members import Member
+
+MOST_ROWS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One task, or several alike, which `kind` asks for."""
+
+    name: str
+    members: Sequence[Member]
+    segments: Sequence[Segment]
+    is_critical: bool
+    kind: str = ""
+
+
+def whole_of(members: Collection[Member], now: int) -> Scale:
+    """From the first turn to the last end; to now, while something is open that had its turn."""
+    begun = [each.began_at for each in members if each.began_at is not None]
+    ends = [now if each.ended_at is None else each.ended_at for each in members if each.began_at is not None]
+    begin = min(begun, default=now)
+    return Scale(begin, max([*ends, begin + 1]))
+
+
+def rows(members: Sequence[Member], critical: Collection[str], scale: Scale, now: int) -> list[Row]:
+    """In the order in which they came to their turn; of too many tasks those alike together."""
+    if len(members) <= MOST_ROWS:
+        return [
+            Row(each.name, (each,), tuple(_segments(each, scale, now)), each.id in critical)
+            for each in sorted(members, key=_began)
+        ]
+    shelves = kinds(members, MOST_ROWS)
+    ordered = sorted(shelves.items(), key=lambda each: min(map(_began, each[1])))
+    return [_many(kind, some, critical, scale, now) for kind, some in ordered]
+
+
+def in_order(members: Sequence[Member]) -> list[Member]:
+    """In the order in which they came to their turn."""
+    return sorted(members, key=_began)
+
+
+def _began(member: Member) -> tuple[bool, int, int, str]:
+    # What has not had its turn comes last, the oldest first.
+    return member.began_at is None, member.began_at or 0, member.created_at, member.id
+
+
+def _many(kind: str, some: Sequence[Member], critical: Collection[str], scale: Scale, now: int) -> Row:
+    begun = [each for each in some if each.began_at is not None]
+    segments = []
+    if begun:
+        own = whole_of(begun, now)
+        state = "failed" if any(each.ended_badly for each in some) else "completed"
+        state = "leased" if any(each.ended_at is None for each in begun) else state
+        if scale.holds(own.begin, own.end):
+            title = f"{len(begun):,}, {span(own.end - own.begin)}"
+            segments = [Segment("work many", state, *scale.stretch(own.begin, own.end), title)]
+    is_critical = any(each.id in critical for each in some)
+    return Row(kind, tuple(some), tuple(segments), is_critical, "" if kind == OTHERS else kind)
+
+
+def _segments(member: Member, scale: Scale, now: int) -> Iterator[Segment]:
+    for one, other in pairwise(member.tries):
+        begin, end = one.ended_at or 0, other.scheduled_at
+        if end > begin and scale.holds(begin, end):
+            yield Segment(GAP, "", *scale.stretch(begin, end), f"{one.number}–{other.number}, {span(end - begin)}")
+    for each in member.tries:
+        end = now if each.ended_at is None else each.ended_at
+        begun = end if each.started_at is None else each.started_at
+        if begun > each.scheduled_at and scale.holds(each.scheduled_at, begun):
+            yield Segment(WAIT, each.status, *scale.stretch(each.scheduled_at, begun), span(begun - each.scheduled_at))
+        if each.started_at is not None and scale.holds(begun, end):
+            yield Segment(WORK, each.status, *scale.stretch(begun, end), f"{each.status.lower()}, {span(end - begun)}")
