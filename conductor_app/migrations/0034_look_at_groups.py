@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conductor', '0032_age_of_groups'),
+        ('conductor', '0033_events_replayed_and_listeners'),
     ]
 
     operations = [
