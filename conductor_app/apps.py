@@ -18,13 +18,14 @@ class ConductorConfig(AppConfig):
     verbose_name = "Conductor"
 
     def ready(self) -> None:
-        from .access import changes
+        from .access import changes, sealing
         from .background import hints
         from .telemetry import spans
 
         hints.connect()
         spans.begin(conf.traces_endpoint)
         changes.connect()
+        sealing.connect()
         # The last app in the list: by then all tables and all of Django's permissions are there.
         last = apps.get_app_config("django_celery_beat")
         post_migrate.connect(bring_beats_up_to_date, sender=last)

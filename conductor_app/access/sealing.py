@@ -1,8 +1,11 @@
 """Values that definitions mask: sealed with the keys of this server, and opened for decisions and workers."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from ..core import sealing
+from ..models import fields
 from . import vault
 
 PURPOSE = "masked field"
@@ -16,6 +19,34 @@ def seal(text: str) -> str:
 def opened(value: Any) -> Any:
     """A copy of the value with what was sealed put in again; `***` where no key of this server opens it."""
     return sealing.opened(value, _open)
+
+
+def opened_texts(value: Any) -> list[str]:
+    """The texts and numbers that opening the value brings to light, each as text."""
+    found: list[str] = []
+
+    def noted(text: str) -> str:
+        opened_text = _open(text)
+        found.extend(_plain(json.loads(opened_text)))
+        return opened_text
+
+    sealing.opened(value, noted)
+    return found
+
+
+def _plain(value: Any) -> Iterator[str]:
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict | list):
+            pending.extend(item.values() if isinstance(item, dict) else item)
+        elif isinstance(item, str | int | float) and not isinstance(item, bool):
+            yield str(item)
+
+
+def connect() -> None:
+    """Let rows be opened with the keys of this server."""
+    fields.open_with(opened)
 
 
 def _open(text: str) -> str:

@@ -44,9 +44,12 @@ def revealed(value: Any, named: Collection[str]) -> Any:
     return resolve_secrets(value, secrets(named).get) if named else value
 
 
-def hidden(value: Any, named: Collection[str]) -> Any:
-    """A copy of the value in which the values of these secrets read `***`, whatever a worker has made of them."""
-    known = secrets(named).values() if named else ()
+def hidden(value: Any, named: Collection[str], also: Collection[str] = ()) -> Any:
+    """A copy of the value in which the values of these secrets read `***`, whatever a worker has made of them.
+
+    `also`: other texts that nobody is to read.
+    """
+    known = [*(secrets(named).values() if named else ()), *also]
     texts = sorted({text for stored in known for text in _spellings(stored)}, key=len, reverse=True)
     if not texts:
         return value

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .definition import Definition
@@ -11,6 +11,8 @@ from .expressions.walking import with_texts_replaced
 MARK = "sealed-by-conductor:"
 """What a sealed value begins with. Whoever reads rows without opening them sees `***` in its place."""
 HIDDEN = "***"
+DATA, DOCUMENT = ("given", "input"), "document"
+"""In the memo of a task: inputs that it was given, and the document of the branch that it heads."""
 SEALED_TEXT = re.compile(rf'"{re.escape(MARK)}[^"]*(?:"|$)')
 
 
@@ -32,6 +34,29 @@ def sealed(value: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any
             if isinstance(container, dict) and key in names:
                 if item is not None:
                     container[key] = MARK + seal(json.dumps(item, default=str))
+            elif isinstance(item, dict | list):
+                container[key] = inner = item.copy()
+                pending.append(inner)
+    return copied
+
+
+def sealed_memo(memo: Mapping[str, Any], names: frozenset[str], seal: Callable[[str], str]) -> dict[str, Any]:
+    """What a task remembers, its data sealed: the inputs that it was given, and those of the steps of its branch."""
+    if not names:
+        return dict(memo)
+    data = {name: sealed(memo[name], names, seal) for name in DATA if name in memo}
+    return {**memo, **data, **({DOCUMENT: _sealed_inputs(memo[DOCUMENT], names, seal)} if DOCUMENT in memo else {})}
+
+
+def _sealed_inputs(document: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
+    """A step's document in which the inputs of all steps are sealed, and nothing else."""
+    copied = document.copy()
+    pending = [copied]
+    while pending:
+        container = pending.pop()
+        for key, item in list(container.items() if isinstance(container, dict) else enumerate(container)):
+            if key == "inputParameters":
+                container[key] = sealed(item, names, seal)
             elif isinstance(item, dict | list):
                 container[key] = inner = item.copy()
                 pending.append(inner)

@@ -2,17 +2,21 @@
 
 import logging
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from django.db import transaction
+from django.db.models import TextField
+from django.db.models.functions import Cast
 
 from .. import clock
 from ..core import commands, reports
 from ..core.errors import Busy, Invalid, NotFound, Refused, ValidationFailed
 from ..core.events import expanded, resolved
 from ..core.reports import Report
-from ..models import Attempt, EventAction, Message, Task
+from ..models import Attempt, EventAction, EventDelivery, Message, Task
 from ..models.events import COMPLETED, FAILED, IN_PROGRESS
+from ..models.fields import loads_opened
 from ..store.rows import clean
 from . import runs, tasks
 from .change import change
@@ -38,6 +42,12 @@ class Order:
         self.by = f"event handler {row.handler}"
         self.reason = f"Event {row.delivery.event}, message {row.delivery.message_id}."
 
+    @cached_property
+    def payload(self) -> Any:
+        """What the event brought, with what is sealed in it."""
+        texts = EventDelivery.objects.annotate(text=Cast("payload", TextField()))
+        return loads_opened(texts.values_list("text", flat=True).get(pk=self.row.delivery_id))
+
     def done(self, run_id: str, output: dict[str, Any] | None = None) -> Callable[[int], None]:
         """What is written in the transaction of the effect: so it happens once, whatever breaks in between."""
 
@@ -62,7 +72,8 @@ class Order:
 
 def act(message: Message) -> None:
     """Do one action. What is refused has failed; what breaks is tried again, with the outbox's pauses."""
-    row = EventAction.objects.select_related("delivery").filter(pk=message.facts["action"]).first()
+    rows = EventAction.objects.select_related("delivery").defer("delivery__payload")
+    row = rows.filter(pk=message.facts["action"]).first()
     if row is None or row.status != IN_PROGRESS:
         Message.objects.filter(pk=message.pk).delete()
         return
@@ -97,7 +108,7 @@ def _do(order: Order) -> None:
     given = written.get(order.row.action)
     if not isinstance(given, dict):
         raise Invalid(f"The action has no '{order.row.action}' that says what is to be done.")
-    payload = order.row.delivery.payload
+    payload = order.payload
     action(order, resolved(given, expanded(payload) if written.get("expandInlineJSON") is True else payload))
 
 
@@ -106,7 +117,7 @@ def _start(order: Order, params: Params) -> None:
     if not isinstance(name, str) or not name:
         raise Invalid(f"start_workflow names no workflow; its name is {name!r}.")
     delivery = order.row.delivery
-    given = {**delivery.payload} if order.row.document.get("takesPayload") else _object(params, "input")
+    given = {**order.payload} if order.row.document.get("takesPayload") else _object(params, "input")
     about = {"conductor.event.messageId": delivery.message_id, "conductor.event.name": delivery.event}
     request = runs.StartRequest(
         name=name,

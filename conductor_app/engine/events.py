@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -10,10 +10,12 @@ from django.db import transaction
 from django.db.models import F
 
 from .. import clock
+from ..access.sealing import opened
 from ..core import events
 from ..core.expressions import Script, evaluator
 from ..core.questions import Script as ScriptQuestion
 from ..core.questions import ScriptAnswer
+from ..core.sealing import shown
 from ..models import EventAction, EventDelivery, EventHandler, EventVerdict, Message
 from ..models.events import FAILED, LONGEST_NAME, MATCHED, NOT_MATCHED
 from ..models.fields import dumps
@@ -83,13 +85,18 @@ def listening(event: str) -> Sequence[EventHandler]:
 
 
 def judge(handler: EventHandler, payload: Any) -> Verdict:
-    """Ask a handler's condition; without one, every event passes (execution §10.6)."""
+    """Ask a handler's condition; without one, every event passes (execution §10.6).
+
+    It sees what is sealed in the payload; what is kept of its verdict does not.
+    """
     condition = str(handler.document.get("condition") or "")
     if not condition.strip():
         return Verdict(handler, ScriptAnswer(value=True), {})
-    readable = events.expanded(payload)
+    readable, visible = events.expanded(opened(payload)), events.expanded(shown(payload))
     answer = _value_of(condition, str(handler.document.get("evaluatorType") or "javascript"), readable)
-    return Verdict(handler, answer, events.seen(condition, readable))
+    if readable != visible:
+        answer = replace(answer, value=events.is_true(answer.value))
+    return Verdict(handler, answer, events.seen(condition, visible))
 
 
 def _value_of(condition: str, language: str, payload: Any) -> ScriptAnswer:
@@ -132,8 +139,8 @@ def written_down(delivery: EventDelivery, verdicts: Sequence[Verdict], now: int)
 
 
 def hear(message: Message) -> None:
-    """An event of this server's own, told by a run."""
-    facts = message.facts
+    """An event of this server's own, told by a run; what the run's definition masks stays sealed in what is kept."""
+    facts = message.written
     receive(facts["event"], facts["id"], facts["payload"], events.INTERNAL, message=message.pk)
 
 

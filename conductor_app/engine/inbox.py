@@ -7,11 +7,14 @@ from typing import Any
 from django.db import transaction
 
 from .. import clock, conf
+from ..access.sealing import seal
 from ..core.errors import Invalid, NotAllowedInState, NotFound, QueueFull
+from ..core.sealing import masked_names, sealed
 from ..core.states import RUNNING
 from ..models import InboxMessage, Message, Run
 from ..models.fields import dumps
 from ..store import inbox
+from ..store.definitions import plan
 from .messages import deliver_soon
 
 MOST_MESSAGES = 1000
@@ -28,10 +31,11 @@ def send(run_id: str, payload: dict[str, Any]) -> str:
         raise Invalid(f"The message of {size} bytes is larger than the {most} bytes that a task may have.")
     with transaction.atomic():
         now = clock.now()
-        row = Run.objects.select_for_update().filter(pk=run_id).only("id", "status", "inbox").first()
+        row = Run.objects.select_for_update().filter(pk=run_id).only("id", "status", "inbox", "plan_id").first()
         _refuse(run_id, row, now)
         id = str(uuid.uuid4())
-        InboxMessage.objects.create(id=id, run_id=run_id, received_at=now, payload=payload)
+        hidden = sealed(payload, masked_names(plan(row.plan_id)), seal)
+        InboxMessage.objects.create(id=id, run_id=run_id, received_at=now, payload=hidden)
         Run.objects.filter(pk=run_id).update(inbox=row.inbox + 1)
         if inbox.waiting(run_id):
             told = Message.objects.create(to=run_id, subject="inbox", sent_at=now, due_at=now)

@@ -5,15 +5,20 @@ from collections import deque
 from collections.abc import Callable
 from threading import local
 
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
 from .. import clock
+from ..access.sealing import opened
 from ..core import commands, reports
 from ..core.decide import nothing
 from ..core.errors import AlreadyResolved, Conflict, NotFound, Refused
+from ..core.sealing import MARK
 from ..core.states import RUN
 from ..core.tidings import started
 from ..insight.execution import run_document
 from ..models import Attempt, Message, Run
-from ..models.fields import dumps
+from ..models.fields import dumps, loads_sealed
 from ..models.outbox import ABOUT_GROUP
 from ..store import group_ends, inbox
 from ..store.due import messages as due_messages
@@ -51,11 +56,20 @@ def deliver_soon(ids: tuple[int, ...]) -> None:
 
 def deliver(id: int) -> bool:
     """Deliver one message; False where it was delivered by somebody else or has to be tried again."""
-    message = Message.objects.filter(pk=id).first()
+    message = read(id)
     if message is None:
         return False
     with doing(message.subject, run_id=message.to, message_id=message.pk):
         return _delivered(message)
+
+
+def read(id: int) -> Message | None:
+    """The message, its facts as they were written, and opened."""
+    rows = Message.objects.defer("facts").annotate(text=Cast("facts", TextField()))
+    if (message := rows.filter(pk=id).first()) is not None:
+        message.written = loads_sealed(message.text)
+        message.facts = opened(message.written) if MARK in message.text else message.written
+    return message
 
 
 def _delivered(message: Message) -> bool:

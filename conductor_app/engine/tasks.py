@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 from .. import clock, conf, wakeups
 from ..access.permissions import Thing, task_thing
-from ..access.sealing import opened
+from ..access.sealing import opened, opened_texts
 from ..core import reports
 from ..core.decide import Command
 from ..core.effects import Effect
@@ -87,6 +87,7 @@ def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
     """
     for attempt in attempts:
         if attempt.holds_sealed:
+            attempt.masked = opened_texts(attempt.input)
             attempt.input, attempt.output = opened(attempt.input), opened(attempt.output)
         if attempt.input_path:
             try:

@@ -6,7 +6,7 @@ from django.db import connection, models
 
 from ..core.sealing import MARK
 from ..models import Attempt, Run, Task
-from ..models.fields import DocumentField, loads_sealed
+from ..models.fields import DocumentField, loads, loads_sealed
 from .statements import fetch, placeholders
 
 LEFT_OUT = ("input", "output", "variables")
@@ -51,4 +51,7 @@ def _objects(row: tuple):
 
 
 def _read(field: models.Field, value: object) -> object:
-    return loads_sealed(value) if isinstance(field, DocumentField) else value
+    if not isinstance(field, DocumentField):
+        return value
+    # Steps are shown to workers as to everybody; what is theirs is the payload.
+    return loads(value) if field.model is Task else loads_sealed(value)

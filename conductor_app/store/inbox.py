@@ -6,7 +6,7 @@ from typing import Any
 from .. import conf
 from ..core.questions import InboxMessages, Taken
 from ..core.snapshot import Run
-from ..models.fields import loads
+from ..models.fields import loads_opened
 from .statements import fetch
 from .statements import run as execute
 
@@ -43,7 +43,7 @@ def _last(run_id: str) -> int:
 
 def _shown(run: Run, id: str, received_at: int, payload: str) -> dict[str, Any]:
     at = datetime.fromtimestamp(received_at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {"id": id, "workflowId": run.id, "payload": loads(payload), "receivedAt": at}
+    return {"id": id, "workflowId": run.id, "payload": loads_opened(payload), "receivedAt": at}
 
 
 def waiting(run_id: str) -> list[str]:

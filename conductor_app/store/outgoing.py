@@ -1,12 +1,13 @@
 """What a decision starts beside its own run: other runs, and messages to them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import conf
 from ..core.beginnings import begun
 from ..core.effects import Await, Effect, Publish, Send, StartRun
 from ..core.events import INTERNAL, is_internal
+from ..core.sealing import masked_names, sealed
 from ..core.snapshot import Run
 from ..core.tidings import STATE, STATUS
 from ..models import Message
@@ -24,6 +25,8 @@ RUN_INSERTED = (
     "input", "output", "variables", "input_size", "output_size", "variables_size",
     "input_path", "output_path",
 )  # fmt: skip
+
+Seal = Callable[[str], str]
 
 
 def create(
@@ -49,8 +52,9 @@ def _inserted_run(
     schedule: str = "",
     idempotency_key: str | None = None,
     request_id: str | None = None,
+    masked: frozenset[str] = frozenset(),
 ) -> list[Any]:
-    input, variables = writes.shelf.of_run(run, "input"), writes.shelf.variables(run)
+    input, variables = writes.shelf.of_run(run, "input", masked), writes.shelf.variables(run)
     return [
         run.id, run.definition.name, run.definition.version, run.definition.hash, run.status, "",
         rows.clean(run.correlation_id)[:512], run.priority, run.created_at, run.created_at,
@@ -68,11 +72,14 @@ def start_runs(writes: Writes, effects: Iterable[Effect], run: Run, now: int) ->
     if starts:
         for freed in filter(None, (effect.frees for effect in starts)):
             writes.run("UPDATE conductor_run SET idempotency_key = NULL WHERE id = %s", [freed])
-        runs = [
-            _inserted_run(writes, begun(effect, run, now), "engine", idempotency_key=effect.idempotency_key or None)
-            for effect in starts
-        ]
-        writes.insert(RunRow, RUN_INSERTED, runs)
+        writes.insert(RunRow, RUN_INSERTED, [_started(writes, effect, run, now) for effect in starts])
+
+
+def _started(writes: Writes, effect: StartRun, run: Run, now: int) -> list[Any]:
+    # A failure workflow is given the whole input, and not by its author: what was masked in it stays so.
+    masked = masked_names(run.definition) if effect.is_about_failure else frozenset()
+    key = effect.idempotency_key or None
+    return _inserted_run(writes, begun(effect, run, now), "engine", idempotency_key=key, masked=masked)
 
 
 def await_runs(writes: Writes, effects: Iterable[Effect], run: Run) -> None:
@@ -83,27 +90,29 @@ def await_runs(writes: Writes, effects: Iterable[Effect], run: Run) -> None:
             writes.run(sql, [run.id, effect.attempt_id, effect.run_id])
 
 
-def send(effects: Iterable[Effect], run: Run, now: int) -> list[Message]:
+def send(effects: Iterable[Effect], run: Run, now: int, seal: Seal) -> list[Message]:
     """Write the messages that are sent, the first words to started runs among them."""
     told = [effect for effect in effects if isinstance(effect, StartRun | Await | Send | Publish)]
-    messages = [message for effect in told if (message := _message(effect, run, now)) is not None]
+    messages = [message for effect in told if (message := _message(effect, run, now, seal)) is not None]
     return Message.objects.bulk_create(messages, batch_size=500) if messages else []
 
 
-def _message(effect: StartRun | Await | Send | Publish, run: Run, now: int) -> Message | None:
+def _message(effect: StartRun | Await | Send | Publish, run: Run, now: int, seal: Seal) -> Message | None:
     if isinstance(effect, Publish):
-        return told_to_sink(effect, now)
+        return told_to_sink(effect, run, now, seal)
     if isinstance(effect, Await):
         # It may have ended before: whoever hears this message looks.
         effect = Send(run.id, "child_ended", {"attempt": effect.attempt_id, "child": effect.run_id})
     if isinstance(effect, Send):
-        return Message(to=effect.to, subject=effect.subject, facts=effect.facts, sent_at=now, due_at=now)
-    facts: dict[str, Any] = {"about": run.id} if effect.is_about_failure else {}
+        # What an operator has asked of a run above is masked by that one's definition, which is not known here.
+        facts = sealed(effect.facts, frozenset(("asked",)), seal)
+        return Message(to=effect.to, subject=effect.subject, facts=facts, sent_at=now, due_at=now)
+    facts = {"about": run.id} if effect.is_about_failure else {}
     facts |= {"is_limited": True} if effect.definition.document.get("rateLimitConfig") else {}
     return Message(to=effect.id, subject="begin", facts=facts, sent_at=now, due_at=now)
 
 
-def told_to_sink(effect: Publish, now: int) -> Message | None:
+def told_to_sink(effect: Publish, run: Run, now: int, seal: Seal) -> Message | None:
     """The message of something told; None where the definition leaves its sink open and the settings name none."""
     sink = effect.sink
     if effect.about == STATUS and not sink and not (sink := LISTENER if conf.workflow_status_listener_url else ""):
@@ -111,7 +120,8 @@ def told_to_sink(effect: Publish, now: int) -> Message | None:
     if effect.about == STATE and conf.state_change_sink != INTERNAL:
         sink = conf.state_change_sink
     if is_internal(sink):
-        facts = {"event": sink, "id": effect.id, "payload": effect.payload}
+        payload = sealed(effect.payload, masked_names(run.definition), seal)
+        facts = {"event": sink, "id": effect.id, "payload": payload}
         return Message(subject="event", facts=facts, sent_at=now, due_at=now)
     facts = {"sink": sink, "id": effect.id, "payload": effect.payload}
     return Message(to=sink[:64], subject=PUBLISH, facts=facts, sent_at=now, due_at=now)

@@ -6,7 +6,7 @@ from ..core.definition import Key, Step
 from ..core.given import GIVEN, with_given
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..core.tidings import states_told
-from ..models.fields import dumps, loads
+from ..models.fields import dumps, loads_opened
 
 ATTEMPT_COLUMNS = (
     "id",
@@ -159,7 +159,7 @@ def attempt_of(row: tuple) -> Attempt:
 def task_of(row: tuple, step: Step, attempt: Attempt, grown: dict[str, Step]) -> Task:
     """A task from its columns."""
     id, ref, turn, status, seq, created_at, iteration, memo, joined_by, root = row
-    remembered = loads(memo)
+    remembered = loads_opened(memo)
     return Task(
         id=id,
         key=Key(ref, turn_of(turn)),
@@ -176,7 +176,7 @@ def task_of(row: tuple, step: Step, attempt: Attempt, grown: dict[str, Step]) ->
     )
 
 
-def inserted_task(task: Task, run: Run) -> list[Any]:
+def inserted_task(task: Task, run: Run, memo: str) -> list[Any]:
     """The values of TASK_INSERTED."""
     return [
         task.id,
@@ -186,7 +186,7 @@ def inserted_task(task: Task, run: Run) -> list[Any]:
         task.seq,
         task.created_at,
         task.iteration,
-        dumps(dict(task.memo)),
+        memo,
         task.joined_by,
         root_text(task.root),
         run.id,
@@ -198,9 +198,19 @@ def inserted_task(task: Task, run: Run) -> list[Any]:
     ]
 
 
-def updated_task(task: Task) -> list[Any]:
+def updated_task(task: Task, memo: str) -> list[Any]:
     """The values of TASK_UPDATED."""
-    return [task.status, task.attempt.id, task.iteration, dumps(dict(task.memo))]
+    return [task.status, task.attempt.id, task.iteration, memo]
+
+
+def is_new(task: Task, seen: Task) -> bool:
+    """Whether any of TASK_UPDATED has changed."""
+    return (task.status, task.attempt.id, task.iteration, dict(task.memo)) != (
+        seen.status,
+        seen.attempt.id,
+        seen.iteration,
+        dict(seen.memo),
+    )
 
 
 def place_of_task(task: Task) -> list[Any]:

@@ -11,7 +11,7 @@ from ..core.language import lay_out
 from ..core.sealing import MARK
 from ..core.snapshot import UNKNOWN, Run, Task
 from ..core.values import replace
-from ..models.fields import loads
+from ..models.fields import loads, loads_opened
 from . import definitions
 from .rows import ATTEMPT_COLUMNS, RUN_COLUMNS, TASK_COLUMNS, attempt_of, root_of, task_of, turn_of, turn_text
 from .statements import fetch, for_update, placeholders
@@ -202,7 +202,7 @@ def _branches(rows: list[tuple]) -> dict[str, dict[str, Step]]:
 
 @lru_cache(maxsize=4000)
 def _branch(memo: str, joined_by: str) -> dict[str, Step]:
-    known = loads(memo)
+    known = loads_opened(memo)
     steps = lay_out([known["document"]], loops=tuple(known["loops"]), is_ad_hoc=False)
     head = known["document"]["taskReferenceName"]
     steps[head] = replace(steps[head], joined_by=(joined_by,) if joined_by else ())

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
-from ..core.sealing import masked_names, sealed
-from ..core.snapshot import Attempt, Run
+from ..core.sealing import masked_names, sealed, sealed_memo
+from ..core.snapshot import Attempt, Run, Task
 from ..models.fields import dumps
 from .rows import Placed, payload
 from .statements import placeholders
@@ -40,26 +40,37 @@ class Shelf:
         self.task_bytes, self.run_bytes, self.kept, self.named = task_bytes, run_bytes, kept or {}, named or {}
         self.too_large: dict[str, str] = {}
         self.used: set[tuple[str, str]] = set()
+        self.dropped: set[str] = set()
 
     def of_task(self, attempt: Attempt, run: Run, part: str) -> Placed:
         """The input or output of an attempt."""
         return self._placed(getattr(attempt, part), run, self.task_bytes, (attempt.id, part))
 
-    def of_run(self, run: Run, part: str) -> Placed:
-        """The input or output of a run."""
-        return self._placed(getattr(run, part), run, self.run_bytes, (run.id, part))
+    def of_run(self, run: Run, part: str, also: frozenset[str] = frozenset()) -> Placed:
+        """The input or output of a run. `also`: names that are masked in it besides those of its definition."""
+        return self._placed(getattr(run, part), run, self.run_bytes, (run.id, part), also)
 
     def variables(self, run: Run) -> str:
         """The variables of a run, which are never kept elsewhere."""
         return payload(sealed(run.variables, masked_names(run.definition), self.seal))
 
-    def _placed(self, value: Any, run: Run, most: int, owner: tuple[str, str]) -> Placed:
-        text, masked = payload(value), masked_names(run.definition)
-        if self.named and (path := self.named.get(owner)):
-            return self._elsewhere(text, path, run.id)
+    def memo(self, task: Task, run: Run) -> str:
+        """What a task remembers, which is never kept elsewhere."""
+        return payload(sealed_memo(task.memo, masked_names(run.definition), self.seal))
+
+    def _placed(
+        self, value: Any, run: Run, most: int, owner: tuple[str, str], also: frozenset[str] = frozenset()
+    ) -> Placed:
+        text, masked = payload(value), masked_names(run.definition) | also
         hidden = payload(sealed(value, masked, self.seal)) if masked else text
+        if self.named and (path := self.named.get(owner)):
+            if hidden == text:
+                return self._elsewhere(text, path, run.id)
+            # What a client has uploaded is not sealed: it is kept anew, and that is let go of.
+            self.dropped.add(path)
         if most and len(text) > most:
-            name = digest(text)
+            # What others keep of the same content is not sealed as this is.
+            name = digest(text) if hidden == text else f"sealed {digest(text)}"
             if path := self.kept.get(name):
                 return self._elsewhere(text, path, run.id)
             self.too_large[name] = hidden
@@ -73,6 +84,16 @@ class Shelf:
         """What notes the uses: SQL, parameters, and how many rows must be changed by it."""
         if self.too_large:
             raise TooLarge(self.too_large)
+        return [*self._letting_go(), *self._using()]
+
+    def _letting_go(self) -> list[tuple[str, list[str], int | None]]:
+        if not self.dropped:
+            return []
+        paths = sorted(self.dropped)
+        sql = f"UPDATE conductor_storedpayload SET expires_at = 0 WHERE path IN ({placeholders(paths)})"
+        return [(f"{sql} AND expires_at IS NOT NULL", paths, None)]
+
+    def _using(self) -> list[tuple[str, list[str], int | None]]:
         if not self.used:
             return []
         paths = sorted({path for path, _ in self.used})

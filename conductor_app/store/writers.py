@@ -52,7 +52,7 @@ def save(writes: Writes, before: Run, effects: Iterable[Effect], after: Run, now
     except IntegrityError as twice:
         # Somebody else has written the row that this decision, made on stale sight, would have written.
         raise Stale from twice
-    messages = send(effects, after, now)
+    messages = send(effects, after, now, writes.shelf.seal)
     # What other systems are told is the built-in workers' business, as their queues are.
     others = frozenset({EVENT_QUEUE} if any(each.subject == PUBLISH for each in messages) else ())
     soon = tuple(each.pk for each in messages if each.subject != PUBLISH)
@@ -123,13 +123,13 @@ UPDATES = (
 
 def _write_tasks(writes: Writes, before: Run, after: Run) -> None:
     touched = [(task, _seen(before, task)) for key, task in after.tasks.items() if key in after.touched]
-    fresh = [rows.inserted_task(task, after) for task, seen in touched if seen is None]
+    fresh = [rows.inserted_task(task, after, writes.shelf.memo(task, after)) for task, seen in touched if seen is None]
     if fresh:
         writes.insert(TaskRow, rows.TASK_INSERTED, fresh)
     changed = [
-        (seen.id, seen.status, values)
+        (seen.id, seen.status, rows.updated_task(task, writes.shelf.memo(task, after)))
         for task, seen in touched
-        if seen is not None and (values := rows.updated_task(task)) != rows.updated_task(seen)
+        if seen is not None and rows.is_new(task, seen)
     ]
     if changed:
         writes.update(TaskRow, rows.TASK_UPDATED, changed)

@@ -69,10 +69,12 @@ def _worked(attempt: Attempt) -> bool:
     if attempt.id not in _at_work and outcome.status != "COMPLETED":
         # It was handed back meanwhile: that it was cut off says nothing of the work.
         return False
+    # What a definition masks is hidden by name in outputs; what tells of a failure has no names.
+    masked = getattr(attempt, "masked", ()) if outcome.status.startswith("FAILED") else ()
     report = Report(
         SPELLED.get(outcome.status, outcome.status),
-        hidden(outcome.output, named),
-        hidden(outcome.reason, named),
+        hidden(outcome.output, named, masked),
+        hidden(outcome.reason, named, masked),
         outcome.callback_seconds,
         NAME,
         is_kept=not outcome.callback_seconds,

@@ -52,7 +52,7 @@ def test_two_processes_that_do_the_same_action_do_it_once(clock, handler):
 def test_an_event_in_the_outbox_is_written_down_once_though_two_deliver_it(clock, handler):
     now = clock.now()
     facts = {"event": "a:b", "id": "m", "payload": {}}
-    message = Message.objects.create(subject="event", facts=facts, sent_at=now, due_at=now)
+    message = messages.read(Message.objects.create(subject="event", facts=facts, sent_at=now, due_at=now).pk)
 
     with committed():
         events.hear(message)

@@ -1,0 +1,78 @@
+"""No page, file or reply shows what a definition masks, nor the seal in its place."""
+
+import pytest
+
+from conductor_app.core.sealing import HIDDEN, MARK
+from tests.api.conftest import Api
+from tests.builders import human, policy, step
+from tests.story import Story, forget_all_that_was_seen
+
+NUMBER = "4711-0815"
+CARD = {"card": {"number": NUMBER, "holder": "Ada"}, "number": NUMBER}
+RUN = "/admin/conductor/run"
+
+
+@pytest.fixture
+def story(clock, db) -> Story:
+    """A run that has failed; another waits for somebody."""
+    forget_all_that_was_seen()
+    seen = {"card": "${workflow.input.card}", "number": "${workflow.input.number}"}
+    fields = {"input": CARD, "maskedFields": ["number"]}
+    waits = Story(clock, human("ask", inputs=seen), name="asks", **fields)
+    story = Story(clock, step("pay", inputs=seen), step("ship", policy=policy(retries=1), inputs=seen), **fields)
+    story.worker("pay").completes(number=NUMBER, deep=[{"number": NUMBER}])
+    story.worker("ship").fails("no stock")
+    story.worker("ship").says("FAILED_FOR_GOOD", {"number": NUMBER}, "no stock at all")
+    story.waits = waits.task("ask").id
+    return story
+
+
+def pages(story: Story) -> list[str]:
+    """Where an operator may meet the run's data."""
+    run = f"{RUN}/{story.id}"
+    names = ("timeline", "data", "tasks", "events", "audit", "diagram")
+    tabs = [f"{run}/change/?tab={tab}&task={task}" for tab in names for task in ("pay", "ship")]
+    return [
+        *tabs,
+        f"{run}/raw/input/",
+        f"{RUN}/",
+        f"{RUN}/?q=4711",
+        f"{RUN}/?value=input.card.holder%3DAda",
+        f"{RUN}/export.csv",
+        f"{RUN}/export.json",
+        f"/admin/runs/{story.id}/compare/",
+        "/admin/failures/",
+        "/admin/waiting/",
+        f"/admin/waiting/{story.waits}/",
+        "/admin/",
+    ]
+
+
+def test_no_page_or_file_shows_it(operator, story):
+    shown = {}
+    for address in pages(story):
+        reply = operator.get(address)
+        assert reply.status_code == 200, address
+        content = b"".join(reply.streaming_content) if reply.streaming else reply.content
+        shown[address] = content.decode()
+
+    assert [address for address, page in shown.items() if NUMBER in page or MARK in page] == []
+    assert sum(HIDDEN in page for page in shown.values()) > 3
+
+
+@pytest.mark.django_db
+def test_no_reply_shows_it(story):
+    api = Api()
+    addresses = [
+        f"/workflow/{story.id}",
+        f"/workflow/{story.id}/status?includeOutput=true&includeVariables=true",
+        f"/workflow/{story.id}/tasks",
+        *(f"/{room}/{search}" for room in ("workflow", "tasks") for search in ("search", "search-v2")),
+        "/workflow/search-by-tasks",
+        f"/tasks/{story.task('ship').id}",
+    ]
+
+    replies = {address: api.get(address).content.decode() for address in addresses}
+
+    assert [address for address, reply in replies.items() if NUMBER in reply or MARK in reply] == []
+    assert all(HIDDEN in reply for reply in replies.values())

@@ -1,0 +1,228 @@
+"""A value that a definition masks, sent down every road there is: no table and no file holds it in the clear."""
+
+import json
+
+import pytest
+from django.core.files.base import ContentFile
+from django.db import connection
+
+from conductor_app import warehouse
+from conductor_app.core import commands
+from conductor_app.core.reports import Report
+from conductor_app.core.sealing import HIDDEN
+from conductor_app.engine import event_handlers, inbox, payloads, runs, tasks
+from conductor_app.engine.change import change
+from conductor_app.models import EventDelivery, EventVerdict, Run, StoredPayload
+from conductor_app.workers.runner import work_off
+from tests.builders import definition, dynamic_fork, event, policy, step, sub_workflow
+from tests.story import BY, Story, committed
+
+NUMBER = "4711-0815"
+CARD = {"card": {"number": NUMBER, "holder": "Ada"}}
+MASKED = {"maskedFields": ["number"]}
+HOLDS_CLEAR = {"taskdefinition", "workflowdefinition", "plan"}
+"""What authors have written is shown as they wrote it."""
+
+
+def clear_places() -> set[str]:
+    """The tables, and whether a payload that is kept elsewhere, in which the value stands in the clear."""
+    tables = [name for name in connection.introspection.table_names() if name.startswith("conductor_")]
+    found = set()
+    with connection.cursor() as cursor:
+        for table in tables:
+            cursor.execute(f"SELECT * FROM {table}")
+            if any(NUMBER in str(value) for row in cursor.fetchall() for value in row):
+                found.add(table.removeprefix("conductor_"))
+    for path in StoredPayload.objects.filter(size__isnull=False, expires_at=None).values_list("path", flat=True):
+        found |= {path} if NUMBER.encode() in warehouse.fetch(path) else set()
+    return found - HOLDS_CLEAR
+
+
+def heard(name: str = "conductor:order:tell", **handler) -> dict:
+    """A handler of what the runs of this module tell."""
+    return {"name": "h", "event": name, "active": True, "actions": [], **handler}
+
+
+def upload(value: dict) -> str:
+    path = payloads.reserve("task/output")
+    payloads.fill(path, ContentFile(json.dumps(value).encode()))
+    return path
+
+
+def test_what_an_event_tells_is_sealed_until_a_handler_acts_on_it(clock):
+    starts = {"name": "other", "input": {"number": "${card.number}", "seen": "${card.holder}"}}
+    action = {"action": "start_workflow", "start_workflow": starts}
+    condition = "$.card.number.length == 9 && $.card.holder == 'Ada'"
+    event_handlers.add([heard(condition=condition, actions=[action])], BY)
+    tells = event("tell", "conductor", inputs={"card": "${workflow.input.card}"})
+
+    story = Story(clock, tells, others=[definition(step("pay"), name="other", **MASKED)], input=CARD, **MASKED)
+
+    assert story.status == "COMPLETED"
+    assert clear_places() == set()
+    assert EventDelivery.objects.get().payload["card"] == {"number": HIDDEN, "holder": "Ada"}
+    verdict = EventVerdict.objects.get()
+    assert (verdict.outcome, verdict.value) == ("MATCHED", True)
+    assert NUMBER not in str(verdict.seen)
+    assert verdict.seen["$.card.holder"] == "Ada"
+    [started] = tasks.claim("pay", wait_ms=0)
+    assert Run.objects.get(pk=started.run_id).input["number"] == HIDDEN
+
+
+def test_an_event_that_waits_in_the_outbox_is_sealed(clock):
+    tells = event("tell", "conductor", inputs={"card": "${workflow.input.card}"})
+    story = Story(clock, step("first"), tells, input=CARD, **MASKED)
+    worker = story.worker("first")
+    worker.polls()
+
+    # Not committed: what follows the commit does not happen, and the message stays.
+    tasks.report(story.id, worker.held.id, Report("COMPLETED"), BY)
+
+    assert clear_places() == set()
+
+
+def test_a_message_to_a_run_is_sealed_until_a_step_takes_it(clock):
+    pull = {**step("pull", inputs={"batchSize": 2}), "type": "PULL_WORKFLOW_MESSAGES"}
+    after = step("after", inputs={"n": "${pull.output.messages[0].payload.number}"})
+    story = Story(clock, step("first"), pull, after, **MASKED)
+    with committed():
+        inbox.send(story.id, {"number": NUMBER, "open": 1})
+    assert clear_places() == set()
+
+    story.worker("first").completes()
+
+    assert story.task("pull").output["messages"][0]["payload"] == {"number": HIDDEN, "open": 1}
+    assert story.task("after").input == {"n": NUMBER}
+
+
+def test_an_input_that_was_uploaded_is_kept_sealed_in_its_place(clock):
+    Story(clock, step("pay", inputs={"number": "${workflow.input.card.number}"}), input=CARD, **MASKED)
+    path = upload(CARD)
+
+    with committed():
+        id = runs.start(runs.StartRequest("order", input_path=path), BY)
+
+    assert clear_places() == set()
+    assert StoredPayload.objects.get(pk=path).expires_at == 0
+    row = Run.objects.get(pk=id)
+    assert (row.input, row.input_path) == ({"card": {"number": HIDDEN, "holder": "Ada"}}, "")
+    given = [attempt.input for attempt in tasks.claim("pay", count=5, wait_ms=0)]
+    assert given == [{"number": NUMBER}, {"number": NUMBER}]
+
+
+def test_a_large_input_that_was_uploaded_is_kept_elsewhere_anew(clock, settings):
+    settings.CONDUCTOR_WORKFLOW_PAYLOAD_SOFT_BYTES = 1000
+    Story(clock, step("pay", inputs={"number": "${workflow.input.card.number}"}), input=CARD, **MASKED)
+    path = upload({**CARD, "text": "x" * 3000})
+
+    with committed():
+        id = runs.start(runs.StartRequest("order", input_path=path), BY)
+
+    row = Run.objects.get(pk=id)
+    assert row.input_path not in ("", path)
+    assert clear_places() == set()
+    assert [attempt.input for attempt in tasks.claim("pay", count=5, wait_ms=0)][1] == {"number": NUMBER}
+
+
+def test_an_output_that_was_uploaded_is_kept_sealed_in_its_place(clock):
+    story = Story(clock, step("pay"), step("after", inputs={"number": "${pay.output.number}"}), **MASKED)
+    worker = story.worker("pay")
+    worker.polls()
+    path = upload({"number": NUMBER})
+
+    with committed():
+        tasks.report(story.id, worker.held.id, Report("COMPLETED"), BY, output_path=path)
+
+    assert clear_places() == set()
+    assert (story.task("pay").output, story.task("pay").output_path) == ({"number": HIDDEN}, "")
+    assert [attempt.input for attempt in tasks.claim("after", wait_ms=0)] == [{"number": NUMBER}]
+
+
+def test_an_upload_in_which_nothing_is_masked_stays_where_it_is(clock):
+    story = Story(clock, step("pay"), **MASKED)
+    worker = story.worker("pay")
+    worker.polls()
+    path = upload({"sum": 3})
+
+    with committed():
+        tasks.report(story.id, worker.held.id, Report("COMPLETED"), BY, output_path=path)
+
+    assert (story.status, story.task("pay").output_path) == ("COMPLETED", path)
+
+
+def test_branches_of_dynamic_forks_keep_their_inputs_sealed_and_try_again_with_them(clock):
+    branches = [step(name, policy=policy(retries=1)) for name in ("a", "b")]
+    inputs = {"a": {"number": NUMBER, "open": 1}, "b": {"deep": {"number": NUMBER}}}
+    story = Story(clock, *dynamic_fork(), input={"tasks": branches, "inputs": inputs}, **MASKED)
+    assert clear_places() == set()
+
+    story.worker("a").fails()
+    [again] = tasks.claim("a", wait_ms=0)
+
+    assert again.input == {"number": NUMBER, "open": 1}
+    assert clear_places() == set()
+
+
+def test_what_operators_give_is_sealed(clock):
+    story = Story(clock, step("pay", policy=policy(retries=1)), step("after"), input=CARD, **MASKED)
+    story.worker("pay").fails_for_good()
+
+    story.rerun("pay", task_input={"number": NUMBER}, input={"number": NUMBER})
+    assert clear_places() == set()
+    story.worker("pay").fails()
+
+    assert [attempt.input for attempt in tasks.claim("pay", wait_ms=0)] == [{"number": NUMBER}]
+    story.terminate()
+    story.restart()
+    story.skip("after", input={"number": NUMBER}, output={"number": NUMBER})
+    assert clear_places() == set()
+
+
+def test_a_rerun_below_gives_the_run_above_its_input_sealed(clock):
+    child = definition(step("pay"), name="child", **MASKED)
+    story = Story(clock, sub_workflow("s"), others=[child], input=CARD, **MASKED)
+    story.worker("pay").fails()
+
+    # Not committed: what is said to the run above stays a message.
+    runs.rerun(story.id, BY, attempt_id=story.child("s").task("pay").id, input={"number": NUMBER})
+
+    assert clear_places() == set()
+
+
+def test_a_failure_workflow_is_given_the_whole_input_as_it_was_masked(clock):
+    undo = definition(step("undo", inputs={"holder": "${workflow.input.card.holder}"}), name="undo")
+    story = Story(clock, step("pay"), others=[undo], input=CARD, failureWorkflow="undo", **MASKED)
+
+    story.worker("pay").fails()
+
+    started = Run.objects.get(pk=story.row.output["conductor.failure_workflow"])
+    assert started.input["card"] == {"number": HIDDEN, "holder": "Ada"}
+    assert clear_places() == set()
+
+
+def test_a_built_in_worker_does_not_repeat_it_in_its_reason(clock):
+    number = "${workflow.input.card.number}"
+    request = {"http_request": {"uri": f"http://127.0.0.1:1/cards/{number}", "method": "GET"}, "number": number}
+    story = Story(clock, {**step("get", inputs=request), "type": "HTTP"}, input=CARD, maskedFields=["uri", "number"])
+
+    with committed():
+        work_off()
+
+    assert f"(GET {HIDDEN})" in story.task("get").reason
+    assert clear_places() == set()
+
+
+@pytest.mark.parametrize("road", ["start", "rerun", "variables", "report"])
+def test_the_plain_roads_are_sealed(clock, road):
+    story = Story(clock, step("pay"), step("after"), input=CARD if road == "start" else {}, **MASKED)
+
+    if road == "rerun":
+        story.terminate()
+        story.rerun(input=CARD)
+    elif road == "variables":
+        with committed():
+            change(story.id, commands.set_variables(CARD), BY)
+    elif road == "report":
+        story.worker("pay").completes(**CARD)
+
+    assert clear_places() == set()
