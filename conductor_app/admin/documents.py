@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Case, F, Model, QuerySet, When
 from django.http import HttpResponse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy
 
 from ..models.fields import DocumentField, dumps
 from .json_tree import tree
@@ -24,6 +25,19 @@ class Document:
     size: str
     tree: SafeString | None
     is_empty: bool
+
+    @property
+    def word(self) -> str:
+        """Its name as a page says it."""
+        return word_for(self.name)
+
+
+WORDS = {"input": gettext_lazy("Input"), "output": gettext_lazy("Output"), "variables": gettext_lazy("Variables")}
+
+
+def word_for(name: str) -> str:
+    """A payload's name as a page says it."""
+    return str(WORDS.get(name, name.capitalize()))
 
 
 def with_documents(rows: QuerySet, names: Sequence[str]) -> QuerySet:

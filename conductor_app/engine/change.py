@@ -1,6 +1,8 @@
 """change(): lock one run, hear the command, let the core decide, write it down. The shape of every command."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from django.db import transaction
 
@@ -37,6 +39,7 @@ def change(
     near: Sequence[str] | None = None,
     message: int | None = None,
     action: str = "",
+    facts: Mapping[str, Any] | None = None,
     also: Callable[[int], None] | None = None,
     named: Mapping[tuple[str, str], str] | None = None,
     revision: int | None = None,
@@ -44,14 +47,15 @@ def change(
     """Change one run in one transaction; returns the effects. Raises NotFound, Conflict and Busy.
 
     `near`: the attempts that it is about (None: the whole run is read). `message`: the message that is heard, deleted
-    in the same transaction. `action`: names an operator's act, for the audit. `also`: what else is written with it.
-    `named`: payloads that a client keeps elsewhere, by their attempt and part. `revision`: the one that the run was
-    seen in; raises Moved where it is another by now.
+    in the same transaction. `action`: names an operator's act, for the audit, and `facts` what there is to say of it.
+    `also`: what else is written with it. `named`: payloads that a client keeps elsewhere, by their attempt and part.
+    `revision`: the one that the run was seen in; raises Moved where it is another by now.
     """
     if revision is not None:
         command = unmoved(command, revision)
     with doing(action or "change", run_id=run_id, attempt_id=near[0] if near else ""):
-        return _change(run_id, command, by, reason, near, message, action, also, Answers(named))
+        noted = partial(_note, run_id, by, reason, action, dict(facts or {})) if action else None
+        return _change(run_id, command, by, reason, near, message, noted, also, Answers(named))
 
 
 def unmoved(command: Command, revision: int) -> Command:
@@ -65,12 +69,12 @@ def unmoved(command: Command, revision: int) -> Command:
     return asked
 
 
-def _change(run_id, command, by, reason, near, message, action, also, answers: Answers) -> tuple[Effect, ...]:
+def _change(run_id, command, by, reason, near, message, noted, also, answers: Answers) -> tuple[Effect, ...]:
     tries, saved = 0, ()
     for turn in range(ROUNDS):
         try:
             in_slices = turn >= ROUNDS_IN_ONE
-            decision = _once(run_id, command, by, reason, near, message, action, also, answers, in_slices)
+            decision = _once(run_id, command, by, reason, near, message, noted, also, answers, in_slices)
         except Stale:
             tries += 1
             answers.forget_passing()
@@ -83,7 +87,7 @@ def _change(run_id, command, by, reason, near, message, action, also, answers: A
             answers.keep(found.texts)
             continue
         except Undecidable as fault:
-            if action or fault.is_final:
+            if noted or fault.is_final:
                 raise
             return _give_up(run_id, fault)
         if not decision.questions:
@@ -91,7 +95,7 @@ def _change(run_id, command, by, reason, near, message, action, also, answers: A
         if decision.effects:
             # A slice was saved: what is left follows from the rows.
             saved = (*saved, *decision.effects)
-            command, near, message, action, also = nothing, None, None, "", None
+            command, near, message, noted, also = nothing, None, None, None, None
         if Whole() in decision.questions:
             near = None
         answers.forget_passing()
@@ -108,7 +112,7 @@ def _give_up(run_id: str, fault: Undecidable) -> tuple[Effect, ...]:
     return change(run_id, Abandon(reason), "engine", reason)
 
 
-def _once(run_id, command, by, reason, near, message, action, also, answers, in_slices) -> Decision:
+def _once(run_id, command, by, reason, near, message, noted, also, answers, in_slices) -> Decision:
     """One transaction. Questions that rows answer are answered inside it; what is left is handed back."""
     with transaction.atomic():
         now = clock.now()
@@ -124,11 +128,15 @@ def _once(run_id, command, by, reason, near, message, action, also, answers, in_
             write(before, decision, now, by, reason, written(answers))
         elif decision.after.wake_at != before.wake_at:
             store.set_timer(run_id, decision.after.wake_at)
-        if action:
-            AuditEntry.objects.create(
-                at=now, actor=by, action=action, object_type="run", object_id=run_id, reason=reason
-            )
+        if noted is not None:
+            noted(now)
         return decision
+
+
+def _note(run_id: str, by: str, reason: str, action: str, facts: dict[str, Any], now: int) -> None:
+    AuditEntry.objects.create(
+        at=now, actor=by, action=action, object_type="run", object_id=run_id, reason=reason, facts=facts
+    )
 
 
 def wake(run_id: str, by: str = "engine") -> tuple[Effect, ...]:

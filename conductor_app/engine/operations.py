@@ -16,7 +16,8 @@ from .reopening import Asked, Find, kept, moving, rerunning, restarting, retryin
 class Operation:
     """One thing that is asked of a run. What is None or empty is left as it is.
 
-    `attempt_id`: the task that a rerun begins with. `ref`: the step that is skipped. `version`: the one to follow.
+    `attempt_id`: the task that a rerun begins with. `ref`: the step that is skipped, or
+    jumped to. `version`: the one to follow.
     """
 
     name: str
@@ -52,11 +53,16 @@ def _skip(run_id: str, asked: Operation, find: Find) -> Asked:
     return run_id, commands.skip(asked.ref, asked.task_input, asked.task_output)
 
 
+def _jump(run_id: str, asked: Operation, find: Find) -> Asked:
+    return run_id, commands.jump(asked.ref, asked.task_input)
+
+
 OPERATIONS: dict[str, Callable[[str, Operation, Find], Asked]] = {
     "retry": _retry,
     "rerun": _rerun,
     "restart": _restart,
     "skip": _skip,
+    "jump": _jump,
     "upgrade": _upgrade,
     "pause": lambda run_id, asked, find: (run_id, commands.pause),
     "resume": lambda run_id, asked, find: (run_id, commands.resume),

@@ -96,7 +96,7 @@ def prioritise(attempt_id: str, priority: int, by: str, reason: str = "") -> Non
     """Give what waits another priority. Raises NotFound, Invalid, Conflict where it does not wait any more."""
     if not 0 <= priority <= HIGHEST:
         raise Invalid(f"A priority is a number from 0 to {HIGHEST}.")
-    _requeue(attempt_id, "prioritise", by, reason, priority=priority)
+    _requeue(_pending(attempt_id), "prioritise", by, reason, priority=priority)
 
 
 def move_to_front(attempt_id: str, by: str, reason: str = "") -> None:
@@ -106,7 +106,23 @@ def move_to_front(attempt_id: str, by: str, reason: str = "") -> None:
     highest = max(others.aggregate(highest=Max("priority"))["highest"] or 0, attempt.priority)
     first = others.filter(priority=highest).aggregate(first=Min("visible_at"))["first"]
     visible_at = min(clock.now(), attempt.visible_at, *([first - 1] if first is not None else []))
-    _requeue(attempt_id, "move to front", by, reason, priority=highest, visible_at=visible_at)
+    _requeue(attempt, "move to front", by, reason, priority=highest, visible_at=visible_at)
+
+
+def hand_out_now(attempt_id: str, by: str, reason: str = "") -> None:
+    """Let what waits out a delay be handed out at once, in its turn. Raises Conflict where its moment has come."""
+    attempt, now = _pending(attempt_id), clock.now()
+    if attempt.visible_at <= now:
+        raise Conflict(f"Task {attempt.task} waits for no moment: it is handed out in its turn.")
+    _requeue(attempt, "hand out now", by, reason, visible_at=now)
+
+
+def take_from_worker(attempt_id: str, by: str, reason: str = "") -> None:
+    """Hand what a worker holds to others, as if it had asked for time. Raises NotFound, Conflict."""
+    attempt = _found(attempt_id)
+    facts = {"task": str(attempt.task), "worker": attempt.worker}
+    command = commands.take_back(attempt_id)
+    change(attempt.run_id, command, by, reason, near=[attempt_id], action="take from worker", facts=facts)
 
 
 def move_to_domain(attempt_id: str, domain: str, by: str, reason: str = "") -> None:
@@ -114,18 +130,24 @@ def move_to_domain(attempt_id: str, domain: str, by: str, reason: str = "") -> N
     attempt, domain = _pending(attempt_id), clean(domain.strip())[:128]
     task_type = attempt.queue.removeprefix(f"{attempt.domain}:") if attempt.domain else attempt.queue
     queue = queue_name(task_type, domain)
-    _requeue(attempt_id, "move to domain", by, reason, queue=queue, domain=domain)
+    _requeue(attempt, "move to domain", by, reason, queue=queue, domain=domain)
 
 
-def _requeue(attempt_id: str, action: str, by: str, reason: str, **facts: Any) -> None:
-    run_id = _pending(attempt_id).run_id
-    change(run_id, commands.requeue(attempt_id, facts), by, reason, near=[attempt_id], action=action)
+def _requeue(attempt: Attempt, action: str, by: str, reason: str, **facts: Any) -> None:
+    noted = {"task": str(attempt.task), **facts}
+    command = commands.requeue(attempt.pk, facts)
+    change(attempt.run_id, command, by, reason, near=[attempt.pk], action=action, facts=noted)
+
+
+def _found(attempt_id: str) -> Attempt:
+    attempt = Attempt.objects.of_runs().light().select_related("task").filter(pk=attempt_id).first()
+    if attempt is None:
+        raise NotFound(f"There is no task {attempt_id}.")
+    return attempt
 
 
 def _pending(attempt_id: str) -> Attempt:
-    attempt = Attempt.objects.of_runs().light().filter(pk=attempt_id).first()
-    if attempt is None:
-        raise NotFound(f"There is no task {attempt_id}.")
+    attempt = _found(attempt_id)
     if attempt.status != "PENDING" or not attempt.queue:
         raise Conflict(f"Task {attempt_id} is {attempt.status}: it does not wait in a queue.")
     return attempt

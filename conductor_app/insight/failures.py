@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from django.db.models import Count, Q, QuerySet, Sum
 
 from ..core.states import FAILURE, IGNORED, REGRESSED, RESOLVED
-from ..models import Failure, FailureGroup, FailureTally
+from ..models import Attempt, Failure, FailureGroup, FailureTally
 from .spans import DAY, HOUR
 
 MOST_GROUPS = 100
+FAILED_ENDS = ("FAILED", "FAILED_FOR_GOOD", "EXPIRED")
 LOOKED_AT = 2_000
 """Failures of a group that are looked at for what they have in common, the newest first."""
 MOST_COUNTED = 5_000
@@ -92,6 +93,16 @@ def _in(ids: Sequence[int]) -> Q:
 def failures_of(group: FailureGroup) -> QuerySet[Failure]:
     """The failures of a group and of those that were merged into it."""
     return Failure.objects.filter(_in([group.pk]))
+
+
+def same_failures(attempt: Attempt) -> FailureGroup | None:
+    """The group of the failure that an attempt was noted as, where it holds others too."""
+    if attempt.status not in FAILED_ENDS:
+        return None
+    noted = Failure.objects.filter(run_id=attempt.run_id, attempt_id=attempt.pk, group__isnull=False)
+    found = noted.select_related("group__merged_into").first()
+    group = (found.group.merged_into or found.group) if found and found.group else None
+    return group if group is not None and group.count > 1 else None
 
 
 @dataclass(frozen=True, slots=True)

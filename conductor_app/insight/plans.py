@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from ..core.definition import Definition
 from ..core.language import read_definition
+from ..core.nesting import path_to
 from ..models import Plan, Task
 
 
@@ -19,6 +20,13 @@ def plan(hash: str) -> Definition | None:
 def _read(hash: str) -> Definition:
     # Plans never change, so one look is enough.
     return read_definition(Plan.objects.get(pk=hash).document, hash=hash)
+
+
+def step_after(hash: str, ref: str) -> str:
+    """The step that follows in the same sequence; empty where none does, or where the plan does not show the step."""
+    definition = plan(hash)
+    path = path_to(definition.document.get("tasks") or (), ref) if definition else ()
+    return next(iter(path[-1].after), "") if path else ""
 
 
 def tries_allowed(definition: Definition | None, task: Task) -> int | None:

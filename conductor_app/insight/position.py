@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Q, Sum
+from django.db.models import Q, QuerySet, Sum
 
 from ..models import Attempt, Tally
 from .spans import MINUTE, span
@@ -47,16 +47,17 @@ def position(attempt: Attempt, now: int) -> Position | None:
     """The place of an attempt that waits in a queue; None for any other."""
     if attempt.status != "PENDING" or not attempt.queue:
         return None
-    return Position(_ahead(attempt, now), rate(attempt.queue, now))
+    return Position(before(attempt, now).order_by()[:MOST_COUNTED].count(), rate(attempt.queue, now))
 
 
-def _ahead(attempt: Attempt, now: int) -> int:
-    """How many are handed out before it, if nothing comes in between: in the order of the claim."""
+def before(attempt: Attempt, now: int) -> QuerySet[Attempt]:
+    """What is handed out before it, if nothing comes in between: in the order of the claim."""
     visible_at = max(attempt.visible_at, now)
     same = Q(priority=attempt.priority)
-    before = Q(priority__gt=attempt.priority, visible_at__lte=visible_at)
-    before |= same & Q(visible_at__lt=attempt.visible_at) | same & Q(visible_at=attempt.visible_at, id__lt=attempt.pk)
-    return Attempt.objects.pending(attempt.queue).filter(before).order_by()[:MOST_COUNTED].count()
+    earlier = Q(priority__gt=attempt.priority, visible_at__lte=visible_at)
+    earlier |= same & Q(visible_at__lt=attempt.visible_at) | same & Q(visible_at=attempt.visible_at, id__lt=attempt.pk)
+    rows = Attempt.objects.pending(attempt.queue).filter(earlier)
+    return rows.order_by("-priority", "visible_at", "id")
 
 
 def rate(queue: str, now: int) -> float | None:

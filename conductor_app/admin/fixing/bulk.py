@@ -93,4 +93,4 @@ def _attempt(action: Action, run: Run, request: HttpRequest) -> Result:
     except Exception:
         log.exception("bulk_action_failed", extra={"action": action.name, "run": run.pk})
         return Result(run, False, "It went wrong; the server's log says how.")
-    return Result(run, True, f"It {action.done}")
+    return Result(run, True, str(action.done))

@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from ...core.errors import Invalid
 from ...core.states import RUN
 from ...engine import runs
@@ -11,25 +14,29 @@ from ...engine import runs
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that can be asked for. `event`: the move of core/states.py that has to be possible."""
+    """One thing that can be asked for. `event`: the move of core/states.py that has to be possible.
+
+    `ends_it`: it makes an end, which somebody asks for only where there is none yet; the table allows clients more.
+    """
 
     name: str
     event: str
     command: Callable[..., None]
-    done: str
-    sentence: str
-    options: tuple[tuple[str, str], ...] = ()
+    label: Any
+    done: Any
+    sentence: Any
+    options: tuple[tuple[str, Any], ...] = ()
     permission: str = "conductor.change_run"
     is_drastic: bool = False
     is_of_task: bool = False  # offered beside an attempt, whose id goes along
-    title: str = ""
-
-    @property
-    def label(self) -> str:
-        return self.title or self.name.capitalize()
+    is_planned: bool = False  # it repeats work: the planner shows what would happen
+    ends_it: bool = False
+    button: Any = ""
 
     def is_possible(self, status: str) -> bool:
-        """Whether the table has the move, and it leads somewhere else."""
+        """Whether the table has the move, it leads somewhere else, and a person would ask for it."""
+        if self.ends_it and status in RUN.final:
+            return False
         return RUN.allows(status, self.event) and RUN.after(status, self.event) != status
 
     def chosen(self, answers: Mapping[str, str]) -> dict[str, Any]:
@@ -38,7 +45,7 @@ class Action:
         if not self.is_of_task:
             return ticked
         if not answers.get("attempt_id"):
-            raise Invalid("It is not said which task is meant.")
+            raise Invalid(_("It is not said which task is meant."))
         return {**ticked, "attempt_id": answers["attempt_id"]}
 
 
@@ -49,45 +56,74 @@ ACTIONS: dict[str, Action] = {
             "retry",
             "retry",
             runs.retry,
-            "goes on: what had failed is tried again.",
-            "Every task that failed, timed out or was canceled gets another attempt; what succeeded is kept.",
-            options=(("resume_children", "Retry inside failed sub-workflows instead of starting them anew"),),
+            gettext_lazy("Retry"),
+            gettext_lazy("The run goes on: what had failed is tried again."),
+            gettext_lazy(
+                "Every task that failed, timed out or was canceled gets another attempt; what succeeded is kept."
+            ),
+            options=(
+                ("resume_children", gettext_lazy("Retry inside failed sub-workflows instead of starting them anew")),
+            ),
+            is_planned=True,
+            button=gettext_lazy("Retry this run"),
         ),
         Action(
             "restart",
             "restart",
             runs.restart,
-            "begins anew.",
-            "The run begins anew under its id, with its input: all tasks and what came of them are forgotten.",
-            options=(("latest_definitions", "By the newest version of its definition"),),
+            gettext_lazy("Restart"),
+            gettext_lazy("The run begins anew."),
+            gettext_lazy(
+                "The run begins anew under its id, with its input: all tasks and what came of them are forgotten."
+            ),
+            options=(("latest_definitions", gettext_lazy("By the newest version of its definition")),),
             is_drastic=True,
+            is_planned=True,
+            button=gettext_lazy("Restart this run"),
         ),
         Action(
             "rerun",
             "rerun",
             runs.rerun,
-            "goes on from this task.",
-            "This task and what came after it are forgotten and done again. Other branches keep their results.",
+            gettext_lazy("Rerun from this task"),
+            gettext_lazy("The run goes on from this task."),
+            gettext_lazy(
+                "This task and what came after it are forgotten and done again. Other branches keep their results."
+            ),
             is_drastic=True,
             is_of_task=True,
-            title="Rerun from this task",
+            is_planned=True,
+            button=gettext_lazy("Rerun from this task"),
         ),
         Action(
             "pause",
             "pause",
             runs.pause,
-            "is paused.",
-            "Nothing new is scheduled until the run is resumed. Work that workers hold goes on.",
+            gettext_lazy("Pause"),
+            gettext_lazy("The run is paused."),
+            gettext_lazy("Nothing new is scheduled until the run is resumed. Work that workers hold goes on."),
+            button=gettext_lazy("Pause this run"),
         ),
-        Action("resume", "resume", runs.resume, "goes on.", "The run goes on from where it was paused."),
+        Action(
+            "resume",
+            "resume",
+            runs.resume,
+            gettext_lazy("Resume"),
+            gettext_lazy("The run goes on."),
+            gettext_lazy("The run goes on from where it was paused."),
+            button=gettext_lazy("Resume this run"),
+        ),
         Action(
             "terminate",
             "terminate",
             runs.terminate,
-            "is terminated.",
-            "The run is stopped for good: open tasks are canceled, sub-workflows are stopped too.",
-            options=(("with_failure", "Start its failure workflow"),),
+            gettext_lazy("Terminate"),
+            gettext_lazy("The run is terminated."),
+            gettext_lazy("The run is stopped for good: open tasks are canceled, sub-workflows are stopped too."),
+            options=(("with_failure", gettext_lazy("Start its failure workflow")),),
             is_drastic=True,
+            ends_it=True,
+            button=gettext_lazy("Terminate this run"),
         ),
     )
 }

@@ -1,15 +1,20 @@
 """Attempts: found by id or queue, shown as in the page of their run."""
 
-from django.contrib import admin
+from urllib.parse import urlencode
+
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ... import clock
+from ...core.errors import Refused
 from ...core.states import ATTEMPT
 from ...insight.selections import LAST
 from ...insight.waits import first_line
@@ -17,18 +22,22 @@ from ...models import Attempt
 from ..documents import as_file
 from ..marks import ago, badge
 from ..read_only import ReadOnlyAdmin
+from ..refusals import require, tell
 from .actions import offered
+from .asked import Asked
+from .log import as_text
 from .page import address
 from .panel import DOCUMENTS, of_attempt, readable
+from .task_acts import PERMISSION, TASK_ACTS, acts_on
 
 
 class OpenFilter(admin.SimpleListFilter):
     """What waits, and what is out with workers: both have an index."""
 
-    title, parameter_name = "state", "state"
+    title, parameter_name = gettext_lazy("state"), "state"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
-        return [("pending", "Waiting in a queue"), ("leased", "With a worker")]
+        return [("pending", _("Waiting in a queue")), ("leased", _("With a worker"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         if self.value() == "pending":
@@ -45,7 +54,9 @@ class AttemptAdmin(ReadOnlyAdmin):
     list_select_related = ("task", "run")
     ordering = ("-id",)
     search_fields = ("id",)
-    search_help_text = "An attempt id or its beginning (the taskId of Conductor's API), or the name of a queue"
+    search_help_text = gettext_lazy(
+        "An attempt id or its beginning (the taskId of Conductor's API), or the name of a queue"
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
         payloads = [f"run__{name}" for name in ("input", "output", "variables")]
@@ -59,14 +70,19 @@ class AttemptAdmin(ReadOnlyAdmin):
         return (by_id if by_id.order_by().exists() else queryset.pending(term)), False
 
     def get_urls(self) -> list[URLPattern]:
-        raw = path("<path:attempt_id>/raw/<str:field>/", self.admin_site.admin_view(self.raw), name="attempt_raw")
-        return [raw, *super().get_urls()]
+        view = self.admin_site.admin_view
+        return [
+            path("<path:attempt_id>/raw/<str:field>/", view(self.raw), name="attempt_raw"),
+            path("<path:attempt_id>/log/", view(self.log), name="attempt_log"),
+            path("<path:attempt_id>/do/<str:name>/", view(self.act), name="task_act"),
+            *super().get_urls(),
+        ]
 
-    def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
+    def change_view(self, request: HttpRequest, object_id: str, *rest: object, **more: object) -> HttpResponse:
         attempt, now = self._found(request, object_id), clock.now()
         shown = {
             **self.admin_site.each_context(request),
-            "title": f"{attempt.task}, attempt {attempt.number + 1}",
+            "title": _("%(task)s, attempt %(number)s") % {"task": attempt.task, "number": attempt.number + 1},
             "opts": Attempt._meta,
             "attempt": attempt,
             "badge": badge(attempt.status),
@@ -74,7 +90,8 @@ class AttemptAdmin(ReadOnlyAdmin):
             "run_address": address(attempt.run_id),
             "run_badge": badge(attempt.run.status),
             **offered(attempt.run.status, request.user.has_perm),
-            "panel": of_attempt(attempt, [], 0, {}, now),
+            "panel": of_attempt(attempt, [], 0, {}, now, Asked(request.GET)),
+            "task_acts": acts_on(attempt, now, request.user.has_perm),
         }
         return TemplateResponse(request, "admin/conductor/attempt/page.html", shown)
 
@@ -85,6 +102,27 @@ class AttemptAdmin(ReadOnlyAdmin):
             raise Http404
         return as_file(getattr(attempt, field), f"{attempt.pk}-{field}")
 
+    def log(self, request: HttpRequest, attempt_id: str) -> HttpResponse:
+        """All that workers logged for it, as a file."""
+        return as_text(self._found(request, attempt_id))
+
+    def act(self, request: HttpRequest, attempt_id: str, name: str) -> HttpResponse:
+        """A button of a task was pressed; the answer is shown where its page was."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        act = TASK_ACTS.get(name)
+        if act is None:
+            raise Http404
+        require(request, PERMISSION)
+        attempt = self._found(request, attempt_id)
+        reason = request.POST.get("reason", "").strip()
+        try:
+            act.command(attempt, request.POST, request.user.get_username(), reason)
+            messages.success(request, str(act.done))
+        except Refused as refused:
+            tell(request, refused, (_("See why it waits"), reverse("admin:turn", args=[attempt.pk])))
+        return HttpResponseRedirect(_back(attempt, request.POST.get("back", "")))
+
     def _found(self, request: HttpRequest, attempt_id: str) -> Attempt:
         if not self.has_view_permission(request):
             raise PermissionDenied
@@ -93,32 +131,42 @@ class AttemptAdmin(ReadOnlyAdmin):
             raise Http404(f"There is no attempt {attempt_id}.")
         return attempt
 
-    @admin.display(description="status")
+    @admin.display(description=gettext_lazy("status"))
     def state(self, attempt: Attempt) -> SafeString:
         return badge(attempt.status)
 
-    @admin.display(description="attempt")
+    @admin.display(description=gettext_lazy("attempt"))
     def attempt(self, attempt: Attempt) -> SafeString:
         run = attempt.run
         return format_html(
-            '<a href="{}/change/"><strong>{}</strong> <span class="version">attempt {}</span></a><br>'
+            '<a href="{}/change/"><strong>{}</strong> <span class="version">{}</span></a><br>'
             '<a class="quiet" href="{}">{} v{}</a>',
             attempt.pk,
             attempt.task,
-            attempt.number + 1,
+            _("attempt %(number)s") % {"number": attempt.number + 1},
             address(run.pk),
             run.name,
             run.version,
         )
 
-    @admin.display(description="scheduled")
+    @admin.display(description=gettext_lazy("scheduled"))
     def scheduled(self, attempt: Attempt) -> SafeString:
         return ago(attempt.scheduled_at)
 
-    @admin.display(description="ended")
+    @admin.display(description=gettext_lazy("ended"))
     def ended(self, attempt: Attempt) -> SafeString:
         return ago(attempt.ended_at)
 
-    @admin.display(description="reason")
+    @admin.display(description=gettext_lazy("reason"))
     def trouble(self, attempt: Attempt) -> str:
         return first_line(attempt.reason, 160)
+
+
+def _back(attempt: Attempt, to: str) -> str:
+    """Where the button stood: why it waits, the attempt's own page, else its run's page with the task open."""
+    if to in PAGES:
+        return reverse(PAGES[to], args=[attempt.pk])
+    return f"{address(attempt.run_id)}?{urlencode({'task': str(attempt.task)})}"
+
+
+PAGES = {"turn": "admin:turn", "attempt": "admin:conductor_attempt_change"}

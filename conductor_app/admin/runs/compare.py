@@ -4,13 +4,23 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...core.errors import NotFound
 from ...insight.compare import Comparison, Row, candidates, compare
 from ...insight.spans import span
-from ...models import Run
+from ...models import Run, WorkflowDefinition
+from ..documents import word_for
 from ..marks import badge
 from ..object_pages import ObjectPage
+
+CANDIDATES = {
+    "last success": gettext_lazy("last success"),
+    "last failure": gettext_lazy("last failure"),
+    "previous": gettext_lazy("previous"),
+}
+"""The runs that are worth comparing with, as the page calls them."""
 
 
 class ComparePage(ObjectPage):
@@ -26,11 +36,11 @@ class ComparePage(ObjectPage):
         chosen = found.get(asked, asked) or next(iter(found.values()), "")
         only = "all" not in request.GET
         shown: dict[str, Any] = {
-            "title": f"Compare {one.name} v{one.version}",
+            "title": _("Compare %(name)s v%(version)s") % {"name": one.name, "version": one.version},
             "one": one,
             "one_badge": badge(one.status),
             "with": chosen,
-            "candidates": [(name, id, id == chosen) for name, id in found.items()],
+            "candidates": [(CANDIDATES[name], id, id == chosen) for name, id in found.items()],
             "only": only,
             "address": reverse("admin:compare", args=[one.pk]),
         }
@@ -51,9 +61,27 @@ def _compared(found: Comparison, only: bool) -> dict[str, Any]:
         "other_badge": badge(found.other.status),
         "rows": [_shown(row, longest) for row in rows],
         "hidden": len(found.rows) - len(rows),
-        "documents": [(name, changed) for name, changed in found.documents.items() if changed or changed is None],
+        "has_builds": any(side and side.build for row in rows for side in (row.one, row.other)),
+        "documents": [
+            (word_for(name), changed) for name, changed in found.documents.items() if changed or changed is None
+        ],
+        "swapped": reverse("admin:compare", args=[found.other.pk], query={"with": found.one.pk}),
+        "versions": _versions(found),
         "took": [_took(found.one), _took(found.other)],
     }
+
+
+def _versions(found: Comparison) -> str:
+    """Where their definitions are compared, if both versions are kept."""
+    if not found.are_of_one_definition or found.one.version == found.other.version:
+        return ""
+    wanted = (found.one.version, found.other.version)
+    rows = WorkflowDefinition.objects.filter(name=found.one.name, version__in=wanted)
+    by_version = dict(rows.values_list("version", "pk"))
+    if len(by_version) < 2:
+        return ""
+    one, other = (by_version[version] for version in wanted)
+    return reverse("admin:workflowdefinition_compare", args=[other], query={"with": one, "to": other})
 
 
 def _shown(row: Row, longest: int) -> dict[str, Any]:
@@ -70,11 +98,11 @@ def _shown(row: Row, longest: int) -> dict[str, Any]:
 
 
 def _took(run: Run) -> str:
-    return span(run.ended_at - run.created_at) if run.ended_at else "still open"
+    return span(run.ended_at - run.created_at) if run.ended_at else _("still open")
 
 
 def _run(run_id: str) -> Run:
     run = Run.objects.filter(pk=run_id).first()
     if run is None:
-        raise NotFound(f"There is no run {run_id[:64]}.")
+        raise NotFound(_("There is no run %(id)s.") % {"id": run_id[:64]})
     return run

@@ -1,5 +1,6 @@
 """One run: its page, the parts of it that follow the run while it is open, its documents and its buttons."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -7,14 +8,20 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from ...core.errors import Refused
 from ...models import Run
 from ..documents import as_file
 from ..fragments import fragment, revision_of
+from ..refusals import tell
 from .actions import ACTIONS, offered
 from .story import DOCUMENTS, address, head, opened, readable, story_of
 from .tabs import tabs
+from .task_acts import acts_on
+
+START = "conductor.execute_workflowdefinition"
 
 
 def page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> HttpResponse:
@@ -42,7 +49,9 @@ def _shown(run: Run, request: HttpRequest) -> dict[str, Any]:
     """Everything that the templates show, for what the address asks for."""
     story = story_of(run, request.GET)
     actions = offered(run.status, request.user.has_perm)
-    return {**actions, **head(story), **tabs(story, request), "panel": opened(story)}
+    panel = opened(story)
+    acts = acts_on(panel.attempt if panel else None, story.now, request.user.has_perm)
+    return {**actions, **head(story), **tabs(story, request), "panel": panel, "task_acts": acts}
 
 
 def raw(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str, field: str) -> HttpResponse:
@@ -65,10 +74,26 @@ def act(request: HttpRequest, run_id: str, name: str) -> HttpResponse:
     reason = request.POST.get("reason", "").strip()
     try:
         action.command(run_id, request.user.get_username(), reason, **action.chosen(request.POST))
-        messages.success(request, f"The run {action.done}")
+        messages.success(request, str(action.done))
     except Refused as refused:
-        messages.error(request, refused.message)
+        tell(request, refused, *ways_out(run_id, request.user.has_perm))
     return HttpResponseRedirect(address(run_id))
+
+
+def ways_out(run_id: str, has_permission: Callable[[str], bool]) -> list[tuple[str, str]]:
+    """What can be done to the run instead of what was refused, each with its address."""
+    run = readable(run_id)
+    if run is None:
+        return []
+    plan = reverse("admin:plan", args=[run_id])
+    ways = [
+        (str(action.label), f"{plan}?do={action.name}" if action.is_planned else f"#act-{action.name}")
+        for action in offered(run.status, has_permission)["actions"]
+    ]
+    if run.definition_pk and has_permission(START):
+        start = reverse("admin:start_run", args=[run.definition_pk], query={"like": run_id})
+        ways.append((_("Start one like it"), start))
+    return ways
 
 
 def _found(request: HttpRequest, run_id: str) -> Run:

@@ -1,32 +1,32 @@
 """One task opened: its attempts side by side, and of one of them where its input came from, output, log and gates."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import BooleanField, Case, F, Q, QuerySet, Value, When
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from ...insight.explain import Verdict, verdicts_on
+from ...insight.failures import same_failures
 from ...insight.origins import Origin, origins
 from ...insight.plans import plan
 from ...insight.spans import span
 from ...insight.waits import first_line
-from ...models import Attempt, Run, Task, TaskLog
+from ...models import Attempt, FailureGroup, Run, Task
 from ...models.fields import DocumentField, dumps
 from ..documents import LARGE, Document, documents, with_documents
-from ..marks import ago, badge, exact, marked
+from ..marks import ago, badge, marked
+from .asked import Asked
+from .log import Log, log_of
+from .task_acts import passed_over_by
 
 DOCUMENTS = ("input", "output")
 Known = Mapping[str, Sequence[Verdict]]
-MOST_LINES = 200
 MOST_OF_A_VALUE = 200
-LEVEL = re.compile(r"\b(FATAL|CRITICAL|ERROR|WARN|WARNING|DEBUG|TRACE)\b", re.I)
-LEVELS = {"FATAL": "error", "CRITICAL": "error", "ERROR": "error", "WARN": "warn", "WARNING": "warn"} | {
-    "DEBUG": "debug",
-    "TRACE": "debug",
-}
+MOST_OF_A_REASON = 8_000
 MOST_ATTEMPTS = 50
 
 
@@ -54,16 +54,6 @@ class Try:
 
 
 @dataclass(frozen=True, slots=True)
-class LogLine:
-    """A line that the worker logged; `level` gives its colour."""
-
-    number: int
-    at: str
-    level: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Panel:
     """What is known of one task."""
 
@@ -73,9 +63,28 @@ class Panel:
     facts: list[tuple[str, Any]]
     verdicts: list[tuple[Verdict, SafeString]]
     documents: list[Document]
-    log: list[LogLine]
+    log: Log | None
     origins: list[Told]
     child: str = ""
+    same: FailureGroup | None = None
+    """The group of failures that this one belongs to, where there are others in it."""
+    next_step: str = ""
+    """Where a jump leads that passes the task over."""
+
+    @property
+    def first_line(self) -> str:
+        return first_line(self.attempt.reason) if self.attempt else ""
+
+    @property
+    def stack(self) -> str:
+        """What the reason says beyond its first line."""
+        text = self.attempt.reason.strip() if self.attempt else ""
+        return text[:MOST_OF_A_REASON] if text != self.first_line else ""
+
+    @property
+    def others(self) -> int:
+        """How many more failed in this way."""
+        return self.same.count - 1 if self.same else 0
 
     @property
     def is_for_people(self) -> bool:
@@ -83,14 +92,15 @@ class Panel:
         return self.attempt is not None and self.attempt.task.type == "HUMAN" and self.attempt.ended_at is None
 
 
-def panel(run: Run, task: Task, number: int | None, known: Known, now: int, address: Callable[..., str]) -> Panel:
-    """The panel of one task of a run, with the attempt of this number (counted from one), else the last one."""
+def panel(run: Run, task: Task, asked: Asked, known: Known, now: int) -> Panel:
+    """The panel of one task of a run, with the attempt whose number is asked for (counted from one), else the last."""
+    number = asked.number("attempt")
     attempts = tries_of(task, number)
     for each in attempts:
         each.run, each.task = run, task
     attempt = next((each for each in attempts if each.is_chosen), attempts[-1] if attempts else None)
-    tries = [_try(each, attempt, now, address(attempt=each.number + 1)) for each in attempts[-MOST_ATTEMPTS:]]
-    return of_attempt(attempt, tries, len(attempts) - len(tries), known, now)
+    tries = [_try(each, attempt, now, asked.address(attempt=each.number + 1)) for each in attempts[-MOST_ATTEMPTS:]]
+    return of_attempt(attempt, tries, len(attempts) - len(tries), known, now, asked)
 
 
 def tries_of(task: Task, number: int | None) -> list[Attempt]:
@@ -115,10 +125,10 @@ def readable() -> QuerySet[Attempt]:
     return with_documents(attempts, DOCUMENTS)
 
 
-def of_attempt(attempt: Attempt | None, tries: list[Try], hidden: int, known: Known, now: int) -> Panel:
+def of_attempt(attempt: Attempt | None, tries: list[Try], hidden: int, known: Known, now: int, asked: Asked) -> Panel:
     """The panel around one attempt; `known`: verdicts that have been asked for already."""
     if attempt is None:
-        return Panel([], 0, None, [], [], [], [], [])
+        return Panel([], 0, None, [], [], [], None, [])
     verdicts = known[attempt.pk] if attempt.pk in known else verdicts_on(attempt, now)
     return Panel(
         tries,
@@ -127,25 +137,31 @@ def of_attempt(attempt: Attempt | None, tries: list[Try], hidden: int, known: Kn
         facts_of(attempt, now),
         [(verdict, marked(verdict.sentence)) for verdict in verdicts],
         documents(attempt, DOCUMENTS),
-        log_of(attempt.pk) if attempt.poll_count else [],
+        log_of(attempt, asked) if attempt.poll_count else None,
         origins_of(attempt),
         attempt.child_id,
+        same_failures(attempt),
+        passed_over_by(attempt),
     )
 
 
 def facts_of(attempt: Attempt, now: int) -> list[tuple[str, Any]]:
     """What there is to say of the attempt, in the order of its life."""
     facts = [
-        ("Queue", attempt.queue),
-        ("Domain", attempt.domain),
-        ("Worker", attempt.worker),
-        ("Scheduled", ago(attempt.scheduled_at, now)),
-        ("Started", ago(attempt.started_at, now) if attempt.started_at else ""),
-        ("Lease ends", ago(attempt.lease_ends_at, now) if attempt.lease_ends_at and not attempt.ended_at else ""),
-        ("Ended", ago(attempt.ended_at, now) if attempt.ended_at else ""),
-        ("Polled", f"{attempt.poll_count} times" if attempt.poll_count > 1 else ""),
+        (_("Queue"), attempt.queue),
+        (_("Domain"), attempt.domain),
+        (_("Worker"), attempt.worker),
+        (_("Scheduled"), ago(attempt.scheduled_at, now)),
+        (_("Started"), ago(attempt.started_at, now) if attempt.started_at else ""),
+        (_("Lease ends"), ago(attempt.lease_ends_at, now) if attempt.lease_ends_at and not attempt.ended_at else ""),
+        (_("Ended"), ago(attempt.ended_at, now) if attempt.ended_at else ""),
+        (_("Polled"), _times(attempt.poll_count) if attempt.poll_count > 1 else ""),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def _times(count: int) -> str:
+    return ngettext("%(count)s time", "%(count)s times", count) % {"count": count}
 
 
 def origins_of(attempt: Attempt) -> list[Told]:
@@ -158,18 +174,6 @@ def origins_of(attempt: Attempt) -> list[Told]:
 def _short(value: Any) -> str:
     text = "null" if value is None else str(dumps(value))
     return text if len(text) <= MOST_OF_A_VALUE else f"{text[:MOST_OF_A_VALUE]}…"
-
-
-def log_of(attempt_id: str) -> list[LogLine]:
-    """The last lines that the worker logged, oldest first."""
-    lines = list(TaskLog.objects.filter(attempt_id=attempt_id).order_by("-at", "-id")[:MOST_LINES])
-    return [LogLine(n, exact(line.at), level_of(line.line), line.line) for n, line in enumerate(reversed(lines), 1)]
-
-
-def level_of(line: str) -> str:
-    """How grave a line is, by the word that its logger has put near its beginning."""
-    found = LEVEL.search(line[:120])
-    return LEVELS[found.group(1).upper()] if found else ""
 
 
 def _try(attempt: Attempt, chosen: Attempt | None, now: int, address: str) -> Try:

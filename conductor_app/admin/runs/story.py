@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 from django.db.models import OuterRef, Q, Subquery
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from ... import clock
 from ...core.states import RUN
@@ -18,12 +18,11 @@ from ...insight.usual import Usual, usual_steps
 from ...models import Run, Task, WorkflowDefinition
 from ..documents import with_documents
 from ..marks import WAITING, ago, badge, group_of, icon, lasting, marked
+from .asked import Asked
 from .panel import Panel, panel
 
 DOCUMENTS = ("input", "output", "variables")
 MOST_CHILDREN = 50
-KEPT = ("tab", "task", "attempt", "only", "status", "from", "to", "children")
-"""What an address of a run's page may say: copied to a colleague, it shows the same."""
 NOTHING = "-"
 """Chosen instead of a task: none, not even the one that failed."""
 
@@ -31,26 +30,6 @@ NOTHING = "-"
 def address(run_id: str) -> str:
     """Where the run's page is."""
     return reverse("admin:conductor_run_change", args=[run_id])
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the address asks for."""
-
-    values: Mapping[str, str]
-
-    def __getitem__(self, name: str) -> str:
-        return self.values.get(name, "")
-
-    def number(self, name: str) -> int | None:
-        """A whole number, if it is one."""
-        given = self[name]
-        return int(given) if given.isascii() and given.isdecimal() and len(given) < 15 else None
-
-    def address(self, **other: str | int | None) -> str:
-        """The same page with something else chosen; what is None is left out."""
-        kept = {name: self[name] for name in KEPT if self[name]}
-        return "?" + urlencode({name: value for name, value in {**kept, **other}.items() if value not in (None, "")})
 
 
 @dataclass(frozen=True)
@@ -107,25 +86,25 @@ def opened(story: Story) -> Panel | None:
     """The panel of the chosen task."""
     if story.task is None:
         return None
-    return panel(story.run, story.task, story.asked.number("attempt"), story.known, story.now, story.asked.address)
+    return panel(story.run, story.task, story.asked, story.known, story.now)
 
 
 def _facts(story: Story) -> list[tuple[str, Any]]:
     run, usual = story.run, story.usual.get("")
     end = story.now if run.ended_at is None else run.ended_at
     facts = [
-        ("Duration", lasting(run.created_at, run.ended_at)),
-        ("Usually", f"{span(usual.p50)} to {span(usual.p95)}" if usual else ""),
-        ("Compared", "slower than usual" if usual and usual.is_slow(end - run.created_at) else ""),
-        ("Started", ago(run.created_at, story.now)),
-        ("Ended", ago(run.ended_at, story.now) if run.ended_at else ""),
-        ("Started by", run.started_by),
-        ("Correlation id", run.correlation_id),
-        ("Priority", run.priority or ""),
-        ("Schedule", run.schedule),
-        ("Event", run.event),
-        ("Idempotency key", run.idempotency_key),
-        ("Revision", run.revision),
+        (_("Duration"), lasting(run.created_at, run.ended_at)),
+        (_("Usually"), _("%(from)s to %(to)s") % {"from": span(usual.p50), "to": span(usual.p95)} if usual else ""),
+        (_("Compared"), _("slower than usual") if usual and usual.is_slow(end - run.created_at) else ""),
+        (_("Started"), ago(run.created_at, story.now)),
+        (_("Ended"), ago(run.ended_at, story.now) if run.ended_at else ""),
+        (_("Started by"), run.started_by),
+        (_("Correlation id"), run.correlation_id),
+        (_("Priority"), run.priority or ""),
+        (_("Schedule"), run.schedule),
+        (_("Event"), run.event),
+        (_("Idempotency key"), run.idempotency_key),
+        (_("Revision"), run.revision),
     ]
     return [(name, value) for name, value in facts if value not in ("", None)]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from ...insight.diagram import seen_in
 from ...insight.tasks import task_window
@@ -27,7 +28,7 @@ class Tab:
     """One way of looking at a run."""
 
     name: str
-    word: str
+    word: Any
     shown: Callable[[Story], dict[str, Any]]
     permission: str = ""
 
@@ -102,8 +103,16 @@ def audit(story: Story) -> dict[str, Any]:
     """What people and clients did to it."""
     entries = AuditEntry.objects.filter(object_type="run", object_id=story.run.pk).order_by("-at", "-id")
     return {
-        "entries": [{"entry": entry, "at": ago(entry.at), "facts": entry.facts} for entry in entries[:MOST_AUDITED]]
+        "entries": [
+            {"entry": entry, "at": ago(entry.at), "facts": facts_in_words(entry.facts)}
+            for entry in entries[:MOST_AUDITED]
+        ]
     }
+
+
+def facts_in_words(facts: Any) -> str:
+    """What an audit entry says beside its reason, in one line."""
+    return ", ".join(f"{name}: {value}" for name, value in facts.items()) if isinstance(facts, dict) else ""
 
 
 def raw(story: Story) -> dict[str, Any]:
@@ -117,13 +126,13 @@ def raw(story: Story) -> dict[str, Any]:
 TABS: dict[str, Tab] = {
     tab.name: tab
     for tab in (
-        Tab("timeline", "Timeline", timeline),
-        Tab("diagram", "Diagram", diagram),
-        Tab("tasks", "Tasks", tasks),
-        Tab("data", "Input, output, variables", data),
-        Tab("events", "Events", events),
-        Tab("audit", "Audit", audit, "conductor.view_auditentry"),
-        Tab("raw", "Raw", raw),
+        Tab("timeline", gettext_lazy("Timeline"), timeline),
+        Tab("diagram", gettext_lazy("Diagram"), diagram),
+        Tab("tasks", gettext_lazy("Tasks"), tasks),
+        Tab("data", gettext_lazy("Input, output, variables"), data),
+        Tab("events", gettext_lazy("Events"), events),
+        Tab("audit", gettext_lazy("Audit"), audit, "conductor.view_auditentry"),
+        Tab("raw", gettext_lazy("Raw"), raw),
     )
 }
 

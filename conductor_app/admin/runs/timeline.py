@@ -4,12 +4,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from ...insight.spans import span
 from ...insight.tasks import TaskGroup, TaskWindow, Wanted, attempts_of, page_of, task_window
 from ...insight.timeline import Row, Scale, Segment, rows, whole_of, zoomed
 from ...models import Task
-from ..marks import badge, group_of
+from ..marks import badge, group_of, many
 from .story import NOTHING, Story, address
 
 MOST_CHILDREN, MOST_OF_A_CHILD = 20, 60
@@ -32,6 +34,12 @@ class Line:
     is_chosen: bool = False
     is_group: bool = False
     is_slow: bool = False
+
+    @property
+    def in_words(self) -> str:
+        """The bars, for who does not see them."""
+        facts = {"task": self.name, "waited": self.waited or "–", "ran": self.took or "–"}
+        return _("%(task)s: waited %(waited)s, ran %(ran)s") % facts
 
 
 def wanted_of(story: Story) -> Wanted:
@@ -75,7 +83,7 @@ def filters(window: TaskWindow, story: Story) -> dict[str, Any]:
     return {
         "chips": [
             {
-                "label": "All",
+                "label": _("All"),
                 "badge": badge(status) if status else None,
                 "count": count,
                 "address": asked.address(status=status, page=None, task=NOTHING),
@@ -96,12 +104,13 @@ def _line(row: Row, story: Story) -> Line:
     waiting = task.status == "ACTIVE" and last is not None and last.status == "PENDING"
     worked, waited = _spent(row, story.now)
     is_chosen = story.task is not None and task.pk == story.task.pk
-    tries = f" · {len(row.attempts)} attempts" if len(row.attempts) > 1 else ""
+    count = len(row.attempts)
+    tries = ngettext("%(count)s attempt", "%(count)s attempts", count) % {"count": count} if count > 1 else ""
     usual = story.usual.get(task.ref)
     return Line(
         seq=task.seq,
         name=str(task),
-        kind=f"{task.type}{tries}",
+        kind=" · ".join(filter(None, (task.type, tries))),
         address=story.asked.address(task=NOTHING if is_chosen else str(task), attempt=None),
         badges=(badge(last.status if waiting and last else task.status),),
         waited=span(waited),
@@ -126,12 +135,12 @@ def _group(group: TaskGroup, scale: Scale, story: Story) -> Line:
     end = story.now if group.is_open else group.end
     tone = "failed" if any(group_of(status) == "failed" for status in group.counts) else "completed"
     bar = Segment(
-        "work many", "leased" if group.is_open else tone, *scale.stretch(group.begin, end), f"{group.total} tasks"
+        "work many", "leased" if group.is_open else tone, *scale.stretch(group.begin, end), _alike(group.total)
     )
     return Line(
         seq=group.first_seq,
         name=group.name,
-        kind=f"{group.type} · {group.total:,} tasks alike",
+        kind=f"{group.type} · {_alike(group.total)}",
         address=story.asked.address(only=group.name, page=None, task=NOTHING),
         badges=tuple(badge(status) for status in sorted(group.counts)),
         waited="",
@@ -139,6 +148,10 @@ def _group(group: TaskGroup, scale: Scale, story: Story) -> Line:
         segments=(bar,) if scale.holds(group.begin, end) else (),
         is_group=True,
     )
+
+
+def _alike(count: int) -> str:
+    return ngettext("%(count)s task alike", "%(count)s tasks alike", count) % {"count": many(count)}
 
 
 def _with_children(lines: list[Line], drawn: list[Row], scale: Scale, story: Story) -> list[Line]:

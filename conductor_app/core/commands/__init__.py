@@ -4,7 +4,7 @@ from ..decide import nothing
 from .callbacks import reset_callbacks
 from .controls import Abandon, pause, release, resume, stop, terminate
 from .jump import jump
-from .queueing import requeue
+from .queueing import requeue, take_back
 from .repair import Repair
 from .rerun import Rerun
 from .restart import restart
@@ -31,6 +31,7 @@ __all__ = [
     "set_variables",
     "skip",
     "stop",
+    "take_back",
     "terminate",
     "update_state",
     "upgrade",

@@ -1,15 +1,15 @@
-"""Give what waits in a queue another place: a priority, a moment, a queue."""
+"""Give what waits in a queue another place: a priority, a moment, a queue; put back what a worker holds."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..effects import Effect, Requeue
+from ..effects import Effect, MoveAttempt, Requeue
 from ..errors import Conflict
 from ..knowledge import Knowledge
 from ..moments import next_clock
-from ..reports import open_task
+from ..reports import hand_back, open_task
 from ..snapshot import Run
-from ..states import PENDING
+from ..states import LEASED, PENDING
 from ..values import replace
 
 
@@ -25,5 +25,17 @@ def requeue(attempt_id: str, facts: Mapping[str, Any]):
             fresh |= {"pending_since": now, "callback_ms": 0}
         fresh["due_at"] = next_clock(task.step.policy, replace(task.attempt, **fresh), now)
         yield Requeue(task.key, fresh)
+
+    return command
+
+
+def take_back(attempt_id: str):
+    """The command that hands what a worker holds to others, as if the worker had asked for time: its number stays."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[MoveAttempt]:
+        task = open_task(run, attempt_id)
+        if task.attempt.status != LEASED or not task.attempt.queue:
+            raise Conflict(f"Task {attempt_id} is {task.attempt.status}: no worker holds it.")
+        yield hand_back(task, 0, {}, now)
 
     return command

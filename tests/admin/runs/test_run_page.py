@@ -80,11 +80,12 @@ def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
         (lambda run: None, ["pause", "terminate"]),
         (lambda run: runs.pause(run.pk, "ann"), ["resume", "terminate"]),
         (lambda run: runs.terminate(run.pk, "ann"), ["retry", "restart"]),
+        (lambda run: work("ship", "FAILED_FOR_GOOD"), ["retry", "restart", "rerun"]),
         (lambda run: work("ship"), ["restart"]),
     ],
-    ids=["running", "paused", "terminated", "completed"],
+    ids=["running", "paused", "terminated", "failed", "completed"],
 )
-def test_buttons_are_offered_where_the_state_table_allows_them(operator, clock, bring_to, offered):
+def test_buttons_are_offered_where_they_make_sense(operator, clock, bring_to, offered):
     run = started(step("ship"))
     bring_to(run)
 
@@ -155,6 +156,8 @@ def test_a_refused_action_shows_the_engines_words(operator, clock):
     page = operator.post(run_do(run, "pause"), follow=True)
 
     assert "A workflow that is COMPLETED cannot pause." in words(page)
+    assert "Restart" in words(page) and "Start one like it" in words(page)
+    assert f"?like={run.pk}" in html(page)
 
 
 def test_an_action_needs_a_post(operator, clock):

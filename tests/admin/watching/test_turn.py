@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.engine import definitions
 from conductor_app.models import Attempt
-from tests.admin.reading import html, words
+from tests.admin.reading import buttons, html, words
 from tests.builders import bare, policy
 from tests.story import BY, Story
 
@@ -62,4 +62,14 @@ def test_it_costs_few_queries(operator, viewer, waiting, django_assert_max_num_q
     operator.get(page(attempt))
     with django_assert_max_num_queries(15):
         operator.get(page(attempt))
-    assert 'name="do"' not in html(viewer.get(page(attempt)))
+    assert buttons(operator.get(page(attempt))) == ["front", "priority", "conclude"]
+    assert buttons(viewer.get(page(attempt))) == []
+
+
+def test_it_names_what_is_handed_out_before_it(operator, waiting):
+    story, attempt = waiting
+    other = story.starts("order").task("ship")
+
+    told = words(operator.get(page(other)))
+
+    assert "Before it in the queue" in told and f"/admin/turn/{attempt.pk}/" in html(operator.get(page(other)))

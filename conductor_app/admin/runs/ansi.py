@@ -1,0 +1,89 @@
+"""Colours of terminals in lines that workers logged, as marks of ours: no text of a worker is ever taken for HTML."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from django.utils.html import conditional_escape, escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+SEQUENCE = re.compile(
+    r"\x1b\[([0-9;:]*)m"  # a colour or a weight
+    r"|\x1b\[[0-?]*[ -/]*[@-~]"  # any other movement of a terminal: left out
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles and links
+    r"|\x1b[@-Z\\^_]?"
+    r"|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]"
+)
+COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+WEIGHTS = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 9: "struck"}
+ENDED_BY = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 29: ("struck",)}
+
+
+def coloured(text: str, find: str = "") -> SafeString:
+    """The text with its colours, and what was looked for marked in it."""
+    return mark_safe("".join(_marked(part, style, find) for part, style in pieces(text)))
+
+
+def plain(text: str) -> str:
+    """The text without them."""
+    return "".join(part for part, _ in pieces(text))
+
+
+def pieces(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Stretches of the text, each with the names of its looks. What a progress bar has overwritten is left out."""
+    look: dict[str, str] = {}
+    begin = 0
+    text = "\n".join(line.rsplit("\r", 1)[-1] for line in text.replace("\r\n", "\n").rstrip("\r\n").split("\n"))
+    for found in SEQUENCE.finditer(text):
+        if found.start() > begin:
+            yield text[begin : found.start()], tuple(look.values())
+        begin = found.end()
+        if found.group(1) is not None:
+            look = _after(look, re.split("[;:]", found.group(1)))
+    if begin < len(text):
+        yield text[begin:], tuple(look.values())
+
+
+def _after(look: dict[str, str], codes: Iterable[str]) -> dict[str, str]:
+    """How it looks after these codes; those that we do not draw change nothing."""
+    look, left = dict(look), [int(code[:4] or 0) for code in codes]
+    while left:
+        code = left.pop(0)
+        if code == 0:
+            look = {}
+        elif code in WEIGHTS:
+            look[WEIGHTS[code]] = f"ansi-{WEIGHTS[code]}"
+        elif code in ENDED_BY:
+            for name in ENDED_BY[code]:
+                look.pop(name, None)
+        elif code in (38, 48):
+            _colour(look, "ink" if code == 38 else "ground", _of_many(left))
+        elif 30 <= code <= 37 or 90 <= code <= 97:
+            _colour(look, "ink", code % 10)
+        elif 40 <= code <= 47 or 100 <= code <= 107:
+            _colour(look, "ground", code % 10)
+        elif code in (39, 49):
+            look.pop("ink" if code == 39 else "ground", None)
+    return look
+
+
+def _colour(look: dict[str, str], layer: str, number: int | None) -> None:
+    if number is not None:
+        look[layer] = f"ansi-{layer}-{COLOURS[number]}"
+
+
+def _of_many(left: list[int]) -> int | None:
+    """Of a palette of 256 the first sixteen, which are ours too; takes the codes that belong to it."""
+    kind = left.pop(0) if left else 0
+    taken, left[:] = left[: {5: 1, 2: 3}.get(kind, 0)], left[{5: 1, 2: 3}.get(kind, 0) :]
+    return taken[0] % 8 if kind == 5 and taken and taken[0] < 16 else None
+
+
+def _marked(part: str, looks: tuple[str, ...], find: str) -> str:
+    inner = _with_hits(part, find) if find else escape(part)
+    return format_html('<span class="{}">{}</span>', " ".join(looks), inner) if looks else inner
+
+
+def _with_hits(part: str, find: str) -> SafeString:
+    parts = re.split(f"({re.escape(find)})", part, flags=re.IGNORECASE)
+    parts[1::2] = [format_html("<mark>{}</mark>", hit) for hit in parts[1::2]]
+    return mark_safe("".join(map(conditional_escape, parts)))

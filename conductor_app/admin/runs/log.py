@@ -1,0 +1,126 @@
+"""The log of an attempt as its panel shows it: the newest lines first to be seen, older ones a link away."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.http import StreamingHttpResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timezone import get_current_timezone
+
+from ...core.states import ATTEMPT
+from ...insight.log import Place, Wanted, Window, in_chunks, place_of, window
+from ...models import Attempt, TaskLog
+from ..marks import exact, machine
+from .ansi import coloured, plain
+from .asked import OF_A_LOG, Asked
+
+LEVEL = re.compile(r"\b(FATAL|CRITICAL|ERROR|WARN|WARNING|DEBUG|TRACE)\b", re.I)
+LEVELS = {"FATAL": "error", "CRITICAL": "error", "ERROR": "error", "WARN": "warn", "WARNING": "warn"} | {
+    "DEBUG": "debug",
+    "TRACE": "debug",
+}
+LONGEST_LINE = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line that a worker logged; `level` gives its colour, `address` shows it to a colleague."""
+
+    id: int
+    place: str
+    at: SafeString
+    level: str
+    text: SafeString
+    is_cut: bool
+    address: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What the panel shows of it."""
+
+    lines: list[LogLine]
+    find: str
+    earlier: str
+    later: str
+    newest: str
+    kept: tuple[tuple[str, str], ...]
+    follows: bool
+    """Whether new lines may come, and are shown as they do."""
+
+
+def wanted_of(asked: Asked) -> Wanted:
+    """Which lines an address asks for: `log=before.<place>`, `log=after.<place>`, `line=<place>`, `find=<words>`."""
+    way, _, place = asked["log"].partition(".")
+    ways = {"before": None, "after": None} | {way: Place.read(place)}
+    find = asked["find"].strip().replace("\0", "")[:200]
+    return Wanted(ways["before"], ways["after"], Place.read(asked["line"]), find)
+
+
+def log_of(attempt: Attempt, asked: Asked) -> Log:
+    """The lines that an address asks for; a search keeps what else it says."""
+    wanted = wanted_of(asked)
+    found = window(attempt.pk, wanted)
+    return Log(
+        [_line(line, wanted, asked.address) for line in found.lines],
+        wanted.find,
+        **_ways(found, asked.address),
+        kept=tuple(asked.kept(*OF_A_LOG).items()),
+        follows=wanted.is_tail and attempt.status in ATTEMPT.open,
+    )
+
+
+def _ways(found: Window, address: Callable[..., str]) -> dict[str, str]:
+    wanted = found.wanted
+    return {
+        "earlier": address(log=f"before.{found.earlier}", line=None) if found.earlier else "",
+        "later": address(log=f"after.{found.later}", line=None) if found.later and not wanted.find else "",
+        "newest": "" if wanted.is_tail else address(log=None, line=None, find=None),
+    }
+
+
+def _line(line: TaskLog, wanted: Wanted, address: Callable[..., str]) -> LogLine:
+    place = place_of(line)
+    text = line.line[:LONGEST_LINE]
+    return LogLine(
+        place.id,
+        str(place),
+        _moment(line.at),
+        level_of(text),
+        coloured(text, wanted.find),
+        len(line.line) > LONGEST_LINE,
+        f"{address(line=str(place), log=None, find=None)}#log-{place.id}",
+        wanted.line == place,
+    )
+
+
+def _moment(at: int) -> SafeString:
+    """The time of day to the millisecond in the reader's zone; the whole moment in the tooltip."""
+    local = datetime.fromtimestamp(min(max(at, 0), 253_402_300_799_000) / 1000, UTC).astimezone(get_current_timezone())
+    words = f"{local:%H:%M:%S}.{local.microsecond // 1000:03d}"
+    return format_html('<time datetime="{}" title="{}">{}</time>', machine(at), exact(at), words)
+
+
+def level_of(line: str) -> str:
+    """How grave a line is, by the word that its logger has put near its beginning."""
+    found = LEVEL.search(plain(line[:200])[:120])
+    return LEVELS[found.group(1).upper()] if found else ""
+
+
+def as_text(attempt: Attempt) -> StreamingHttpResponse:
+    """The whole log as a file, read in chunks and as it was sent."""
+    headers = {
+        "Content-Disposition": f'attachment; filename="{attempt.pk}.log"',
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return StreamingHttpResponse(_texts(attempt.pk), content_type="text/plain; charset=utf-8", headers=headers)
+
+
+def _texts(attempt_id: str) -> Iterator[str]:
+    for chunk in in_chunks(attempt_id):
+        yield "".join(f"{machine(line.at)} {line.line}\n" for line in chunk)

@@ -1,0 +1,50 @@
+"""Colours of terminals become marks of ours, and text stays text."""
+
+import pytest
+
+from conductor_app.admin.runs.ansi import coloured, pieces, plain
+
+ESCAPE = "\x1b"
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("plain", "plain"),
+        (f"{ESCAPE}[31mred{ESCAPE}[0m and not", '<span class="ansi-ink-red">red</span> and not'),
+        (f"{ESCAPE}[1;4;92mloud{ESCAPE}[m", '<span class="ansi-bold ansi-underline ansi-ink-green">loud</span>'),
+        (f"{ESCAPE}[1mbold{ESCAPE}[22m not", '<span class="ansi-bold">bold</span> not'),
+        (f"{ESCAPE}[41mground{ESCAPE}[49m none", '<span class="ansi-ground-red">ground</span> none'),
+        (f"{ESCAPE}[38;5;12mblue", '<span class="ansi-ink-blue">blue</span>'),
+        (f"{ESCAPE}[38;5;200mfar{ESCAPE}[38;2;1;2;3m off", "far off"),
+        (f"{ESCAPE}[2K{ESCAPE}[1Amoved", "moved"),
+        (f"{ESCAPE}]8;;https://example.org{ESCAPE}\\link{ESCAPE}]8;;{ESCAPE}\\", "link"),
+        ("10 %\r50 %\rdone\r\n", "done"),
+        (f"cut off {ESCAPE}[3", "cut off [3"),
+        ("bell\x07 and\x00 null", "bell and null"),
+    ],
+)
+def test_what_a_terminal_would_colour_is_marked(given, shown):
+    assert coloured(given) == shown
+
+
+def test_no_text_is_taken_for_html_wherever_it_stands():
+    hostile = f'<script>x</script>{ESCAPE}[31m<b onclick="x">&{ESCAPE}[0m'
+
+    shown = coloured(hostile, find="<b")
+
+    assert "<script" not in shown and "<b " not in shown and '"x"' not in shown
+    assert "<mark>&lt;b</mark>" in shown
+
+
+def test_what_was_looked_for_is_marked_whatever_its_case_and_signs():
+    assert coloured("Error (a.b) error", find="error") == "<mark>Error</mark> (a.b) <mark>error</mark>"
+    assert coloured("Error (a.b) axb", find="(a.b)") == "Error <mark>(a.b)</mark> axb"
+
+
+def test_numbers_beyond_all_colours_do_no_harm():
+    assert plain(f"{ESCAPE}[{'9' * 500};38m{ESCAPE}[38;5mx{ESCAPE}[:;;;my") == "xy"
+
+
+def test_a_long_line_of_nothing_but_colours_is_read_in_one_pass():
+    assert sum(1 for _ in pieces(f"{ESCAPE}[31mx" * 2_000)) == 2_000
