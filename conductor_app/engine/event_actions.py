@@ -6,20 +6,19 @@ from functools import cached_property
 from typing import Any
 
 from django.db import transaction
-from django.db.models import TextField
-from django.db.models.functions import Cast
 
 from .. import clock
+from ..access.sealing import opened
 from ..core import commands, reports
 from ..core.errors import Busy, Invalid, NotFound, Refused, ValidationFailed
 from ..core.events import expanded, resolved
 from ..core.reports import Report
-from ..models import Attempt, EventAction, EventDelivery, Message, Task
+from ..models import Attempt, EventAction, Message, Task
 from ..models.events import COMPLETED, FAILED, IN_PROGRESS
-from ..models.fields import loads_opened
 from ..store.rows import clean
 from . import runs, tasks
 from .change import change
+from .events import as_written
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +44,7 @@ class Order:
     @cached_property
     def payload(self) -> Any:
         """What the event brought, with what is sealed in it."""
-        texts = EventDelivery.objects.annotate(text=Cast("payload", TextField()))
-        return loads_opened(texts.values_list("text", flat=True).get(pk=self.row.delivery_id))
+        return opened(as_written([self.row.delivery_id])[self.row.delivery_id])
 
     def done(self, run_id: str, output: dict[str, Any] | None = None) -> Callable[[int], None]:
         """What is written in the transaction of the effect: so it happens once, whatever breaks in between."""

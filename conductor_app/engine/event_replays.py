@@ -12,9 +12,10 @@ from .. import chance, clock
 from ..core.errors import Conflict, NotFound
 from ..core.events import expanded, resolved
 from ..core.ids import derived_id
+from ..core.sealing import shown
 from ..models import AuditEntry, EventDelivery, EventHandler, Webhook, WorkflowDefinition
 from ..models.events import MATCHED
-from .events import Verdict, judge, listening, written_down
+from .events import Verdict, as_written, judge, listening, written_down
 from .messages import deliver_soon
 from .webhooks import own_handlers
 
@@ -52,9 +53,12 @@ class Trial:
 
 
 def foreseen(handler: EventHandler, payload: Any, workflows: frozenset[str]) -> Foreseen:
-    """What the handler would make of a payload. Raises Busy where its condition could not be asked."""
+    """What the handler would make of a payload. Raises Busy where its condition could not be asked.
+
+    Its condition sees what is sealed there; whoever looks at what it would do does not.
+    """
     verdict = judge(handler, payload)
-    return Foreseen(verdict, list(_acts(handler, payload, workflows)) if verdict.outcome == MATCHED else [])
+    return Foreseen(verdict, list(_acts(handler, shown(payload), workflows)) if verdict.outcome == MATCHED else [])
 
 
 def _acts(handler: EventHandler, payload: Any, workflows: frozenset[str]) -> Iterator[Act]:
@@ -79,10 +83,11 @@ def try_out(document: dict[str, Any]) -> Trial:
     sizes = list(newest.values_list("pk", "payload_size"))
     small = [pk for pk, size in sizes if size <= LARGEST_TRIED]
     trial, workflows, ends_at = Trial(large=len(sizes) - len(small)), names_of_workflows(), monotonic() + SECONDS
+    payloads = as_written(small)
     for number, row in enumerate(_in_order(small)):
         if monotonic() > ends_at:
             return Trial(trial.tried, trial.large, len(small) - number)
-        trial.tried.append((row, foreseen(handler, row.payload, workflows)))
+        trial.tried.append((row, foreseen(handler, payloads.get(row.pk), workflows)))
     return trial
 
 
@@ -98,8 +103,8 @@ def names_of_workflows() -> frozenset[str]:
 
 def plan(delivery: EventDelivery) -> list[Foreseen]:
     """What each handler that listens now would make of a kept event."""
-    workflows = names_of_workflows()
-    return [foreseen(handler, delivery.payload, workflows) for handler in hearing_now(delivery)]
+    workflows, payload = names_of_workflows(), as_written([delivery.pk])[delivery.pk]
+    return [foreseen(handler, payload, workflows) for handler in hearing_now(delivery)]
 
 
 def hearing_now(delivery: EventDelivery) -> list[EventHandler]:
@@ -121,7 +126,8 @@ def replay(delivery_id: int, names: Sequence[str], by: str, reason: str) -> Even
     if missing := [name for name in names if name not in handlers]:
         raise Conflict(f"{missing[0]} does not listen to {original.event} any more.")
     # Scripts are asked with no lock held.
-    verdicts = [judge(handlers[name], original.payload) for name in dict.fromkeys(names)]
+    payload = as_written([delivery_id])[delivery_id]
+    verdicts = [judge(handlers[name], payload) for name in dict.fromkeys(names)]
     with transaction.atomic():
         now = clock.now()
         delivery = EventDelivery.objects.create(
@@ -129,7 +135,7 @@ def replay(delivery_id: int, names: Sequence[str], by: str, reason: str) -> Even
             message_id=derived_id(now, chance.drawn()),
             source=SOURCE,
             received_at=now,
-            payload=original.payload,
+            payload=payload,
             payload_size=original.payload_size,
             replay_of=original,
         )

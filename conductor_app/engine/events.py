@@ -1,13 +1,14 @@
 """Events that come in: each handler's verdict is written down with what it saw, and so is what is to be done."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, TextField
+from django.db.models.functions import Cast
 
 from .. import clock
 from ..access.sealing import opened
@@ -18,7 +19,7 @@ from ..core.questions import ScriptAnswer
 from ..core.sealing import shown
 from ..models import EventAction, EventDelivery, EventHandler, EventVerdict, Message
 from ..models.events import FAILED, LONGEST_NAME, MATCHED, NOT_MATCHED
-from ..models.fields import dumps
+from ..models.fields import dumps, loads_sealed
 from ..store.rows import clean
 from .answers import run_script
 
@@ -82,6 +83,12 @@ def _fitting(message_id: str) -> str:
 def listening(event: str) -> Sequence[EventHandler]:
     """The handlers that hear an event."""
     return EventHandler.objects.filter(event=event, is_active=True).order_by("name")
+
+
+def as_written(ids: Iterable[int]) -> dict[int, Any]:
+    """The payloads of kept events as they are kept: what is masked in them is sealed."""
+    rows = EventDelivery.objects.filter(pk__in=list(ids)).annotate(text=Cast("payload", TextField()))
+    return {pk: loads_sealed(text) for pk, text in rows.values_list("pk", "text")}
 
 
 def judge(handler: EventHandler, payload: Any) -> Verdict:

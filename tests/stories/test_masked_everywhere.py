@@ -10,7 +10,7 @@ from conductor_app import warehouse
 from conductor_app.core import commands
 from conductor_app.core.reports import Report
 from conductor_app.core.sealing import HIDDEN
-from conductor_app.engine import event_handlers, inbox, payloads, runs, tasks
+from conductor_app.engine import event_handlers, event_replays, inbox, payloads, runs, tasks
 from conductor_app.engine.change import change
 from conductor_app.models import EventDelivery, EventVerdict, Run, StoredPayload
 from conductor_app.workers.runner import work_off
@@ -67,6 +67,33 @@ def test_what_an_event_tells_is_sealed_until_a_handler_acts_on_it(clock):
     assert verdict.seen["$.card.holder"] == "Ada"
     [started] = tasks.claim("pay", wait_ms=0)
     assert Run.objects.get(pk=started.run_id).input["number"] == HIDDEN
+
+
+def test_an_event_that_is_heard_again_is_heard_as_it_was(clock):
+    starts = {"name": "other", "input": {"number": "${card.number}"}}
+    handler = heard(
+        condition=f"$.card.number == '{NUMBER}'", actions=[{"action": "start_workflow", "start_workflow": starts}]
+    )
+    tells = event("tell", "conductor", inputs={"card": "${workflow.input.card}"})
+    Story(
+        clock,
+        tells,
+        others=[definition(step("pay", inputs={"number": "${workflow.input.number}"}), name="other", **MASKED)],
+        input=CARD,
+        **MASKED,
+    )
+    event_handlers.add([handler], BY)
+
+    original = EventDelivery.objects.get()
+    [foreseen] = event_replays.plan(original)
+    with committed():
+        event_replays.replay(original.pk, ["h"], BY, "it was not heard")
+
+    assert (foreseen.verdict.outcome, foreseen.acts[0].params["input"]) == ("MATCHED", {"number": HIDDEN})
+    [started] = tasks.claim("pay", wait_ms=0)
+    assert started.input == {"number": NUMBER}
+    # What an author writes in a condition is shown as it was written.
+    assert clear_places() == {"eventhandler", "eventverdict"}
 
 
 def test_an_event_that_waits_in_the_outbox_is_sealed(clock):
