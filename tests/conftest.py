@@ -2,6 +2,7 @@
 
 from hashlib import sha256
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from conductor_app.access import kept, known
 from conductor_app.engine import plans, pollers, tallies
 from conductor_app.engine.groups import rows
 from conductor_app.store import environment
+from tests.furniture import Furniture, clear_up_with
 
 # 1 March 2027, 12:00:00 UTC
 NOON = 1_803_902_400_000
@@ -51,6 +53,12 @@ def touches_rows(item: pytest.Item) -> bool:
     """Whether the test asks for the suite's database, by a mark or by a fixture."""
     asks = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
     return bool(asks) or item.get_closest_marker("django_db") is not None
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    with django_db_blocker.unblock():
+        clear_up_with(Furniture())
 
 
 @pytest.fixture(autouse=True)
