@@ -12,7 +12,7 @@ from conductor_app.access import kept, known
 from conductor_app.engine import plans, pollers, tallies
 from conductor_app.engine.groups import rows
 from conductor_app.store import environment
-from tests.furniture import Furniture, clear_up_with
+from tests import furniture
 
 # 1 March 2027, 12:00:00 UTC
 NOON = 1_803_902_400_000
@@ -58,33 +58,46 @@ def touches_rows(item: pytest.Item) -> bool:
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
     with django_db_blocker.unblock():
-        clear_up_with(Furniture())
+        furniture.remember()
 
 
 @pytest.fixture(autouse=True)
 def chance(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing_is_chance(monkeypatch, request.node.nodeid)
+
+
+def nothing_is_chance(patch: pytest.MonkeyPatch, test: str) -> None:
     """What is drawn in a test is drawn by no other, and the same again whenever that test runs: no order is luck."""
-    test, draws = request.node.nodeid.encode(), count()
-    monkeypatch.setattr(
-        product_chance, "_source", lambda size: sha256(b"%b %d" % (test, next(draws))).hexdigest()[: 2 * size]
+    draws = count()
+    patch.setattr(
+        product_chance, "_source", lambda size: sha256(f"{test} {next(draws)}".encode()).hexdigest()[: 2 * size]
     )
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Time that passes only when the test says so."""
+    return time_stands_still(monkeypatch)
+
+
+def time_stands_still(patch: pytest.MonkeyPatch) -> Clock:
+    """At noon."""
     travelling = Clock(NOON)
-    monkeypatch.setattr(product_clock, "_source", travelling.time_ns)
+    patch.setattr(product_clock, "_source", travelling.time_ns)
     return travelling
 
 
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing_is_remembered(monkeypatch)
+
+
+def nothing_is_remembered(patch: pytest.MonkeyPatch) -> None:
     """What a process remembers of the database is forgotten between tests, as the database is."""
-    monkeypatch.setattr(plans, "_known", plans.Known(-1))
-    monkeypatch.setattr(pollers, "_noted", {})
-    monkeypatch.setattr(rows, "_looked_at", {})
-    monkeypatch.setattr(tallies, "book", tallies.Book())
-    monkeypatch.setattr(kept, "_remembered", kept.Remembered())
-    monkeypatch.setattr(environment, "_remembered", environment.Remembered())
-    monkeypatch.setattr(known, "_known", known.Known(-1, -known.KEPT_MS))
+    patch.setattr(plans, "_known", plans.Known(-1))
+    patch.setattr(pollers, "_noted", {})
+    patch.setattr(rows, "_looked_at", {})
+    patch.setattr(tallies, "book", tallies.Book())
+    patch.setattr(kept, "_remembered", kept.Remembered())
+    patch.setattr(environment, "_remembered", environment.Remembered())
+    patch.setattr(known, "_known", known.Known(-1, -known.KEPT_MS))

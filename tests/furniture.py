@@ -38,9 +38,19 @@ class Furniture:
         return {table for (table,) in _run(" UNION ALL ".join(asked))}
 
 
-def clear_up_with(furniture: Furniture) -> None:
-    """From now on tests that commit clear up by putting the furniture back."""
-    TransactionTestCase._fixture_teardown = lambda self: furniture.put_back()
+_kept: Furniture
+
+
+def remember() -> None:
+    """What is there now stays; tests that commit clear up by putting it back."""
+    global _kept
+    _kept = Furniture()
+    TransactionTestCase._fixture_teardown = lambda self: put_back()
+
+
+def put_back() -> None:
+    """Have the tables hold what was remembered."""
+    _kept.put_back()
 
 
 def _rows(table: str) -> Rows:

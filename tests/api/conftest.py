@@ -1,11 +1,15 @@
 """A client that speaks as Conductor's clients do, and short words for what most tests begin with."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.http import HttpResponse
 from django.test import Client
+
+from tests.conftest import Clock, nothing_is_chance, nothing_is_remembered, time_stands_still
+from tests.furniture import put_back
 
 
 class Api:
@@ -55,6 +59,25 @@ class Api:
     def workflow(self, workflow_id: str) -> dict[str, Any]:
         """A workflow with its tasks."""
         return self.get(f"/workflow/{workflow_id}").json()
+
+
+@pytest.fixture(scope="module")
+def stock(request, django_db_setup, django_db_blocker) -> Iterator[tuple[Api, Clock]]:
+    """For rows that the tests of a module read and leave as they are: they are made once, from noon on.
+
+    Such tests speak through `reader`.
+    """
+    with pytest.MonkeyPatch.context() as patch, django_db_blocker.unblock():
+        nothing_is_chance(patch, request.node.nodeid)
+        nothing_is_remembered(patch)
+        yield Api(), time_stands_still(patch)
+        put_back()
+
+
+@pytest.fixture
+def reader(db: None) -> Api:
+    """The API for tests that write nothing."""
+    return Api()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,9 +44,10 @@ NO_LEAVES = {"core", *LEAVES}
 OUTSIDERS_OF_CORE = {"core/expressions/patterns.py": {"re2", "regex"}}
 
 
-def modules() -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted(APP.rglob("*.py")):
-        yield path, ast.parse(path.read_text())
+@cache
+def modules() -> list[tuple[Path, ast.Module]]:
+    """Every file of ours, read once for all tests."""
+    return [(path, ast.parse(path.read_text())) for path in sorted(APP.rglob("*.py"))]
 
 
 def imports(path: Path, tree: ast.AST) -> Iterator[tuple[int, str]]:

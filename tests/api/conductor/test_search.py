@@ -1,7 +1,5 @@
 """Searches for workflows and tasks (api §6): what is found, in which order, in which shape."""
 
-import re
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,9 +16,10 @@ def ids(reply) -> list[str]:
     return [found.get("workflowId") for found in reply.json()["results"]]
 
 
-@pytest.fixture
-def shop_at_noon(api, clock):
+@pytest.fixture(scope="module")
+def shop_at_noon(stock):
     """Four workflows by name: one that waits, one that is paused, one that failed and one that is done; newest last."""
+    api, clock = stock
     noon = clock.now()
     api.post("/metadata/taskdefs", [{"name": "pay", "retryCount": 0}])
     api.define(simple("pay"))
@@ -126,22 +125,22 @@ def words(shop_at_noon):
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_a_query_finds(api, shop, words, query):
-    found = ids(api.get("/workflow/search", query=query.format(**words)))
+def test_a_query_finds(reader, shop, words, query):
+    found = ids(reader.get("/workflow/search", query=query.format(**words)))
 
     names = {id: name for name, id in shop.items()}
     assert {names[id] for id in found} == set(QUERIES[query].split())
-    assert [api.workflow(id)["startTime"] for id in found] == sorted(
-        (api.workflow(id)["startTime"] for id in found), reverse=True
+    assert [reader.workflow(id)["startTime"] for id in found] == sorted(
+        (reader.workflow(id)["startTime"] for id in found), reverse=True
     )
 
 
-def test_every_query_at_once(api, shop, words):
+def test_every_query_at_once(reader, shop, words):
     """The table again, joined with AND to a condition that hides nothing: other fields lead, the hits are the same."""
     for query, expected in QUERIES.items():
         for also in (f"startTime > {words['noon'] - 1}", "status != NONSENSE", "workflowType IN (order, refund)"):
             asked = f"({query.format(**words)}) AND {also}" if query else also
-            assert len(ids(api.get("/workflow/search", query=asked))) == len(expected.split()), asked
+            assert len(ids(reader.get("/workflow/search", query=asked))) == len(expected.split()), asked
 
 
 REFUSED = {
@@ -189,14 +188,14 @@ FREE_TEXTS = {
 
 
 @pytest.mark.parametrize("text", FREE_TEXTS, ids=str)
-def test_free_text_is_found_anywhere(api, shop, text):
-    found = ids(api.get("/workflow/search", freeText=text))
+def test_free_text_is_found_anywhere(reader, shop, text):
+    found = ids(reader.get("/workflow/search", freeText=text))
 
     assert set(found) == {shop[name] for name in FREE_TEXTS[text].split()}
 
 
-def test_a_summary_has_the_fields_and_forms_that_clients_read(api, shop, clock):
-    [found] = api.get("/workflow/search", query="status = FAILED").json()["results"]
+def test_a_summary_has_the_fields_and_forms_that_clients_read(reader, shop):
+    [found] = reader.get("/workflow/search", query="status = FAILED").json()["results"]
 
     assert found == {
         "workflowType": "refund",
@@ -224,24 +223,24 @@ def test_a_summary_has_the_fields_and_forms_that_clients_read(api, shop, clock):
     assert "No funds left" in found["reasonForIncompletion"]
 
 
-def test_a_result_is_totals_and_results_and_nothing_else(api, shop):
-    assert api.get("/workflow/search").json().keys() == {"totalHits", "results"}
-    assert api.get("/workflow/search", start=0, size=2).json()["totalHits"] == 4
+def test_a_result_is_totals_and_results_and_nothing_else(reader, shop):
+    assert reader.get("/workflow/search").json().keys() == {"totalHits", "results"}
+    assert reader.get("/workflow/search", start=0, size=2).json()["totalHits"] == 4
 
 
-def test_pages_follow_one_another(api, shop):
-    pages = [ids(api.get("/workflow/search", start=start, size=2)) for start in (0, 2, 4)]
+def test_pages_follow_one_another(reader, shop):
+    pages = [ids(reader.get("/workflow/search", start=start, size=2)) for start in (0, 2, 4)]
 
     assert sorted(pages[0] + pages[1]) == sorted(shop.values())
     assert pages[2] == []
-    assert api.get("/workflow/search", start=4, size=2).json()["totalHits"] == 4
-    assert api.get("/workflow/search", size=0).json() == {"totalHits": 4, "results": []}
+    assert reader.get("/workflow/search", start=4, size=2).json()["totalHits"] == 4
+    assert reader.get("/workflow/search", size=0).json() == {"totalHits": 4, "results": []}
 
 
-def test_hits_are_sorted_as_asked(api, shop):
+def test_hits_are_sorted_as_asked(reader, shop):
     def order(sort, **more):
         names = {id: name for name, id in shop.items()}
-        return [names[id] for id in ids(api.get("/workflow/search", sort=sort, **more))]
+        return [names[id] for id in ids(reader.get("/workflow/search", sort=sort, **more))]
 
     assert order("startTime:ASC")[:2] == ["waits", "paused"]
     assert order("workflowType:DESC|startTime:ASC") == ["failed", "waits", "paused", "done"]
@@ -261,10 +260,10 @@ def test_more_than_five_thousand_are_refused_as_the_original_does(api):
     assert reply.json()["message"] == "Validation failed, check below errors for detail."
 
 
-def test_whole_workflows_come_without_their_tasks(api, shop):
-    [found] = api.get("/workflow/search-v2", query="status = FAILED").json()["results"]
+def test_whole_workflows_come_without_their_tasks(reader, shop):
+    [found] = reader.get("/workflow/search-v2", query="status = FAILED").json()["results"]
 
-    assert found == {**api.workflow(shop["failed"]), "tasks": []}
+    assert found == {**reader.workflow(shop["failed"]), "tasks": []}
 
 
 def test_only_the_top_level_is_shown_where_that_is_asked_for(api, clock):
@@ -278,119 +277,6 @@ def test_only_the_top_level_is_shown_where_that_is_asked_for(api, clock):
     assert ids(api.get("/workflow/search", query="parentWorkflowId IS NOT NULL")) == [child]
     assert ids(api.get("/workflow/search", classifier="agent")) == []
     assert len(ids(api.get("/workflow/search", classifier="workflow,agent"))) == 2
-
-
-TASK_QUERIES = {
-    "": 5,
-    "taskType = pay": 4,
-    "taskDefName='ship'": 0,
-    "taskType IN (HTTP,SIMPLE)": 4,
-    "taskType = INLINE": 1,
-    "taskType = p*": 4,
-    "referenceTaskName='pay'": 4,
-    "referenceTaskName='look__1' OR referenceTaskName=pay": 4,
-    "status = FAILED": 1,
-    "status = COMPLETED": 2,
-    "status IN (IN_PROGRESS, SCHEDULED)": 2,
-    "status = TIMED_OUT": 0,
-    "status != COMPLETED": 3,
-    "status = SKIPPED OR status = FAILED": 1,
-    "workflowName = refund": 2,
-    "workflowType = order": 3,
-    "correlationId = cu-1": 1,
-    "workerId = w-9": 1,
-    "domain IS NULL": 5,
-    "domain = x": 0,
-    "retryCount = 0": 5,
-    "reason = '*funds*'": 1,
-    "workflowId = {failed}": 2,
-    "workflowId = {failed} AND taskType = pay": 1,
-    "scheduledTime >= {two_minutes_later}": 3,
-    "scheduledTime < {two_minutes_later}": 2,
-    "scheduledTime BETWEEN {noon} AND {noon}": 1,
-    "startTime > 0": 5,
-    "endTime IS NULL": 2,
-    "updateTime >= {two_minutes_later}": 4,
-    "input.way = x": 1,
-    "output.receipt = 'r-1'": 1,
-    "workflowPriority = 5": 1,
-}
-
-
-@pytest.fixture
-def tasks(api, clock):
-    """Five tasks in four workflows."""
-    noon = clock.now()
-    api.post("/metadata/taskdefs", [{"name": "pay", "retryCount": 0}])
-    api.define(simple("pay"))
-    look = {"evaluatorType": "javascript", "expression": "1", "way": "x"}
-    api.define(
-        {"name": "look", "taskReferenceName": "look", "type": "INLINE", "inputParameters": look},
-        simple("pay"),
-        name="refund",
-    )
-    first = api.start(correlationId="cu-1", priority=5)
-    clock.advance(seconds=60)
-    api.start()
-    clock.advance(seconds=60)
-    failed, done = api.start("refund"), api.start()
-    tasks = {task["workflowInstanceId"]: task for task in api.poll("pay", count=4)}
-    api.report(tasks[failed], "FAILED", reasonForIncompletion="No funds left")
-    clock.advance(seconds=1)
-    api.report(tasks[done], outputData={"receipt": "r-1"}, workerId="w-9")
-    return {"first": first, "failed": failed, "done": done, "noon": noon, "two_minutes_later": noon + 120_000}
-
-
-@pytest.mark.parametrize("query", TASK_QUERIES, ids=str)
-def test_a_query_of_tasks_finds(api, tasks, query):
-    reply = api.get("/tasks/search", query=query.format(**tasks)).json()
-
-    assert (len(reply["results"]), reply["totalHits"]) == (TASK_QUERIES[query],) * 2, reply
-
-
-def test_a_task_summary_has_the_fields_and_forms_that_clients_read(api, tasks):
-    [found] = api.get("/tasks/search", query="status = COMPLETED AND taskType = pay").json()["results"]
-
-    assert re.fullmatch("[0-9a-f-]{36}", found.pop("taskId"))
-    assert found == {
-        "workflowId": tasks["done"],
-        "workflowType": "order",
-        "scheduledTime": "2027-03-01T12:02:00.000Z",
-        "startTime": "2027-03-01T12:02:00.000Z",
-        "updateTime": "2027-03-01T12:02:00.000Z",
-        "endTime": "2027-03-01T12:02:01.000Z",
-        "status": "COMPLETED",
-        "executionTime": 1000,
-        "queueWaitTime": 0,
-        "taskDefName": "pay",
-        "taskType": "pay",
-        "input": "{}",
-        "output": "{receipt=r-1}",
-        "workflowPriority": 0,
-    }
-
-
-def test_what_has_not_ended_shows_the_epoch_in_a_task_summary(api, tasks):
-    found = api.get("/tasks/search", query="correlationId = cu-1").json()["results"][0]
-
-    assert (found["endTime"], found["correlationId"]) == ("1970-01-01T00:00:00.000Z", "cu-1")
-
-
-def test_whole_tasks_are_as_they_are_by_their_ids(api, tasks):
-    found = api.get("/tasks/search-v2", sort="scheduledTime:ASC").json()["results"]
-
-    assert len(found) == 5
-    assert found == [api.get(f"/tasks/{task['taskId']}").json() for task in found]
-    assert [task["scheduledTime"] for task in found] == sorted(task["scheduledTime"] for task in found)
-
-
-def test_the_workflows_of_tasks_come_once_each(api, tasks):
-    reply = api.get("/workflow/search-by-tasks", query="workflowType = refund").json()
-    whole = api.get("/workflow/search-by-tasks-v2", query="taskType = pay", start=1, size=2).json()
-
-    assert [(found["workflowId"], found["workflowType"]) for found in reply["results"]] == [(tasks["failed"], "refund")]
-    assert (whole["totalHits"], len(whole["results"])) == (4, 2)
-    assert whole["results"][0]["tasks"] == []
 
 
 FIELDS = st.sampled_from([*RUNS.fields, *TASKS.fields, "input.a", "output['b c'].d[0]", "variables.x[99]", "nonsense"])
@@ -469,20 +355,20 @@ def near(monkeypatch):
     monkeypatch.setattr(questions, "FREE_TEXT", 2)
 
 
-def test_free_text_is_looked_for_in_the_newest_and_the_reply_says_so(api, shop, near):
-    reply = api.get("/workflow/search", freeText="order").json()
-    everything = api.get("/workflow/search").json()
+def test_free_text_is_looked_for_in_the_newest_and_the_reply_says_so(reader, shop, near):
+    reply = reader.get("/workflow/search", freeText="order").json()
+    everything = reader.get("/workflow/search").json()
 
     assert [found["workflowId"] for found in reply["results"]] == [shop["done"], shop["paused"]][
         : len(reply["results"])
     ]
-    assert reply["searchedSince"] == api.workflow(shop["paused"])["startTime"]
+    assert reply["searchedSince"] == reader.workflow(shop["paused"])["startTime"]
     assert "searchedSince" not in everything
 
 
 @pytest.mark.parametrize("word", ["{waits}", "cu-1"])
-def test_free_text_that_is_an_id_is_found_however_old(api, shop, near, word):
-    assert ids(api.get("/workflow/search", freeText=word.format(**shop))) == [shop["waits"]]
+def test_free_text_that_is_an_id_is_found_however_old(reader, shop, near, word):
+    assert ids(reader.get("/workflow/search", freeText=word.format(**shop))) == [shop["waits"]]
 
 
 def test_totals_beyond_what_is_counted_stay_ahead_of_the_page(api, clock, monkeypatch):
@@ -524,8 +410,8 @@ def test_a_deep_page_goes_on_where_the_one_before_ended(api, clock, monkeypatch)
 
 
 @pytest.mark.parametrize("query_id", ["nonsense", "W10=", "bnVsbA==", "\u00e9", "WyJ4Iiwx"])
-def test_a_query_id_that_is_not_ours_does_not_count(api, shop, query_id):
-    assert len(ids(api.get("/workflow/search", queryId=query_id))) == 4
+def test_a_query_id_that_is_not_ours_does_not_count(reader, shop, query_id):
+    assert len(ids(reader.get("/workflow/search", queryId=query_id))) == 4
 
 
 ADDRESSES = ["workflow/search", "workflow/search-v2", "workflow/search-by-tasks", "tasks/search", "tasks/search-v2"]
