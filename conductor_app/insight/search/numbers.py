@@ -24,6 +24,11 @@ class Whole(Field):
             raise Misread(value.place, "expected a whole number")
         return max(LEAST, min(MOST, int(text[:40])))
 
+    def comparison(self, clause: Clause, left: Any) -> Q:
+        if clause.operator == "STARTS_WITH":
+            raise Misread(clause.place, f"{clause.field} is compared by its size, which begins with nothing")
+        return super().comparison(clause, left)
+
     def equal(self, left: Any, values: Sequence[Value]) -> Q:
         return Q(one_of(left, [self.value(value) for value in values]))
 

@@ -154,6 +154,8 @@ REFUSED = {
     "status = 'FAILED": (10, "'FAILED"),
     "version = two": (11, "two"),
     "startTime > yesterday": (13, "yesterday"),
+    "startTime STARTS_WITH 2027": (1, "startTime"),
+    "version STARTS_WITH 1": (1, "version"),
     "status ~ x": (8, "~ x"),
     "startTime BETWEEN 1": (20, "the end"),
     "failedReferenceTaskNames > x": (1, "failedReferenceTaskNames"),
