@@ -3,8 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db.models import Count, Q, QuerySet, Sum
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ..core.states import FAILURE, IGNORED, REGRESSED, RESOLVED
 from ..models import Attempt, Failure, FailureGroup, FailureTally
@@ -18,14 +21,14 @@ MOST_COUNTED = 5_000
 MOST_PARTS = 8
 SAMPLES = 10
 
-VIEWS: dict[str, tuple[str, Q]] = {
-    "open": ("Open", Q(state__in=sorted(FAILURE.open))),
-    "new": ("New today", Q(state__in=sorted(FAILURE.open))),
-    "regressed": ("Regressed", Q(state=REGRESSED)),
-    "mine": ("Mine", Q(state__in=sorted(FAILURE.open))),
-    "resolved": ("Resolved", Q(state=RESOLVED)),
-    "ignored": ("Ignored", Q(state=IGNORED)),
-    "all": ("All", Q()),
+VIEWS: dict[str, tuple[Any, Q]] = {
+    "open": (gettext_lazy("Open"), Q(state__in=sorted(FAILURE.open))),
+    "new": (gettext_lazy("New today"), Q(state__in=sorted(FAILURE.open))),
+    "regressed": (gettext_lazy("Regressed"), Q(state=REGRESSED)),
+    "mine": (gettext_lazy("Mine"), Q(state__in=sorted(FAILURE.open))),
+    "resolved": (gettext_lazy("Resolved"), Q(state=RESOLVED)),
+    "ignored": (gettext_lazy("Ignored"), Q(state=IGNORED)),
+    "all": (gettext_lazy("All"), Q()),
 }
 """The tabs of the inbox: their words, and the states that they show."""
 
@@ -124,13 +127,13 @@ def story(group: FailureGroup, now: int) -> Story:
     """By which versions, builds, workers and queues; some failures; how many runs."""
     tallied = FailureTally.objects.filter(_in([group.pk])).order_by()
     by = {
-        name: [(str(value) or "not told", count) for value, count in _most(tallied, name)]
+        name: [(str(value) or _("not told"), count) for value, count in _most(tallied, name)]
         for name in ("version", "build")
     }
     newest = list(failures_of(group).order_by("-at", "-pk")[:LOOKED_AT])
     for name in ("worker", "queue"):
         counted = Counter(getattr(failure, name) for failure in newest)
-        by[name] = [(value or "none", count) for value, count in counted.most_common(MOST_PARTS)]
+        by[name] = [(value or _("none"), count) for value, count in counted.most_common(MOST_PARTS)]
     runs = failures_of(group).order_by().values("run_id").distinct()[:MOST_COUNTED].count()
     return Story(_with_hours([group], now)[0], by, newest[:SAMPLES], len(newest), runs)
 

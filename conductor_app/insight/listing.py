@@ -36,11 +36,15 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A page of rows; `before` and `after` are the places from which the neighbouring pages go on, if there are any."""
+    """A page of rows; `before` and `after` are the places from which the neighbouring pages go on, if there are any.
+
+    `is_whole`: these are all rows.
+    """
 
     rows: list[Any]
     before: str
     after: str
+    is_whole: bool = False
 
 
 def page(rows: QuerySet, sort: Sort, after: str = "", before: str = "", size: int = SIZE) -> Listed:
@@ -54,18 +58,21 @@ def page(rows: QuerySet, sort: Sort, after: str = "", before: str = "", size: in
     shown = read[:size][::-1] if backwards else read[:size]
     is_more = len(read) > size
     has_before, has_after = (is_more, True) if backwards else (bool(place), is_more)
+    is_whole = not place and not is_more and found is rows
     if not shown:
-        return Listed([], "", "")
-    return Listed(shown, _place(shown[0], sort) if has_before else "", _place(shown[-1], sort) if has_after else "")
+        return Listed([], "", "", is_whole)
+    first, last = _place(shown[0], sort), _place(shown[-1], sort)
+    return Listed(shown, first if has_before else "", last if has_after else "", is_whole)
 
 
 def _place(row: Any, sort: Sort) -> str:
     return f"{getattr(row, sort.column)}.{row.pk}"
 
 
-def count(rows: QuerySet) -> tuple[int, bool]:
-    """How many rows there are, counted up to a bound; and whether there are more."""
-    found = rows.order_by().values("pk")[: MOST_COUNTED + 1].count()
+def count(rows: QuerySet, listed: Listed | None = None) -> tuple[int, bool]:
+    """How many rows there are, counted up to a bound; and whether there are more. A page of all of them says it."""
+    is_known = listed is not None and listed.is_whole
+    found = len(listed.rows) if is_known else rows.order_by().values("pk")[: MOST_COUNTED + 1].count()
     return min(found, MOST_COUNTED), found > MOST_COUNTED
 
 

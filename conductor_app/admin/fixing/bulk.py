@@ -10,6 +10,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...core.errors import Refused
 from ...models import Run
@@ -36,7 +39,10 @@ class Result:
 def bulk_action(action: Action) -> Callable[..., TemplateResponse]:
     """The action as Django's changelist wants it."""
 
-    @admin.action(description=f"{action.label} the selected runs", permissions=["operate"])
+    @admin.action(
+        description=format_lazy(gettext_lazy("{action} the selected runs"), action=action.label),
+        permissions=["operate"],
+    )
     def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> TemplateResponse:
         if request.POST.get("select_across") == "1":
             return _plan(request, action)
@@ -77,7 +83,7 @@ def _answer(
 def _page(
     model_admin: admin.ModelAdmin, request: HttpRequest, action: Action, name: str, **shown: object
 ) -> TemplateResponse:
-    title = f"{action.label} runs"
+    title = _("%(action)s runs") % {"action": action.label}
     context = {**model_admin.admin_site.each_context(request), "title": title, "action": action, "opts": Run._meta}
     context |= {"checkbox_name": ACTION_CHECKBOX_NAME, **shown}
     return TemplateResponse(request, f"ops/bulk/{name}.html", context)
@@ -92,5 +98,5 @@ def _attempt(action: Action, run: Run, request: HttpRequest) -> Result:
         return Result(run, False, refused.message)
     except Exception:
         log.exception("bulk_action_failed", extra={"action": action.name, "run": run.pk})
-        return Result(run, False, "It went wrong; the server's log says how.")
+        return Result(run, False, _("It went wrong; the server's log says how."))
     return Result(run, True, str(action.done))

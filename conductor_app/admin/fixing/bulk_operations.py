@@ -9,6 +9,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.urls import path, reverse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...core.errors import Invalid, NotFound, Refused
 from ...core.states import BULK
@@ -20,42 +22,48 @@ from ..marks import pill
 from ..object_pages import ObjectPage, found
 from ..pages import Page
 from ..refusals import require, tell
+from .bulk_plan import LABELS
 
 PERMISSION = "conductor.change_run"
 PAGE = 100
 MOST_LISTED = 50
 LOOKS = {
-    "GATHERING": ("active", "search"),
-    "CANARY": ("active", "active"),
-    "WATCHING": ("waiting", "waiting"),
-    "WORKING": ("active", "active"),
-    "PAUSED": ("paused", "paused"),
-    "DONE": ("succeeded", "succeeded"),
-    "STOPPED": ("stopped", "stopped"),
+    "GATHERING": ("active", "search", gettext_lazy("Gathering")),
+    "CANARY": ("active", "active", gettext_lazy("Canary")),
+    "WATCHING": ("waiting", "waiting", gettext_lazy("Watching")),
+    "WORKING": ("active", "active", gettext_lazy("Working")),
+    "PAUSED": ("paused", "paused", gettext_lazy("Paused")),
+    "DONE": ("succeeded", "succeeded", gettext_lazy("Done")),
+    "STOPPED": ("stopped", "stopped", gettext_lazy("Stopped")),
 }
 OUTCOMES = {
-    BulkItem.WAITING: ("waiting", "not begun"),
-    BulkItem.DONE: ("succeeded", "done"),
-    BulkItem.REFUSED: ("failed", "refused"),
-    BulkItem.WITHDRAWN: ("stopped", "taken out"),
+    BulkItem.WAITING: ("waiting", gettext_lazy("not begun")),
+    BulkItem.DONE: ("succeeded", gettext_lazy("done")),
+    BulkItem.REFUSED: ("failed", gettext_lazy("refused")),
+    BulkItem.WITHDRAWN: ("stopped", gettext_lazy("taken out")),
 }
 
 
 def state_pill(row: BulkOperation) -> SafeString:
     """The state of an operation as icon, word and colour."""
-    tone, icon = LOOKS[row.state]
-    return pill(tone, row.state.capitalize(), icon)
+    tone, icon, word = LOOKS[row.state]
+    return pill(tone, word, icon)
+
+
+def title_of(row: BulkOperation) -> str:
+    """What an operation does with which runs."""
+    return _("%(action)s %(runs)s") % {"action": LABELS[row.action], "runs": _words(row)}
 
 
 class BulkPage(Page):
     """The operations of late."""
 
-    name, title, template = "bulk", "Operations", "ops/bulk/list.html"
+    name, title, template = "bulk", gettext_lazy("Operations"), "ops/bulk/list.html"
     permission, live_template = "conductor.view_bulkoperation", "ops/bulk/rows.html"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         rows = BulkOperation.objects.order_by("-created_at")[:MOST_LISTED]
-        return {"rows": [{"row": row, "state": state_pill(row), "words": _words(row)} for row in rows]}
+        return {"rows": [{"row": row, "state": state_pill(row), "title": title_of(row)} for row in rows]}
 
 
 class BulkOperationPage(ObjectPage):
@@ -71,7 +79,7 @@ class BulkOperationPage(ObjectPage):
         outcome = outcome if outcome in OUTCOMES else ""
         items = _items(row, outcome, int(after) if after.isdecimal() and len(after) < 10 else 0)
         return {
-            "title": f"{row.action.capitalize()} {_words(row)}",
+            "title": title_of(row),
             "operation": row,
             "state": state_pill(row),
             "words": _words(row),
@@ -120,21 +128,21 @@ def _done(row: BulkOperation, request: HttpRequest, by: str, reason: str) -> str
     match request.POST.get("do"):
         case "pause":
             bulk_operations.pause(row.pk, by, reason)
-            messages.success(request, "It rests: no further run is begun.")
+            messages.success(request, _("It rests: no further run is begun."))
         case "resume":
             bulk_operations.resume(row.pk, by, reason)
-            messages.success(request, "It goes on.")
+            messages.success(request, _("It goes on."))
         case "stop":
             bulk_operations.stop(row.pk, by, reason)
-            messages.success(request, "It is stopped for good; what was done stays done.")
+            messages.success(request, _("It is stopped for good; what was done stays done."))
         case "withdraw":
             count = bulk_operations.withdraw(row.pk, request.POST.getlist("run"), by, reason)
-            messages.success(request, f"Taken out: {count}.")
+            messages.success(request, _("Taken out: %(count)s.") % {"count": count})
         case "retry_refused":
-            messages.success(request, "A new operation tries those that were refused.")
+            messages.success(request, _("A new operation tries those that were refused."))
             return _address(bulk_operations.retry_refused(row.pk, by, reason))
         case _:
-            raise Invalid("It is not said what is to be done.")
+            raise Invalid(_("It is not said what is to be done."))
     return _address(row.pk)
 
 
@@ -187,7 +195,7 @@ def _words(row: BulkOperation) -> str:
     try:
         return selections.in_words(row.selection)
     except Invalid:
-        return "runs of a selection that is no longer understood"
+        return _("runs of a selection that is no longer understood")
 
 
 def _address(operation_id: str) -> str:

@@ -6,6 +6,8 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...core.errors import Invalid, Refused
 from ...engine import bulk_operations
@@ -22,12 +24,23 @@ PERMISSION = "conductor.change_run"
 NUMBERS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENTS)
 LISTS = ("ids", "status")
 SENTENCES = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
-    "rerun": "Each run is made again from its start, under its id; its input is kept.",
-    "upgrade": "Each run that is under way goes on by the newest version of its definition, from where it stands; one "
-    "that cannot is refused with the reason.",
+    "rerun": gettext_lazy("Each run is made again from its start, under its id; its input is kept."),
+    "upgrade": gettext_lazy(
+        "Each run that is under way goes on by the newest version of its definition, from where it stands; one that "
+        "cannot is refused with the reason."
+    ),
+}
+LABELS = {
+    "retry": gettext_lazy("Retry"),
+    "rerun": gettext_lazy("Rerun"),
+    "restart": gettext_lazy("Restart"),
+    "pause": gettext_lazy("Pause"),
+    "resume": gettext_lazy("Resume"),
+    "terminate": gettext_lazy("Terminate"),
+    "upgrade": gettext_lazy("Upgrade"),
 }
 OPTIONS = {name: action.options for name, action in RUN_ACTIONS.items()} | {
-    "restart": (("latest", "By the newest version of its definition"),),
+    "restart": (("latest", gettext_lazy("By the newest version of its definition")),),
 }
 
 
@@ -55,10 +68,10 @@ class BulkPlanPage(ObjectPage):
     name, template, permission = "bulk_plan", "ops/bulk/plan.html", "conductor.view_run"
     route = "bulk/plan/"
 
-    def shown(self, request: HttpRequest, **_: Any) -> dict[str, Any]:
+    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         return self._shown(request, request.GET)
 
-    def sent(self, request: HttpRequest, **_: Any) -> HttpResponse:
+    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
         require(request, PERMISSION)
         try:
             id = bulk_operations.start(_asked(request.POST), request.user.get_username())
@@ -68,15 +81,16 @@ class BulkPlanPage(ObjectPage):
 
             shown = {**site.each_context(request), "page": self, **self._shown(request, request.POST)}
             return TemplateResponse(request, self.template, shown)
-        messages.success(request, "It is begun. It goes on in the background, whether this page is open or not.")
+        messages.success(request, _("It is begun. It goes on in the background, whether this page is open or not."))
         return HttpResponseRedirect(reverse("admin:bulk_operation", args=[id]))
 
     def _shown(self, request: HttpRequest, given: QueryDict) -> dict[str, Any]:
         action = given.get("action", "retry")
         shown = {
-            "title": "Plan an operation on many runs",
+            "title": _("Plan an operation on many runs"),
             "action": action if action in ACTIONS else "retry",
-            "actions": ACTIONS,
+            "actions": [(name, LABELS[name]) for name in ACTIONS],
+            "label": LABELS.get(action, LABELS["retry"]),
             "sentence": SENTENCES.get(action, ""),
             "options": OPTIONS.get(action, ()),
             "given": given,
@@ -110,10 +124,12 @@ def _rate(text: str) -> float:
     try:
         return float(text or 50)
     except ValueError as wrong:
-        raise Invalid(f"{text[:40]!r} is no rate.") from wrong
+        raise Invalid(_("%(text)s is no rate.") % {"text": repr(text[:40])}) from wrong
 
 
 def _number(text: str, name: str) -> int:
     if not text.isdecimal() or len(text) > 15:
-        raise Invalid(f"{text[:40]!r} is no number for {name.replace('_', ' ')}.")
+        raise Invalid(
+            _("%(text)s is no number for %(name)s.") % {"text": repr(text[:40]), "name": name.replace("_", " ")}
+        )
     return int(text)

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from ...core.errors import Invalid
 from ...insight import listing, selections
@@ -14,18 +15,29 @@ from ...insight.listing import Sort
 from ...insight.usual import usual_runs
 from ...models import Run
 from .filters import address_with, bar, selection_of
+from .reaches import reaches
 
 SORTS = {
     "": Sort("created_at"),
     "oldest": Sort("created_at", descends=False),
     "ended": Sort("ended_at"),
 }
-SORT_WORDS = {"": "Newest first", "oldest": "Oldest first", "ended": "Ended last first"}
+SORT_WORDS = {
+    "": gettext_lazy("Newest first"),
+    "oldest": gettext_lazy("Oldest first"),
+    "ended": gettext_lazy("Ended last first"),
+}
 
 
 def matching(request: HttpRequest) -> QuerySet[Run]:
     """The runs that the address asks for. Raises Invalid."""
-    return selections.runs(selection_of(request.GET)).defer("domains")
+    return looked_for(request)[0]
+
+
+def looked_for(request: HttpRequest) -> tuple[QuerySet[Run], list[selections.Note]]:
+    """The runs that the address asks for, and which filters have looked at the newest only. Raises Invalid."""
+    rows, notes = selections.look(selection_of(request.GET))
+    return rows.defer("domains"), notes
 
 
 def sort_of(request: HttpRequest) -> Sort:
@@ -43,8 +55,10 @@ class RunList(ChangeList):
         self.given = request.GET
         self.filter_specs, self.has_filters, self.has_active_filters = [], False, bool(self.shown_chips)
         self.clear_all_filters_qs, self.sort = "?", sort_of(request)
+        self.notes: list[selections.Note] = []
         try:
-            return matching(request)
+            rows, self.notes = looked_for(request)
+            return rows
         except Invalid as refused:
             messages.error(request, refused.message)
             return Run.objects.none()
@@ -53,7 +67,10 @@ class RunList(ChangeList):
         """One page of rows, a count that stops early, and what the rows show read together."""
         place = {name: request.GET.get(name, "")[:80] for name in ("after", "before")}
         self.listed = listing.page(self.queryset, self.sort, **place)
-        self.result_list, (self.result_count, self.is_capped) = self.listed.rows, listing.count(self.queryset)
+        self.result_list, (self.result_count, self.is_capped) = (
+            self.listed.rows,
+            listing.count(self.queryset, self.listed),
+        )
         self.show_full_result_count, self.show_admin_actions = False, bool(self.listed.rows)
         self.full_result_count, self.can_show_all, self.multi_page = self.result_count, False, True
         self.paginator = self.model_admin.get_paginator(request, self.queryset.order_by(*self.sort.order()), 50)
@@ -71,6 +88,7 @@ class RunList(ChangeList):
         first = self.result_list[0].created_at if self.result_list and not given.get("after") else 0
         return {
             "bar": bar(given),
+            "notes": reaches(self.notes, given),
             "newer": address_with(given, before=listed.before) if listed.before else "",
             "older": address_with(given, after=listed.after) if listed.after else "",
             "first": address_with(given) if listed.before else "",

@@ -7,16 +7,24 @@ from typing import Any
 
 from django.http import QueryDict
 from django.utils.timezone import get_current_timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid
 from ...core.states import RUN, TASK
 from ...insight.spans import DAY, HOUR, MINUTE, SECOND
 from ...models import WorkflowDefinition
+from ..marks import exact
 
 MOST_DEFINITIONS = 200
 STATUSES = ("RUNNING", "PAUSED", "FAILED", "TIMED_OUT", "TERMINATED", "COMPLETED")
-STARTED = {"hour": "Last hour", "today": "Today", "24h": "Last 24 hours", "7d": "Last 7 days"}
+STARTED = {
+    "hour": gettext_lazy("Last hour"),
+    "today": gettext_lazy("Today"),
+    "24h": gettext_lazy("Last 24 hours"),
+    "7d": gettext_lazy("Last 7 days"),
+}
 UNITS = {"ms": 1, "s": SECOND, "min": MINUTE, "m": MINUTE, "h": HOUR, "d": DAY}
 
 
@@ -28,7 +36,9 @@ def moment(text: str) -> int:
         said = datetime.fromisoformat(text)
         return int((said if said.tzinfo else said.replace(tzinfo=get_current_timezone())).timestamp() * 1000)
     except (ValueError, OverflowError) as wrong:
-        raise Invalid(f"{text[:40]!r} is no moment; they look like 2027-03-01 or 2027-03-01T14:30.") from wrong
+        raise Invalid(
+            _refusal(_("%(text)s is no moment; they look like 2027-03-01 or 2027-03-01T14:30."), text)
+        ) from wrong
 
 
 def span_of(text: str) -> int:
@@ -38,14 +48,18 @@ def span_of(text: str) -> int:
     try:
         return int(float(number) * UNITS[unit])
     except (ValueError, KeyError, OverflowError) as wrong:
-        raise Invalid(f"{text[:40]!r} is no span; they look like 30 s, 5 min or 2 h.") from wrong
+        raise Invalid(_refusal(_("%(text)s is no span; they look like 30 s, 5 min or 2 h."), text)) from wrong
 
 
 def whole(text: str) -> int:
     """A whole number. Raises Invalid."""
     if not text.isdecimal() or len(text) > 9:
-        raise Invalid(f"{text[:40]!r} is no whole number.")
+        raise Invalid(_refusal(_("%(text)s is no whole number."), text))
     return int(text)
+
+
+def _refusal(sentence: str, text: str) -> str:
+    return sentence % {"text": repr(text[:40])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +74,25 @@ class Field:
 
 
 FIELDS: tuple[Field, ...] = (
-    Field("q", "Search", "search"),
-    Field("name", "Definition", "definition"),
-    Field("version", "Version", "version", whole),
-    Field("started_since", "Started since", "started_since", moment, "2027-03-01T14:30"),
-    Field("started_before", "Started before", "started_before", moment, "2027-03-02"),
-    Field("ended_since", "Ended since", "ended_since", moment, "2027-03-01T14:30"),
-    Field("ended_before", "Ended before", "ended_before", moment, "2027-03-02"),
-    Field("least", "Took at least", "least_ms", span_of, "30 s"),
-    Field("most", "Took at most", "most_ms", span_of, "5 min"),
-    Field("correlation_id", "Correlation id", "correlation_id"),
-    Field("idempotency_key", "Idempotency key", "idempotency_key"),
-    Field("parent", "Started by run", "parent", hint="its id"),
-    Field("started_by", "Started by", "started_by"),
-    Field("schedule", "Schedule", "schedule"),
-    Field("task", "Task", "task", hint="charge:FAILED"),
-    Field("error", "Words of the error", "error", hint="502 from gateway"),
-    Field("inside", "Value inside", "inside", hint="input.customer.id=42"),
-    Field("failure_group", "Failure group", "failure_group", whole),
-    Field("refused_of", "Refused in operation", "refused_of"),
+    Field("q", gettext_lazy("Search"), "search"),
+    Field("name", gettext_lazy("Definition"), "definition"),
+    Field("version", gettext_lazy("Version"), "version", whole),
+    Field("started_since", gettext_lazy("Started since"), "started_since", moment, "2027-03-01T14:30"),
+    Field("started_before", gettext_lazy("Started before"), "started_before", moment, "2027-03-02"),
+    Field("ended_since", gettext_lazy("Ended since"), "ended_since", moment, "2027-03-01T14:30"),
+    Field("ended_before", gettext_lazy("Ended before"), "ended_before", moment, "2027-03-02"),
+    Field("least", gettext_lazy("Took at least"), "least_ms", span_of, "30 s"),
+    Field("most", gettext_lazy("Took at most"), "most_ms", span_of, "5 min"),
+    Field("correlation_id", gettext_lazy("Correlation id"), "correlation_id"),
+    Field("idempotency_key", gettext_lazy("Idempotency key"), "idempotency_key"),
+    Field("parent", gettext_lazy("Started by run"), "parent", hint=gettext_lazy("its id")),
+    Field("started_by", gettext_lazy("Started by"), "started_by"),
+    Field("schedule", gettext_lazy("Schedule"), "schedule"),
+    Field("task", gettext_lazy("Task"), "task", hint="charge:FAILED"),
+    Field("error", gettext_lazy("Words of the error"), "error", hint="502 from gateway"),
+    Field("inside", gettext_lazy("Value inside"), "inside", hint="input.customer.id=42"),
+    Field("failure_group", gettext_lazy("Failure group"), "failure_group", whole),
+    Field("refused_of", gettext_lazy("Refused in operation"), "refused_of"),
 )
 EVERYDAY = ("q", "name")
 MORE = tuple(field for field in FIELDS if field.name not in (*EVERYDAY, "failure_group", "refused_of"))
@@ -125,15 +139,24 @@ class Chip:
 
 def chips(given: QueryDict) -> list[Chip]:
     """The filters that hold, each with its way out."""
-    found = [Chip(f.label, text, _without(given, f.name)) for f in FIELDS if (text := clean(given.get(f.name, "")))]
+    found = [
+        Chip(f.label, _spoken(f, text), _without(given, f.name))
+        for f in FIELDS
+        if (text := clean(given.get(f.name, "")))
+    ]
     if preset := STARTED.get(given.get("started", "")):
-        found.append(Chip("Started", preset, _without(given, "started")))
+        found.append(Chip(_("Started"), preset, _without(given, "started")))
     for status in statuses_of(given):
         others = [other for other in statuses_of(given) if other != status]
         kept = _copied(given, "status")
         kept.setlist("status", others)
-        found.append(Chip("Status", status, f"?{kept.urlencode()}"))
+        found.append(Chip(_("Status"), status, f"?{kept.urlencode()}"))
     return found
+
+
+def _spoken(field: Field, text: str) -> str:
+    """What was asked for; a moment in milliseconds as a person would say it."""
+    return exact(int(text)) if field.read is moment and text.isdecimal() and len(text) < 15 else text
 
 
 def _without(given: QueryDict, name: str) -> str:

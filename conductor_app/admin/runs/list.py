@@ -10,6 +10,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid
@@ -26,17 +28,17 @@ from .changelist import RunList, matching, sort_of
 from .export import export
 
 COLUMNS = {
-    "state": "Status",
-    "run": "Run",
-    "correlation": "Correlation id",
-    "started": "Started",
-    "ended": "Ended",
-    "took": "Duration",
-    "who": "Started by",
-    "urgency": "Priority",
-    "key": "Idempotency key",
-    "above": "Parent",
-    "trouble": "Failing task and reason",
+    "state": gettext_lazy("Status"),
+    "run": gettext_lazy("Run"),
+    "correlation": gettext_lazy("Correlation id"),
+    "started": gettext_lazy("Started"),
+    "ended": gettext_lazy("Ended"),
+    "took": gettext_lazy("Duration"),
+    "who": gettext_lazy("Started by"),
+    "urgency": gettext_lazy("Priority"),
+    "key": gettext_lazy("Idempotency key"),
+    "above": gettext_lazy("Parent"),
+    "trouble": gettext_lazy("Failing task and reason"),
 }
 """What a row can show, in this order."""
 ALWAYS, AT_FIRST = ("state", "run"), ("state", "run", "correlation", "started", "took", "trouble")
@@ -135,11 +137,11 @@ class RunAdmin(ReadOnlyAdmin):
         """A button of the page was pressed."""
         return run_page.act(request, run_id, action)
 
-    @admin.display(description="status")
+    @admin.display(description=gettext_lazy("status"))
     def state(self, run: Run) -> SafeString:
         return badge(run.status)
 
-    @admin.display(description="run")
+    @admin.display(description=gettext_lazy("run"))
     def run(self, run: Run) -> SafeString:
         return format_html(
             '<a href="{}/change/"><strong>{}</strong> <span class="version">v{}</span></a><br>'
@@ -150,25 +152,27 @@ class RunAdmin(ReadOnlyAdmin):
             run.pk,
         )
 
-    @admin.display(description="correlation id", empty_value="–")
+    @admin.display(description=gettext_lazy("correlation id"), empty_value="–")
     def correlation(self, run: Run) -> str | None:
         return run.correlation_id or None
 
-    @admin.display(description="started")
+    @admin.display(description=gettext_lazy("started"))
     def started(self, run: Run) -> SafeString:
         return ago(run.created_at)
 
-    @admin.display(description="ended")
+    @admin.display(description=gettext_lazy("ended"))
     def ended(self, run: Run) -> SafeString:
         return ago(run.ended_at)
 
-    @admin.display(description="duration")
+    @admin.display(description=gettext_lazy("duration"))
     def took(self, run: Run) -> SafeString:
         took = lasting(run.created_at, run.ended_at)
         end = clock.now() if run.ended_at is None else run.ended_at
         if run.usual is None:
             return format_html(
-                '<span title="{}">{}</span>', f"ended {exact(run.ended_at)}" if run.ended_at else "", took
+                '<span title="{}">{}</span>',
+                _("ended %(moment)s") % {"moment": exact(run.ended_at)} if run.ended_at else "",
+                took,
             )
         slow = run.usual.is_slow(end - run.created_at)
         return format_html(
@@ -179,29 +183,29 @@ class RunAdmin(ReadOnlyAdmin):
             format_html(' <span class="times">{}×</span>', _times(end - run.created_at, run.usual.p50)) if slow else "",
         )
 
-    @admin.display(description="started by")
+    @admin.display(description=gettext_lazy("started by"))
     def who(self, run: Run) -> str:
         return run.started_by
 
-    @admin.display(description="priority")
+    @admin.display(description=gettext_lazy("priority"))
     def urgency(self, run: Run) -> str:
         return str(run.priority or "")
 
-    @admin.display(description="idempotency key")
+    @admin.display(description=gettext_lazy("idempotency key"))
     def key(self, run: Run) -> str:
         return run.idempotency_key or ""
 
-    @admin.display(description="parent")
+    @admin.display(description=gettext_lazy("parent"))
     def above(self, run: Run) -> SafeString | str:
         link = format_html(
             '<a href="{}"><code class="id">{}</code></a>', run_page.address(run.parent_id), run.parent_id
         )
         return link if run.parent_id else ""
 
-    @admin.display(description="failing task and reason", empty_value="")
+    @admin.display(description=gettext_lazy("failing task and reason"), empty_value="")
     def trouble(self, run: Run) -> SafeString | str:
         if run.is_held:
-            return "held by the workflow's limit of runs"
+            return _("held by the workflow's limit of runs")
         if run.failure is None:
             return first_line(run.reason, 200)
         return format_html("<code>{}</code> {}", *run.failure)

@@ -8,6 +8,8 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid, NotFound, Refused
@@ -23,13 +25,20 @@ from ..refusals import require, tell
 
 PERMISSION = "conductor.change_run"
 LOOKS = {
-    "OPEN": ("failed", "failed"),
-    "REGRESSED": ("failed", "warning"),
-    "ACKNOWLEDGED": ("waiting", "person"),
-    "RESOLVED": ("succeeded", "succeeded"),
-    "IGNORED": ("stopped", "skipped"),
+    "OPEN": ("failed", "failed", gettext_lazy("Open")),
+    "REGRESSED": ("failed", "warning", gettext_lazy("Regressed")),
+    "ACKNOWLEDGED": ("waiting", "person", gettext_lazy("Acknowledged")),
+    "RESOLVED": ("succeeded", "succeeded", gettext_lazy("Resolved")),
+    "IGNORED": ("stopped", "skipped", gettext_lazy("Ignored")),
 }
 MOST_ACTS = 20
+BY = {
+    "version": gettext_lazy("By version of the definition"),
+    "build": gettext_lazy("By worker build"),
+    "worker": gettext_lazy("By worker"),
+    "queue": gettext_lazy("By queue"),
+}
+"""What the failures of a group are counted by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +51,26 @@ class Move:
 
 
 MOVES = (
-    Move("acknowledge", "Acknowledge", "Somebody knows of it and looks after it."),
-    Move("resolve", "Resolve", "Its cause is gone. If it fails again, it comes back as regressed."),
-    Move("ignore", "Ignore", "It is counted, and not shown among what is open."),
-    Move("reopen", "Reopen", "It is open again."),
+    Move("acknowledge", gettext_lazy("Acknowledge"), gettext_lazy("Somebody knows of it and looks after it.")),
+    Move(
+        "resolve",
+        gettext_lazy("Resolve"),
+        gettext_lazy("Its cause is gone. If it fails again, it comes back as regressed."),
+    ),
+    Move("ignore", gettext_lazy("Ignore"), gettext_lazy("It is counted, and not shown among what is open.")),
+    Move("reopen", gettext_lazy("Reopen"), gettext_lazy("It is open again.")),
 )
 
 
 class FailuresPage(Page):
     """2,000 failures, 3 causes."""
 
-    name, title, template, permission = "failures", "Failures", "ops/failures.html", "conductor.view_failuregroup"
+    name, title, template, permission = (
+        "failures",
+        gettext_lazy("Failures"),
+        "ops/failures.html",
+        "conductor.view_failuregroup",
+    )
     live_template = "ops/failures/groups.html"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
@@ -61,8 +79,9 @@ class FailuresPage(Page):
         definition, text = asked.get("definition", "").replace("\0", ""), asked.get("q", "").replace("\0", "")
         found = inbox(view, request.user.get_username(), clock.now(), definition=definition, text=text)
         return {
-            "tabs": [(name, words, found.counts[name], name == view) for name, (words, _) in VIEWS.items()],
+            "tabs": [(name, words, found.counts[name], name == view) for name, (words, _states) in VIEWS.items()],
             "view": view,
+            "words": VIEWS[view][0],
             "rows": [_row(listed) for listed in found.groups],
             "inbox": found,
             "definition": definition,
@@ -76,7 +95,7 @@ def _row(listed: Listed) -> dict[str, Any]:
     return {
         "group": group,
         "state": state_pill(group.state),
-        "spark": spark(listed.hours, "failures in each of the last 24 hours", "bad"),
+        "spark": spark(listed.hours, _("failures in each of the last 24 hours"), "bad"),
         "today": listed.today,
         "address": group_address(group.pk),
     }
@@ -84,8 +103,8 @@ def _row(listed: Listed) -> dict[str, Any]:
 
 def state_pill(state: str) -> SafeString:
     """The state of a group as icon, word and colour."""
-    tone, icon = LOOKS[state]
-    return pill(tone, state.capitalize(), icon)
+    tone, icon, word = LOOKS[state]
+    return pill(tone, word, icon)
 
 
 def group_address(group_id: int) -> str:
@@ -103,14 +122,14 @@ class FailureGroupPage(ObjectPage):
         group = _group(which["group_id"])
         told = story(group, clock.now())
         acts = AuditEntry.objects.filter(object_type="failure group", object_id=str(group.pk)).order_by("-id")
-        versions = [int(value) for value, _ in told.by["version"]]
+        versions = [int(value) for value, _count in told.by["version"]]
         return {
-            "title": f"{group.definition} · {group.ref or 'the run itself'}",
+            "title": f"{group.definition} · {group.ref or _('the run itself')}",
             "group": group,
             "state": state_pill(group.state),
             "story": told,
-            "spark": spark(told.listed.hours, "failures in each of the last 24 hours", "bad"),
-            "by": [(name, rows, max(count for _, count in rows)) for name, rows in told.by.items() if rows],
+            "spark": spark(told.listed.hours, _("failures in each of the last 24 hours"), "bad"),
+            "by": [(BY[name], rows, max(count for _value, count in rows)) for name, rows in told.by.items() if rows],
             "moves": [move for move in MOVES if FAILURE.allows(group.state, move.event)],
             "newest_version": max(versions, default=0),
             "may_act": request.user.has_perm(PERMISSION),
@@ -128,7 +147,7 @@ class FailureGroupPage(ObjectPage):
         do = ACTS.get(request.POST.get("do", ""))
         try:
             if do is None:
-                raise Invalid("It is not said what is to be done.")
+                raise Invalid(_("It is not said what is to be done."))
             messages.success(request, do(group, request.POST, request.user.get_username()))
         except Refused as refused:
             tell(request, refused)
@@ -139,10 +158,10 @@ def _move(event: str) -> Callable[[FailureGroup, Mapping[str, str], str], str]:
     def act(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
         version, build = said.get("version", "").strip(), said.get("build", "").strip()
         if version and (not version.isdecimal() or len(version) > 9):
-            raise Invalid(f"{version[:40]!r} is no version.")
+            raise Invalid(_("%(text)s is no version.") % {"text": repr(version[:40])})
         known = {"version": int(version) if version else None, "build": build[:255]}
         moved = failures.move(group.pk, event, by, said.get("reason", "").strip(), **known)
-        return f"The group is {moved.state.lower()}."
+        return _("The group is %(state)s now.") % {"state": LOOKS[moved.state][2]}
 
     return act
 
@@ -150,25 +169,25 @@ def _move(event: str) -> Callable[[FailureGroup, Mapping[str, str], str], str]:
 def _assign(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
     who = said.get("assignee", "").strip()
     failures.assign(group.pk, who, by, said.get("reason", "").strip())
-    return f"{who} looks after it." if who else "Nobody looks after it."
+    return _("%(who)s looks after it.") % {"who": who} if who else _("Nobody looks after it.")
 
 
 def _annotate(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
     failures.annotate(group.pk, said.get("note", ""), by)
-    return "The note is kept."
+    return _("The note is kept.")
 
 
 def _merge(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
     into = said.get("into", "").strip()
     if not into.isdecimal() or len(into) > 18:
-        raise Invalid(f"{into[:40]!r} is no number of a group.")
+        raise Invalid(_("%(text)s is no number of a group.") % {"text": repr(into[:40])})
     failures.merge(group.pk, int(into), by, said.get("reason", "").strip())
-    return f"It is part of group {into} now."
+    return _("It is part of group %(number)s now.") % {"number": into}
 
 
 def _split(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
     failures.split(group.pk, by, said.get("reason", "").strip())
-    return "It is a group of its own again."
+    return _("It is a group of its own again.")
 
 
 ACTS: dict[str, Callable[[FailureGroup, Mapping[str, str], str], str]] = {
@@ -183,5 +202,5 @@ ACTS: dict[str, Callable[[FailureGroup, Mapping[str, str], str], str]] = {
 def _group(group_id: int) -> FailureGroup:
     group = FailureGroup.objects.select_related("merged_into").filter(pk=min(group_id, 2**62)).first()
     if group is None:
-        raise NotFound(f"There is no group of failures {group_id}.")
+        raise NotFound(_("There is no group of failures %(number)s.") % {"number": group_id})
     return group

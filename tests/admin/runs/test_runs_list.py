@@ -8,7 +8,8 @@ import pytest
 from django.urls import reverse
 
 from conductor_app.engine import runs
-from conductor_app.insight import listing
+from conductor_app.insight import listing, selections
+from conductor_app.insight.selections import looking
 from conductor_app.models import UsualDuration
 from tests.admin.reading import html, words
 from tests.insight.situations import define, define_task, start, started, step, work
@@ -307,3 +308,41 @@ def test_a_run_that_takes_longer_than_usual_is_marked(operator, orders, clock):
 
     assert "60.0×" in words(operator.get(LIST)) or "60×" in page
     assert "usually 1.0 s to 2.0 s" in page
+
+
+def test_a_filter_that_has_looked_at_the_newest_only_says_so_and_shows_the_ways_on(
+    operator, orders, monkeypatch, clock
+):
+    monkeypatch.setattr(looking, "REASONS", 1)
+    monkeypatch.setattr(looking, "LOOKED_AT", 1)
+    found = {}
+    for reason in ("no funds", "no card", "no funds"):
+        found[reason] = start("order")
+        work("charge", "FAILED", reason=reason)
+        clock.advance(seconds=10)
+
+    page = operator.get(LIST, {"error": "no", "name": "order"})
+
+    assert "Words of the error was looked for among the newest 1 runs" in words(page)
+    assert found["no card"].pk in html(page)
+    [older] = re.findall(r'href="([^"]*)">Look at those before', html(page))
+    [quicker] = re.findall(r'href="([^"]*)">Failures with these words', html(page))
+    assert "2 runs" not in words(operator.get(LIST + unescape(older)))
+    assert "view=all&q=no&definition=order" in unescape(quicker)
+
+
+def test_a_filter_that_has_looked_at_everything_says_nothing_of_it(operator, orders):
+    start("order")
+
+    assert "was looked for among the newest" not in words(operator.get(LIST, {"error": "no", "task": "charge"}))
+
+
+def test_what_is_looked_at_one_by_one_is_what_the_other_filters_leave(orders, monkeypatch, clock):
+    monkeypatch.setattr(looking, "LOOKED_AT", 1)
+    define("other", step("charge"))
+    wanted = start("other")
+    for _ in range(3):
+        clock.advance(seconds=10)
+        start("order")
+
+    assert list(selections.runs({"task": "charge", "definition": "other"})) == [wanted]

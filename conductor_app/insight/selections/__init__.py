@@ -1,0 +1,85 @@
+"""Selections: a filter of runs as a document, so that it can be kept, shown in words, and asked again as one query.
+
+indexed.py   what an index answers       looking.py   what is looked for among the newest, one by one
+words.py     a selection as a person would say it
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+
+from ...core.errors import Invalid
+from ...models import Run
+from .indexed import INDEXED, LAST, MOST_IDS, search
+from .looking import LOOKING, Looked
+from .words import WORDS, in_words_of
+
+__all__ = [
+    "FILTERS",
+    "LAST",
+    "MOMENTS",
+    "MOST_IDS",
+    "TYPES",
+    "WORDS",
+    "Selection",
+    "checked",
+    "in_words",
+    "look",
+    "runs",
+]
+
+Selection = Mapping[str, Any]
+Filter = Callable[[QuerySet[Run], Any], QuerySet[Run] | Looked]
+FILTERS: dict[str, Filter] = {"search": search, **INDEXED, **LOOKING}
+"""Everything by which runs can be selected. What looks one by one comes last: the others leave it less to look at."""
+MOMENTS = ("started_since", "started_before", "ended_since", "ended_before")
+TYPES: dict[str, type | tuple[type, ...]] = {
+    "ids": (list, tuple),
+    "status": (list, tuple),
+    "version": int,
+    "failure_group": int,
+    **dict.fromkeys((*MOMENTS, "least_ms", "most_ms"), int),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a filter has looked at: the newest so many, those that began at `since` or later."""
+
+    filter: str
+    number: int
+    since: int
+
+
+def runs(selection: Selection) -> QuerySet[Run]:
+    """The runs of a selection. Raises Invalid where it names what there is not, or holds what cannot be read."""
+    return look(selection)[0]
+
+
+def look(selection: Selection) -> tuple[QuerySet[Run], list[Note]]:
+    """The runs of a selection, and which filters have not looked at all of them. Raises Invalid."""
+    said, rows, notes = checked(selection), Run.objects.light(), []
+    for name in (name for name in FILTERS if name in said):
+        found = FILTERS[name](rows, said[name])
+        rows = found.rows if isinstance(found, Looked) else found
+        if isinstance(found, Looked) and found.since is not None:
+            notes.append(Note(name, found.number, found.since))
+    return rows, notes
+
+
+def checked(selection: Selection) -> dict[str, Any]:
+    """The selection without what is empty; raises Invalid."""
+    if unknown := sorted(selection.keys() - FILTERS.keys()):
+        raise Invalid(f"Runs cannot be selected by {', '.join(unknown)}; only by: {', '.join(FILTERS)}.")
+    said = {name: value for name, value in selection.items() if value not in (None, "", [], ())}
+    for name, value in said.items():
+        if not isinstance(value, TYPES.get(name, str)) or isinstance(value, bool):
+            raise Invalid(f"{name} of a selection is {value!r}, which makes no sense.")
+    return said
+
+
+def in_words(selection: Selection) -> str:
+    """The selection as a person would say it."""
+    return in_words_of(checked(selection))

@@ -1,0 +1,76 @@
+"""Filters of runs that an index answers, however many runs there are."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from ...core.errors import Invalid
+from ...core.states import RUN
+from ...models import BulkItem, Failure, Run, WorkflowDefinition
+from ..search import RUNS, Question, Search
+from .looking import Looked
+
+LAST = "z" * 8
+"""Sorts behind every character of an id, in the collations of both databases."""
+MOST_IDS = 1_000
+
+
+def search(found: QuerySet[Run], term: str) -> QuerySet[Run] | Looked:
+    """What a query finds, in the words of the API; else runs whose id begins like this; else those of this correlation
+    id; else those of definitions named so. Raises Invalid where a query cannot be understood.
+
+    One after another, and whatever else is asked for is asked afterwards: so one index answers each question.
+    """
+    if RUNS.speaks(term):
+        question = Question(RUNS, term)
+        asked = Search(found, question)
+        return Looked(asked.hits(), question.reach or 0, asked.since)
+    by_id = Q(id__gte=term, id__lte=term + LAST, id__startswith=term)
+    by_correlation = Q(correlation_id=term) & ~Q(correlation_id="")
+    for question in (by_id, by_correlation):
+        if Run.objects.filter(question).exists():
+            return found.filter(question)
+    names = WorkflowDefinition.objects.filter(name__icontains=term).order_by("name").values_list("name", flat=True)
+    return found.filter(name__in={term, *names.distinct()[:20]})
+
+
+def _ids(found: QuerySet[Run], ids: list[str]) -> QuerySet[Run]:
+    if len(ids) > MOST_IDS:
+        raise Invalid(f"A selection names {MOST_IDS} runs at most; select by what they have in common.")
+    return found.filter(pk__in=[str(id) for id in ids])
+
+
+def _statuses(found: QuerySet[Run], statuses: list[str]) -> QuerySet[Run]:
+    if unknown := sorted({str(status) for status in statuses} - RUN.statuses):
+        raise Invalid(f"There is no status {', '.join(unknown)[:100]} of runs.")
+    return found.filter(status__in=statuses)
+
+
+def _failure_group(found: QuerySet[Run], group: int) -> QuerySet[Run]:
+    """Those that are in a bad way, and have had a failure of the group since they were opened last."""
+    of_group = Failure.objects.filter(Q(group=group) | Q(group__merged_into=group))
+    return found.filter(status__in=("FAILED", "TIMED_OUT", "TERMINATED"), pk__in=of_group.values("run_id"))
+
+
+def _refused_of(found: QuerySet[Run], operation: str) -> QuerySet[Run]:
+    return found.filter(pk__in=BulkItem.objects.filter(operation=operation, outcome="REFUSED").values("run_id"))
+
+
+INDEXED: dict[str, Callable[[QuerySet[Run], Any], QuerySet[Run]]] = {
+    "ids": _ids,
+    "definition": lambda found, name: found.of_definition(name),
+    "version": lambda found, version: found.filter(version=version),
+    "status": _statuses,
+    "started_since": lambda found, moment: found.filter(created_at__gte=moment),
+    "started_before": lambda found, moment: found.filter(created_at__lt=moment),
+    "ended_since": lambda found, moment: found.filter(ended_at__gte=moment),
+    "ended_before": lambda found, moment: found.filter(ended_at__lt=moment),
+    "correlation_id": lambda found, id: found.filter(correlation_id=id).exclude(correlation_id=""),
+    "parent": lambda found, id: found.filter(parent_id=id).exclude(parent_id=""),
+    "started_by": lambda found, who: found.filter(started_by=who),
+    "schedule": lambda found, name: found.filter(schedule=name).exclude(schedule=""),
+    "idempotency_key": lambda found, key: found.filter(idempotency_key=key),
+    "failure_group": _failure_group,
+    "refused_of": _refused_of,
+}
