@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conductor', '0031_files_of_runs'),
+        ('conductor', '0034_look_at_groups'),
     ]
 
     operations = [
