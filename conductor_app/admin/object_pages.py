@@ -23,8 +23,8 @@ class ObjectPage(Page):
         """What the template shows, the title among it. Raises NotFound."""
         raise NotImplementedError
 
-    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
-        """A form of the page was sent. Raises NotFound."""
+    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
+        """A form of the page was sent: the answer, or what the template shows of it. Raises NotFound."""
         raise NotImplementedError
 
     def in_sidebar(self) -> dict[str, Any]:
@@ -34,9 +34,10 @@ class ObjectPage(Page):
     def urls(self, site: AdminSite) -> list[URLPattern]:
         def view(request: HttpRequest, **which: Any) -> HttpResponse:
             self._admit(request)
-            if request.method == "POST":
-                return found(self.sent, request, **which)
-            shown = {**site.each_context(request), "page": self, **found(self.shown, request, **which)}
+            told = found(self.sent if request.method == "POST" else self.shown, request, **which)
+            if isinstance(told, HttpResponse):
+                return told
+            shown = {**site.each_context(request), "page": self, **told}
             if self.live_template:
                 html = render_to_string(self.live_template, shown, request)
                 address = reverse(f"admin:{self.name}_live", kwargs=which)

@@ -44,6 +44,9 @@ from .definitions.tasks import TaskDefinitionAdmin
 from .definitions.workflows import WorkflowDefinitionAdmin
 from .events.handlers import EventHandlerAdmin
 from .events.received import EventPage, EventsPage
+from .events.replays import ReplayPage
+from .events.sources import SourcesPage
+from .events.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
 from .fixing.bulk_operations import BulkExport, BulkOperationPage, BulkPage
 from .fixing.bulk_plan import BulkPlanPage
 from .fixing.planner import PlannerPage
@@ -88,6 +91,11 @@ FIXING: tuple[Page, ...] = (
     ViewPage(),
     EventsPage(),
     EventPage(),
+    ReplayPage(),
+    SourcesPage(),
+    WebhooksPage(),
+    NewWebhookPage(),
+    WebhookPage(),
 )
 PAGES: tuple[Page, ...] = (
     PulsePage(),

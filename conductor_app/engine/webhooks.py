@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import F, Q
 
 from .. import chance, clock
 from ..access import vault, webhooks
 from ..access.webhooks import Expected, Sent
-from ..core.errors import Conflict, NotFound, ValidationFailed
+from ..core.errors import Conflict, Invalid, NotFound, Unauthenticated, ValidationFailed
 from ..core.ids import derived_id
 from ..core.language.checks.webhook import read_webhook
 from ..models import AuditEntry, EventHandler, Webhook
@@ -20,32 +21,56 @@ from . import events
 Document = dict[str, Any]
 
 
-def add(document: Document, by: str) -> Webhook:
+def add(document: Document, by: str, reason: str = "") -> Webhook:
     """Keep a new webhook. Raises ValidationFailed, and Conflict where its name is taken."""
     read, complaints = read_webhook(document)
     if complaints:
         raise ValidationFailed(complaints)
     now = clock.now()
     row = Webhook(id=derived_id(now, chance.drawn()), created_at=now, created_by=by)
-    return _keep(row, read, by, "create")
+    return _keep(row, read, by, "create", reason)
 
 
-def replace(id: str, document: Document, by: str) -> Webhook:
+def replace(id: str, document: Document, by: str, reason: str = "") -> Webhook:
     """Change a webhook; a secret that is not given stays as it was. Raises NotFound, ValidationFailed, Conflict."""
     row = find(id)
     read, complaints = read_webhook(document, has_secret=bool(row.sealed))
     if complaints:
         raise ValidationFailed(complaints)
     row.updated_at, row.updated_by = clock.now(), by
-    return _keep(row, read, by, "overwrite")
+    return _keep(row, read, by, "overwrite", reason)
 
 
-def remove(id: str, by: str) -> None:
+def rotate(id: str, fresh: Document, keep_seconds: int, by: str, reason: str = "") -> None:
+    """Give a webhook another secret (`secretValue`) or other values of its headers (`headers`).
+
+    What was its secret is good for so long beside the new one, so that its sender can be changed meanwhile. Raises
+    NotFound, and Invalid where nothing new is given.
+    """
+    given = {"secret": fresh.get("secretValue"), "headers": fresh.get("headers")}
+    given = {name: value for name, value in given.items() if value}
+    if not given:
+        raise Invalid("Give the new secret.")
+    with transaction.atomic():
+        row = Webhook.objects.select_for_update().filter(pk=id).first()
+        if row is None:
+            raise NotFound(f"No such webhook: {id}")
+        now, known = clock.now(), _secrets_of(row)
+        known.pop("former", None)
+        former = {"former": {**known, "until": now + keep_seconds * 1000}} if keep_seconds > 0 else {}
+        row.sealed = _sealed(row, {**known, **given, **former})
+        shown = dict.fromkeys(given.get("headers") or row.document.get("headers") or {}, "")
+        row.document, row.updated_at, row.updated_by = {**row.document, "headers": shown}, now, by
+        row.save()
+        _note(row.id, "rotate", by, reason)
+
+
+def remove(id: str, by: str, reason: str = "") -> None:
     """Forget a webhook: its address is known no more. Raises NotFound."""
     with transaction.atomic():
         if not Webhook.objects.filter(pk=id).delete()[0]:
             raise NotFound(f"No such webhook: {id}")
-        _note(id, "delete", by)
+        _note(id, "delete", by, reason)
 
 
 def find(id: str) -> Webhook:
@@ -56,24 +81,30 @@ def find(id: str) -> Webhook:
     return row
 
 
-def _keep(row: Webhook, read: Document, by: str, action: str) -> Webhook:
+def _keep(row: Webhook, read: Document, by: str, action: str, reason: str) -> Webhook:
     secret = {"secret": read.pop("secretValue", None), "headers": read.pop("headers", None)}
     kept = _secrets_of(row) if row.sealed else {}
     given = {name: value for name, value in secret.items() if value}
-    row.sealed = vault.seal(f"webhook {row.id}", json.dumps({**kept, **given}))
+    row.sealed = _sealed(row, {**kept, **given})
     shown = dict.fromkeys(given.get("headers") or kept.get("headers") or {}, "")
     row.name, row.document = read["name"], {**read, "id": row.id, "headers": shown}
     try:
         with transaction.atomic():
             row.save()
-            _note(row.id, action, by)
+            _note(row.id, action, by, reason)
     except IntegrityError:
         raise Conflict(f"A webhook with the name {row.name} exists already.") from None
     return row
 
 
-def _note(id: str, action: str, by: str) -> None:
-    AuditEntry.objects.create(at=clock.now(), actor=by, action=action, object_type="webhook", object_id=id)
+def _note(id: str, action: str, by: str, reason: str) -> None:
+    AuditEntry.objects.create(
+        at=clock.now(), actor=by, action=action, object_type="webhook", object_id=id, reason=reason
+    )
+
+
+def _sealed(row: Webhook, secrets: Document) -> str:
+    return vault.seal(f"webhook {row.id}", json.dumps(secrets))
 
 
 def _secrets_of(row: Webhook) -> dict[str, Any]:
@@ -83,12 +114,43 @@ def _secrets_of(row: Webhook) -> dict[str, Any]:
 def receive(id: str, headers: Mapping[str, str], body: bytes) -> None:
     """Verify what came in and hear it as the event `webhook:<name>`. Raises NotFound and Unauthenticated."""
     row = find(id)
-    known = _secrets_of(row)
-    expected = Expected(row.document, known.get("secret", ""), known.get("headers", {}))
-    message_id = webhooks.verify(expected, Sent(headers, body, clock.now()))
+    try:
+        message_id = _verified(row, Sent(headers, body, clock.now()))
+    except Unauthenticated:
+        _note_refusal(row)
+        raise
     events.receive(
         f"webhook:{row.name}", message_id or str(uuid.uuid4()), _payload(body), "webhook", also=own_handlers(row)
     )
+
+
+def _verified(row: Webhook, sent: Sent) -> str:
+    """The message's id, by the secret or by the one that was its secret until lately; raises Unauthenticated."""
+    known = _secrets_of(row)
+    former = known.get("former") or {}
+    try:
+        return webhooks.verify(_expected(row, known), sent)
+    except Unauthenticated:
+        if sent.now >= former.get("until", 0):
+            raise
+        return webhooks.verify(_expected(row, former), sent)
+
+
+def _expected(row: Webhook, secrets: Document) -> Expected:
+    return Expected(row.document, secrets.get("secret", ""), secrets.get("headers", {}))
+
+
+def _note_refusal(row: Webhook) -> None:
+    """Count what was refused: once a second at most, since anybody may knock."""
+    now = clock.now()
+    lately = Q(refused_at__isnull=True) | Q(refused_at__lt=now - 1000)
+    Webhook.objects.filter(lately, pk=row.pk).update(refusals=F("refusals") + 1, refused_at=now)
+
+
+def former_until(row: Webhook) -> int | None:
+    """Until when the secret that the webhook had before is good; None where it is not."""
+    until = (_secrets_of(row).get("former") or {}).get("until", 0)
+    return until if until > clock.now() else None
 
 
 def _payload(body: bytes) -> Any:

@@ -1,9 +1,18 @@
 """Where events can come from: this server, webhooks, and the systems that its settings name."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import OuterRef, Subquery
+
 from .. import conf
 from ..core.events import INTERNAL
+from ..models import EventDelivery, EventHandler, EventListener
 
 WEBHOOK = "webhook"
+SILENT_MS = 60_000
+"""A listener that has said nothing for so long is not there any more."""
+MOST = 500
 SETTINGS = {
     "amqp_queue": "event_queues_amqp_url",
     "amqp_exchange": "event_queues_amqp_url",
@@ -28,3 +37,50 @@ def setting_of(event: str) -> str:
 def is_heard_here(event: str) -> bool:
     """Whether an event is told to this server, by its runs, clients or webhooks, and is not fetched by it."""
     return provider_of(event) in (INTERNAL, WEBHOOK) or provider_of(event) not in SETTINGS
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One event that active handlers wait for, and how it comes in."""
+
+    event: str
+    handlers: int
+    last_at: int | None
+    is_heard_here: bool
+    setting: str
+    listeners: Sequence[EventListener]
+
+    @property
+    def connected(self) -> EventListener | None:
+        """A listener whose line stands."""
+        return next((each for each in self.listeners if each.connected_at is not None), None)
+
+    @property
+    def failing(self) -> EventListener | None:
+        """A listener whose line is broken, and what broke it."""
+        return next((each for each in self.listeners if each.connected_at is None and each.error), None)
+
+
+def sources(now: int) -> list[Source]:
+    """What active handlers wait for, each with those who listen to it."""
+    newest = EventDelivery.objects.filter(event=OuterRef("event")).order_by("-received_at")
+    rows = EventHandler.objects.filter(is_active=True).order_by("event")
+    rows = rows.annotate(last_at=Subquery(newest.values("received_at")[:1])).values_list("event", "last_at")
+    counts: dict[str, int] = {}
+    last: dict[str, int | None] = {}
+    for event, at in rows[:MOST]:
+        counts[event], last[event] = counts.get(event, 0) + 1, at
+    listeners: dict[str, list[EventListener]] = {}
+    for each in EventListener.objects.filter(seen_at__gte=now - SILENT_MS).order_by("event", "process")[:MOST]:
+        listeners.setdefault(each.event, []).append(each)
+    return [
+        Source(event, counts[event], last[event], is_heard_here(event), setting_of(event), listeners.get(event, ()))
+        for event in counts
+    ]
+
+
+def newest_by_event(events: Sequence[str]) -> dict[str, int]:
+    """When an event of each of these names came last: one look into an index each, in one statement."""
+    newest = EventDelivery.objects.filter(event=OuterRef("event")).order_by("-received_at").values("pk")[:1]
+    rows = EventDelivery.objects.filter(event__in=events, pk=Subquery(newest))
+    return dict(rows.values_list("event", "received_at"))

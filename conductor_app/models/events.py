@@ -130,6 +130,8 @@ class Webhook(models.Model):
     name = models.CharField(max_length=200, unique=True)
     document = DocumentField(default=dict)
     sealed = models.TextField(default="", blank=True)
+    refusals = models.IntegerField(default=0, db_default=0)
+    refused_at = MomentField(null=True)
     created_at = MomentField()
     created_by = models.CharField(max_length=255, default="", blank=True)
     updated_at = MomentField(default=0)

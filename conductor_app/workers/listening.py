@@ -1,14 +1,18 @@
 """Listens to the other systems that handlers wait for: a thread for each event, with its own pauses after failures."""
 
 import logging
+import os
+import socket
+from collections.abc import Collection
 from threading import Event, Thread
 from time import monotonic
 
 from django.db import connection, connections
 
+from .. import clock
 from ..core.events import INTERNAL
-from ..engine import events
-from ..models import EventHandler
+from ..engine import event_listeners, events
+from ..models import EventHandler, EventListener
 from .sinks import PROVIDERS, Provider, SinkFailed
 
 log = logging.getLogger(__name__)
@@ -18,6 +22,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 HEALTHY_SECONDS = 60.0
 PATIENCE_SECONDS = 60.0
 STOP_SECONDS = 4.0
+SAID_EVERY_MS = 15_000
 
 
 class Listener:
@@ -25,7 +30,9 @@ class Listener:
 
     def __init__(self, event: str, provider: Provider, queue: str) -> None:
         self.event, self._provider, self._queue = event, provider, queue
+        self._said: tuple[int | None, int | None] | None = None
         self._stop = Event()
+        self.facts = EventListener(event=event, process=process(), seen_at=0)
         self._thread = Thread(target=self._listen, name=f"listens to {event}", daemon=True)
         self._thread.start()
 
@@ -36,16 +43,33 @@ class Listener:
     def join(self, seconds: float) -> None:
         self._thread.join(max(seconds, 0))
 
+    def is_worth_saying(self, now: int) -> bool:
+        """Whether something has changed since it was said, or was said long ago."""
+        said, facts = self._said, self.facts
+        self._said = (facts.connected_at, facts.failed_at)
+        return said != self._said or now - facts.seen_at >= SAID_EVERY_MS
+
+    def _is_stopping(self) -> bool:
+        """Asked by who listens: the line stands by then."""
+        if self.facts.connected_at is None:
+            self.facts.connected_at, self.facts.error = clock.now(), ""
+        return self._stop.is_set()
+
+    def _broken(self, error: Exception) -> str:
+        # Whatever a broker's client raises: its own words may hold the address, and a password with it.
+        why = str(error) if isinstance(error, SinkFailed) else type(error).__name__
+        self.facts.connected_at, self.facts.failed_at, self.facts.error = None, clock.now(), why
+        return why
+
     def _listen(self) -> None:
         pause = FIRST_PAUSE
         while not self._stop.is_set():
             began = monotonic()
             try:
-                self._provider.consume(self._queue, self._hear, self._stop.is_set)
+                self._provider.consume(self._queue, self._hear, self._is_stopping)
             except Exception as error:
-                # Whatever a broker's client raises: it is tried again for as long as a handler wants it.
-                why = str(error) if isinstance(error, SinkFailed) else type(error).__name__
-                log.warning("listening_failed", extra={"event_name": self.event, "why": why})
+                # It is tried again for as long as a handler wants it.
+                log.warning("listening_failed", extra={"event_name": self.event, "why": self._broken(error)})
             pause = FIRST_PAUSE if monotonic() - began > HEALTHY_SECONDS else pause
             self._stop.wait(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
@@ -57,6 +81,7 @@ class Listener:
         while True:
             try:
                 events.receive(self.event, message_id, payload, self._provider.name)
+                self.facts.last_message_at = clock.now()
                 break
             except Exception as error:
                 log.warning("event_not_heard", extra={"event_name": self.event, "why": type(error).__name__})
@@ -85,7 +110,8 @@ def listen(stopping: Event, look_seconds: float = LOOK_SECONDS) -> None:
     listeners: dict[str, Listener] = {}
     try:
         while not stopping.is_set():
-            listeners = _as_wanted(listeners)
+            before, listeners = listeners, _as_wanted(listeners)
+            _say(listeners, before.keys() - listeners.keys())
             stopping.wait(look_seconds)
     finally:
         for listener in listeners.values():
@@ -93,6 +119,12 @@ def listen(stopping: Event, look_seconds: float = LOOK_SECONDS) -> None:
         ends_at = monotonic() + STOP_SECONDS
         for listener in listeners.values():
             listener.join(ends_at - monotonic())
+        _say({}, listeners.keys())
+
+
+def process() -> str:
+    """The name of this process."""
+    return f"{socket.gethostname()[:100]}:{os.getpid()}"
 
 
 def _as_wanted(listeners: dict[str, Listener]) -> dict[str, Listener]:
@@ -108,6 +140,22 @@ def _as_wanted(listeners: dict[str, Listener]) -> dict[str, Listener]:
     for name in listeners.keys() - now.keys():
         listeners[name].stop()
     return {name: listeners.get(name) or Listener(name, *found) for name, found in now.items()}
+
+
+def _say(listeners: dict[str, Listener], gone: Collection[str]) -> None:
+    """Write down how it goes, for the pages: whoever listens goes on whether that can be written or not."""
+    now = clock.now()
+    rows = [listener.facts for listener in listeners.values() if listener.is_worth_saying(now)]
+    try:
+        if rows:
+            event_listeners.note(rows)
+        if gone:
+            event_listeners.leave(process(), gone)
+    except Exception as error:
+        log.warning("listeners_not_noted", extra={"why": type(error).__name__})
+    finally:
+        if connection.vendor != "sqlite" and not connection.in_atomic_block:
+            connection.close()
 
 
 def is_anything_configured() -> bool:

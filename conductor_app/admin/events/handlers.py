@@ -80,7 +80,6 @@ class EventHandlerAdmin(DefinitionAdmin):
         return {
             "checked": Checked(row.document, placed(findings_of_handler(row.document), formatted(row.document))),
             "heard": [(told.delivery, _of(row.name, words.made(told))) for told in last],
-            "most_tried": TRIED,
         }
 
     def save(self, form: Form, row: EventHandler | None, by: str) -> None:
@@ -95,7 +94,10 @@ class EventHandlerAdmin(DefinitionAdmin):
             event_handlers.replace(read, by, reason)
 
     def tried(self, document: dict[str, Any]) -> dict[str, Any]:
-        return {"trial": shown_trial(try_out(read_handler(document)[0])), "most_tried": TRIED}
+        return {"trial": shown_trial(try_out(read_handler(document)[0]))}
+
+    def drawn(self, result: Any) -> dict[str, Any]:
+        return {"most_tried": TRIED}
 
     def act(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
         """A button of the page was pressed."""

@@ -1,0 +1,48 @@
+"""A replay: what an event would lead to now, handler by handler, and then the same for good."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from ...core.errors import Refused
+from ...engine import event_replays
+from ..object_pages import ObjectPage
+from ..refusals import tell
+from .received import one, page_of
+from .trials import ahead
+
+REPLAY = "conductor.execute_event_handler"
+
+
+class ReplayPage(ObjectPage):
+    """Let handlers hear an event again."""
+
+    name, template, permission = "event_replay", "ops/events/replay.html", REPLAY
+    route = "events/<int:event_id>/replay/"
+
+    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+        row = one(which["event_id"])
+        shown = {"title": _("Replay %(event)s") % {"event": row.event}, "row": row}
+        try:
+            return shown | {"plan": [ahead(each) for each in event_replays.plan(row)]}
+        except Refused as refused:
+            return shown | {"plan": [], "refused": refused.message}
+
+    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+        row, by = one(which["event_id"]), request.user.get_username()
+        names, reason = request.POST.getlist("handler"), request.POST.get("reason", "").strip()
+        address = reverse("admin:event_replay", args=[row.pk])
+        if not names or not reason:
+            said = _("Choose a handler that hears it again.") if reason else _("Say why it is heard again.")
+            messages.error(request, said)
+            return HttpResponseRedirect(address)
+        try:
+            fresh = event_replays.replay(row.pk, names, by, reason)
+        except Refused as refused:
+            tell(request, refused)
+            return HttpResponseRedirect(address)
+        messages.success(request, _("It was heard again: below is what came of it."))
+        return HttpResponseRedirect(page_of(fresh.pk))

@@ -1,0 +1,37 @@
+"""Where events come from: what handlers wait for, and whether the line to other systems stands."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from ... import clock
+from ...insight.event_sources import Source, sources
+from ..marks import pill
+from ..pages import Page
+from .received import VIEW
+
+
+class SourcesPage(Page):
+    """What is listened to."""
+
+    name, title, template, permission = "event_sources", "Events", "ops/events/sources.html", VIEW
+    live_template = "ops/events/source_rows.html"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        rows = [(source, state(source)) for source in sources(clock.now())]
+        return {"rows": rows, "tab": "sources"}
+
+
+def state(source: Source) -> SafeString:
+    """How it goes with a source."""
+    if source.is_heard_here:
+        return pill("succeeded", _("told to this server"))
+    if source.setting:
+        return pill("failed", _("not configured"))
+    if source.connected:
+        return pill("succeeded", _("connected"))
+    if source.failing:
+        return pill("failed", _("not connected"))
+    return pill("waiting", _("beginning to listen")) if source.listeners else pill("failed", _("nobody listens"))

@@ -1,0 +1,156 @@
+"""Webhooks: the addresses under which other systems tell events, and the secrets that they sign with."""
+
+import secrets
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from ...core.errors import Refused, ValidationFailed
+from ...engine import webhooks
+from ...insight.event_sources import newest_by_event
+from ...models import Webhook
+from ..object_pages import ObjectPage
+from ..pages import Page
+from ..refusals import require, tell
+from .webhook_form import ISSUED_BY_THE_SENDER, SecretForm, WebhookForm, initial_of
+
+VIEW, CHANGE = "conductor.view_webhook", "conductor.change_webhook"
+MOST = 500
+KEEPS = {"0": 0, "hour": 3_600, "day": 86_400, "week": 604_800}
+"""How long what was the secret stays good beside the new one, in seconds."""
+
+
+class WebhooksPage(Page):
+    """All webhooks."""
+
+    name, title, template, permission = "webhooks", "Events", "ops/events/webhooks.html", VIEW
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        rows = list(Webhook.objects.order_by("name")[:MOST])
+        last = newest_by_event([f"webhook:{row.name}" for row in rows])
+        return {
+            "rows": [(row, address_of(request, row), last.get(f"webhook:{row.name}")) for row in rows],
+            "may_edit": request.user.has_perm(CHANGE),
+            "tab": "webhooks",
+        }
+
+
+class _Form(ObjectPage):
+    """The form, for a new webhook and for one that exists."""
+
+    template = "ops/events/webhook.html"
+
+    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+        row = webhooks.find(which["webhook_id"]) if which else None
+        given = initial_of(row.name, row.document) if row else {"verifier": "HMAC_BASED"}
+        return self._around(request, row, WebhookForm(initial=given))
+
+    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
+        require(request, CHANGE)
+        row = webhooks.find(which["webhook_id"]) if which else None
+        act = request.POST.get("do", "save")
+        if row is not None and act in ("rotate", "delete"):
+            return (self._rotated if act == "rotate" else self._deleted)(request, row)
+        form = WebhookForm(request.POST)
+        if form.is_valid():
+            drawn = "" if row or not is_drawn(form.cleaned_data) else secrets.token_urlsafe(32)
+            if drawn:
+                form.cleaned_data["secret"] = drawn
+            if saved := self._saved(request, form, row):
+                return self._told(request, saved, drawn)
+        return self._around(request, row, form)
+
+    def _saved(self, request: HttpRequest, form: WebhookForm, row: Webhook | None) -> Webhook | None:
+        by, reason = request.user.get_username(), form.cleaned_data["reason"]
+        try:
+            if row is None:
+                return webhooks.add(form.document({}), by, reason)
+            return webhooks.replace(row.pk, form.document(row.document), by, reason)
+        except ValidationFailed as failed:
+            for each in failed.complaints:
+                form.add_error(FIELDS.get(each.path), each.message)
+        except Refused as refused:
+            form.add_error(None, refused.message)
+        return None
+
+    def _told(self, request: HttpRequest, row: Webhook, drawn: str) -> HttpResponse | dict[str, Any]:
+        """To the webhook's page; a secret that was drawn is shown on the way, once."""
+        if not drawn:
+            messages.success(request, _("The webhook is saved."))
+            return HttpResponseRedirect(reverse("admin:webhook", args=[row.pk]))
+        # The answer to a form: no browser keeps it.
+        form = WebhookForm(initial=initial_of(row.name, row.document))
+        return self._around(request, row, form) | {"drawn": drawn}
+
+    def _rotated(self, request: HttpRequest, row: Webhook) -> HttpResponse | dict[str, Any]:
+        form, by = SecretForm(request.POST), request.user.get_username()
+        if not form.is_valid():
+            messages.error(request, " ".join(str(each) for errors in form.errors.values() for each in errors))
+            return HttpResponseRedirect(reverse("admin:webhook", args=[row.pk]))
+        said, drawn = form.cleaned_data, ""
+        if is_drawn({**said, "verifier": row.document.get("verifier")}):
+            drawn = said["secret"] = secrets.token_urlsafe(32)
+        keep = KEEPS.get(request.POST.get("keep", ""), KEEPS["day"])
+        fresh = {"secretValue": said["secret"], "headers": said["headers"]}
+        try:
+            webhooks.rotate(row.pk, fresh, keep, by, said["reason"])
+            messages.success(request, _("The secret is changed."))
+        except Refused as refused:
+            tell(request, refused)
+            drawn = ""
+        return self._told(request, webhooks.find(row.pk), drawn)
+
+    def _deleted(self, request: HttpRequest, row: Webhook) -> HttpResponse:
+        webhooks.remove(row.pk, request.user.get_username(), request.POST.get("reason", "").strip())
+        messages.success(request, _("%(name)s is forgotten: its address is known no more.") % {"name": row.name})
+        return HttpResponseRedirect(reverse("admin:webhooks"))
+
+    def _around(self, request: HttpRequest, row: Webhook | None, form: WebhookForm) -> dict[str, Any]:
+        verifier = row.document.get("verifier") if row else ""
+        return {
+            "title": row.name if row else _("New webhook"),
+            "row": row,
+            "form": form,
+            "address": address_of(request, row) if row else "",
+            "former_until": webhooks.former_until(row) if row else None,
+            "header_example": "X-Key: …",
+            "needs_headers": verifier == "HEADER_BASED",
+            "is_issued": verifier in ISSUED_BY_THE_SENDER,
+            "may_edit": request.user.has_perm(CHANGE),
+            "tab": "webhooks",
+        }
+
+
+class NewWebhookPage(_Form):
+    """A new webhook."""
+
+    name, permission, route = "webhook_new", CHANGE, "webhooks/new/"
+
+
+class WebhookPage(_Form):
+    """One webhook: its address, its secret changed, what it is."""
+
+    name, permission, route = "webhook", VIEW, "webhooks/<str:webhook_id>/"
+
+
+FIELDS = {
+    "name": "name",
+    "verifier": "verifier",
+    "headers": "headers",
+    "secretValue": "secret",
+    "headerKey": "header_key",
+}
+"""Where a complaint about a field of the document is shown."""
+
+
+def is_drawn(said: dict[str, Any]) -> bool:
+    """Whether the server draws the secret: none is given, and it is ours to give."""
+    return not said["secret"] and said["verifier"] not in ("HEADER_BASED", *ISSUED_BY_THE_SENDER)
+
+
+def address_of(request: HttpRequest, row: Webhook) -> str:
+    """Where the other system sends to."""
+    return f"{request.scheme}://{request.get_host()}/api/webhook/{row.pk}"

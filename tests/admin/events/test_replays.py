@@ -1,0 +1,84 @@
+"""Replays: what would come of it first, then the same for good, with a reason."""
+
+import pytest
+
+from conductor_app.engine import event_handlers, events, webhooks
+from conductor_app.models import AuditEntry, EventAction, EventDelivery, EventHandler, Run
+from tests.admin.reading import html, words
+from tests.builders import definition, step
+from tests.story import committed, register
+
+from .test_handlers import PAID, WRITTEN, of, told
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def ship(clock):
+    register(definition(step("pack"), name="ship"))
+
+
+def address(event: EventDelivery) -> str:
+    return f"/admin/events/{event.pk}/replay/"
+
+
+def replayed(client, event: EventDelivery, **form):
+    with committed():
+        return client.post(address(event), {"handler": "start", "reason": "the handler was wrong", **form}, follow=True)
+
+
+def test_an_event_that_came_before_its_handler_is_replayed(clock):
+    operator = of("Operators")
+    told("m1", total=500, order=7)
+    event_handlers.add([WRITTEN], "ann")
+    event = EventDelivery.objects.get()
+
+    plan = operator.get(address(event))
+    assert 'start matched $.total > 100 $.total = 500 start_workflow {"name":"ship","input":{"order":7}}' in words(plan)
+    assert not Run.objects.exists()
+
+    replayed(operator, event)
+
+    run, fresh = Run.objects.get(name="ship"), EventDelivery.objects.get(replay_of=event)
+    shown = operator.get(f"/admin/events/{fresh.pk}/")
+    assert f"started run {run.pk}" in words(shown)
+    assert (fresh.source, fresh.event, fresh.payload) == ("replay", PAID, event.payload)
+    assert f"/admin/events/{event.pk}/" in html(shown)
+    assert f"/admin/events/{fresh.pk}/" in html(operator.get(f"/admin/events/{event.pk}/"))
+    entry = AuditEntry.objects.get(object_type="event")
+    assert (entry.actor, entry.action, entry.reason) == ("operators", "replay", "the handler was wrong")
+
+
+def test_only_the_chosen_handlers_hear_it_again(operator):
+    event_handlers.add([WRITTEN, {**WRITTEN, "name": "too"}], "ann")
+    told("m1", total=500)
+
+    replayed(operator, EventDelivery.objects.get(), handler="too")
+
+    assert EventAction.objects.filter(handler="start").count() == 1
+    assert EventAction.objects.filter(handler="too").count() == 2
+
+
+def test_a_replay_needs_a_reason_a_handler_that_listens_and_the_permission(operator, viewer):
+    event_handlers.add([WRITTEN], "ann")
+    told("m1", total=500)
+    event = EventDelivery.objects.get()
+
+    assert "Say why" in words(replayed(operator, event, reason=" "))
+    assert "does not listen" in words(replayed(operator, event, handler="none"))
+    assert replayed(viewer, event).status_code == 403
+    assert "Replay" not in words(viewer.get(f"/admin/events/{event.pk}/"))
+    EventHandler.objects.update(is_active=False)
+    assert "Nobody would hear it" in words(operator.get(address(event)))
+    assert EventDelivery.objects.count() == 1
+
+
+def test_what_a_webhook_starts_by_itself_is_replayed_too(operator):
+    row = webhooks.add(
+        {"name": "shop", "verifier": "BASIC", "secretValue": "s", "workflowsToStart": {"ship": ""}}, "ann"
+    )
+    events.receive("webhook:shop", "m1", {"order": 7}, "webhook")
+
+    replayed(operator, EventDelivery.objects.get(), handler=f"webhook {row.name}")
+
+    assert Run.objects.get(name="ship").input["order"] == 7

@@ -1,0 +1,83 @@
+"""Where events come from: whether the line to other systems stands."""
+
+import pytest
+
+from conductor_app.engine import event_handlers, event_listeners
+from conductor_app.insight.event_sources import SETTINGS
+from conductor_app.models import EventListener
+from conductor_app.workers.sinks import PROVIDERS
+from tests.admin.reading import words
+
+from .test_handlers import WRITTEN, told
+
+pytestmark = pytest.mark.django_db
+SOURCES = "/admin/event_sources/"
+
+
+def heard(name: str, event: str) -> None:
+    event_handlers.add([{**WRITTEN, "name": name, "event": event}], "ann")
+
+
+def listening(event: str, process: str = "host:7", **facts) -> None:
+    event_listeners.note([EventListener(event=event, process=process, **facts)])
+
+
+def test_the_page_knows_every_system_that_is_listened_to():
+    assert {*SETTINGS, "conductor"} == set(PROVIDERS)
+
+
+def test_before_there_is_a_handler_the_page_says_what_stands_here(viewer):
+    assert "Nothing is listened to" in words(viewer.get(SOURCES))
+
+
+def test_what_this_server_is_told_needs_nobody_who_listens(viewer, clock):
+    heard("start", WRITTEN["event"])
+    told("m1")
+
+    assert "conductor:orders:paid told to this server 0 ms ago 1" in words(viewer.get(SOURCES))
+
+
+def test_a_line_that_stands_one_that_is_broken_and_one_that_nobody_holds(viewer, clock, settings):
+    settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = "redis://somewhere"
+    for name in ("up", "down", "alone"):
+        heard(name, f"redis:{name}")
+    heard("else", "kafka:orders")
+    listening("redis:up", connected_at=clock.now(), last_message_at=clock.now())
+    listening("redis:down", failed_at=clock.now(), error="redis cannot be reached: ConnectionError.")
+
+    shown = words(viewer.get(SOURCES))
+
+    assert "redis:up connected host:7, connected 0 ms ago · last message 0 ms ago" in shown
+    assert "redis:down not connected host:7, broken 0 ms ago redis cannot be reached: ConnectionError." in shown
+    assert "redis:alone nobody listens No process listens to other systems" in shown
+    assert "kafka:orders not configured The server is started without EVENT_QUEUES_KAFKA_SERVERS." in shown
+
+
+def test_a_listener_that_has_fallen_silent_is_not_there(viewer, clock, settings):
+    settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = "redis://somewhere"
+    heard("up", "redis:up")
+    listening("redis:up", connected_at=clock.now())
+
+    clock.advance(seconds=61)
+
+    assert "nobody listens" in words(viewer.get(SOURCES))
+
+
+def test_a_listener_says_again_how_it_goes_and_takes_its_leave(clock):
+    listening("redis:up")
+    listening("redis:up", connected_at=clock.now())
+    listening("redis:up", "other:1")
+    assert EventListener.objects.get(process="host:7").connected_at == clock.now()
+
+    event_listeners.leave("host:7", ["redis:up"])
+    assert [row.process for row in EventListener.objects.all()] == ["other:1"]
+    clock.advance(seconds=90_000)
+    listening("redis:else")
+    assert [row.event for row in EventListener.objects.all()] == ["redis:else"]
+
+
+def test_the_page_follows_what_it_shows(viewer, clock):
+    heard("start", WRITTEN["event"])
+    revision = viewer.get(SOURCES).context["live_revision"]
+
+    assert viewer.get(f"{SOURCES}live/?rev={revision}").status_code == 204

@@ -1,0 +1,143 @@
+"""Webhooks on the pages: made, their secrets changed without a gap, forgotten."""
+
+import base64
+import re
+
+import pytest
+from django.test import Client
+
+from conductor_app.models import AuditEntry, EventDelivery, Webhook
+from tests.admin.reading import html, words
+
+from .test_handlers import of
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/webhooks/"
+FORM = {"name": "shop", "verifier": "BASIC", "user": "ann", "starts": "ship = 2\nbill", "reason": "a new shop"}
+
+
+def made(client: Client, **form: str) -> str:
+    """The secret that the page shows once."""
+    answer = client.post(f"{LIST}new/", {**FORM, **form})
+    found = re.search(r"<pre[^>]*>([^<]+)</pre>", html(answer))
+    assert found, words(answer)
+    return found[1]
+
+
+def sent(secret: str) -> int:
+    pair = base64.b64encode(f"ann:{secret}".encode()).decode()
+    address = f"/api/webhook/{Webhook.objects.get().pk}"
+    return (
+        Client()
+        .post(address, b"{}", content_type="application/json", headers={"authorization": f"Basic {pair}"})
+        .status_code
+    )
+
+
+def page() -> str:
+    return f"{LIST}{Webhook.objects.get().pk}/"
+
+
+def test_an_author_makes_a_webhook_whose_secret_is_shown_once(clock):
+    author = of("Authors")
+
+    secret = made(author)
+
+    row = Webhook.objects.get()
+    assert row.document["workflowsToStart"] == {"ship": 2, "bill": ""}
+    assert AuditEntry.objects.get(object_type="webhook").reason == "a new shop"
+    assert sent(secret) == 200 and EventDelivery.objects.get().event == "webhook:shop"
+    for address in (LIST, page()):
+        assert secret not in html(author.get(address))
+        assert f"http://testserver/api/webhook/{row.pk}" in words(author.get(address))
+
+
+def test_a_secret_is_changed_without_a_gap(operator, clock):
+    old = made(operator)
+
+    answer = operator.post(page(), {"do": "rotate", "keep": "hour", "reason": "it is time"})
+    new = re.search(r"<pre[^>]*>([^<]+)</pre>", html(answer))[1]
+
+    assert old != new and (sent(old), sent(new)) == (200, 200)
+    assert "The secret that it had before is still good" in words(operator.get(page()))
+    clock.advance(seconds=3601)
+    assert (sent(old), sent(new)) == (401, 200)
+    assert "still good" not in words(operator.get(page()))
+    assert AuditEntry.objects.get(action="rotate").reason == "it is time"
+
+
+def test_a_secret_that_others_know_is_good_no_more_at_once(operator, clock):
+    old = made(operator)
+
+    operator.post(page(), {"do": "rotate", "keep": "0", "secret": "typed by hand"})
+
+    assert (sent(old), sent("typed by hand")) == (401, 200)
+
+
+def test_refused_messages_are_counted(operator, clock):
+    made(operator)
+
+    sent("wrong")
+    sent("wrong")
+    clock.advance(seconds=2)
+    sent("wrong")
+
+    assert Webhook.objects.get().refusals == 2
+    assert "2 times, last" in words(operator.get(LIST))
+
+
+def test_headers_with_secret_values_are_changed_too(operator, clock):
+    operator.post(f"{LIST}new/", {"name": "shop", "verifier": "HEADER_BASED", "headers": "X-Key: one"})
+
+    operator.post(page(), {"do": "rotate", "keep": "0", "headers": "X-Key: two"})
+
+    row = Webhook.objects.get()
+    assert row.document["headers"] == {"X-Key": ""}
+    sends = {
+        value: Client().post(f"/api/webhook/{row.pk}", headers={"x-key": value}).status_code for value in ("one", "two")
+    }
+    assert sends == {"one": 401, "two": 200}
+
+
+def test_a_webhook_is_changed_and_forgotten(operator, clock):
+    secret = made(operator)
+
+    operator.post(page(), {**FORM, "platform": "Shopkeeper", "starts": ""})
+    row = Webhook.objects.get()
+    assert row.document["sourcePlatform"] == "Shopkeeper" and not row.document["workflowsToStart"]
+    assert sent(secret) == 200
+    operator.post(page(), {"do": "delete", "reason": "closed"})
+    assert not Webhook.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"name": ""}, "This field is required"),
+        ({"verifier": "ODD"}, "Select a valid choice"),
+        ({"verifier": "HMAC_BASED", "header_key": ""}, "Missing headerKey"),
+        ({"verifier": "SLACK_BASED"}, "Missing secretValue"),
+        ({"headers": "X-Key"}, "Line 1 is not understood"),
+        ({"starts": "ship = soon"}, "soon is no version"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_said_at_its_field(operator, form, said):
+    assert said in words(operator.post(f"{LIST}new/", {**FORM, **form}))
+    assert not Webhook.objects.exists()
+
+
+def test_a_viewer_sees_webhooks_and_changes_none(operator, viewer, clock):
+    made(operator)
+
+    assert "conductor.change_webhook" in words(viewer.get(page()))
+    assert viewer.post(page(), {"do": "delete"}).status_code == 403
+    assert viewer.get(f"{LIST}new/").status_code == 403
+    assert viewer.get(f"{LIST}none/").status_code == 404
+
+
+def test_pages_of_webhooks_cost_few_queries(operator, clock, django_assert_max_num_queries):
+    sent(made(operator))
+    for address in (LIST, page()):
+        with django_assert_max_num_queries(15):
+            operator.get(address)
