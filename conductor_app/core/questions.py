@@ -26,6 +26,14 @@ class Look(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class InUse(Question):
+    """Which of these references have a task already? `turn`: in this turn alone; None is any. Answer: frozenset."""
+
+    refs: frozenset[str]
+    turn: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunPayload(Question):
     """The run's `input`, `output` or `variables`."""
 

@@ -1,6 +1,6 @@
 """Answers from rows to the questions that a decision asks."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..core.questions import (
     EveryTurn,
     InboxMessages,
     Inside,
+    InUse,
     Joined,
     Keyed,
     KeyHolder,
@@ -281,6 +282,19 @@ def _looks(run: Run, asked: list[Look], now: int) -> dict[Question, Any]:
     return {question: found.get(question.key) for question in asked}
 
 
+def _in_use(run: Run, asked: list[InUse], now: int) -> dict[Question, Any]:
+    return {question: frozenset(_used(run, question)) for question in asked}
+
+
+def _used(run: Run, question: InUse) -> Iterator[str]:
+    refs, turn = sorted(question.refs), () if question.turn is None else (turn_text(question.turn),)
+    here = " AND turn = %s" if turn else ""
+    for start in range(0, len(refs), 500):
+        some = refs[start : start + 500]
+        sql = f"SELECT DISTINCT ref FROM conductor_task WHERE run_id = %s{here} AND ref IN ({placeholders(some)})"
+        yield from (ref for (ref,) in fetch(sql, [run.id, *turn, *some]))
+
+
 def _active_domains(run: Run, asked: list[ActiveDomains], now: int) -> dict[Question, Any]:
     since = now - conf.active_worker_seconds * 1000
     answers: dict[Question, Any] = {}
@@ -335,6 +349,7 @@ ANSWERERS: dict[type, Callable[[Run, list[Any], int], dict[Question, Any]]] = {
     Rest: _rest,
     LastOutput: _last_output,
     Look: _looks,
+    InUse: _in_use,
     ActiveDomains: _active_domains,
     Environment: _environment,
     InboxMessages: _inbox,

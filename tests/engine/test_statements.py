@@ -1,5 +1,7 @@
 """What a step costs, in statements (ARCHITECTURE §13); transaction control apart."""
 
+import re
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -24,6 +26,11 @@ class Counted(CaptureQueriesContext):
     def statements(self) -> list[str]:
         found = [query["sql"] for query in self.captured_queries]
         return [sql for sql in found if not sql.startswith(CONTROL) and not any(table in sql for table in NOT_COUNTED)]
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether all tasks of a run are read, however many they are."""
+        return any(re.search(r"WHERE t\.run_id = \S+ ORDER BY t\.seq$", sql) for sql in self.statements)
 
     @property
     def count(self) -> int:
@@ -165,3 +172,29 @@ def test_a_step_late_in_a_long_run_costs_what_an_early_one_costs(clock):
         costs.append(counted.count)
 
     assert costs[1] == costs[-1]
+
+
+def costs_of_forking_items(clock, count: int) -> list[tuple[int, bool]]:
+    """What the reports cost that end an early, a middle and a late item, by which the next one forks dynamically;
+    and whether they read all tasks of the run.
+    """
+    fork_inputs = {"forkTaskInputs": [1, 2], "forkTaskName": "pay"}
+    items = each("each", *dynamic_fork(inputs=fork_inputs, optional=False), items="${workflow.input.items}")
+    story = Story(clock, items, bare("after"), input={"items": ["x"] * count}, tasks=[policy("pay")])
+    costs = []
+    for _ in range(count):
+        story.worker("pay").completes()
+        story.worker("pay").polls()
+        with Counted() as counted:
+            story.worker("pay").completes()
+        costs.append((counted.count, counted.reads_all))
+    assert story.is_waiting_for("after")
+    return [costs[1], costs[count // 2], costs[count - 3]]
+
+
+def test_a_dynamic_fork_in_an_item_of_a_long_list_costs_what_one_of_a_short_costs(clock):
+    short, long = costs_of_forking_items(clock, 8), costs_of_forking_items(clock, 50)
+
+    assert set(long) == set(short), (short, long)
+    assert [reads_all for _, reads_all in long] == [False] * 3
+    assert max(count for count, _ in long) <= 24

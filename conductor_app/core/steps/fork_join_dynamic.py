@@ -1,6 +1,6 @@
 """FORK_JOIN_DYNAMIC: as many branches as the input says."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,7 @@ from ..effects import Effect
 from ..errors import StepRefused, ValidationFailed
 from ..knowledge import Knowledge, gather
 from ..language.layout import lay_out
-from ..questions import Asked, PolicyNamed, Whole
+from ..questions import InUse, PolicyNamed
 from ..snapshot import Run, Task
 from ..values import replace
 from .forked import forked_documents
@@ -25,16 +25,12 @@ class ForkJoinDynamic(Kind):
     is_retried = False
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        if not know.run.is_whole and may_follow_another(step, know.run):
-            # Which references are in use, only the whole run says.
-            raise Asked({Whole()})
         inputs = inputs_of(step, know, key, know.run, now)
-        documents = with_policies(forked_documents(step, inputs, know.run), know)
+        documents = with_policies(forked_documents(step, inputs, partial(has_forked, step, know)), know)
         grown = grow(step, documents)
         refs = [document["taskReferenceName"] for document in documents]
-        for ref in grown:
-            if Key(ref, key.turn) in know.run.tasks or ref in know.run.definition.steps:
-                raise StepRefused(f"The forked reference '{ref}' is in use already: give each forked task its own.")
+        if used := in_use(grown.keys(), step, key, know):
+            raise StepRefused(f"The forked reference '{used[0]}' is in use already: give each forked task its own.")
         shown = {name: value for name, value in inputs.items() if name not in params_of(step)}
         yield finished_at_once(
             step,
@@ -57,6 +53,27 @@ def may_follow_another(step: Step, run: Run) -> bool:
     """Whether the run may have forked dynamically before: elsewhere, or here in an earlier turn."""
     written = [other for other in run.definition.steps.values() if other.type == step.type]
     return len(written) != 1 or bool(step.loops) or written[0].ref != step.ref
+
+
+def has_forked(step: Step, know: Knowledge) -> bool:
+    """Whether the run has forked dynamically before."""
+    run = know.run
+    if any("forked" in task.memo for task in run.tasks.values()):
+        return True
+    if run.is_whole or not may_follow_another(step, run):
+        return False
+    # What a fork has made may fork too; the one that made it stands in the definition.
+    refs = frozenset(other.ref for other in run.definition.steps.values() if other.type == step.type)
+    return bool(know.ask(InUse(refs)))
+
+
+def in_use(refs: Collection[str], step: Step, key: Key, know: Knowledge) -> list[str]:
+    """Those of the references that steps of the definition have, or tasks in this turn, in the order given."""
+    run = know.run
+    used = {ref for ref in refs if ref in run.definition.steps or Key(ref, key.turn) in run.tasks}
+    if not used and not run.is_whole and may_follow_another(step, run):
+        used = know.ask(InUse(frozenset(refs), key.turn))
+    return [ref for ref in refs if ref in used]
 
 
 def params_of(step: Step) -> set[str]:

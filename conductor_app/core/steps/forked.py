@@ -1,11 +1,11 @@
 """What a dynamic fork makes its branches from: the four forms of its input (execution §8.6)."""
 
+from collections.abc import Callable
 from typing import Any
 
 from ..definition import Step
 from ..errors import StepRefused
 from ..language.checks.reading import typed_step
-from ..snapshot import Run
 
 LONGEST_NAME = 255
 SYSTEM_TYPES = frozenset(
@@ -28,10 +28,10 @@ SYSTEM_TYPES = frozenset(
 )
 
 
-def forked_documents(step: Step, inputs: dict[str, Any], run: Run) -> list[dict[str, Any]]:
-    """One step document a branch."""
+def forked_documents(step: Step, inputs: dict[str, Any], has_forked: Callable[[], bool]) -> list[dict[str, Any]]:
+    """One step document a branch. `has_forked`: whether the run has forked dynamically before."""
     if isinstance(inputs.get("forkTaskInputs"), list):
-        documents = _one_for_each(step, inputs, run)
+        documents = _one_for_each(step, inputs, has_forked)
     elif step.document.get("dynamicForkTasksParam"):
         documents = _written(step, inputs)
     else:
@@ -39,12 +39,12 @@ def forked_documents(step: Step, inputs: dict[str, Any], run: Run) -> list[dict[
     return [_checked(document, step) for document in documents]
 
 
-def _one_for_each(step: Step, inputs: dict[str, Any], run: Run) -> list[dict[str, Any]]:
+def _one_for_each(step: Step, inputs: dict[str, Any], has_forked: Callable[[], bool]) -> list[dict[str, Any]]:
     """One task for each element of `forkTaskInputs`."""
     workflow = inputs.get("forkTaskWorkflow")
     kind = "SUB_WORKFLOW" if workflow else str(inputs.get("forkTaskType") or "SIMPLE")
     name = str(inputs.get("forkTaskName") or workflow or (kind if kind in SYSTEM_TYPES else step.ref))
-    prefix = f"_{step.ref}_{name}" if _has_dynamic_fork(run) else f"_{name}"
+    prefix = f"_{step.ref}_{name}" if has_forked() else f"_{name}"
     return [
         _element_document(step, inputs, element, index, kind, name, f"{prefix}_{index}")
         for index, element in enumerate(inputs["forkTaskInputs"])
@@ -73,10 +73,6 @@ def _sub_workflow(inputs: dict[str, Any], given: dict[str, Any]) -> dict[str, An
         raise StepRefused(f"forkTaskWorkflowVersion must be a whole number; it is {version!r}.") from None
     param = {"name": inputs.get("forkTaskWorkflow"), "version": number}
     return param | ({"taskToDomain": given["taskToDomain"]} if isinstance(given.get("taskToDomain"), dict) else {})
-
-
-def _has_dynamic_fork(run: Run) -> bool:
-    return any("forked" in task.memo for task in run.tasks.values())
 
 
 def _written(step: Step, inputs: dict[str, Any]) -> list[dict[str, Any]]:
