@@ -7,7 +7,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 
 BIN := .venv/bin/python
 PIP := $(BIN) -m pip --disable-pip-version-check install --quiet --constraint requirements.lock
-PYTEST := $(BIN) -m pytest -n 2
+# A file at a time: what its tests share is made once.
+PYTEST := $(BIN) -m pytest -n 2 --dist loadfile
 PINS := pyproject.toml requirements.lock
 
 .PHONY: run demo test bench screenshots messages lint clean

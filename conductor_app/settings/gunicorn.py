@@ -3,6 +3,7 @@
 gunicorn -c python:conductor_app.settings.gunicorn conductor_app.wsgi
 """
 
+import gc
 import signal
 from threading import Thread
 from types import FrameType
@@ -40,11 +41,24 @@ def on_exit(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Let the polls of a worker process that is told to stop answer at once, instead of being cut off."""
-    from conductor_app import wakeups
+    """Prepare a web process, which has loaded everything by now."""
     from conductor_app.telemetry import pools
 
     pools.keep_looking()
+    look_for_rubbish_rarely()
+    let_polls_answer()
+
+
+def look_for_rubbish_rarely() -> None:
+    """What is loaded stays, and a request leaves no circles worth a search for each 700 objects: 4 % of a report."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+def let_polls_answer() -> None:
+    """When this process is told to stop, its polls answer at once, instead of being cut off."""
+    from conductor_app import wakeups
 
     stop = signal.getsignal(signal.SIGTERM)
 
