@@ -53,6 +53,11 @@ class Defaults:
     # The broker that is told of what becomes of stand-alone tasks.
     taskcluster_amqp_url: str = ""
 
+    # Operations on so many runs and more wait for a second person's approval, 0: none does; and so do these actions,
+    # on however few.
+    bulk_approval_from: int = 0
+    bulk_approval_actions: tuple[str, ...] = ()
+
     # Days that a finished run is kept; 0 keeps it for ever.
     retention_days: int = 0
     # Days that an event which came in is kept, with its handlers' verdicts and actions; 0 keeps it for ever.

@@ -8,9 +8,18 @@ from ..core.states import BULK, GATHERING
 from .fields import DocumentField, IdField, MomentField
 
 
+class BulkOperationQuerySet(models.QuerySet):
+    """How operations are found."""
+
+    def waiting_for_approval(self):
+        """Those that a second person has to approve, the newest first."""
+        return self.filter(state__in=sorted(BULK.open), needs_approval=True, approved_at__isnull=True).order_by("-pk")
+
+
 class BulkOperation(models.Model):
     """What is asked of all runs of a selection. `cursor`: the last run that was gathered; `paced_at`: until when the
     rate is used up; `due_at`: when the engine goes on with it; `held_until`: the process that works on it has it.
+    `needs_approval`: it rests until somebody other than its author approves it.
     """
 
     id = IdField(primary_key=True)
@@ -25,6 +34,9 @@ class BulkOperation(models.Model):
     rate = models.FloatField()
     canary_size = models.IntegerField(default=0)
     canary_share = models.IntegerField(default=100)
+    needs_approval = models.BooleanField(default=False, db_default=False)
+    approved_by = models.CharField(max_length=255, default="", db_default="", blank=True)
+    approved_at = MomentField(null=True)
     verdict = models.TextField(default="", blank=True)
     created_at = MomentField()
     updated_at = MomentField()
@@ -38,6 +50,8 @@ class BulkOperation(models.Model):
     done = models.IntegerField(default=0)
     refused = models.IntegerField(default=0)
     withdrawn = models.IntegerField(default=0)
+
+    objects = BulkOperationQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -55,6 +69,10 @@ class BulkOperation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action}, by {self.by}"
+
+    @property
+    def waits_for_approval(self) -> bool:
+        return self.needs_approval and self.approved_at is None and self.state in BULK.open
 
     @property
     def left(self) -> int:

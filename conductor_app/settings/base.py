@@ -124,6 +124,10 @@ CONDUCTOR_TRACES_ENDPOINT = environment.text(
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", environment.text("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 )
 CONDUCTOR_MOST_WAITING_POLLS = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4) * 3 // 4
+CONDUCTOR_BULK_APPROVAL_FROM = environment.number("BULK_APPROVAL_FROM", 0, least=0)
+CONDUCTOR_BULK_APPROVAL_ACTIONS = environment.choices(
+    "BULK_APPROVAL_ACTIONS", ("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade")
+)
 CONDUCTOR_RETENTION_DAYS = environment.number("RETENTION_DAYS", 0, least=0)
 CONDUCTOR_EVENT_RETENTION_DAYS = environment.number("EVENT_RETENTION_DAYS", 7, least=0)
 CONDUCTOR_EVENT_QUEUES_AMQP_URL = environment.address("EVENT_QUEUES_AMQP_URL", "amqp", "amqps")

@@ -56,6 +56,14 @@ def choice(name: str, choices: tuple[str, ...], default: str) -> str:
     return given
 
 
+def choices(name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    """The variable's words, separated by commas, if all of them are allowed; none where it is not set."""
+    found = tuple(words(text(name, "")))
+    if unknown := sorted(set(found) - set(allowed)):
+        raise ImproperlyConfigured(f"{name} is refused: {', '.join(unknown)[:100]} is none of {', '.join(allowed)}.")
+    return found
+
+
 def words(given: str) -> list[str]:
     """The entries of a comma-separated list."""
     return [word.strip() for word in given.split(",") if word.strip()]

@@ -285,3 +285,55 @@ def test_there_is_no_such_operation(clock):
     for command in (bulk_operations.pause, bulk_operations.resume, bulk_operations.stop, bulk_operations.retry_refused):
         with pytest.raises(NotFound):
             command("nobody", BY)
+
+
+@pytest.mark.parametrize(
+    ("policy", "waits"),
+    [
+        ({}, False),
+        ({"CONDUCTOR_BULK_APPROVAL_FROM": 3}, True),
+        ({"CONDUCTOR_BULK_APPROVAL_FROM": 4}, False),
+        ({"CONDUCTOR_BULK_APPROVAL_ACTIONS": ("retry",)}, True),
+        ({"CONDUCTOR_BULK_APPROVAL_ACTIONS": ("terminate",)}, False),
+    ],
+    ids=str,
+)
+def test_the_policy_says_which_operations_wait_for_a_second_person(clock, settings, policy, waits):
+    failed(clock, 3)
+    for name, value in policy.items():
+        setattr(settings, name, value)
+    id = begun()
+
+    passes(clock, 2)
+
+    assert row(id).waits_for_approval is waits
+    assert running() == (0 if waits else 3)
+
+
+def test_what_waits_begins_when_somebody_else_has_approved_it_and_both_stand_in_the_audit(clock, settings):
+    settings.CONDUCTOR_BULK_APPROVAL_FROM = 1
+    failed(clock, 2)
+    id = begun()
+
+    with pytest.raises(Conflict, match="second person"):
+        bulk_operations.approve(id, BY)
+    with pytest.raises(Conflict, match="waits for the approval"):
+        bulk_operations.resume(id, "ben")
+    bulk_operations.approve(id, "ben", "I have looked.")
+    passes(clock, 2)
+
+    assert (row(id).state, row(id).approved_by, running()) == ("DONE", "ben", 2)
+    said = AuditEntry.objects.filter(object_type="bulk operation", object_id=id).order_by("id")
+    assert [(entry.actor, entry.action) for entry in said] == [(BY, "start"), ("ben", "approve")]
+    with pytest.raises(Conflict, match="does not wait"):
+        bulk_operations.approve(id, "ben")
+
+
+def test_what_waits_can_be_declined(clock, settings):
+    settings.CONDUCTOR_BULK_APPROVAL_FROM = 1
+    failed(clock, 1)
+    id = begun()
+
+    bulk_operations.stop(id, "ben", "Not today.")
+
+    assert (row(id).state, row(id).waits_for_approval) == ("STOPPED", False)

@@ -188,3 +188,13 @@ def test_isolation_groups_are_read_as_they_stand_in_queues_names(monkeypatch):
     monkeypatch.setenv("GROUPS", "blue,@")
     with pytest.raises(ImproperlyConfigured, match="GROUPS is refused"):
         environment.groups("GROUPS")
+
+
+def test_words_that_are_no_choices_are_refused_by_name(monkeypatch):
+    monkeypatch.setenv("ACTIONS", "retry, explode")
+
+    with pytest.raises(ImproperlyConfigured, match="ACTIONS is refused: explode is none of retry, stop"):
+        environment.choices("ACTIONS", ("retry", "stop"))
+
+    monkeypatch.setenv("ACTIONS", "retry,stop")
+    assert environment.choices("ACTIONS", ("retry", "stop")) == ("retry", "stop")

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import Refused
+from ...engine.bulk_operations import needs_approval
 from ...models import Run
 from ..marks import badge
 from ..refusals import tell
@@ -47,6 +48,8 @@ def bulk_action(action: Action) -> Callable[..., TemplateResponse]:
         if request.POST.get("select_across") == "1":
             return _plan(request, action)
         chosen = list(runs.order_by("-created_at")[: MOST + 1])
+        if needs_approval(action.name, {"ids": [run.pk for run in chosen]}):
+            return _plan_for(action, {"ids": ",".join(run.pk for run in chosen[:MOST])})
         if "confirmed" not in request.POST:
             return _ask(model_admin, request, action, chosen)
         results = [_attempt(action, run, request) for run in chosen[:MOST]]
@@ -59,10 +62,14 @@ def bulk_action(action: Action) -> Callable[..., TemplateResponse]:
 def _plan(request: HttpRequest, action: Action) -> HttpResponseRedirect:
     """On to the plan for all runs that the list shows."""
     try:
-        return HttpResponseRedirect(reverse("admin:bulk_plan", query={**of_list(request.GET), "action": action.name}))
+        return _plan_for(action, of_list(request.GET))
     except Refused as refused:
         tell(request, refused)
         return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
+
+
+def _plan_for(action: Action, selection: dict[str, str]) -> HttpResponseRedirect:
+    return HttpResponseRedirect(reverse("admin:bulk_plan", query={**selection, "action": action.name}))
 
 
 def _ask(model_admin: admin.ModelAdmin, request: HttpRequest, action: Action, chosen: list[Run]) -> TemplateResponse:

@@ -36,6 +36,7 @@ LOOKS = {
     "DONE": ("succeeded", "succeeded", gettext_lazy("Done")),
     "STOPPED": ("stopped", "stopped", gettext_lazy("Stopped")),
 }
+AWAITING = ("waiting", "person", gettext_lazy("Waits for approval"))
 OUTCOMES = {
     BulkItem.WAITING: ("waiting", gettext_lazy("not begun")),
     BulkItem.DONE: ("succeeded", gettext_lazy("done")),
@@ -46,7 +47,7 @@ OUTCOMES = {
 
 def state_pill(row: BulkOperation) -> SafeString:
     """The state of an operation as icon, word and colour."""
-    tone, icon, word = LOOKS[row.state]
+    tone, icon, word = AWAITING if row.waits_for_approval else LOOKS[row.state]
     return pill(tone, word, icon)
 
 
@@ -85,7 +86,8 @@ class BulkOperationPage(ObjectPage):
             "words": _words(row),
             "is_open": row.state in BULK.open,
             "may_pause": BULK.allows(row.state, "pause"),
-            "may_resume": bool(row.goes_on_as),
+            "may_resume": bool(row.goes_on_as) and not row.waits_for_approval,
+            "is_own": row.by == request.user.get_username(),
             "may_stop": BULK.allows(row.state, "stop"),
             "may_act": request.user.has_perm(PERMISSION),
             "share": _shares(row),
@@ -132,6 +134,9 @@ def _done(row: BulkOperation, request: HttpRequest, by: str, reason: str) -> str
         case "resume":
             bulk_operations.resume(row.pk, by, reason)
             messages.success(request, _("It goes on."))
+        case "approve":
+            bulk_operations.approve(row.pk, by, reason)
+            messages.success(request, _("It is approved, and begins."))
         case "stop":
             bulk_operations.stop(row.pk, by, reason)
             messages.success(request, _("It is stopped for good; what was done stays done."))

@@ -15,6 +15,7 @@ from ...engine.bulk_operations import Asked
 from ...engine.bulk_operations.commands import ACTIONS
 from ...insight import selections
 from ...insight.bulk import selected
+from ...models import BulkOperation
 from ..object_pages import ObjectPage
 from ..refusals import require, tell
 from ..runs import filters as run_filters
@@ -81,7 +82,10 @@ class BulkPlanPage(ObjectPage):
 
             shown = {**site.each_context(request), "page": self, **self._shown(request, request.POST)}
             return TemplateResponse(request, self.template, shown)
-        messages.success(request, _("It is begun. It goes on in the background, whether this page is open or not."))
+        if BulkOperation.objects.get(pk=id).needs_approval:
+            messages.warning(request, _("It is kept, and begins when somebody else has approved it."))
+        else:
+            messages.success(request, _("It is begun. It goes on in the background, whether this page is open or not."))
         return HttpResponseRedirect(reverse("admin:bulk_operation", args=[id]))
 
     def _shown(self, request: HttpRequest, given: QueryDict) -> dict[str, Any]:
@@ -103,7 +107,12 @@ class BulkPlanPage(ObjectPage):
         except Refused as refused:
             return shown | {"refused": refused.message}
         fields = [(name, ",".join(value) if name in LISTS else str(value)) for name, value in selection.items()]
-        return shown | {"words": selections.in_words(selection), "selected": found, "fields": fields}
+        return shown | {
+            "words": selections.in_words(selection),
+            "selected": found,
+            "fields": fields,
+            "needs_approval": bulk_operations.needs_approval(shown["action"], selection),
+        }
 
 
 def _asked(given: QueryDict) -> Asked:

@@ -15,7 +15,7 @@ from ...insight.pulse import beats, late
 from ...insight.queues import queues
 from ...insight.spans import span
 from ...insight.waits import first_line
-from ...models import FailureGroup, Run, SweepPass, WorkflowDefinition
+from ...models import BulkOperation, FailureGroup, Run, SweepPass, WorkflowDefinition
 from ..marks import ago, badge
 from ..pages import Page
 from ..paginator import MOST_COUNTED
@@ -57,6 +57,7 @@ def overview() -> dict[str, Any]:
             for sweep in SweepPass.objects.order_by("name")
             if is_late(sweep, now) or has_failed(sweep)
         ],
+        "proposed": list(BulkOperation.objects.waiting_for_approval()[:MOST_FAILURES]),
         **_failed(now, counts),
         "people": waiting().order_by()[:MOST_PEOPLE].count(),
         "most_people": MOST_PEOPLE,

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import chance, clock
+from ... import chance, clock, conf
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.ids import derived_id
 from ...core.snapshot import NEVER
@@ -59,11 +59,35 @@ def start(asked: Asked, by: str) -> str:
         updated_at=now,
         due_at=now,
     )
+    row.needs_approval = needs_approval(asked.action, asked.selection)
+    if row.needs_approval:
+        hold(row)
     with transaction.atomic():
         row.save(force_insert=True)
         said = {"action": row.action, "selection": row.selection, "rate": row.rate, "canary": row.canary_size}
         note(row, by, "start", asked.reason, said)
     return row.pk
+
+
+def needs_approval(action: str, selection: Mapping[str, Any]) -> bool:
+    """Whether the policy wants a second person: for the action, or for so many runs."""
+    least = conf.bulk_approval_from
+    if action in conf.bulk_approval_actions:
+        return True
+    return least > 0 and selections.runs(selection).order_by().values("pk")[:least].count() >= least
+
+
+def approve(operation_id: str, by: str, reason: str = "") -> None:
+    """Let begin what somebody else has asked for. Raises Conflict where it is one's own, or waits for nobody."""
+    with transaction.atomic():
+        row = locked(operation_id)
+        if not row.waits_for_approval:
+            raise Conflict(f"Operation {operation_id} does not wait for an approval.")
+        if row.by == by:
+            raise Conflict(f"Operation {operation_id} is {by}'s own: a second person has to approve it.")
+        row.approved_by, row.approved_at = by[:255], clock.now()
+        _go_on(row)
+        note(row, by, "approve", reason, {"asked_by": row.by, "action": row.action})
 
 
 def _check(asked: Asked) -> None:
@@ -103,15 +127,21 @@ def hold(row: BulkOperation, goes_on_as: str = "") -> None:
 
 def resume(operation_id: str, by: str, reason: str = "") -> None:
     """Go on; after a canary that went badly, with all that is left."""
-    now = clock.now()
     with transaction.atomic():
         row = locked(operation_id)
+        if row.waits_for_approval:
+            raise Conflict(f"Operation {operation_id} waits for the approval of somebody other than {row.by}.")
         if row.goes_on_as not in GOING_ON:
             raise Conflict(f"Operation {operation_id} is {row.state}: only one that is paused can be resumed.")
-        row.state = BULK.after(row.state, GOING_ON[row.goes_on_as])
-        row.goes_on_as, row.due_at, row.paced_at, row.updated_at = "", now, now, now
-        row.save()
+        _go_on(row)
         note(row, by, "resume", reason)
+
+
+def _go_on(row: BulkOperation) -> None:
+    now = clock.now()
+    row.state = BULK.after(row.state, GOING_ON[row.goes_on_as])
+    row.goes_on_as, row.due_at, row.paced_at, row.updated_at = "", now, now, now
+    row.save()
 
 
 def stop(operation_id: str, by: str, reason: str = "") -> None:

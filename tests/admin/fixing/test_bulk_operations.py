@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.engine import bulk_operations
-from conductor_app.models import BulkItem, BulkOperation
+from conductor_app.models import BulkItem, BulkOperation, Run
 from tests.admin.reading import html, words
 from tests.builders import step
 from tests.story import BY, Story, committed
@@ -160,3 +160,29 @@ def test_pages_of_operations_cost_few_queries(operator, story, clock, django_ass
     for address in (LIST, f"{LIST}{id}/", f"{PLAN}?status=FAILED"):
         with django_assert_max_num_queries(15):
             operator.get(address)
+
+
+def test_a_second_person_approves_on_the_page(operator, story, clock, settings):
+    settings.CONDUCTOR_BULK_APPROVAL_FROM = 2
+    assert "second person has approved" in words(operator.get(PLAN, {"status": "FAILED"}))
+    own = operator.post(PLAN, {"action": "retry", "status": "FAILED", "canary_size": "0"})["Location"]
+    assert "somebody other than you" in words(operator.get(own)) and 'value="approve"' not in html(operator.get(own))
+    others = f"{LIST}{begun()}/"
+    assert "Waits for approval" in words(operator.get(LIST))
+
+    assert 'value="approve"' in html(operator.get(others))
+    operator.post(others, {"do": "approve", "reason": "I have looked."})
+
+    works(clock)
+    assert "Approved by olga" in words(operator.get(others))
+    assert BulkOperation.objects.get(by=BY).state == "DONE"
+
+
+def test_chosen_runs_that_need_a_second_person_go_through_a_plan(operator, story, settings):
+    settings.CONDUCTOR_BULK_APPROVAL_ACTIONS = ("retry",)
+    ids = list(Run.objects.values_list("pk", flat=True))
+
+    answer = operator.post("/admin/conductor/run/", {"action": "retry", "_selected_action": ids, "index": "0"})
+
+    assert answer.status_code == 302 and answer["Location"].startswith(PLAN)
+    assert "3 chosen one by one (3)" in words(operator.get(answer["Location"])).replace("runs ", "")

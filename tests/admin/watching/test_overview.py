@@ -1,5 +1,6 @@
 """The front page: what needs a person, and the pulse of the last hour."""
 
+from conductor_app.engine import bulk_operations
 from conductor_app.models import UsualDuration
 from tests.admin.reading import html, words
 from tests.insight.situations import define, define_task, start, started, step, work
@@ -46,3 +47,12 @@ def test_the_front_page_and_its_pulse_cost_few_queries(viewer, clock, django_ass
     for path in ("/admin/", PULSE):
         with django_assert_max_num_queries(15):
             viewer.get(path)
+
+
+def test_an_operation_that_waits_for_a_second_person_is_on_the_front_page(operator, clock, settings):
+    settings.CONDUCTOR_BULK_APPROVAL_ACTIONS = ("terminate",)
+    define("order", step("pack"))
+    start("order")
+    bulk_operations.start(bulk_operations.Asked("terminate", {"definition": "order"}), "ann")
+
+    assert "An operation of ann, terminate many runs, waits since" in words(operator.get("/admin/"))
