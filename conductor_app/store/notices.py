@@ -1,12 +1,27 @@
 """What is told of stand-alone tasks: which of it may go out now."""
 
 from ..core.snapshot import NEVER
+from ..models import Notice
 from .statements import fetch, for_update
+from .writes import Writes
 
 EARLIER = (
     "SELECT 1 FROM conductor_notice e WHERE e.task_id = n.task_id AND e.group_id = n.group_id AND e.id < n.id "
     f"AND e.due_at < {NEVER}"
 )
+
+MOST_KEPT = 1000
+"""Notices of one task, or about one group, that stay to be read where no exchange takes them."""
+
+
+def forget_oldest(writes: Writes, newest: Notice) -> None:
+    """Keep no more of a task, or about a group, than may be kept: repeats have no end of their own."""
+    owner = "task_id = %s AND group_id = %s"
+    writes.run(
+        f"DELETE FROM conductor_notice WHERE {owner} AND id <= (SELECT id FROM conductor_notice WHERE {owner} "
+        f"ORDER BY id DESC LIMIT 1 OFFSET {MOST_KEPT})",
+        [newest.task_id, newest.group_id] * 2,
+    )
 
 
 def take(now: int, held_until: int, count: int) -> list[int]:

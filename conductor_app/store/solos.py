@@ -6,8 +6,8 @@ from typing import Any
 from django.db import IntegrityError
 
 from ..core.errors import NotFound
-from ..core.snapshot import Attempt
-from ..core.solo.effects import Effect, Satisfy
+from ..core.snapshot import NEVER, Attempt
+from ..core.solo.effects import Effect, Satisfy, Tell
 from ..core.solo.snapshot import Solo
 from ..core.states import PENDING
 from ..models import Attempt as AttemptRow
@@ -15,6 +15,7 @@ from ..models import Dependency, Notice
 from ..models import Solo as SoloRow
 from ..models import Task as TaskRow
 from ..models.fields import dumps, loads
+from .notices import forget_oldest
 from .rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, updated_attempt
 from .statements import fetch, for_update
 from .writes import Stale, Writes
@@ -133,15 +134,15 @@ def save(writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, n
             writes.run(
                 "UPDATE conductor_dependency SET is_satisfied = TRUE WHERE required_id = %s AND task_id = %s", params
             )
-    tell(writes, notices)
+    tell(writes, notices, repeats=all(isinstance(effect, Tell) for effect in effects))
     try:
         writes.send()
     except IntegrityError as twice:
         raise Stale from twice
 
 
-def tell(writes: Writes, notices: Sequence[Notice]) -> None:
-    """Have notices written, in their order."""
+def tell(writes: Writes, notices: Sequence[Notice], repeats: bool = False) -> None:
+    """Have notices written, in their order. `repeats`: a client may say so as often as it likes."""
     columns = ("task_id", "group_id", "name", "key", "routes", "payload", "sent_at", "due_at", "tries", "error")
     rows = [
         [n.task_id, n.group_id, n.name, n.key, dumps(n.routes), dumps(n.payload), n.sent_at, n.due_at, 0, ""]
@@ -149,6 +150,8 @@ def tell(writes: Writes, notices: Sequence[Notice]) -> None:
     ]
     for start in range(0, len(rows), ROWS_REMEMBERED):
         writes.insert(Notice, columns, rows[start : start + ROWS_REMEMBERED])
+    if repeats and notices and notices[-1].due_at == NEVER:
+        forget_oldest(writes, notices[-1])
 
 
 ROWS_REMEMBERED = 5

@@ -10,7 +10,7 @@ from conductor_app.core.errors import Refused
 from conductor_app.core.solo.endings import ENDINGS
 from conductor_app.core.states import TASK
 from conductor_app.engine import sweeps
-from conductor_app.engine.groups import claims, groups, tasks
+from conductor_app.engine.groups import acts, claims, groups, tasks, whole
 from conductor_app.models import Attempt, Group, Message, Notice, Solo, Task
 from tests.api.taskcluster.conftest import LINUX, slug
 
@@ -97,7 +97,7 @@ def test_an_unscheduled_task_that_is_canceled_by_many_gets_one_run(clock):
     first = create(clock)
     id = create(clock, requires=(first,))
 
-    at_once(lambda number: tasks.cancel(id), 10)
+    at_once(lambda number: acts.act("cancel", id, "olga"), 10)
 
     assert list(Attempt.objects.filter(task_id=id).values_list("cause", "reason")) == [("exception", "canceled")]
 
@@ -129,7 +129,7 @@ def act(id: str, verb: str, number: int, worker: str) -> None:
         case "renew":
             tasks.renew(id, number)
         case "rerun" | "cancel" | "schedule":
-            getattr(tasks, verb)(id)
+            acts.act(verb, id, "olga")
         case _:
             tasks.report(id, number, verb)
 
@@ -171,7 +171,7 @@ def test_a_group_is_canceled_while_others_work_in_it(clock):
 
     def live(number: int) -> list[str]:
         if number < 2:
-            return groups.cancel(group)
+            return whole.cancel(group, "olga")
         for claimed in claims.claim(LINUX, "here", f"w{number}", 2):
             try:
                 tasks.report(claimed.solo.id, 0, "completed")

@@ -1,6 +1,6 @@
 """What may be asked of a stand-alone task: schedule, rerun, cancel, prioritize; and word of what it depends on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..errors import Conflict
 from ..states import BLOCKED, PENDING
@@ -60,7 +60,7 @@ def cancel_quietly(solo: Solo, now: int) -> Iterator[Effect]:
         yield from end(solo, CANCELED, now)
 
 
-def prioritize(priority: int, is_told: bool = True) -> Command:
+def prioritize(priority: int) -> Command:
     """The command that gives the task another priority."""
 
     def command(solo: Solo, now: int) -> Iterator[Effect]:
@@ -72,8 +72,18 @@ def prioritize(priority: int, is_told: bool = True) -> Command:
         yield UpdateTask({"priority": priority})
         if solo.attempt is not None and solo.attempt.is_open:
             yield UpdateAttempt({"priority": priority})
-        if is_told:
-            yield Tell("priority-changed", facts={"old": solo.priority, "new": priority})
+        yield Tell("priority-changed", facts={"old": solo.priority, "new": priority})
+
+    return command
+
+
+def unless_rerun_since(moment: int, wanted: Command) -> Command:
+    """The command, where the task was not rerun after it was asked."""
+
+    def command(solo: Solo, now: int) -> Iterable[Effect]:
+        last = solo.attempt
+        is_another = last is not None and last.cause == RERUN and last.scheduled_at > moment
+        return () if is_another else wanted(solo, now)
 
     return command
 

@@ -90,7 +90,7 @@ def tell(solo: Solo, row: Row, now: int) -> None:
     """Who listens is told of an artifact."""
     effect = Tell(ARTIFACT_CREATED, row.number, {"artifact": document(row)})
     writes = Writes()
-    solos.tell(writes, [notice(solo, ARTIFACT_CREATED, effect, now)])
+    solos.tell(writes, [notice(solo, ARTIFACT_CREATED, effect, now)], repeats=True)
     writes.send()
     if conf.taskcluster_amqp_url:
         transaction.on_commit(partial(wakeups.announce, [PUBLISHERS]))

@@ -1,4 +1,4 @@
-"""What operators may do to a stand-alone task, or to a group; each act leaves a line in the audit."""
+"""What operators and clients may do to a stand-alone task, or to a group; each act leaves a line in the audit."""
 
 from collections.abc import Mapping
 
@@ -6,10 +6,12 @@ from django.db import transaction
 
 from ... import clock
 from ...core.errors import Invalid
+from ...core.snapshot import NEVER
 from ...core.solo import commands
 from ...core.solo.decide import Command
+from ...core.solo.snapshot import Solo
 from ...insight.solo import NAMES_OF_PRIORITIES
-from ...models import AuditEntry
+from ...models import AuditEntry, Group
 from . import groups
 from .change import change
 
@@ -27,19 +29,24 @@ def command_of(verb: str, priority: int = 0) -> Command:
     return ACTS[verb]
 
 
-def act(verb: str, task_id: str, by: str, reason: str = "", priority: int = 0) -> None:
-    """Do this to a task. Raises NotFound, Conflict and Invalid."""
-    command = command_of(verb, priority)
+def act(verb: str, task_id: str, by: str, reason: str = "", priority: int = 0, asked_at: int = NEVER) -> Solo:
+    """Do this to a task; the task after it. Raises NotFound, Conflict and Invalid.
+
+    `asked_at`: when it was asked. What was rerun since then was not meant.
+    """
+    command = commands.unless_rerun_since(asked_at, command_of(verb, priority))
     with transaction.atomic():
-        change(task_id, command)
+        after = change(task_id, command)
         note("task", task_id, verb, by, reason, {"priority": NAMES_OF_PRIORITIES[priority]} if priority else {})
+    return after
 
 
-def seal(group_id: str, by: str, reason: str = "") -> None:
+def seal(group_id: str, by: str, reason: str = "") -> Group:
     """The group takes no more tasks. Raises NotFound."""
     with transaction.atomic():
-        groups.seal(group_id)
+        group = groups.seal(group_id)
         note("task_group", group_id, "seal", by, reason, {})
+    return group
 
 
 def note(kind: str, id: str, verb: str, by: str, reason: str, facts: Mapping[str, object]) -> None:

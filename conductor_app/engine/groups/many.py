@@ -73,23 +73,33 @@ def _snapshot(member: Member) -> Solo:
 
 def ask(group_id: str, members: Sequence[Member], verb: str, by: str, reason: str = "", priority: int = 0) -> int:
     """Have each of these acted on: the first ones at once, the others within seconds. How many; raises Invalid."""
-    # Delivering a message is a change of a task, which is decided elsewhere.
-    from ..messages import deliver_soon
-
     wanted = foresee(members, verb, priority).moved
     if not wanted:
         raise Invalid("Nothing would happen to any of these tasks.")
+    send(group_id, [each.id for each in wanted], verb, by, reason, priority)
+    return len(wanted)
+
+
+def send(group_id: str, task_ids: Sequence[str], verb: str, by: str, reason: str = "", priority: int = 0) -> None:
+    """Have these tasks acted on in this order, the first ones at once."""
+    # Delivering a message is a change of a task, which is decided elsewhere.
+    from ..messages import deliver_soon
+
     now, facts = clock.now(), {"verb": verb, "by": by, "reason": reason, "priority": priority}
-    said = {"tasks": len(wanted), **({"priority": NAMES_OF_PRIORITIES[priority]} if priority else {})}
     messages = [
-        Message(to=each.id, subject=ASKED, facts=facts, sent_at=now, due_at=now + max(place - AT_ONCE, 0) * EVERY_MS)
-        for place, each in enumerate(wanted)
+        Message(to=id, subject=ASKED, facts=facts, sent_at=now, due_at=now + max(place - AT_ONCE, 0) * EVERY_MS)
+        for place, id in enumerate(task_ids)
     ]
     with transaction.atomic():
         sent = Message.objects.bulk_create(messages, batch_size=500)
-        note("task_group", group_id, verb, by, reason, said)
+        note_all(group_id, task_ids, verb, by, reason, priority)
         transaction.on_commit(partial(deliver_soon, tuple(message.pk for message in sent[:AT_ONCE])))
-    return len(wanted)
+
+
+def note_all(group_id: str, task_ids: Sequence[str], verb: str, by: str, reason: str = "", priority: int = 0) -> None:
+    """Who asked it of so many of the group's tasks."""
+    said = {"tasks": len(task_ids), **({"priority": NAMES_OF_PRIORITIES[priority]} if priority else {})}
+    note("task_group", group_id, verb, by, reason, said)
 
 
 def asked(message: Message) -> None:
@@ -97,4 +107,4 @@ def asked(message: Message) -> None:
     facts = message.facts
     with transaction.atomic():
         if Message.objects.filter(pk=message.pk).delete()[0]:
-            act(facts["verb"], message.to, facts["by"], facts["reason"], facts["priority"])
+            act(facts["verb"], message.to, facts["by"], facts["reason"], facts["priority"], asked_at=message.sent_at)

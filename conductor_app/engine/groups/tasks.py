@@ -1,4 +1,4 @@
-"""Commands on stand-alone tasks: create, schedule, rerun, cancel, prioritize, report, renew."""
+"""Commands on stand-alone tasks: create, report, renew. What steers them stands in acts.py."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,26 +105,6 @@ def _required(new: NewTask) -> list[tuple[str, bool]]:
         raise Invalid(f"The dependencies {', '.join(early[:20])} expire before the deadline of task {new.id}.")
     # A task that depends on itself waits until somebody schedules it.
     return [(id, id in found and found[id].satisfies(new.accepts_failure)) for id in new.requires]
-
-
-def schedule(task_id: str) -> Solo:
-    """Let a task be handed out, whatever it depends on. Raises NotFound and Conflict."""
-    return change(task_id, commands.schedule)
-
-
-def rerun(task_id: str) -> Solo:
-    """Try a task once more. Raises NotFound and Conflict."""
-    return change(task_id, commands.rerun)
-
-
-def cancel(task_id: str) -> Solo:
-    """Stop a task. Raises NotFound and Conflict."""
-    return change(task_id, commands.cancel)
-
-
-def prioritize(task_id: str, priority: int) -> Solo:
-    """Give a task another priority. Raises NotFound and Conflict."""
-    return change(task_id, commands.prioritize(priority))
 
 
 @measures.REPORTS.of

@@ -1,6 +1,7 @@
 """Prints what was told of a stand-alone task, or of all tasks of a group, as JSON."""
 
 import json
+from textwrap import indent
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -20,4 +21,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, id: str, **options: Any) -> None:
         notices = Notice.objects.filter(Q(task_id=id) | Q(group_id=id)).order_by("id")
-        self.stdout.write(json.dumps(spelled(list(notices)), indent=2))
+        separator = "["
+        # Of a large group there are tens of thousands: none is held longer than it takes to print it.
+        for notice in notices.iterator():
+            [whole] = spelled([notice])
+            self.stdout.write(f"{separator}\n{indent(json.dumps(whole, indent=2), '  ')}", ending="")
+            separator = ","
+        self.stdout.write("[]" if separator == "[" else "\n]")

@@ -132,5 +132,5 @@ def printed(id: str, name: str = "") -> list[dict[str, Any]]:
     from io import StringIO
 
     out = StringIO()
-    call_command("messages", id, stdout=out)
+    call_command("messages", "--", id, stdout=out)
     return [each for each in json.loads(out.getvalue()) if each["exchange"].endswith(name)]

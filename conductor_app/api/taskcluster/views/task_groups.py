@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 
 from ....core.errors import Conflict
-from ....engine.groups import groups
+from ....engine.groups import acts, whole
 from ....engine.groups.rows import find_group
 from ....insight.solo import PRIORITIES, group_document
 from ....insight.solo_queues import group_rows
@@ -43,7 +43,7 @@ class SealTaskGroup(TaskclusterView):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         group = find_group(request.params["taskGroupId"])
         request.require(schedulerId=group.scheduler_id)
-        return Json(group_document(groups.seal(group.id)))
+        return Json(group_document(acts.seal(group.id, request.caller.client_id)))
 
 
 class CancelTaskGroup(TaskclusterView):
@@ -56,7 +56,7 @@ class CancelTaskGroup(TaskclusterView):
         if group.sealed_at is None:
             raise Conflict(f"Task group {group.id} is not sealed: seal it, and then cancel it.")
         request.require(schedulerId=group.scheduler_id)
-        ids = groups.cancel(group.id)
+        ids = whole.cancel(group.id, request.caller.client_id)
         size = Solo.objects.filter(group_id=group.id).count()
         return Json({"taskGroupId": group.id, "taskGroupSize": size, "cancelledCount": len(ids), "taskIds": ids})
 
@@ -69,6 +69,6 @@ class TaskGroupPriority(TaskclusterView):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         found, wanted = find_group(request.params["taskGroupId"]), request.document["newPriority"]
         request.require(schedulerId=found.scheduler_id)
-        group, ids = groups.prioritize(found.id, PRIORITIES[wanted])
+        group, ids = whole.prioritize(found.id, PRIORITIES[wanted], request.caller.client_id)
         facts = {"newPriority": wanted, "tasksAffected": len(ids), "taskIds": ids}
         return Json({"taskGroupId": group.id, "schedulerId": group.scheduler_id, **facts})

@@ -6,8 +6,8 @@ from django.http import HttpResponse
 
 from .... import clock
 from ....core.errors import NotFound
-from ....core.solo.snapshot import Solo as Core
 from ....engine.groups import tasks
+from ....engine.groups.acts import PRIORITIZE, act
 from ....insight.solo import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
 from ....models import Solo
 from ..pages import PAGED, page
@@ -104,11 +104,11 @@ class Dependents(TaskclusterView):
 class Steering(TaskclusterView):
     """What steers one task: find it, ask whether that is allowed, do it."""
 
-    command: Callable[[str], Core]
+    verb: str
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         require_over(request, find(request.params["taskId"]))
-        return Json(status_reply(type(self).command(request.params["taskId"])))
+        return Json(status_reply(act(self.verb, request.params["taskId"], request.caller.client_id)))
 
 
 def require_over(request: TaskclusterRequest, row: Solo) -> None:
@@ -122,21 +122,21 @@ class Schedule(Steering):
     """/task/{taskId}/schedule: let it be handed out, whatever it depends on."""
 
     methods = {"POST": "scheduleTask"}
-    command = staticmethod(tasks.schedule)
+    verb = "schedule"
 
 
 class Rerun(Steering):
     """/task/{taskId}/rerun: try it once more."""
 
     methods = {"POST": "rerunTask"}
-    command = staticmethod(tasks.rerun)
+    verb = "rerun"
 
 
 class Cancel(Steering):
     """/task/{taskId}/cancel: stop it."""
 
     methods = {"POST": "cancelTask"}
-    command = staticmethod(tasks.cancel)
+    verb = "cancel"
 
 
 class Priority(TaskclusterView):
@@ -146,5 +146,5 @@ class Priority(TaskclusterView):
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         require_over(request, find(request.params["taskId"]))
-        priority = PRIORITIES[request.document["newPriority"]]
-        return Json(status_reply(tasks.prioritize(request.params["taskId"], priority)))
+        task_id, priority = request.params["taskId"], PRIORITIES[request.document["newPriority"]]
+        return Json(status_reply(act(PRIORITIZE, task_id, request.caller.client_id, priority=priority)))

@@ -1,0 +1,108 @@
+"""What is asked of a whole group whose tasks are many: answered at once, worked off by the engine."""
+
+import pytest
+
+from conductor_app.engine.groups import many, whole
+from conductor_app.models import AuditEntry, Message, Task
+from conductor_app.store import notices
+from tests.engine.test_statements import Counted
+
+from .conftest import printed, slug
+
+COUNT = 6
+
+
+@pytest.fixture
+def group(queue, monkeypatch):
+    """A sealed group of six, which is more than anybody waits for here; two are acted on right after the answer."""
+    monkeypatch.setattr(whole, "WAITED_FOR", 3)
+    monkeypatch.setattr(many, "AT_ONCE", 2)
+    id = slug()
+    tasks = [queue.create(taskGroupId=id) for _ in range(COUNT)]
+    queue.post(f"/task-group/{id}/seal")
+    return id, tasks
+
+
+def canceled() -> set[str]:
+    return set(Task.objects.filter(status="CANCELED").values_list("pk", flat=True))
+
+
+def test_a_large_group_is_canceled_within_seconds_and_told_at_once(queue, group):
+    id, tasks = group
+
+    reply = queue.post(f"/task-group/{id}/cancel").json()
+
+    assert reply == {"taskGroupId": id, "taskGroupSize": COUNT, "cancelledCount": COUNT, "taskIds": sorted(tasks)}
+    assert len(canceled()) == 2
+    queue.later(2)
+    assert canceled() == set(tasks)
+    assert queue.told().count("task-exception") == COUNT
+    assert queue.told()[-1] == "task-group-resolved"
+    assert not Message.objects.exists()
+
+
+def test_asked_twice_it_is_done_once(queue, group):
+    id, _ = group
+    queue.post(f"/task-group/{id}/cancel")
+
+    assert queue.post(f"/task-group/{id}/cancel").json()["cancelledCount"] == 0
+    queue.later(2)
+    assert queue.told().count("task-exception") == COUNT
+
+
+def test_what_is_rerun_meanwhile_is_not_canceled(queue, group):
+    id, tasks = group
+    queue.does(tasks[-1])
+    queue.post(f"/task-group/{id}/cancel")
+    [left] = [each for each in tasks[:-1] if each not in canceled()][-1:]
+    queue.post(f"/task/{left}/cancel")
+    queue.clock.advance(seconds=0.001)
+    queue.post(f"/task/{left}/rerun")
+
+    queue.later(2)
+
+    assert queue.state(left) == "pending"
+    assert canceled() == {*tasks[:-1]} - {left}
+
+
+def test_another_priority_reaches_all_of_a_large_group(queue, group):
+    id, tasks = group
+
+    reply = queue.post(f"/task-group/{id}/priority", {"newPriority": "high"}).json()
+    again = queue.post(f"/task-group/{id}/priority", {"newPriority": "high"}).json()
+
+    assert (reply["tasksAffected"], again["tasksAffected"]) == (COUNT, 0)
+    queue.later(2)
+    assert {queue.status(each)["priority"] for each in tasks} == {"high"}
+
+
+def test_the_answer_costs_the_same_for_any_number(queue, group):
+    id, _ = group
+
+    with Counted() as counted:
+        queue.client.post(f"/api/queue/v1/task-group/{id}/cancel")
+
+    assert counted.count <= 9, counted.statements
+    assert canceled() == set()
+
+
+def test_the_audit_knows_who_asked(queue, group):
+    id, tasks = group
+    queue.post(f"/task-group/{id}/cancel")
+    queue.later(2)
+
+    entries = AuditEntry.objects.filter(action="cancel")
+    assert set(entries.values_list("object_id", "actor")) == {(each, "anonymous") for each in (id, *tasks)}
+
+
+def test_what_is_told_again_and_again_does_not_pile_up(queue, monkeypatch):
+    monkeypatch.setattr(notices, "MOST_KEPT", 5)
+    other, id = queue.create(), queue.create()
+    queue.does(id)
+
+    for _ in range(20):
+        queue.report(id, 0, "completed")
+
+    assert queue.told(id) == ["task-completed"] * 5
+    assert queue.told(other) == ["task-defined", "task-pending"]
+    assert len(printed(id, "task-completed")) == 5
