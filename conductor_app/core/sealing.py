@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from .definition import Definition
@@ -18,7 +19,12 @@ SEALED_TEXT = re.compile(rf'"{re.escape(MARK)}[^"]*(?:"|$)')
 
 def masked_names(definition: Definition) -> frozenset[str]:
     """The names whose values are sealed in the payloads of this definition's runs."""
-    names = definition.document.get("maskedFields")
+    return masked_by(definition.document)
+
+
+def masked_by(document: Mapping[str, Any]) -> frozenset[str]:
+    """The same, of a definition's document."""
+    names = document.get("maskedFields")
     return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
 
 
@@ -38,6 +44,28 @@ def sealed(value: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any
                 container[key] = inner = item.copy()
                 pending.append(inner)
     return copied
+
+
+def resealed(value: Any, before: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
+    """A copy of the value, sealed like the one before it: what reads `***` where something was sealed stays that."""
+    if isinstance(value, dict):
+        old = before if isinstance(before, dict) else {}
+        return {
+            key: _sealed_as_before(item, old.get(key), seal)
+            if key in names and item is not None
+            else resealed(item, old.get(key), names, seal)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        old_items = before if isinstance(before, list) else []
+        return [resealed(item, old, names, seal) for item, old in zip_longest(value, old_items[: len(value)])]
+    return value
+
+
+def _sealed_as_before(value: Any, before: Any, seal: Callable[[str], str]) -> str:
+    if value == HIDDEN and isinstance(before, str) and before.startswith(MARK):
+        return before
+    return MARK + seal(json.dumps(value, default=str))
 
 
 def sealed_memo(memo: Mapping[str, Any], names: frozenset[str], seal: Callable[[str], str]) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from conductor_app import warehouse
 from conductor_app.core import commands
 from conductor_app.core.reports import Report
 from conductor_app.core.sealing import HIDDEN
-from conductor_app.engine import event_handlers, event_replays, inbox, payloads, runs, tasks
+from conductor_app.engine import event_handlers, event_replays, inbox, payloads, runs, schedules, tasks
 from conductor_app.engine.change import change
-from conductor_app.models import EventDelivery, EventVerdict, Run, StoredPayload
+from conductor_app.models import EventDelivery, EventVerdict, Run, Schedule, StoredPayload
 from conductor_app.workers.runner import work_off
 from tests.builders import definition, dynamic_fork, event, policy, step, sub_workflow
-from tests.story import BY, Story, committed
+from tests.story import BY, Story, committed, register
 
 NUMBER = "4711-0815"
 CARD = {"card": {"number": NUMBER, "holder": "Ada"}}
@@ -225,6 +225,27 @@ def test_a_failure_workflow_is_given_the_whole_input_as_it_was_masked(clock):
     started = Run.objects.get(pk=story.row.output["conductor.failure_workflow"])
     assert started.input["card"] == {"number": HIDDEN, "holder": "Ada"}
     assert clear_places() == set()
+
+
+def test_a_schedule_keeps_its_input_sealed_and_starts_with_it(clock):
+    register(definition(step("pay", inputs={"number": "${workflow.input.card.number}"}), **MASKED))
+    request = {"name": "order", "input": {**CARD, "list": [{"number": 1}, {"number": 2}]}}
+    document = {"name": "nightly", "cronExpression": "0 0 3 * * *", "startWorkflowRequest": request}
+
+    saved = schedules.save(document, BY)
+    assert saved.document["startWorkflowRequest"]["input"]["card"] == {"number": HIDDEN, "holder": "Ada"}
+    # Whoever changes something else sends back what was shown.
+    changed = {**Schedule.objects.get().document["startWorkflowRequest"]["input"], "more": {"number": 3}}
+    schedules.save({**document, "startWorkflowRequest": {**request, "input": changed}}, BY)
+    schedules.pause("nightly", BY)
+    schedules.resume("nightly", BY)
+    with committed():
+        id = schedules.run_now("nightly", BY)
+
+    assert clear_places() == set()
+    assert [attempt.input for attempt in tasks.claim("pay", wait_ms=0)] == [{"number": NUMBER}]
+    assert payloads.opened(payloads.written_input(id))["list"] == [{"number": 1}, {"number": 2}]
+    assert payloads.opened(payloads.written_input(id))["more"] == {"number": 3}
 
 
 def test_a_built_in_worker_does_not_repeat_it_in_its_reason(clock):

@@ -11,6 +11,12 @@ MOST_SAMPLES = 10
 ALL = "*"
 
 
+HELD = (
+    "is_paused", "paused_reason", "updated_at", "updated_by", "revision", "next_run_at", "next_entry",
+)  # fmt: skip
+"""The columns that holding a schedule and letting it go changes."""
+
+
 def pause(name: str, by: str, reason: str = "") -> None:
     """Let a schedule fire no more until it is resumed. Raises NotFound."""
     with transaction.atomic():
@@ -34,7 +40,7 @@ def resume(name: str, by: str) -> None:
 def _write(row: Schedule, by: str, now: int) -> None:
     row.updated_at, row.updated_by, row.revision = now, by[:255], row.revision + 1
     set_next(row, now)
-    row.save()
+    row.save(update_fields=HELD)
 
 
 def hold_all(by: str) -> None:

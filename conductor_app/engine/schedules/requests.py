@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ...access.sealing import opened
 from ...core.ids import derived_id
 from ...core.timetable import Slot, Timetable
 from ...models import Schedule, ScheduleExecution
 from ..runs import StartRequest
+from .rows import as_written
 
 
 def execution_of(schedule: Schedule, table: Timetable, slot: Slot, now: int) -> ScheduleExecution:
@@ -32,13 +34,13 @@ def noted(schedule: Schedule, id: str, slot_at: int, now: int, expression: str, 
 
 def request_of(schedule: Schedule, execution: ScheduleExecution) -> StartRequest:
     """The request for the run of a slot; the note keeps it as it was made."""
-    written: Mapping[str, Any] = schedule.document["startWorkflowRequest"]
+    written: Mapping[str, Any] = as_written(schedule)["startWorkflowRequest"]
     given = {**(written.get("input") or {}), **_told(schedule, execution)}
     execution.request = {**written, "input": given}
     return StartRequest(
         name=written["name"],
         version=written.get("version"),
-        input=given,
+        input=opened(given),
         correlation_id=written.get("correlationId") or "",
         priority=written.get("priority") or 0,
         domains=written.get("taskToDomain") or {},

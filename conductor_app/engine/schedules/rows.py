@@ -2,9 +2,14 @@
 
 from typing import Any
 
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
 from ...core.errors import NotFound
+from ...core.sealing import HIDDEN
 from ...core.timetable import Slot, Timetable, timetable
 from ...models import AuditEntry, Schedule
+from ...models.fields import dumps, loads_sealed
 
 
 def locked(name: str) -> Schedule:
@@ -13,6 +18,15 @@ def locked(name: str) -> Schedule:
     if found is None:
         raise NotFound(f"No such schedule found by name: {name}")
     return found
+
+
+def as_written(schedule: Schedule) -> dict[str, Any]:
+    """The schedule's document as it is kept: what the workflow's definition masks in its input is sealed."""
+    if HIDDEN not in (dumps(schedule.document) or ""):
+        # Nothing in it reads as if it had been sealed.
+        return schedule.document
+    texts = Schedule.objects.filter(pk=schedule.pk).annotate(text=Cast("document", TextField()))
+    return loads_sealed(texts.values_list("text", flat=True).get())
 
 
 def timetable_of(schedule: Schedule) -> Timetable:

@@ -6,13 +6,16 @@ from django.db import IntegrityError, transaction
 
 from ... import clock
 from ...access.rights import SCHEDULE
+from ...access.sealing import seal
 from ...core.errors import Conflict
+from ...core.sealing import masked_by, resealed, shown
 from ...core.timetable import timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import WAITING
+from .. import plans
 from ..access.grants import forget_target
 from ..tags import mirror
-from .rows import locked, note, set_next
+from .rows import as_written, locked, note, set_next
 
 Document = dict[str, Any]
 OWN_FIELDS = frozenset(
@@ -30,16 +33,18 @@ def save(document: Document, by: str, reason: str = "") -> Schedule:
         row = found or Schedule(name=document["name"], revision=0, created_at=now)
         row.created_by = row.created_by or str(document.get("createdBy") or by)[:255]
         row.updated_at, row.updated_by = now, str(document.get("updatedBy") or by)[:255]
-        _fill(row, document, now)
+        _fill(row, document, now, as_written(found) if found else {})
         _write(row)
+        row.document = shown(row.document)
         if document.get("tags"):
             mirror(SCHEDULE, row.name, row.tags)
         note(row.name, "overwrite" if found else "create", by, now, reason)
     return row
 
 
-def _fill(row: Schedule, document: Document, now: int) -> None:
-    row.document = {name: value for name, value in document.items() if name not in OWN_FIELDS}
+def _fill(row: Schedule, document: Document, now: int, before: Document) -> None:
+    own = {name: value for name, value in document.items() if name not in OWN_FIELDS}
+    row.document = {**own, "startWorkflowRequest": _sealed(document["startWorkflowRequest"], before)}
     row.workflow_name = document["startWorkflowRequest"]["name"]
     row.overlap = document.get("overlapPolicy") or "ALLOW"
     row.is_paused = bool(document.get("paused"))
@@ -48,6 +53,16 @@ def _fill(row: Schedule, document: Document, now: int) -> None:
         row.tags = document["tags"]
     row.revision += 1
     set_next(row, now)
+
+
+def _sealed(request: Document, before: Document) -> Document:
+    """The request with what the definition masks sealed in its input."""
+    found = plans.row_of(request["name"], request.get("version")) if not request.get("workflowDef") else None
+    names = masked_by(request.get("workflowDef") or (found.document if found else {}))
+    if not names or not request.get("input"):
+        return request
+    old = (before.get("startWorkflowRequest") or {}).get("input")
+    return {**request, "input": resealed(request["input"], old, names, seal)}
 
 
 def _write(row: Schedule) -> None:
