@@ -46,6 +46,13 @@ def chunks(path: str) -> Iterator[bytes]:
     return pieces()
 
 
+def part(path: str, begin: int, most: int) -> bytes:
+    """So many of its bytes, from one on."""
+    with _told(), _storage().open(path, "rb") as content:
+        content.seek(begin)
+        return content.read(most)
+
+
 def drop(path: str) -> None:
     """Keep it no longer; nothing happens where it is not there."""
     with _told():

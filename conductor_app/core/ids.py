@@ -1,5 +1,6 @@
 """Time-ordered ids (the layout of UUID version 7) that are worked out, not drawn: the core knows no chance."""
 
+from base64 import urlsafe_b64encode
 from hashlib import blake2b
 
 
@@ -17,3 +18,11 @@ def derived_id(now: int, *parts: object) -> str:
 def share(*parts: object) -> float:
     """A number from 0 up to 1 that looks drawn by chance and is the same for the same parts."""
     return int.from_bytes(blake2b("\0".join(map(str, parts)).encode(), digest_size=7).digest(), "big") / 2**56
+
+
+def slug_id(drawn: str) -> str:
+    """An id as Taskcluster's clients make them, of 32 hexadecimal digits: it never begins with a dash."""
+    number = int(drawn, 16) & ~(1 << 127)
+    number = number & ~(0xF << 76) | 0x4 << 76
+    number = number & ~(0x3 << 62) | 0x2 << 62
+    return urlsafe_b64encode(number.to_bytes(16, "big")).decode().rstrip("=")

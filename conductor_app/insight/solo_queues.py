@@ -7,10 +7,10 @@ from django.db.models.functions import Concat, Left, StrIndex
 from django.db.models.lookups import Exact
 
 from ..core.errors import NotFound
-from ..models import Attempt, Dependency, Notice, Queue, Solo, Task, Worker
+from ..models import Attempt, Notice, Queue, Solo, Worker
 
 MOST_SHOWN = 200
-"""Dependencies, and messages, that a page shows."""
+"""Messages that a page shows."""
 RECENT = 20
 """Attempts of a worker that are shown."""
 
@@ -92,14 +92,6 @@ def latest_of(found: Iterable[Worker]) -> dict[str, Attempt]:
 def group_rows(group_id: str) -> QuerySet[Solo]:
     """The tasks of a group, with all that is shown of them."""
     return Solo.objects.filter(group_id=group_id).with_attempts()
-
-
-def dependencies_of(task_id: str) -> list[tuple[Dependency, str]]:
-    """What a task waits for, or has waited for, each with that one's status; empty where it is gone."""
-    edges = list(Dependency.objects.filter(task_id=task_id).order_by("is_satisfied", "required_id")[:MOST_SHOWN])
-    required = [edge.required_id for edge in edges]
-    statuses = dict(Task.objects.filter(pk__in=required).values_list("pk", "status"))
-    return [(edge, statuses.get(edge.required_id, "")) for edge in edges]
 
 
 def notices_of(task_id: str) -> list[Notice]:

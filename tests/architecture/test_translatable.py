@@ -35,7 +35,6 @@ NOT_YET = {
     "admin/change_list_results.html",
     "admin/color_theme_toggle.html",
     "admin/conductor/change_list.html",
-    "admin/conductor/solo/page.html",
     "admin/conductor/workflowdefinition/change_list_object_tools.html",
     "admin/index.html",
     "admin/pagination.html",

@@ -13,8 +13,9 @@ from django.utils.translation import gettext as _
 from ... import clock
 from ...models import AuditEntry, Group
 from ..marks import exact
+from .addresses import group_address
 from .group_acts import confirm, send, verbs
-from .group_story import GroupStory, group_address, head, revision, story_of
+from .group_story import GroupStory, head, revision, story_of
 from .group_tabs import tabs
 
 PARTS = "ops/group/parts.html"

@@ -11,8 +11,8 @@ from ...insight.groups.picture import Box, picture
 from ...insight.spans import span
 from ...insight.timeline import Scale, zoomed
 from ..marks import ICONS, badge, group_of, many
+from .addresses import solo_address
 from .group_story import GroupStory, filtered
-from .tasks import solo_address
 
 
 def chain_of(story: GroupStory) -> dict[str, Any]:

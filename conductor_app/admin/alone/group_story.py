@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
-from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -26,11 +25,6 @@ KEPT = ("tab", "state", "q", "only", "chain", "part", "from", "to")
 """What an address of a group's page may say: copied to a colleague, it shows the same."""
 LONGEST_SEARCH = 200
 LOOKED_EVERY_MS = 5_000
-
-
-def group_address(group_id: str) -> str:
-    """The page of a task group."""
-    return reverse("admin:conductor_group_change", args=[group_id])
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from ...insight.solo import NAMES_OF_PRIORITIES
 from ...models import AuditEntry
 from ..marks import ago, badge
 from ..watching.queues import queue_address
+from .addresses import solo_address
 from .group_acts import priorities
 from .group_pictures import diagram, timeline
 from .group_story import GroupStory, filtered, page_of
-from .tasks import solo_address
 
 PAGE = 100
 MOST_AUDITED = 100

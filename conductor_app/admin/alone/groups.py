@@ -17,7 +17,7 @@ from ...models import Group, Solo
 from ..marks import ago, badge, many
 from ..read_only import BoundedList, ReadOnlyAdmin
 from . import group_page
-from .group_story import group_address
+from .addresses import group_address
 from .progress import bar
 
 

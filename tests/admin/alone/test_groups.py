@@ -3,8 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from conductor_app.admin.alone.group_story import group_address
-from conductor_app.admin.alone.tasks import solo_address
+from conductor_app.admin.alone.addresses import group_address, solo_address
 from conductor_app.engine import sweeps
 from conductor_app.engine.groups import acts, claims, tasks
 from conductor_app.models import AuditEntry, Group, Solo, Task

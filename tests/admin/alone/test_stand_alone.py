@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from conductor_app.admin.alone.tasks import solo_address
+from conductor_app.admin.alone.addresses import solo_address
 from conductor_app.admin.site import SCREENS
 from conductor_app.admin.watching.queues import queue_address
 from conductor_app.engine.groups import claims, tasks

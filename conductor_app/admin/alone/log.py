@@ -1,0 +1,58 @@
+"""The log of an attempt, read on the page of its task: the end first, as text, whatever its makers call it."""
+
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.utils.translation import gettext as _
+
+from ...core.errors import Refused
+from ...core.solo.artifacts import REFERENCE
+from ...engine.artifacts import logs
+from ...models import Artifact
+from . import kept, terminal
+from .kept import is_text, may_read
+from .task_story import TaskStory
+
+LOGS = ("public/logs/live_backing.log", "public/logs/live.log", "public/logs/task.log")
+"""Names under which Taskcluster's workers keep what a task has written."""
+
+
+def chosen_log(story: TaskStory) -> Artifact | None:
+    """The artifact that the address asks for, else the one that looks most like a log."""
+    by_name = {row.name: row for row in story.artifacts}
+    if wanted := by_name.get(story.asked.get("artifact", "")):
+        return wanted
+    found = [by_name[name] for name in LOGS if name in by_name]
+    found += [row for row in story.artifacts if row.name.endswith(".log")]
+    readable = [row for row in found if is_text(row)]
+    return next(iter(readable), next(iter(found), None))
+
+
+def log_shown(story: TaskStory, row: Artifact | None, user: User | AnonymousUser) -> dict[str, Any]:
+    """One page of it, or why it cannot be read here."""
+    is_running = story.attempt is not None and story.attempt.ended_at is None
+    shown: dict[str, Any] = {"row": row, "is_final": not is_running, "has_begun": story.attempt is not None}
+    if row is None:
+        return shown
+    shown |= {"name": row.name, "at": kept.shown(row, story.now, user)}
+    if not may_read(row, user):
+        return shown | {"refusal": _("It asks for the permission conductor.view_artifact.")}
+    if row.expires_at <= story.now:
+        return shown | {"refusal": _("It has expired.")}
+    try:
+        behind = logs.behind(row.task_id, row.number, row.name)
+        if not may_read(behind, user):
+            return shown | {"refusal": _("It asks for the permission conductor.view_artifact.")}
+        if behind.kind == REFERENCE:
+            return shown | {"refusal": _("It is with its worker, and is read there until it is kept here.")}
+        return shown | _page(story, behind)
+    except Refused as refused:
+        return shown | {"refusal": refused.message}
+
+
+def _page(story: TaskStory, row: Artifact) -> dict[str, Any]:
+    asked = story.asked.get("until", "")
+    until = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 15 else None
+    page = logs.page(row, until)
+    text = page.content.decode("utf-8", "replace")
+    return {"page": page, "lines": terminal.shown(text), "is_end": until is None}

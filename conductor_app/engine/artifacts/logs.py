@@ -1,0 +1,92 @@
+"""The end of an artifact that is text, a page at a time, for people who read it."""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ... import warehouse
+from ...core.errors import Invalid, NotFound
+from ...core.solo.artifacts import LINK
+from ...models import Artifact
+from ..payloads import reached
+from .entries import find
+
+PAGE = 64 * 1024
+MOST_UNPACKED = 32 * 1024 * 1024
+"""What is packed is unpacked up to here: the rest of such a log is for those who download it."""
+MOST_LINKS = 5
+GZIP = 31
+"""What zlib is told to read the frame that the tool of this name writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some bytes of a text, and where they stand in it. `is_cut`: there is more than was unpacked."""
+
+    content: bytes
+    begin: int
+    end: int
+    total: int
+    is_cut: bool = False
+
+
+def behind(task_id: str, number: int, name: str) -> Artifact:
+    """The artifact that a name stands for, behind its links. Raises NotFound."""
+    for _ in range(MOST_LINKS):
+        row = find(task_id, number, name)
+        if row.kind != LINK:
+            return row
+        name = row.details["artifact"]
+    raise NotFound(f"The links from artifact {name} lead nowhere.")
+
+
+def page(row: Artifact, until: int | None = None) -> Page:
+    """The last page of what is kept here, or the one that ends at a place. Raises NotFound, Invalid and Busy."""
+    if not row.path:
+        raise NotFound(f"The content of artifact {row.name} is not kept here.")
+    if row.content_encoding not in ("", "identity", "gzip"):
+        raise Invalid(f"Artifact {row.name} is encoded as {row.content_encoding}, which is not read here.")
+    with reached(row.path):
+        return _packed(row, until) if row.content_encoding == "gzip" else _plain(row, until)
+
+
+def _plain(row: Artifact, until: int | None) -> Page:
+    end = row.size if until is None else min(until, row.size)
+    begin = max(end - PAGE, 0)
+    return _page(warehouse.part(row.path, begin, end - begin), end, row.size)
+
+
+def _packed(row: Artifact, until: int | None) -> Page:
+    """Unpacked from its beginning, of which only one page is kept."""
+    kept, total = bytearray(), 0
+    stop = MOST_UNPACKED if until is None else min(until, MOST_UNPACKED)
+    try:
+        for some in _unpacked(warehouse.chunks(row.path)):
+            some = some[: stop - total]
+            total += len(some)
+            kept += some
+            del kept[:-PAGE]
+            if total >= stop:
+                break
+    except zlib.error as broken:
+        raise Invalid(f"Artifact {row.name} is not packed as it says.") from broken
+    is_cut = until is None and total >= MOST_UNPACKED
+    return _page(bytes(kept), total, total, is_cut)
+
+
+def _page(content: bytes, end: int, total: int, is_cut: bool = False) -> Page:
+    """It begins with a whole line, if it holds one: the rest of the first one is on the page before."""
+    if len(content) < end:
+        content = content.partition(b"\n")[2] or content
+    return Page(content, end - len(content), end, total, is_cut)
+
+
+def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Piece by piece, none larger than a page, however tightly it is packed; what was packed in parts is one text."""
+    unpacker = zlib.decompressobj(wbits=GZIP)
+    for chunk in chunks:
+        while chunk:
+            if unpacker.eof:
+                unpacker = zlib.decompressobj(wbits=GZIP)
+            yield unpacker.decompress(chunk, PAGE)
+            chunk = unpacker.unused_data or unpacker.unconsumed_tail

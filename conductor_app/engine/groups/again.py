@@ -1,0 +1,61 @@
+"""A new task like one that was: the same work under another id, from now on."""
+
+from typing import Any
+
+from django.db import transaction
+
+from ... import chance, clock
+from ...core.errors import NotFound
+from ...core.ids import slug_id
+from ...insight.solo import moment
+from ...models import Dependency, Group, Solo
+from . import tasks
+from .acts import note
+
+
+def once_more(task_id: str, by: str, reason: str = "") -> str:
+    """Create it in the same group, or, where that takes no more, in one of its own; the new id. Raises NotFound."""
+    old = Solo.objects.select_related("task").filter(pk=task_id).first()
+    if old is None:
+        raise NotFound(f"Task {task_id} does not exist.")
+    with transaction.atomic():
+        new = _like(old, slug_id(chance.drawn() + chance.drawn()), clock.now())
+        tasks.create(new)
+        note("task", new.id, "create", by, reason, {"like": task_id})
+    return new.id
+
+
+def _like(old: Solo, id: str, now: int) -> tasks.NewTask:
+    """All its spans are as long as they were; what it needed and is not there any more it needs no longer."""
+    deadline_at, expires_at = (now + at - old.task.created_at for at in (old.deadline_at, old.expires_at))
+    group_id, requires = _group(old, id), _needed(old, deadline_at)
+    moments = {"created": moment(now), "deadline": moment(deadline_at), "expires": moment(expires_at)}
+    definition: dict[str, Any] = {**old.definition, **moments, "taskGroupId": group_id, "dependencies": requires}
+    return tasks.NewTask(
+        id=id,
+        group_id=group_id,
+        scheduler_id=old.scheduler_id,
+        project_id=old.project_id,
+        queue=old.queue,
+        priority=old.priority,
+        retries=old.retries,
+        deadline_at=deadline_at,
+        expires_at=expires_at,
+        requires=requires,
+        accepts_failure=old.accepts_failure,
+        tags=old.tags,
+        routes=old.routes,
+        name=old.task.name,
+        definition=definition,
+    )
+
+
+def _group(old: Solo, id: str) -> str:
+    is_open = Group.objects.filter(pk=old.group_id, sealed_at=None).exists()
+    return old.group_id if is_open and old.group_id != old.pk else id
+
+
+def _needed(old: Solo, deadline_at: int) -> list[str]:
+    needed = Dependency.objects.filter(task_id=old.pk).exclude(required_id=old.pk).values("required_id")
+    there = Solo.objects.filter(pk__in=needed, expires_at__gte=deadline_at)
+    return list(there.order_by("pk").values_list("pk", flat=True))
