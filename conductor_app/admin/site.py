@@ -58,6 +58,7 @@ from .runs.attempts import AttemptAdmin
 from .runs.compare import ComparePage
 from .runs.list import RunAdmin
 from .schedules.beats import SCHEDULES
+from .schedules.calendar import CalendarPage
 from .schedules.lists import ScheduleAdmin, ScheduleExecutionAdmin
 from .sidebar import sections
 from .strip import StripPage
@@ -89,6 +90,7 @@ FIXING: tuple[Page, ...] = (
     RetentionPage(),
     ViewsPage(),
     ViewPage(),
+    CalendarPage(),
     EventsPage(),
     EventPage(),
     ReplayPage(),

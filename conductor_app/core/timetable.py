@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
+from hashlib import sha256
 from typing import Any
 
 from .cron import Cron, cron, zone
 from .errors import Invalid
 
 MOST_ENTRIES = 100
+MOST_JITTER_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,17 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """All slots of a schedule. `window_ms`: how old a missed slot may be that is caught up with; None: any age."""
+    """All slots of a schedule. `window_ms`: how old a missed slot may be that is caught up with; None: any age.
+
+    `jitter_ms`: over how long the runs of one slot are spread.
+    """
 
     entries: tuple[Entry, ...]
     starts_at: int | None = None
     ends_at: int | None = None
     catches_up: bool = False
     window_ms: int | None = None
+    jitter_ms: int = 0
 
     def after(self, moment: int) -> Slot | None:
         """The first slot after a moment."""
@@ -58,12 +64,20 @@ class Timetable:
 
     def _from(self, handled: int, now: int) -> int:
         if not self.catches_up:
-            return max(handled, now)
-        return handled if self.window_ms is None else max(handled, now - self.window_ms - 1)
+            # A slot whose spread is not over has not been missed.
+            return max(handled, now - self.jitter_ms)
+        return handled if self.window_ms is None else max(handled, now - self.window_ms - self.jitter_ms - 1)
 
     def is_too_old(self, slot: Slot, now: int) -> bool:
         """Whether a slot was missed so long ago that it is not caught up with any more."""
-        return self.catches_up and self.window_ms is not None and slot.at < now - self.window_ms
+        return self.catches_up and self.window_ms is not None and slot.at < now - self.window_ms - self.jitter_ms
+
+    def runs_at(self, slot: Slot, schedule: str) -> int:
+        """When a slot is run: as much later as is drawn for it, always the same for this slot."""
+        if not self.jitter_ms:
+            return slot.at
+        drawn = sha256(f"{schedule} {slot.at} {slot.entry}".encode()).digest()
+        return slot.at + int.from_bytes(drawn[:6], "big") % (self.jitter_ms + 1)
 
     def between(self, first: int, last: int) -> Iterator[Slot]:
         """Every slot from one moment to another, both included."""
@@ -87,6 +101,7 @@ def timetable(document: Mapping[str, Any]) -> Timetable:
         document.get("scheduleEndTime") or None,
         bool(document.get("runCatchupScheduleInstances")),
         None if window is None else window * 1000,
+        min(document.get("jitterSeconds") or 0, MOST_JITTER_SECONDS) * 1000,
     )
 
 

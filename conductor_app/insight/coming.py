@@ -1,16 +1,22 @@
 """The next moments of a schedule, with what the clocks of its zone do between them; and how its slots went."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
+from django.utils.translation import gettext as _
+
+from ..core.errors import Refused
 from ..core.timetable import timetable
-from ..models import Run, ScheduleExecution
+from ..models import Run, Schedule, ScheduleExecution, Scheduler
+from ..models.schedules import FAILED
 from .spans import span
 
 MOST = 10
 MOST_SLOTS = 20
+LATE_MS = 60_000
+"""Who starts that much after his time is late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +54,11 @@ def _note(shift: timedelta, local: datetime) -> str:
     """What the clocks have done since the slot before."""
     seconds = int(shift.total_seconds())
     if seconds:
-        way = "forward" if seconds > 0 else "back"
-        return f"clocks have gone {way} by {span(abs(seconds) * 1000)} since the one before"
+        forward = _("clocks have gone forward by %(span)s since the one before")
+        back = _("clocks have gone back by %(span)s since the one before")
+        return (forward if seconds > 0 else back) % {"span": span(abs(seconds) * 1000)}
     if local.fold:
-        return "this hour comes twice that day; this is the second time"
+        return _("this hour comes twice that day; this is the second time")
     return ""
 
 
@@ -79,6 +86,28 @@ class Past:
     @property
     def late_ms(self) -> int:
         return max(self.execution.executed_at - self.execution.slot_at, 0)
+
+
+def jitter_ms(document: Mapping[str, Any]) -> int:
+    """Over how long the runs of one slot are spread; nought where the schedule cannot be read."""
+    try:
+        return timetable(document).jitter_ms
+    except Refused:
+        return 0
+
+
+def overdue_ms(schedule: Schedule, now: int) -> int:
+    """How long a schedule has been waiting for its run beyond its time; nought where it is not late."""
+    due = schedule.next_run_at
+    is_held = due is None or Scheduler.objects.filter(is_paused=True).exists()
+    return 0 if is_held or now - due < LATE_MS else now - due
+
+
+def run_already(name: str, slots: Sequence[int]) -> frozenset[int]:
+    """Those of these slots that have run, or wait for their turn."""
+    rows = ScheduleExecution.objects.filter(schedule_name=name).exclude(state=FAILED)
+    between = rows.filter(slot_at__gte=slots[0], slot_at__lte=slots[-1]) if slots else rows.none()
+    return frozenset(between.values_list("slot_at", flat=True)) & frozenset(slots)
 
 
 def past(name: str) -> list[Past]:

@@ -21,6 +21,7 @@ class Schedule(Authored):
     paused_reason = models.TextField(default="", blank=True)
     next_run_at = MomentField(null=True)
     next_entry = models.IntegerField(default=0)
+    next_slot_at = MomentField(null=True)
     revision = models.IntegerField(default=1)
 
     class Meta:

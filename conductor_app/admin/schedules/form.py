@@ -4,17 +4,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...core.cron import cron, zone
 from ...core.errors import Invalid
+from ...core.timetable import MOST_JITTER_SECONDS
 from ...models import WorkflowDefinition
 from ..json_editor import JsonDocumentField, formatted
 
 OVERLAPS = (
-    ("ALLOW", "starts anyway: runs go on beside one another"),
-    ("SKIP", "is passed over"),
-    ("QUEUE", "waits until the earlier run has ended"),
-    ("TERMINATE_OTHER", "stops the earlier run and starts"),
+    ("ALLOW", gettext_lazy("starts anyway: runs go on beside one another")),
+    ("SKIP", gettext_lazy("is passed over")),
+    ("QUEUE", gettext_lazy("waits until the earlier run has ended")),
+    ("TERMINATE_OTHER", gettext_lazy("stops the earlier run and starts")),
 )
 MOST_NAMES = 500
 
@@ -22,25 +25,50 @@ MOST_NAMES = 500
 class ScheduleForm(forms.Form):
     """Everything about a schedule that a person types."""
 
-    name = forms.CharField(max_length=255)
+    name = forms.CharField(max_length=255, label=gettext_lazy("Name"))
     clocks = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
-        label="When",
-        help_text="A line each: a cron expression with seconds first, then @ and a zone, such as "
-        "0 30 9 * * MON-FRI @ Europe/Berlin",
+        label=gettext_lazy("When"),
+        help_text=gettext_lazy(
+            "A line each: a cron expression with seconds first, then @ and a zone, such as "
+            "0 30 9 * * MON-FRI @ Europe/Berlin"
+        ),
     )
-    workflow = forms.CharField(max_length=255, widget=forms.TextInput(attrs={"list": "workflow-names"}))
-    version = forms.IntegerField(required=False, min_value=1, help_text="Empty: the newest at that time.")
-    input = JsonDocumentField(required=False, label="Input")
-    correlation_id = forms.CharField(required=False, max_length=512, label="Correlation id")
-    overlap = forms.ChoiceField(choices=OVERLAPS, initial="ALLOW", label="While an earlier run is open, a slot …")
-    catches_up = forms.BooleanField(required=False, label="Run what was missed while no server ran")
+    workflow = forms.CharField(
+        max_length=255, label=gettext_lazy("Workflow"), widget=forms.TextInput(attrs={"list": "workflow-names"})
+    )
+    version = forms.IntegerField(
+        required=False,
+        min_value=1,
+        label=gettext_lazy("Version"),
+        help_text=gettext_lazy("Empty: the newest at that time."),
+    )
+    input = JsonDocumentField(required=False, label=gettext_lazy("Input"))
+    correlation_id = forms.CharField(required=False, max_length=512, label=gettext_lazy("Correlation id"))
+    overlap = forms.ChoiceField(
+        choices=OVERLAPS, initial="ALLOW", label=gettext_lazy("While an earlier run is open, a slot …")
+    )
+    jitter = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MOST_JITTER_SECONDS,
+        label=gettext_lazy("Spread over"),
+        help_text=gettext_lazy("Seconds: each run starts by so much later at most, so that not all start at once."),
+    )
+    catches_up = forms.BooleanField(required=False, label=gettext_lazy("Run what was missed while no server ran"))
     window = forms.IntegerField(
-        required=False, min_value=0, label="… if it is not older than", help_text="Seconds; empty: any age."
+        required=False,
+        min_value=0,
+        label=gettext_lazy("… if it is not older than"),
+        help_text=gettext_lazy("Seconds; empty: any age."),
     )
-    starts_at = forms.CharField(required=False, label="Not before", help_text="2027-01-31T08:00Z; empty: at once.")
-    ends_at = forms.CharField(required=False, label="Not after", help_text="Empty: for ever.")
-    reason = forms.CharField(required=False, max_length=500)
+    starts_at = forms.CharField(
+        required=False, label=gettext_lazy("Not before"), help_text=gettext_lazy("2027-01-31T08:00Z; empty: at once.")
+    )
+    ends_at = forms.CharField(
+        required=False, label=gettext_lazy("Not after"), help_text=gettext_lazy("Empty: for ever.")
+    )
+    reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
 
     def clean_clocks(self) -> list[dict[str, str]]:
         """The expressions with their zones; each is read, so that a wrong one is told by its line."""
@@ -48,13 +76,14 @@ class ScheduleForm(forms.Form):
         for number, line in enumerate(self.cleaned_data["clocks"].splitlines(), 1):
             if not line.strip():
                 continue
-            expression, _, zone_id = line.partition(" @ ")
+            expression, _at, zone_id = line.partition(" @ ")
             expression, zone_id = expression.strip(), zone_id.strip() or "UTC"
             try:
                 cron(expression)
                 zone(zone_id)
             except Invalid as wrong:
-                raise forms.ValidationError(f"Line {number}: {wrong.message}") from None
+                said = _("Line %(number)s: %(complaint)s") % {"number": number, "complaint": wrong.message}
+                raise forms.ValidationError(said) from None
             found.append({"cronExpression": expression, "zoneId": zone_id})
         return found
 
@@ -79,6 +108,7 @@ class ScheduleForm(forms.Form):
             "overlapPolicy": said["overlap"],
             "runCatchupScheduleInstances": said["catches_up"],
             "catchupWindowSeconds": said["window"],
+            "jitterSeconds": said["jitter"] or None,
             "scheduleStartTime": said["starts_at"],
             "scheduleEndTime": said["ends_at"],
         }
@@ -93,7 +123,7 @@ def moment_of(text: str) -> int | None:
         found = found if found.tzinfo else found.replace(tzinfo=UTC)
         return int(found.timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise Invalid("Write a moment like 2027-01-31T08:00Z.") from None
+        raise Invalid(_("Write a moment like 2027-01-31T08:00Z.")) from None
 
 
 def _typed(text: str) -> int | None:
@@ -122,6 +152,7 @@ def initial_of(name: str, document: dict[str, Any]) -> dict[str, Any]:
         "overlap": document.get("overlapPolicy") or "ALLOW",
         "catches_up": bool(document.get("runCatchupScheduleInstances")),
         "window": document.get("catchupWindowSeconds"),
+        "jitter": document.get("jitterSeconds"),
         "starts_at": shown(document.get("scheduleStartTime")),
         "ends_at": shown(document.get("scheduleEndTime")),
     }

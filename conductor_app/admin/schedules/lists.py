@@ -5,7 +5,11 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
+from ... import clock
+from ...insight.coming import LATE_MS
 from ...insight.waits import first_line
 from ...models import Schedule, ScheduleExecution
 from ..marks import ago, badge, pill
@@ -23,7 +27,7 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
     list_display_links = None
     ordering = ("name",)
     search_fields = ("name", "workflow_name")
-    search_help_text = "Part of the name of a schedule or of a definition"
+    search_help_text = gettext_lazy("Part of the name of a schedule or of a definition")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm(CHANGE)
@@ -36,28 +40,30 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
         }
         return super().get_queryset(request).annotate(**last)
 
-    @admin.display(description="name")
+    @admin.display(description=gettext_lazy("name"))
     def schedule(self, row: Schedule) -> SafeString:
         return format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
 
-    @admin.display(description="cron")
+    @admin.display(description=gettext_lazy("cron"))
     def cron(self, row: Schedule) -> str:
         return first_line("; ".join(f"{each.expression} ({each.zone_id})" for each in clocks_of(row.document)), 200)
 
-    @admin.display(description="state")
+    @admin.display(description=gettext_lazy("state"))
     def state(self, row: Schedule) -> SafeString:
         return badge("PAUSED" if row.is_paused else "ACTIVE")
 
-    @admin.display(description="next run")
+    @admin.display(description=gettext_lazy("next run"))
     def next_run(self, row: Schedule) -> SafeString:
-        return ago(row.next_run_at)
+        if row.next_run_at is None or clock.now() - row.next_run_at < LATE_MS:
+            return ago(row.next_run_at)
+        return format_html("{} {}", ago(row.next_run_at), pill("failed", _("late"), "late"))
 
-    @admin.display(description="last slot")
+    @admin.display(description=gettext_lazy("last slot"))
     def last(self, row: Schedule) -> SafeString:
         if row.last_slot_at is None:
             return ago(None)
         # Its run was started; how that went, the run itself says.
-        state = pill("succeeded", "Started") if row.last_state == "EXECUTED" else badge(WORDS[row.last_state])
+        state = pill("succeeded", _("Started")) if row.last_state == "EXECUTED" else badge(WORDS[row.last_state])
         return format_html("{} {}", ago(row.last_slot_at), state)
 
 
@@ -68,25 +74,25 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
     list_display_links = None
     ordering = ("-slot_at", "id")
     search_fields = ("=schedule_name",)
-    search_help_text = "The name of a schedule, exactly"
+    search_help_text = gettext_lazy("The name of a schedule, exactly")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ScheduleExecution]:
         return super().get_queryset(request).defer("request", "trace")
 
-    @admin.display(description="slot")
+    @admin.display(description=gettext_lazy("slot"))
     def slot(self, row: ScheduleExecution) -> SafeString:
         return ago(row.slot_at)
 
-    @admin.display(description="state")
+    @admin.display(description=gettext_lazy("state"))
     def word(self, row: ScheduleExecution) -> SafeString:
         return badge(WORDS.get(row.state, row.state))
 
-    @admin.display(description="run")
+    @admin.display(description=gettext_lazy("run"))
     def run(self, row: ScheduleExecution) -> SafeString | str:
         if not row.run_id:
             return ""
         return format_html('<a href="{}"><code class="id">{}</code></a>', address(row.run_id), row.run_id)
 
-    @admin.display(description="reason")
+    @admin.display(description=gettext_lazy("reason"))
     def trouble(self, row: ScheduleExecution) -> str:
         return first_line(row.reason, 160)

@@ -7,12 +7,14 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from ... import clock
 from ...core.cron.words import in_words
 from ...core.errors import Invalid, Refused
 from ...engine import schedules
-from ...insight.coming import Coming, coming, missed, past
+from ...insight.coming import LATE_MS, Coming, coming, jitter_ms, missed, overdue_ms, past, run_already
 from ...models import Schedule
 from ..json_tree import tree
 from ..refusals import require, tell
@@ -23,9 +25,9 @@ CHANGE, RUN = "conductor.change_schedule", "conductor.execute_schedule"
 MOST_SHOWN = 12
 MOST_COUNTED = 1_000
 EXAMPLES = (
-    ("0 30 9 * * MON-FRI @ Europe/Berlin", "on working days at half past nine, on Berlin's clocks"),
-    ("0 0 * * * * @ UTC", "every hour"),
-    ("0 0 6 L * ? @ UTC", "on the last day of the month at six"),
+    ("0 30 9 * * MON-FRI @ Europe/Berlin", gettext_lazy("on working days at half past nine, on Berlin's clocks")),
+    ("0 0 * * * * @ UTC", gettext_lazy("every hour")),
+    ("0 0 6 L * ? @ UTC", gettext_lazy("on the last day of the month at six")),
 )
 
 
@@ -70,7 +72,7 @@ class SchedulePages:
         if request.method == "POST" and form.is_valid():
             document = form.document(before)
             if row is not None and document["name"] != row.name:
-                form.add_error("name", f"A schedule keeps its name, {row.name}.")
+                form.add_error("name", _("A schedule keeps its name, %(name)s.") % {"name": row.name})
             elif request.POST.get("step") != "show" and self._saved(request, form, document, row):
                 saved = Schedule.objects.get(name=document["name"])
                 return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[saved.pk]))
@@ -78,11 +80,13 @@ class SchedulePages:
         elif row is not None and request.method != "POST":
             times = times_of(before)
         shown = {"form": form, "row": row, "times": times, "names": workflow_names(), "examples": EXAMPLES}
-        return self._page(request, "edit", f"Edit {row.name}" if row else "New schedule", **shown)
+        shown |= {"jitter_ms": jitter_ms(form.document(before) if form.is_bound and form.is_valid() else before)}
+        title = _("Edit %(name)s") % {"name": row.name} if row else _("New schedule")
+        return self._page(request, "edit", title, **shown)
 
     def _saved(self, request: HttpRequest, form: ScheduleForm, document: dict[str, Any], row: Schedule | None) -> bool:
         if row is None and Schedule.objects.filter(name=document["name"]).exists():
-            form.add_error("name", "There is a schedule with this name already.")
+            form.add_error("name", _("There is a schedule with this name already."))
             return False
         held = {"paused": row.is_paused, "pausedReason": row.paused_reason} if row else {}
         try:
@@ -90,7 +94,7 @@ class SchedulePages:
         except Refused as refused:
             form.add_error(None, refused.message)
             return False
-        messages.success(request, "The schedule is saved.")
+        messages.success(request, _("The schedule is saved."))
         return True
 
     def act(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
@@ -102,12 +106,12 @@ class SchedulePages:
         try:
             if act == "run":
                 run_id = schedules.run_now(row.name, by, reason)
-                messages.success(request, "The run is started.")
+                messages.success(request, _("The run is started."))
                 return HttpResponseRedirect(address(run_id))
             if act not in ACTS:
                 raise Http404
             ACTS[act](row.name, by, reason)
-            messages.success(request, f"{row.name}: done.")
+            messages.success(request, _("%(name)s: done.") % {"name": row.name})
         except Refused as refused:
             tell(request, refused)
         there = "admin:conductor_schedule_changelist" if act == "delete" else "admin:conductor_schedule_change"
@@ -125,13 +129,17 @@ class SchedulePages:
                 if request.POST.get("step") == "run":
                     by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
                     count = schedules.backfill(row.name, begin, end, by, reason)
-                    messages.success(request, f"{count} slot{'' if count == 1 else 's'} will run.")
+                    said = ngettext("%(count)s slot will run.", "%(count)s slots will run.", count)
+                    messages.success(request, said % {"count": count})
                     return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[pk]))
                 slots = missed(row.document, begin, min(end, clock.now()), MOST_COUNTED + 1)
             except Refused as refused:
                 fault = refused.message
+        ran = run_already(row.name, slots or ())
         shown = {
             "row": row,
+            "ran": ran,
+            "to_run": len(set(slots or ()) - ran),
             "first": first,
             "last": last,
             "slots": slots,
@@ -139,9 +147,9 @@ class SchedulePages:
             "most": MOST_SHOWN,
             "counted": MOST_COUNTED,
         }
-        return self._page(request, "backfill", f"Run what {row.name} has missed", **shown)
+        return self._page(request, "backfill", _("Run what %(name)s has missed") % {"name": row.name}, **shown)
 
-    def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
+    def change_view(self, request: HttpRequest, object_id: str, *more: object, **others: object) -> HttpResponse:
         row = self._found(request, object_id)
         shown = {
             "row": row,
@@ -149,6 +157,10 @@ class SchedulePages:
             "times": None if row.is_paused else times_of(row.document),
             "clocks": clocks_of(row.document),
             "slots": past(row.name),
+            "jitter_ms": jitter_ms(row.document),
+            "late_after_ms": jitter_ms(row.document) + LATE_MS,
+            "overdue_ms": overdue_ms(row, clock.now()),
+            "unknown": _("unknown"),
             "may_edit": request.user.has_perm(CHANGE),
             "may_run": request.user.has_perm(RUN),
         }
@@ -158,7 +170,7 @@ class SchedulePages:
         require(request, "conductor.view_schedule")
         row = Schedule.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
         if row is None:
-            raise Http404("There is no such schedule.")
+            raise Http404(_("There is no such schedule."))
         return row
 
     def _page(self, request: HttpRequest, name: str, title: str, **shown: Any) -> TemplateResponse:
@@ -200,5 +212,5 @@ def _words(expression: str) -> str:
 def _span(first: str, last: str) -> tuple[int, int]:
     begin, end = moment_of(first), moment_of(last)
     if begin is None or end is None or begin > end:
-        raise Invalid("Say from when and until when, in this order.")
+        raise Invalid(_("Say from when and until when, in this order."))
     return begin, end

@@ -12,7 +12,7 @@ from ...models import Schedule, ScheduleExecution
 from ...models.schedules import EXECUTED, FAILED, WAITING
 from .. import runs
 from .requests import execution_of, noted, request_of
-from .rows import locked, note, timetable_of
+from .rows import locked, next_slot, note, timetable_of
 
 MOST_BACKFILLED = 5_000
 """Slots that one request may have run."""
@@ -58,7 +58,8 @@ def _until(schedule: Schedule, first: int, last: int, now: int) -> int:
     if not 0 <= first <= last <= now:
         raise Invalid("A backfill needs a startTime and an endTime that are past, in this order.")
     # What the schedule has yet to come to, it will come to by itself.
-    return last if schedule.next_run_at is None else min(last, schedule.next_run_at - 1)
+    ahead = next_slot(schedule, timetable_of(schedule))
+    return last if ahead is None else min(last, ahead.at - 1)
 
 
 def _slots(schedule: Schedule, first: int, last: int) -> list[Slot]:

@@ -15,7 +15,7 @@ from ...store import schedules as store
 from ...store.rows import clean
 from .. import runs
 from .requests import execution_of, request_of
-from .rows import timetable_of
+from .rows import next_slot, put_next, timetable_of
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,8 @@ def fire(schedule_id: int) -> None:
     schedule, now = Schedule.objects.filter(pk=schedule_id).first(), clock.now()
     if schedule is None or schedule.next_run_at is None or schedule.next_run_at > now:
         return
-    table, slot = timetable_of(schedule), Slot(schedule.next_run_at, schedule.next_entry)
+    table = timetable_of(schedule)
+    slot = next_slot(schedule, table)
     claim = _moving_on(schedule, slot, table, now)
     if table.is_too_old(slot, now):
         with transaction.atomic():
@@ -64,9 +65,11 @@ def fire(schedule_id: int) -> None:
 def _moving_on(schedule: Schedule, slot: Slot, table: Timetable, now: int) -> Claim:
     """Takes the slot by moving its schedule on; False where it was moved by somebody else."""
     following = table.following(slot, now)
-    at, entry = (following.at, following.entry) if following else (None, 0)
-    seen = {"next_run_at": slot.at, "next_entry": slot.entry, "revision": schedule.revision}
-    return lambda: bool(Schedule.objects.filter(pk=schedule.pk, **seen).update(next_run_at=at, next_entry=entry))
+    seen = {name: getattr(schedule, name) for name in ("next_run_at", "next_entry", "revision")}
+    after = Schedule(name=schedule.name, document=schedule.document)
+    put_next(after, following)
+    fresh = {name: getattr(after, name) for name in ("next_run_at", "next_slot_at", "next_entry")}
+    return lambda: bool(Schedule.objects.filter(pk=schedule.pk, **seen).update(**fresh))
 
 
 def start_waiting(execution_id: str) -> None:

@@ -78,5 +78,5 @@ def _mend(name: str) -> bool:
         if row is None:
             return False
         put_next(row, timetable_of(row).after(clock.now()))
-        row.save(update_fields=["next_run_at", "next_entry"])
+        row.save(update_fields=["next_run_at", "next_slot_at", "next_entry"])
         return True

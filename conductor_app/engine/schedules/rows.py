@@ -34,6 +34,20 @@ def timetable_of(schedule: Schedule) -> Timetable:
     return timetable(schedule.document)
 
 
+def next_slot(schedule: Schedule, table: Timetable) -> Slot | None:
+    """The slot that it comes to next, which `next_run_at` follows by its spread.
+
+    What wrote the row last may know of no spread: then `next_run_at` is the slot itself.
+    """
+    if schedule.next_run_at is None:
+        return None
+    if schedule.next_slot_at is not None:
+        slot = Slot(schedule.next_slot_at, schedule.next_entry)
+        if table.runs_at(slot, schedule.name) == schedule.next_run_at:
+            return slot
+    return Slot(schedule.next_run_at, schedule.next_entry)
+
+
 def set_next(schedule: Schedule, now: int) -> None:
     """From now on: what was missed while it was paused, or before it was changed, is passed over."""
     put_next(schedule, None if schedule.is_paused else timetable_of(schedule).after(now))
@@ -41,7 +55,9 @@ def set_next(schedule: Schedule, now: int) -> None:
 
 def put_next(schedule: Schedule, slot: Slot | None) -> None:
     """Have it fire at this slot."""
-    schedule.next_run_at, schedule.next_entry = (slot.at, slot.entry) if slot else (None, 0)
+    at = timetable_of(schedule).runs_at(slot, schedule.name) if slot else None
+    schedule.next_run_at, schedule.next_slot_at = at, slot.at if slot else None
+    schedule.next_entry = slot.entry if slot else 0
 
 
 def note(schedule: str, action: str, by: str, now: int, reason: str = "", **facts: Any) -> None:

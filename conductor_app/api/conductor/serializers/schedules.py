@@ -16,6 +16,7 @@ from ....core.language.checks.values import (
     short_text,
     text,
 )
+from ....core.timetable import MOST_JITTER_SECONDS
 from ....models import Schedule, ScheduleExecution
 from .requests import complaints_at, read_request
 from .tags import tags
@@ -31,6 +32,7 @@ SCHEDULE: Table = (
     Field("cronSchedules", ListOf(Of(CRON_ENTRY)), list),
     Field("runCatchupScheduleInstances", flag, False),
     Field("catchupWindowSeconds", seconds),
+    Field("jitterSeconds", seconds),
     Field("overlapPolicy", OVERLAP, "ALLOW"),
     Field("paused", flag, False),
     Field("pausedReason", text),
@@ -66,6 +68,8 @@ def _check(read: dict[str, Any], place: Place) -> None:
         place.at("cronSchedules").miss("cronSchedules must be a list of objects")
     if read.get("catchupWindowSeconds", 0) < 0:
         place.at("catchupWindowSeconds").complain("catchupWindowSeconds must not be negative")
+    if not 0 <= read.get("jitterSeconds", 0) <= MOST_JITTER_SECONDS:
+        place.at("jitterSeconds").complain(f"jitterSeconds must be between 0 and {MOST_JITTER_SECONDS}")
     start, end = read.get("scheduleStartTime"), read.get("scheduleEndTime")
     if start and end and start > end:
         place.at("scheduleEndTime").complain("scheduleEndTime must not be before scheduleStartTime", end)

@@ -1,0 +1,91 @@
+"""The calendar of a week: what schedules have done and what they are about to do."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.formats import date_format
+from django.utils.timezone import get_current_timezone, get_current_timezone_name
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...insight.week import COMING, Day, Entry, week
+from ...models.schedules import EXECUTED, FAILED, WAITING
+from ..marks import machine
+from ..pages import Page
+
+MARKS = {
+    EXECUTED: ("succeeded", "succeeded", gettext_lazy("started")),
+    FAILED: ("failed", "failed", gettext_lazy("not started")),
+    WAITING: ("waiting", "waiting", gettext_lazy("waits")),
+    COMING: ("", "", ""),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a day, to be shown."""
+
+    entry: Entry
+    clock: str
+    machine: str
+    group: str
+    icon: str
+    word: str
+
+    @property
+    def many(self) -> str:
+        """How many slots the line stands for."""
+        if self.entry.is_open:
+            return _("many times")
+        return f"{self.entry.count:,}×" if self.entry.count > 1 else ""
+
+
+class CalendarPage(Page):
+    """Seven days of all schedules."""
+
+    name, title, template = "schedule_week", gettext_lazy("The week of the schedules"), "ops/schedule/week.html"
+    permission = "conductor.view_schedule"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        clocks, now = get_current_timezone(), clock.now()
+        today = datetime.fromtimestamp(now / 1000, UTC).astimezone(clocks).date()
+        first = _day(request.GET.get("from", "")) or today - timedelta(days=today.weekday())
+        part = request.GET.get("name", "").replace("\0", "")[:255]
+        found = week(first, clocks, now, part)
+        return {
+            "days": [_shown(day, today) for day in found.days],
+            "unread": found.unread,
+            "is_cut": found.is_cut,
+            "name": part,
+            "from": first.isoformat(),
+            "before": (first - timedelta(days=7)).isoformat(),
+            "after": (first + timedelta(days=7)).isoformat(),
+            "zone_shown": get_current_timezone_name(),
+        }
+
+
+def _day(text: str) -> date | None:
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if 1971 <= found.year <= 2999 else None
+
+
+def _shown(day: Day, today: date) -> dict[str, Any]:
+    return {
+        "words": date_format(day.date, "D j M"),
+        "is_today": day.date == today,
+        "note": _("the clocks go forward") if day.hours < 24 else _("the clocks go back") if day.hours > 24 else "",
+        "lines": [_line(entry) for entry in day.entries],
+        "more": day.more,
+    }
+
+
+def _line(entry: Entry) -> Line:
+    group, icon, word = MARKS[entry.state]
+    at = datetime.fromtimestamp(entry.at / 1000, UTC).astimezone(get_current_timezone())
+    return Line(entry, f"{at:%H:%M}", machine(entry.at), group, icon, str(word))

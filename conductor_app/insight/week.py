@@ -1,0 +1,127 @@
+"""A week of all schedules: what came of the slots that are past, and which slots are to come."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta, tzinfo
+from itertools import islice, pairwise
+
+from ..core.errors import Refused
+from ..core.timetable import timetable
+from ..models import Schedule, ScheduleExecution
+from ..models.schedules import EXECUTED, FAILED, WAITING
+
+DAYS = 7
+MOST_SCHEDULES = 100
+MOST_SLOTS = 700
+"""Slots to come that one calendar works out, of all schedules together."""
+FEWEST_SLOTS = DAYS
+MOST_PAST = 3_000
+MOST_A_DAY = 60
+COMING = "COMING"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a day: a slot of a schedule, or all of that day where they are many. `is_open`: there are more."""
+
+    at: int
+    name: str
+    pk: int | None
+    state: str
+    count: int = 1
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """One day on the reader's clocks. `hours`: 23 or 25 where the clocks are changed."""
+
+    date: date
+    hours: float
+    entries: Sequence[Entry]
+    more: int = 0
+
+
+@dataclass(slots=True)
+class Week:
+    """Seven days. `unread`: schedules whose times cannot be told; `is_cut`: not all schedules are shown."""
+
+    days: list[Day] = field(default_factory=list)
+    unread: int = 0
+    is_cut: bool = False
+
+
+def week(first: date, clocks: tzinfo, now: int, part: str = "") -> Week:
+    """The week that begins with this day, of the schedules with this in their name."""
+    starts = [_begin(first + timedelta(days=number), clocks) for number in range(DAYS + 1)]
+    rows = list(Schedule.objects.filter(name__icontains=part).order_by("name")[: MOST_SCHEDULES + 1])
+    found = Week(is_cut=len(rows) > MOST_SCHEDULES)
+    rows = rows[:MOST_SCHEDULES]
+    entries = [*_past(rows, starts[0], min(starts[-1] - 1, now), part), *_coming(rows, now, starts, found)]
+    for number in range(DAYS):
+        of_day = [each for each in entries if starts[number] <= each.at < starts[number + 1]]
+        shown = sorted(_gathered(of_day), key=lambda each: (each.at, each.name))
+        hours = (starts[number + 1] - starts[number]) / 3_600_000
+        found.days.append(
+            Day(first + timedelta(days=number), hours, shown[:MOST_A_DAY], max(len(shown) - MOST_A_DAY, 0))
+        )
+    return found
+
+
+def _begin(day: date, clocks: tzinfo) -> int:
+    return int(datetime.combine(day, time(), clocks).timestamp() * 1000)
+
+
+def _past(rows: Sequence[Schedule], begin: int, end: int, part: str) -> Iterator[Entry]:
+    """What came of the slots of the week that are past."""
+    numbers = {row.name: row.pk for row in rows}
+    slots = ScheduleExecution.objects.filter(slot_at__gte=begin, slot_at__lte=end)
+    if part:
+        slots = slots.filter(schedule_name__in=list(numbers))
+    values = slots.order_by("-slot_at").values_list("slot_at", "schedule_name", "state")
+    for at, name, state in values[:MOST_PAST]:
+        yield Entry(at, name, numbers.get(name), state)
+
+
+def _coming(rows: Sequence[Schedule], now: int, starts: Sequence[int], found: Week) -> Iterator[Entry]:
+    """The slots to come; of a schedule that fires often, one line a day."""
+    firing = [row for row in rows if not row.is_paused]
+    most = max(MOST_SLOTS // max(len(firing), 1), FEWEST_SLOTS)
+    for row in firing:
+        # What is overdue is to come as well.
+        begin = max(min(row.next_slot_at or row.next_run_at or now + 1, now + 1), starts[0])
+        try:
+            slots = [slot.at for slot in islice(timetable(row.document).between(begin, starts[-1] - 1), most + 1)]
+        except Refused:
+            found.unread += 1
+            continue
+        if len(slots) <= most:
+            yield from (Entry(at, row.name, row.pk, COMING) for at in slots)
+        else:
+            yield from _often(row, begin, starts)
+
+
+def _often(row: Schedule, begin: int, starts: Sequence[int]) -> Iterator[Entry]:
+    table = timetable(row.document)
+    for start, end in pairwise(starts):
+        slot = table.after(max(start, begin) - 1)
+        if slot is not None and slot.at < end:
+            yield Entry(slot.at, row.name, row.pk, COMING, is_open=True)
+
+
+def _gathered(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Slots of one schedule that are alike, in one line where there are more than a handful of them."""
+    alike: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    for each in entries:
+        alike[each.name, each.state].append(each)
+    for (name, state), group in alike.items():
+        if len(group) <= 4:
+            yield from group
+        else:
+            first = min(group, key=lambda each: each.at)
+            yield Entry(first.at, name, first.pk, state, len(group))
+
+
+STATES = (EXECUTED, FAILED, WAITING, COMING)
+"""What a line of the calendar can say."""
