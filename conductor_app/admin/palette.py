@@ -16,6 +16,7 @@ from django.urls import URLPattern, path, reverse
 
 from ..insight.waits import first_line
 from ..models import Run, TaskDefinition, WorkflowDefinition
+from .alone.found import by_id
 from .marks import GROUPS
 from .pages import Page
 
@@ -96,7 +97,13 @@ def definitions(request: HttpRequest, term: str) -> Iterator[Hit]:
             yield Hit("Task", task.name, reverse("admin:conductor_taskdefinition_change", args=[task.pk]), "tasks")
 
 
-SOURCES: list[Source] = [runs, pages, statuses, definitions, errors]
+def alone(request: HttpRequest, term: str) -> Iterator[Hit]:
+    """Stand-alone tasks and their groups by whole ids."""
+    for kind, name, address, note in by_id(request, term):
+        yield Hit(kind, name, address, "tasks", note)
+
+
+SOURCES: list[Source] = [runs, alone, pages, statuses, definitions, errors]
 
 
 class PalettePage(Page):

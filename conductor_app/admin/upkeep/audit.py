@@ -5,6 +5,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from ...models import AuditEntry
 from ..marks import ago
@@ -20,6 +21,8 @@ class ObjectFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
         return [
             ("run", "Runs"),
+            ("task", _("Stand-alone tasks")),
+            ("task_group", _("Task groups")),
             ("workflow_definition", "Workflow definitions"),
             ("task_definition", "Task definitions"),
             ("schedule", "Schedules"),
@@ -70,11 +73,16 @@ ACCESS = {
 }
 """The pages on which what is said of access is looked for."""
 
+ALONE = {"task": "conductor_solo", "task_group": "conductor_group"}
+"""The pages of what belongs to no run."""
+
 
 def address_of(entry: AuditEntry) -> str:
     """Where the object is, or where to look for it."""
     if entry.object_type == "run":
         return address(entry.object_id)
+    if entry.object_type in ALONE:
+        return reverse(f"admin:{ALONE[entry.object_type]}_change", args=[entry.object_id])
     if entry.object_type in ("schedule", "secret", "variable"):
         return reverse(f"admin:conductor_{entry.object_type}_changelist", query={"q": entry.object_id})
     if entry.object_type in ACCESS:

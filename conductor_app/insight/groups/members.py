@@ -130,5 +130,10 @@ def most_urgent_first(members: Iterable[Member], after: str = "", count: int = M
 
 def place_of(member: Member) -> tuple[tuple[int | str, ...], str]:
     """By name, as people sort names: `test 2` before `test 10`."""
-    parts = NUMBERS.split(member.name.lower())
-    return tuple(int(part[:18]) if place % 2 else part for place, part in enumerate(parts)), member.id
+    return natural(member.name), member.id
+
+
+def natural(name: str) -> tuple[int | str, ...]:
+    """A name in its words and its numbers, which are in the order of their values."""
+    parts = NUMBERS.split(name.lower())
+    return tuple(int(part[:18]) if place % 2 else part for place, part in enumerate(parts))

@@ -9,11 +9,11 @@ from ..diagram.layered import BOX_WIDTH, layered
 from .critical import Chain
 from .graph import Edge, Graph, graph_of, levels_of, without_implied
 from .kinds import OTHERS, kinds
-from .members import URGENCY, Member
+from .members import URGENCY, Member, natural
 
 MOST_BOXES = 300
 HIGH, LOW = 46, 26
-TALL_COLUMN = 24
+TALL_COLUMN = 14
 """Boxes above one another from which on they are drawn lower."""
 LONGEST_NAME = 21
 READABLE, MOST_HUNDREDS = 0.7, 12
@@ -103,7 +103,7 @@ def _placed(boxes: list[Box], graph: Graph, marked: set[Edge], *, is_grouped: bo
     levels = levels_of(graph)
     tallest = max(Counter(levels.values()).values(), default=0)
     height = LOW if tallest > TALL_COLUMN else HIGH
-    boxes.sort(key=lambda box: (levels[box.id], box.name, box.id))
+    boxes.sort(key=lambda box: (levels[box.id], natural(box.name), box.id))
     edges = [*without_implied(graph), *sorted(edge for edge in marked if edge[0] in graph.before.get(edge[1], ()))]
     drawn = layered({box.id: levels[box.id] for box in boxes}, dict.fromkeys(edges), height, frozenset(marked))
     for box in boxes:

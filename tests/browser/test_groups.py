@@ -1,0 +1,101 @@
+"""A build of Taskcluster's in a browser: its group on every tab, what is done to many of it, the log of one task."""
+
+import gzip
+
+import pytest
+from django.core.files.base import ContentFile
+from playwright.sync_api import expect
+
+from conductor_app import clock
+from conductor_app.admin.alone.addresses import group_address, solo_address
+from conductor_app.engine.artifacts import contents
+from conductor_app.engine.groups import acts, claims, tasks
+from conductor_app.models import Artifact, AuditEntry, Task
+from tests.api.taskcluster.conftest import slug
+from tests.engine.test_groups_parallel import LINUX, create
+
+from .conftest import NARROW, WIDE, has_no_sideways_scroll
+
+LOG = "public/logs/live_backing.log"
+
+
+@pytest.fixture
+def build(transactional_db, settings) -> tuple[str, dict[str, str]]:
+    """Sources, six tests of which one fails, and a release that waits for them all."""
+    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+    group = slug()
+    ids = {"sources": create(clock, name="sources", group_id=group)}
+    done(ids["sources"], "completed")
+    for number in range(1, 7):
+        ids[f"test {number}"] = create(clock, name=f"test {number}", group_id=group, requires=(ids["sources"],))
+        done(ids[f"test {number}"], "failed" if number == 3 else "completed")
+    ids["release"] = create(clock, name="release", group_id=group, requires=tuple(ids.values()))
+    return group, ids
+
+
+def done(id: str, how: str) -> None:
+    """A worker does the task, and leaves a log."""
+    [claim] = claims.claim(LINUX, "here", "w1", 1)
+    assert claim.solo.id == id
+    text = b"".join(b"step %d\n" % n for n in range(200)) + b"\x1b[1;31mit " + how.encode() + b"\x1b[0m <b>\n"
+    now = clock.now()
+    facts = {"content_type": "text/plain", "created_at": now, "expires_at": now + 3_600_000}
+    Artifact.objects.create(task_id=id, number=0, name=LOG, kind="s3", **facts)
+    contents.fill(id, 0, LOG, ContentFile(gzip.compress(text)), "gzip")
+    tasks.report(id, 0, how)
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "dark"), (NARROW, "light")])
+def test_every_page_fits_and_can_be_used_by_everybody(pages, olga, build, accessible, size, scheme):
+    group, ids = build
+    page = pages.open(olga, size=size, scheme=scheme)
+
+    for tab in ("tasks", "timeline", "diagram", "audit"):
+        page.goto(f"{group_address(group)}?tab={tab}")
+        assert has_no_sideways_scroll(page), tab
+        accessible(page)
+    for address in ("/admin/conductor/group/", solo_address(ids["test 3"]), solo_address(ids["release"])):
+        page.goto(address)
+        assert has_no_sideways_scroll(page), address
+        accessible(page)
+
+
+def test_the_group_leads_to_the_line_of_the_log_that_says_why(page, build):
+    group, _ = build
+    page.goto(f"{group_address(group)}?tab=diagram")
+    page.locator(".dg-node.failed").click()
+
+    expect(page.locator(".terminal li").last).to_have_text("it failed <b>")
+    expect(page.locator(".terminal .ansi-1")).to_have_text("it failed")
+    assert page.locator(".terminal").evaluate("log => log.scrollTop") == 0  # at its end, from which it is scrolled up
+    page.get_by_role("link", name="release").click()
+    expect(page.locator(".cause")).to_contain_text("It needs test 3, which did not end well")
+
+
+def test_ticked_tasks_are_rerun_by_keys_alone_after_a_look(page, build):
+    group, ids = build
+    page.goto(group_address(group))
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.keyboard.press("r")
+    page.locator("#many select[name=do]").select_option("rerun")
+    page.get_by_role("button", name="See what would happen").click()
+    expect(page.locator(".card h2")).to_have_text("It would happen to 1 task")
+    page.locator("#reason").fill("the network was away")
+    page.get_by_role("button", name="Rerun: 1").click()
+
+    expect(page.locator(".messagelist")).to_contain_text("1 task was asked for it.")
+    assert Task.objects.get(pk=ids["test 3"]).status == "ACTIVE"
+    assert AuditEntry.objects.filter(object_id=ids["test 3"], reason="the network was away").exists()
+
+
+def test_the_page_follows_the_group_and_keeps_what_is_ticked(page, build):
+    group, ids = build
+    page.goto(group_address(group))
+    page.locator(f"input[value='{ids['sources']}']").check()
+    page.evaluate("window.stays = true")
+
+    acts.act("schedule", ids["release"], "otto")
+    expect(page.locator(f"tr[data-key='{ids['release']}']")).to_contain_text("Pending")
+    expect(page.locator(f"input[value='{ids['sources']}']")).to_be_checked()
+    assert page.evaluate("window.stays")
