@@ -4,9 +4,10 @@ from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
 from .admin.site import site
+from .api.conductor.openapi.pages import OpenApiDocument
 from .api.conductor.view import UnknownAddress
 from .api.conductor.views.webhooks import IncomingWebhook
-from .api.health import health
+from .api.health import health, info, state
 from .api.metrics import metrics
 
 urlpatterns = [
@@ -18,6 +19,10 @@ urlpatterns = [
     re_path(r"^api$", UnknownAddress.as_view()),
     path("webhook/<str:id>", IncomingWebhook.as_view()),
     path("health", health),
+    path("actuator/health", state),
+    path("actuator/info", info),
+    path("api-docs", OpenApiDocument.as_view()),
+    path("swagger-ui/index.html", RedirectView.as_view(url="/api/docs")),
     path("metrics", metrics),
     path("actuator/prometheus", metrics),
     path("admin/", site.urls),

@@ -12,9 +12,23 @@ UNHEALTHY = (
 
 def health(request: HttpRequest) -> HttpResponse:
     """GET /health: 200 as soon as work is accepted, 503 while the database does not answer."""
+    return _said(HEALTHY, UNHEALTHY)
+
+
+def state(request: HttpRequest) -> HttpResponse:
+    """GET /actuator/health: the same, as what watches the original asks for it."""
+    return _said(b'{"status":"UP"}', b'{"status":"DOWN"}')
+
+
+def info(request: HttpRequest) -> HttpResponse:
+    """GET /actuator/info: nothing that a stranger may know."""
+    return HttpResponse(b"{}", content_type="application/json")
+
+
+def _said(well: bytes, ill: bytes) -> HttpResponse:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError:
-        return HttpResponse(UNHEALTHY, status=503, content_type="application/json")
-    return HttpResponse(HEALTHY, content_type="application/json")
+        return HttpResponse(ill, status=503, content_type="application/json")
+    return HttpResponse(well, content_type="application/json")

@@ -122,10 +122,17 @@ def _start(order: Order, params: Params) -> None:
         version=_version(params.get("version")),
         input={**given, **about},
         correlation_id=_text(params.get("correlationId")),
-        domains={str(each): _text(domain) for each, domain in _object(params, "taskToDomain").items()},
+        domains=_domains(params, order.payload),
         event=delivery.event,
     )
     runs.start(request, order.by, also=lambda id: order.done(id, {"workflowId": id})(clock.now()))
+
+
+def _domains(params: Params, payload: Any) -> dict[str, str]:
+    """The domains that the action names, or else those of the run that told the event (execution §10.6)."""
+    told = payload.get("taskToDomain") if isinstance(payload, dict) else None
+    found = _object(params, "taskToDomain") or (told if isinstance(told, dict) else {})
+    return {str(each): _text(domain) for each, domain in found.items()}
 
 
 def _version(given: Any) -> int | None:

@@ -83,10 +83,12 @@ def _worked(attempt: Attempt) -> bool:
 
 
 def _performed(attempt: Attempt) -> Outcome:
+    kind = attempt.task.memo.get("type", attempt.task.type)
     try:
-        worker = WORKERS[attempt.task.type]
+        # A DYNAMIC step comes to the type that it names.
+        worker = WORKERS[kind]
         return worker.perform_again(worker.given(attempt), attempt.poll_count)
     except Exception as error:
         # A fault of ours must not leave the task to wait for its lease: it fails, and its policy decides.
         log.exception("built_in_worker_failed", extra={"attempt_id": attempt.id})
-        return Outcome("FAILED", {}, f"The built-in {attempt.task.type} worker failed: {type(error).__name__}.")
+        return Outcome("FAILED", {}, f"The built-in {kind} worker failed: {type(error).__name__}.")

@@ -135,3 +135,14 @@ def test_a_secret_that_a_server_repeats_is_hidden(clock, server, monkeypatch):
     assert server.asked[0]["headers"]["x-key"] == "tops3cret"
     assert story.output["response"]["body"] == {"you said": ["***", {"me": 'x"***"'}]}
     assert "tops3cret" not in stored(story)
+
+
+def test_a_step_that_names_a_built_in_type_is_done_by_its_worker(clock, server):
+    server.answers["/a"] = as_json({"n": 1})
+    inputs = {"kind": "HTTP", "http_request": {"uri": f"{server.url}/a", "method": "GET"}}
+    story = Story(clock, {**step("do", inputs=inputs), "type": "DYNAMIC", "dynamicTaskNameParam": "kind"})
+    assert story.task("do").lease_ms == 120_000
+
+    work()
+
+    assert (story.status, story.output["response"]["body"]) == ("COMPLETED", {"n": 1})

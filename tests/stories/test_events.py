@@ -72,6 +72,14 @@ def test_the_workflow_is_started_in_the_version_and_domains_that_the_payload_nam
     assert (run.version, run.domains) == (1, {"x": "west"})
 
 
+def test_an_action_that_names_no_domains_takes_those_of_the_run_that_told_the_event(clock):
+    handle(start())
+
+    telling(clock, start={"domains": {"pay": "west"}})
+
+    assert [run.domains for run in started()] == [{"pay": "west"}]
+
+
 def test_texts_that_hold_json_are_read_for_an_action_that_asks_for_it(clock):
     handle({**start(input={"colour": "${note.colour}"}), "expandInlineJSON": True}, start(input={"note": "${note}"}))
 

@@ -1,13 +1,16 @@
 """DYNAMIC: the task to be done is named by an input."""
 
+import dataclasses
 from collections.abc import Iterator
 
 from ..definition import Key, Step
 from ..effects import Effect
 from ..errors import StepRefused
 from ..knowledge import Knowledge
+from ..language.policy import BUILT_IN_LEASE_SECONDS, BUILT_IN_TYPES
+from ..values import replace
 from .kind import Kind, inputs_of
-from .queued import queued
+from .queued import asynchronous, queued
 
 LONGEST_NAME = 255
 
@@ -29,4 +32,10 @@ class Dynamic(Kind):
             )
         if len(name) > LONGEST_NAME or "\0" in name:
             raise StepRefused(f"The task to run is named by at most {LONGEST_NAME} characters; NUL is none of them.")
-        yield queued(step, key, know, now, name, know.domain(name), inputs)
+        if name not in BUILT_IN_TYPES:
+            yield queued(step, key, know, now, name, know.domain(name), inputs)
+            return
+        # The server's own workers do it, as they would if the type stood in the definition.
+        lease = min(step.policy.lease_seconds or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS)
+        built_in = replace(step, policy=dataclasses.replace(step.policy, lease_seconds=lease))
+        yield queued(built_in, key, know, now, name, "", inputs | asynchronous(step))

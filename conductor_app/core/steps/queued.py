@@ -26,6 +26,11 @@ def queued(step: Step, key: Key, know: Knowledge, now: int, task_type: str, doma
     )
 
 
+def asynchronous(step: Step) -> dict[str, bool]:
+    """What a built-in worker is told of the step beside its inputs: whether somebody else completes the task."""
+    return {"asyncComplete": True} if step.async_complete else {}
+
+
 def queue_name(task_type: str, domain: str = "", name_space: str = "", group: str = "") -> str:
     """The name of a queue: `[domain:]type[@name space][-isolation group]` (api §1.4)."""
     named = f"{task_type}@{name_space}" if name_space else task_type

@@ -7,7 +7,7 @@ from ..effects import Effect
 from ..knowledge import Knowledge, spelled_type
 from ..language.policy import BUILT_IN_TYPES
 from .kind import Kind, inputs_of
-from .queued import queued
+from .queued import asynchronous, queued
 
 
 class Simple(Kind):
@@ -24,5 +24,4 @@ class Simple(Kind):
             yield queued(step, key, know, now, task_type, know.domain(task_type), inputs)
             return
         # The types of built-in workers never get a domain (execution §5.3), and see nothing of the step but its inputs.
-        is_async = {"asyncComplete": True} if step.async_complete else {}
-        yield queued(step, key, know, now, task_type, "", inputs | is_async)
+        yield queued(step, key, know, now, task_type, "", inputs | asynchronous(step))

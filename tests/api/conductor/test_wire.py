@@ -105,3 +105,10 @@ def test_the_configuration_tells_nothing_of_the_environment(api, monkeypatch):
 
 def test_the_front_door_leads_to_the_operators_pages(api):
     assert api.client.get("/")["Location"] == "/admin/"
+
+
+def test_what_watches_the_original_finds_its_addresses(api):
+    assert api.client.get("/actuator/health").json() == {"status": "UP"}
+    assert api.client.get("/actuator/info").json() == {}
+    assert api.client.get("/api-docs").json()["openapi"].startswith("3.")
+    assert api.client.get("/swagger-ui/index.html")["Location"] == "/api/docs"
