@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 
 def spark(values: Sequence[int], what: str, kind: str = "") -> SafeString:
@@ -25,7 +26,7 @@ def spark(values: Sequence[int], what: str, kind: str = "") -> SafeString:
 
 def stacked(rows: Sequence[tuple[str, Sequence[int]]], what: str) -> SafeString:
     """Groups of bars side by side, one of each row for each moment."""
-    highest = max([value for _, values in rows for value in values] or [0]) or 1
+    highest = max([value for __, values in rows for value in values] or [0]) or 1
     width = len(rows) * 4 + 2
     bars = [
         (kind, place * width + at * 4, 100 - height, height)
@@ -39,6 +40,32 @@ def stacked(rows: Sequence[tuple[str, Sequence[int]]], what: str) -> SafeString:
     return format_html(
         '<svg class="chart" viewBox="0 0 {} 100" preserveAspectRatio="none" role="img" aria-label="{}">{}</svg>',
         count * width,
-        f"{what}; the highest bar is {highest}",
+        _("%(chart)s; the highest bar is %(highest)s") % {"chart": what, "highest": highest},
         drawn,
     )
+
+
+def against(hours: Sequence[tuple[str, str, int, int]], what: str, kind: str = "") -> SafeString:
+    """A bar for each hour (its name, its address, the count, the count before) on what was there a week before."""
+    highest = max([*(max(now, then) for *__, now, then in hours), 1])
+    drawn = format_html_join(
+        "",
+        '<a href="{}" tabindex="-1"><title>{}</title><rect class="room" x="{}" y="0" width="10" height="100"></rect>'
+        '<rect class="before" x="{}" y="{}" width="8" height="{}"></rect>'
+        '<rect class="{}" x="{}" y="{}" width="4" height="{}"></rect></a>',
+        (
+            (address, name, at * 10, at * 10 + 1, 100 - then, then, kind, at * 10 + 3, 100 - now, now)
+            for at, (name, address, count, before) in enumerate(hours)
+            for now, then in [(_tall(count, highest), _tall(before, highest))]
+        ),
+    )
+    return format_html(
+        '<svg class="against" viewBox="0 0 {} 100" preserveAspectRatio="none" role="group" aria-label="{}">{}</svg>',
+        len(hours) * 10,
+        what,
+        drawn,
+    )
+
+
+def _tall(count: int, highest: int) -> int:
+    return max(round(96 * count / highest), 3) if count else 0

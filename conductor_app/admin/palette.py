@@ -13,11 +13,13 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ..insight.waits import first_line
 from ..models import Run, TaskDefinition, WorkflowDefinition
 from .alone.found import by_id
-from .marks import GROUPS
+from .marks import GROUPS, status_in_words
 from .pages import Page
 
 MOST_EACH, MOST = 6, 30
@@ -35,6 +37,7 @@ class Hit:
     address: str
     icon: str
     note: str = ""
+    is_page: bool = False
 
 
 Source = Callable[[HttpRequest, str], Iterator[Hit]]
@@ -46,8 +49,8 @@ def pages(request: HttpRequest, term: str) -> Iterator[Hit]:
 
     for section in site.get_app_list(request):
         for entry in section["models"]:
-            if term.lower() in entry["name"].lower() and entry.get("admin_url"):
-                yield Hit("Page", entry["name"], entry["admin_url"], entry["icon"], section["name"])
+            if term.lower() in str(entry["name"]).lower() and entry.get("admin_url"):
+                yield Hit(_("Page"), str(entry["name"]), entry["admin_url"], entry["icon"], str(section["name"]), True)
 
 
 def statuses(request: HttpRequest, term: str) -> Iterator[Hit]:
@@ -55,10 +58,10 @@ def statuses(request: HttpRequest, term: str) -> Iterator[Hit]:
     if not request.user.has_perm("conductor.view_run"):
         return
     for status in ("RUNNING", "PAUSED", "FAILED", "TIMED_OUT", "TERMINATED", "COMPLETED"):
-        words = f"{status.replace('_', ' ').lower()} runs"
-        if words.startswith(term.lower()):
+        words = _("%(status)s runs") % {"status": status_in_words(status)}
+        if any(name.lower().startswith(term.lower()) for name in (words, status.replace("_", " "))):
             address = reverse("admin:conductor_run_changelist", query={"status": status})
-            yield Hit("List", words.capitalize(), address, GROUPS[status])
+            yield Hit(_("List"), words, address, GROUPS[status])
 
 
 def runs(request: HttpRequest, term: str) -> Iterator[Hit]:
@@ -91,10 +94,11 @@ def definitions(request: HttpRequest, term: str) -> Iterator[Hit]:
     if request.user.has_perm("conductor.view_workflowdefinition"):
         for row in WorkflowDefinition.objects.filter(name__icontains=term).only("id", "name", "version")[:MOST_EACH]:
             address = reverse("admin:conductor_workflowdefinition_change", args=[row.pk])
-            yield Hit("Workflow", row.name, address, "workflows", f"v{row.version}")
+            yield Hit(_("Workflow"), row.name, address, "workflows", f"v{row.version}")
     if request.user.has_perm("conductor.view_taskdefinition"):
         for task in TaskDefinition.objects.filter(name__icontains=term).only("id", "name")[:MOST_EACH]:
-            yield Hit("Task", task.name, reverse("admin:conductor_taskdefinition_change", args=[task.pk]), "tasks")
+            address = reverse("admin:conductor_taskdefinition_change", args=[task.pk])
+            yield Hit(_("Task"), task.name, address, "tasks")
 
 
 def alone(request: HttpRequest, term: str) -> Iterator[Hit]:
@@ -109,7 +113,7 @@ SOURCES: list[Source] = [runs, alone, pages, statuses, definitions, errors]
 class PalettePage(Page):
     """One field for everything; with JavaScript it is a dialog over any page."""
 
-    name, title, template = "find", "Find", "ops/find.html"
+    name, title, template = "find", gettext_lazy("Find"), "ops/find.html"
 
     def is_open_to(self, request: HttpRequest) -> bool:
         return request.user.is_staff
@@ -117,7 +121,7 @@ class PalettePage(Page):
     def context(self, request: HttpRequest) -> dict[str, Any]:
         term = request.GET.get("q", "").strip().replace("\0", "")[:200]
         hits = list(dict.fromkeys(hit for source in SOURCES for hit in islice(source(request, term), 12)))[:MOST]
-        return {"term": term, "hits": hits if term else [hit for hit in hits if hit.kind == "Page"]}
+        return {"term": term, "hits": hits if term else [hit for hit in hits if hit.is_page]}
 
     def urls(self, site) -> list[URLPattern]:
         def hits(request: HttpRequest) -> HttpResponse:
@@ -133,4 +137,4 @@ def is_beginning_of_id(term: str) -> bool:
 
 def _run(run: Run, note: str) -> Hit:
     address = reverse("admin:conductor_run_change", args=[run.pk])
-    return Hit("Run", f"{run.name} v{run.version}", address, GROUPS.get(run.status, "runs"), note)
+    return Hit(_("Run"), f"{run.name} v{run.version}", address, GROUPS.get(run.status, "runs"), note)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import Group, User
+from django.utils.translation import gettext_lazy as _
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
 from ..models import (
@@ -36,51 +37,52 @@ class Entry:
     """One line: whose page it is, its word, its icon."""
 
     of: Any
-    word: str
+    word: Any
     icon: str
 
 
+NAMES = {"operate": _("Operate"), "design": _("Design"), "record": _("Record"), "system": _("System")}
 SECTIONS: dict[str, tuple[Entry, ...]] = {
-    "Operate": (
-        Entry("index", "Overview", "overview"),
-        Entry(Run, "Runs", "runs"),
-        Entry("failures", "Failures", "failures"),
-        Entry("views", "Views", "views"),
-        Entry("bulk", "Operations", "do-retry"),
-        Entry(Attempt, "Attempts", "attempts"),
-        Entry("waiting", "Waiting", "inbox"),
-        Entry(TaskGroup, "Task groups", "columns"),
-        Entry(Solo, "Stand-alone tasks", "tasks"),
-        Entry("queues", "Queues", "queues"),
-        Entry("workers", "Workers", "workers"),
+    "operate": (
+        Entry("index", _("Overview"), "overview"),
+        Entry(Run, _("Runs"), "runs"),
+        Entry("failures", _("Failures"), "failures"),
+        Entry("views", _("Views"), "views"),
+        Entry("bulk", _("Operations"), "do-retry"),
+        Entry(Attempt, _("Attempts"), "attempts"),
+        Entry("waiting", _("Waiting"), "inbox"),
+        Entry(TaskGroup, _("Task groups"), "columns"),
+        Entry(Solo, _("Stand-alone tasks"), "tasks"),
+        Entry("queues", _("Queues"), "queues"),
+        Entry("workers", _("Workers"), "workers"),
     ),
-    "Design": (
-        Entry(WorkflowDefinition, "Workflows", "workflows"),
-        Entry(TaskDefinition, "Tasks", "tasks"),
-        Entry(Schedule, "Schedules", "schedules"),
-        Entry("events", "Events", "events"),
+    "design": (
+        Entry(WorkflowDefinition, _("Workflows"), "workflows"),
+        Entry(TaskDefinition, _("Tasks"), "tasks"),
+        Entry(Schedule, _("Schedules"), "schedules"),
+        Entry("events", _("Events"), "events"),
     ),
-    "Record": (
-        Entry(ScheduleExecution, "Scheduled starts", "starts"),
-        Entry(AuditEntry, "Audit", "audit"),
-        Entry(Artifact, "Artifacts", "starts"),
+    "record": (
+        Entry(ScheduleExecution, _("Scheduled starts"), "starts"),
+        Entry(AuditEntry, _("Audit"), "audit"),
+        Entry(Artifact, _("Artifacts"), "starts"),
     ),
-    "System": (
-        Entry("system", "System", "sweeps"),
-        Entry("retention", "Retention", "starts"),
-        Entry("sweeps", "Sweeps", "sweeps"),
-        Entry(PeriodicTask, "Beats", "beats"),
-        Entry(IntervalSchedule, "Intervals", "beats"),
-        Entry(CrontabSchedule, "Crontabs", "beats"),
-        Entry(Secret, "Secrets", "secrets"),
-        Entry(Variable, "Variables", "variables"),
-        Entry(Application, "Applications", "applications"),
-        Entry(AccessKey, "Access keys", "keys"),
-        Entry(Grant, "Permissions", "permissions"),
-        Entry(Client, "Taskcluster clients", "keys"),
-        Entry(ScopeRole, "Taskcluster roles", "permissions"),
-        Entry(User, "Users", "people"),
-        Entry(Group, "Groups and roles", "people"),
+    "system": (
+        Entry("system", _("System"), "sweeps"),
+        Entry("retention", _("Retention"), "starts"),
+        Entry("sweeps", _("Sweeps"), "sweeps"),
+        Entry(PeriodicTask, _("Beats"), "beats"),
+        Entry(IntervalSchedule, _("Intervals"), "beats"),
+        Entry(CrontabSchedule, _("Crontabs"), "beats"),
+        Entry(Secret, _("Secrets"), "secrets"),
+        Entry(Variable, _("Variables"), "variables"),
+        Entry(Application, _("Applications"), "applications"),
+        Entry(AccessKey, _("Access keys"), "keys"),
+        Entry(Grant, _("Permissions"), "permissions"),
+        Entry(Client, _("Taskcluster clients"), "keys"),
+        Entry(ScopeRole, _("Taskcluster roles"), "permissions"),
+        Entry(User, _("Users"), "people"),
+        Entry(Group, _("Groups and roles"), "people"),
     ),
 }
 
@@ -95,4 +97,4 @@ def sections(known: Mapping[Any, dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"name": name, "app_label": name.lower(), "app_url": "", "has_module_perms": True, "models": models}
+    return {"name": NAMES[name], "app_label": name, "app_url": "", "has_module_perms": True, "models": models}

@@ -8,6 +8,7 @@ from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, reverse
+from django.utils.translation import gettext_lazy as _
 
 from .. import clock, conf
 from ..insight.health import health
@@ -66,12 +67,15 @@ from .upkeep.audit import AuditAdmin
 from .upkeep.retention import RetentionPage
 from .upkeep.sweeps import SweepsPage
 from .upkeep.system import SystemPage
+from .watching.answer import AnswerPage
 from .watching.failures import FailureGroupPage, FailuresPage
-from .watching.overview import PulsePage, overview
-from .watching.queues import QueuePage, QueuesPage
+from .watching.overview import overview
+from .watching.pulse import PulsePage
+from .watching.queue import QueuePage
+from .watching.queues import QueuesPage
 from .watching.turn import TurnPage
 from .watching.views import ViewPage, ViewsPage
-from .watching.waiting import AnswerPage, WaitingPage
+from .watching.waiting import WaitingPage
 from .watching.workers import WorkersPage
 
 FIXING: tuple[Page, ...] = (
@@ -144,7 +148,7 @@ class OperatorsSite(AdminSite):
 
     site_header = "Conductor"
     site_title = "Conductor"
-    index_title = "Overview"
+    index_title = _("Overview")
     site_url = None
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
@@ -154,8 +158,7 @@ class OperatorsSite(AdminSite):
         """What stands around every page: sidebar, environment, how the engine is, the reader's zone."""
         shown = super().each_context(request)
         if shown["has_permission"]:
-            reader = {"zone_name": zone_of(request)}
-            shown |= {"health": health(clock.now()), "languages": settings.LANGUAGES, **reader}
+            shown |= {"health": health(clock.now()), "languages": settings.LANGUAGES, "zone_name": zone_of(request)}
         return shown | {"environment": (conf.environment_name, conf.environment_colour)}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
@@ -170,8 +173,11 @@ class OperatorsSite(AdminSite):
         return sections(known)
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        shown = overview() if request.user.has_perm("conductor.view_run") else {}
-        return super().index(request, {**shown, **(extra_context or {})})
+        shown = {**self.each_context(request), "title": self.index_title, **(extra_context or {})}
+        if request.user.has_perm("conductor.view_run"):
+            shown |= overview(shown["health"])
+        request.current_app = self.name
+        return TemplateResponse(request, "admin/index.html", shown)
 
 
 site = OperatorsSite(name="admin")

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import Count, Max, Min
 
 from .. import clock, conf, wakeups
-from ..core import commands
+from ..core import commands, reports
 from ..core.errors import Conflict, Invalid, NotFound
 from ..core.reports import Report
 from ..core.snapshot import NEVER
@@ -131,6 +131,20 @@ def move_to_domain(attempt_id: str, domain: str, by: str, reason: str = "") -> N
     task_type = attempt.queue.removeprefix(f"{attempt.domain}:") if attempt.domain else attempt.queue
     queue = queue_name(task_type, domain)
     _requeue(attempt, "move to domain", by, reason, queue=queue, domain=domain)
+
+
+def hold(attempt_id: str, until_at: int, by: str, reason: str = "") -> None:
+    """Hand it out no earlier than at a moment. Raises NotFound, Invalid, Conflict where it does not wait any more."""
+    if until_at <= clock.now():
+        raise Invalid("The moment until which a task is held lies in the past.")
+    _requeue(_pending(attempt_id), "hold", by, reason, visible_at=until_at)
+
+
+def cancel(attempt_id: str, by: str, reason: str = "") -> None:
+    """End what waits: it is not tried again, and its run decides what that means. Raises NotFound, Conflict."""
+    attempt, said = _pending(attempt_id), Report("CANCELED", reason=clean(reason) or f"Canceled by {by}.")
+    command, facts = reports.hear(attempt_id, said), {"task": str(attempt.task)}
+    change(attempt.run_id, command, by, reason, near=[attempt_id], action="cancel task", facts=facts)
 
 
 def _requeue(attempt: Attempt, action: str, by: str, reason: str, **facts: Any) -> None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import OuterRef, Subquery
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from .. import clock
 from ..core.states import PAUSED
@@ -60,7 +62,7 @@ def gates(attempt: Attempt, now: int) -> list[Verdict]:
     """The gates that the claim asks, each asked alone."""
     facts = facts_of(attempt, now)
     return [
-        Verdict(gate.name, True, OPEN[gate.name])
+        Verdict(gate.name, True, str(OPEN[gate.name]))
         if gate.lets_pass(facts)
         else Verdict(gate.name, False, gate.sentence(facts), holders(gate.name, attempt))
         for gate in GATES
@@ -83,12 +85,12 @@ def holders(gate: str, attempt: Attempt) -> tuple[Holder, ...]:
 
 
 OPEN = {
-    "queue": "The queue hands out.",
-    "run_slot": "The workflow's limit leaves room for this run.",
-    "due": "Its moment has come.",
-    "deadline": "Its deadline has not passed.",
-    "concurrency": "The limit of tasks worked on at a time leaves room.",
-    "rate": "The rate limit leaves room.",
+    "queue": gettext_lazy("The queue hands out."),
+    "run_slot": gettext_lazy("The workflow's limit leaves room for this run."),
+    "due": gettext_lazy("Its moment has come."),
+    "deadline": gettext_lazy("Its deadline has not passed."),
+    "concurrency": gettext_lazy("The limit of tasks worked on at a time leaves room."),
+    "rate": gettext_lazy("The rate limit leaves room."),
 }
 
 
@@ -142,21 +144,29 @@ def _starts(name: str, count: int, seconds: int, now: int) -> dict[str, int]:
 def somebody_polls(attempt: Attempt, now: int) -> Verdict:
     """Whether a worker has asked this queue for work lately."""
     polls = polls_of(attempt.queue, now)
-    polled_at = polls.polled_at
+    polled_at, named = polls.polled_at, {"queue": attempt.queue}
     if polled_at is None:
-        return Verdict("polled", False, f"No worker has ever polled queue `{attempt.queue}`.")
+        return Verdict("polled", False, _("No worker has ever polled queue `%(queue)s`.") % named)
+    named["span"] = span(now - polled_at)
     if now - polled_at >= QUIET_AFTER_MS:
-        return Verdict("polled", False, f"Nobody has polled queue `{attempt.queue}` for {span(now - polled_at)}.")
+        return Verdict("polled", False, _("Nobody has polled queue `%(queue)s` for %(span)s.") % named)
     if polls.alive and polls.drained == polls.alive:
-        return Verdict("polled", False, f"Only workers that are drained poll queue `{attempt.queue}`.")
-    return Verdict("polled", True, f"Queue `{attempt.queue}` was polled {span(now - polled_at)} ago.")
+        return Verdict("polled", False, _("Only workers that are drained poll queue `%(queue)s`.") % named)
+    return Verdict("polled", True, _("Queue `%(queue)s` was polled %(span)s ago.") % named)
 
 
 def run_goes_on(attempt: Attempt) -> Verdict:
     """Whether the run is paused. That keeps no attempt back: the claim does not ask for it."""
     if attempt.run is not None and attempt.run.status == PAUSED:
         told = last_move(attempt.run_id, "pause")
-        by = f" by {told.by}" if told and told.by else ""
-        because = f" ({told.reason})" if told and told.reason else ""
-        return Verdict("run", True, f"The run is paused{by}{because}: this may be handed out, what follows it waits.")
-    return Verdict("run", True, "The run is not paused.")
+        named = {"by": told.by if told else "", "reason": told.reason if told else ""}
+        return Verdict("run", True, _paused(named) % named)
+    return Verdict("run", True, _("The run is not paused."))
+
+
+def _paused(named: dict[str, str]) -> str:
+    if named["by"] and named["reason"]:
+        return _("The run is paused by %(by)s (%(reason)s): this may be handed out, what follows it waits.")
+    if named["by"]:
+        return _("The run is paused by %(by)s: this may be handed out, what follows it waits.")
+    return _("The run is paused: this may be handed out, what follows it waits.")

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from django.db.models import QuerySet, Subquery
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ..models import Attempt, Message, SweepPass
 from ..models.outbox import PUBLISH
@@ -12,7 +14,11 @@ LATE_AFTER_MS = MINUTE
 """A sweep that has not passed for so long is late: an idle one notes its pass every ten seconds."""
 SELDOM_MS = {"prune_finished": HOUR, "prune_events": HOUR, "measure_usual": MINUTE, "ring_alerts": MINUTE}
 """Those that are rung less often, and how often: they are late when they have been left out twice."""
-LEVELS = ((30 * SECOND, "failed", "behind"), (3 * SECOND, "waiting", "slow"), (0, "succeeded", "healthy"))
+LEVELS = (
+    (30 * SECOND, "failed", gettext_lazy("Engine behind")),
+    (3 * SECOND, "waiting", gettext_lazy("Engine slow")),
+    (0, "succeeded", gettext_lazy("Engine healthy")),
+)
 """What is due is handled within a second; later than three is told, and much later is an alarm."""
 TIMERS = Attempt.objects.open()
 MESSAGES = Message.objects.exclude(subject=PUBLISH)
@@ -20,29 +26,31 @@ MESSAGES = Message.objects.exclude(subject=PUBLISH)
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How the engine is: the display group that gives the colour, the word, and what was measured."""
+    """How the engine is: the display group that gives the colour, the word, what was measured, and those not well."""
 
     tone: str
     word: str
     sentence: str
+    troubled: tuple[SweepPass, ...] = ()
 
 
 def health(now: int) -> Health:
     """The engine's state, from the sweeps' last passes and from what is overdue; one query."""
     sweeps = list(SweepPass.objects.annotate(timer=_earliest(TIMERS), message=_earliest(MESSAGES)).order_by("name"))
     if not sweeps:
-        return Health("waiting", "Engine not seen", "no sweep has passed yet")
+        return Health("waiting", _("Engine not seen"), _("no sweep has passed yet"))
     troubles = [*_late(sweeps, now), *_failing(sweeps)]
     if troubles:
-        return Health("failed", "Engine in trouble", "; ".join(troubles[:2]))
+        troubled = tuple(sweep for sweep in sweeps if is_late(sweep, now) or has_failed(sweep))
+        return Health("failed", _("Engine in trouble"), "; ".join(troubles[:2]), troubled)
     due = [moment for moment in (sweeps[0].timer, sweeps[0].message) if moment is not None]
     return _measured(max(now - min(due, default=now), 0))
 
 
 def _measured(behind: int) -> Health:
-    sentence = f"oldest due task {span(behind)}" if behind else "nothing is overdue"
+    sentence = _("oldest due task %(span)s") % {"span": span(behind)} if behind else _("nothing is overdue")
     tone, word = next(((tone, word) for least, tone, word in LEVELS if behind >= least))
-    return Health(tone, f"Engine {word}", sentence)
+    return Health(tone, str(word), sentence)
 
 
 def is_late(sweep: SweepPass, now: int) -> bool:
@@ -62,8 +70,10 @@ def _earliest(rows: QuerySet) -> Subquery:
 
 def _late(sweeps: list[SweepPass], now: int) -> list[str]:
     late = [sweep for sweep in sweeps if is_late(sweep, now)]
-    return [f"timers are not being rung: {sweep.name} last passed {span(now - sweep.began_at)} ago" for sweep in late]
+    said = _("timers are not being rung: %(sweep)s last passed %(span)s ago")
+    return [said % {"sweep": sweep.name, "span": span(now - sweep.began_at)} for sweep in late]
 
 
 def _failing(sweeps: list[SweepPass]) -> list[str]:
-    return [f"{sweep.name} failed: {sweep.error[:120]}" for sweep in sweeps if has_failed(sweep)]
+    said = _("%(sweep)s failed: %(error)s")
+    return [said % {"sweep": sweep.name, "error": sweep.error[:120]} for sweep in sweeps if has_failed(sweep)]

@@ -1,14 +1,22 @@
-"""Tasks that wait for a person, and what an answer is expected to say."""
+"""Tasks that wait for a person: what each asks, whom, until when; and what an answer is expected to say."""
 
 import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from django.db.models import QuerySet
 
-from ..models import Attempt, Task
+from ..core.people import Assignee, Question, Standing, given, question, standing
+from ..models import Attempt, AuditEntry, PersonsTask, Task
 from ..models.fields import dumps
 from .plans import plan
 
 OPEN_FOR_PEOPLE = Task.objects.filter(type="HUMAN", status="ACTIVE")
+MOST = 500
+"""So many are looked at, those that have waited longest."""
+LARGEST_READ = 32 * 1024
+"""Of an input that is larger, the question is not read for a list."""
+SAID_OF_TASKS = ("comment_task", "take_task", "put_task_back", "hand_task_on")
 
 
 def waiting() -> QuerySet[Attempt]:
@@ -16,6 +24,79 @@ def waiting() -> QuerySet[Attempt]:
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
     found = Attempt.objects.open().filter(pk__in=OPEN_FOR_PEOPLE.values("attempt_id"))
     return found.light().select_related("task", "run").defer("task__memo", *payloads).order_by("scheduled_at", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One task that waits for a person."""
+
+    attempt: Attempt
+    asked: Question
+    standing: Standing
+    taken_by: str = ""
+    taken_at: int | None = None
+
+    @property
+    def title(self) -> str:
+        return self.asked.title or str(self.attempt.task)
+
+    def is_overdue(self, now: int) -> bool:
+        return self.standing.due_at is not None and now >= self.standing.due_at
+
+    def is_of(self, name: str) -> bool:
+        """Whether it is this person's: taken, or asked of nobody else."""
+        to = self.standing.assignee
+        return self.taken_by == name or (not self.taken_by and to is not None and not to.is_group and to.who == name)
+
+    def is_of_groups(self, names: Collection[str]) -> bool:
+        to = self.standing.assignee
+        return to is not None and to.is_group and to.who in names
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """What waits, those first whose time is over or soon will be; `is_cut`: there is more than was looked at."""
+
+    asks: list[Ask] = field(default_factory=list)
+    is_cut: bool = False
+
+
+def inbox(now: int) -> Inbox:
+    """What waits for people, in four queries."""
+    found = list(waiting()[: MOST + 1])
+    attempts = found[:MOST]
+    inputs, held = _inputs(attempts), PersonsTask.objects.in_bulk([attempt.task_id for attempt in attempts])
+    asks = [ask_of(each, inputs.get(each.pk, {}), held.get(each.task_id), now) for each in attempts]
+    asks.sort(key=lambda ask: (ask.standing.due_at is None, ask.standing.due_at or ask.attempt.scheduled_at))
+    return Inbox(asks, len(found) > MOST)
+
+
+def ask_of(attempt: Attempt, input: Mapping, held: PersonsTask | None, now: int) -> Ask:
+    """What one attempt asks."""
+    asked = question(input)
+    stands = standing(asked, attempt.scheduled_at, now)
+    if held is None:
+        return Ask(attempt, asked, stands)
+    if held.is_reassigned:
+        stands = given(Assignee(held.assignee, held.is_group), held.due_at)
+    return Ask(attempt, asked, stands, held.taken_by, held.taken_at)
+
+
+def overdue(now: int) -> int:
+    """How many have waited for longer than they were given."""
+    return sum(ask.is_overdue(now) for ask in inbox(now).asks)
+
+
+def said_of(attempt: Attempt) -> list[AuditEntry]:
+    """What people have said of the task and done with it, the oldest first."""
+    rows = AuditEntry.objects.filter(object_type="run", object_id=attempt.run_id, action__in=SAID_OF_TASKS)
+    return [row for row in rows.order_by("at", "id")[:MOST] if row.facts.get("task") == str(attempt.task)]
+
+
+def _inputs(attempts: Collection[Attempt]) -> dict[str, Mapping]:
+    small = [each.pk for each in attempts if each.input_size <= LARGEST_READ]
+    rows = Attempt.objects.filter(pk__in=small).values_list("pk", "input")
+    return {pk: input for pk, input in rows if isinstance(input, Mapping)}
 
 
 def expected(plan_id: str, ref: str) -> list[str]:

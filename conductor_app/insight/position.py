@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet, Sum
+from django.utils.translation import gettext as _
 
 from ..models import Attempt, Tally
-from .spans import MINUTE, span
+from .spans import MINUTE, decimal, span
 
 LOOKED_BACK_MS = 5 * MINUTE
 MOST_COUNTED = 10_000
@@ -36,11 +37,20 @@ class Position:
 
     @property
     def sentence(self) -> str:
-        more = " or further back" if self.is_capped else ""
+        return self._said() % {
+            "place": self.place,
+            "rate": per_time(self.rate or 0),
+            "span": span(self.eta_ms or 0),
+        }
+
+    def _said(self) -> str:
+        if self.rate is None and self.is_capped:
+            return _("Number %(place)s in its queue or further back; nothing was handed out in the last five minutes.")
         if self.rate is None:
-            return f"Number {self.place} in its queue{more}; nothing was handed out in the last five minutes."
-        speed = f"which hands out {per_time(self.rate)}: in about {span(self.eta_ms or 0)}"
-        return f"Number {self.place} in its queue{more}, {speed}."
+            return _("Number %(place)s in its queue; nothing was handed out in the last five minutes.")
+        if self.is_capped:
+            return _("Number %(place)s in its queue or further back, which hands out %(rate)s: in about %(span)s.")
+        return _("Number %(place)s in its queue, which hands out %(rate)s: in about %(span)s.")
 
 
 def position(attempt: Attempt, now: int) -> Position | None:
@@ -77,5 +87,7 @@ def rates(queues: list[str], now: int, field: str = "started") -> dict[str, floa
 def per_time(rate: float) -> str:
     """A rate in the unit in which it is more than one."""
     if rate >= 1:
-        return f"{rate:.1f} a second"
-    return f"{rate * 60:.1f} a minute" if rate * 60 >= 1 else f"{rate * 3600:.1f} an hour"
+        return _("%(rate)s a second") % {"rate": decimal(rate)}
+    if rate * 60 >= 1:
+        return _("%(rate)s a minute") % {"rate": decimal(rate * 60)}
+    return _("%(rate)s an hour") % {"rate": decimal(rate * 3600)}

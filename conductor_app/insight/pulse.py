@@ -1,14 +1,18 @@
 """The pulse: what the last hour brought, beside the same hour a week ago; and what is open for longer than usual."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ..models import Run, UsualDuration
-from .spans import DAY, HOUR
+from .rhythm import Rhythm
+from .spans import HOUR
 from .usual import ENOUGH, Usual
 
-MOST_COUNTED = 10_000
+WORDS = {"started": gettext_lazy("started"), "completed": gettext_lazy("completed"), "failed": gettext_lazy("failed")}
 MOST_DEFINITIONS, MOST_RUNS = 40, 8
 
 
@@ -16,7 +20,7 @@ MOST_DEFINITIONS, MOST_RUNS = 40, 8
 class Beat:
     """A count of the last hour and of the same hour a week ago; `is_bad`: more of it is worse."""
 
-    word: str
+    word: Any
     now: int
     then: int
     asked: dict[str, str]
@@ -26,10 +30,10 @@ class Beat:
     def change(self) -> str:
         """How it compares, in words."""
         if self.now == self.then:
-            return "as a week ago"
+            return _("as a week ago")
         if not self.then:
-            return "none a week ago"
-        return f"{100 * (self.now - self.then) / self.then:+.0f} % against a week ago"
+            return _("none a week ago")
+        return _("%(change)s %% against a week ago") % {"change": f"{100 * (self.now - self.then) / self.then:+.0f}"}
 
     @property
     def is_worse(self) -> bool:
@@ -37,31 +41,16 @@ class Beat:
         return self.is_bad and self.now > max(2 * self.then, 3)
 
 
-def beats(now: int) -> list[Beat]:
-    """Started, ended well, failed: six counts, each over an index and up to a bound."""
-    since, before = now - HOUR, now - 7 * DAY
-    ended = {"ended_since": str(since)}
+def beats(found: Rhythm, now: int) -> list[Beat]:
+    """Started, ended well, failed: the last hour of the rhythm."""
+    since = str(now + 1 - HOUR)
+    asked = {"started": {"started_since": since}}
+    asked |= {status.lower(): {"status": status, "ended_since": since} for status in ("COMPLETED", "FAILED")}
     return [
-        Beat("started", _begun(since, now), _begun(before - HOUR, before), {"started_since": str(since)}),
-        Beat("completed", _ended(since, now, "COMPLETED"), _ended(before - HOUR, before, "COMPLETED"),
-             {"status": "COMPLETED", **ended}),
-        Beat("failed", _ended(since, now, "FAILED"), _ended(before - HOUR, before, "FAILED"),
-             {"status": "FAILED", **ended}, is_bad=True),
-    ]  # fmt: skip
-
-
-def _begun(since: int, until: int) -> int:
-    return _counted(Run.objects.filter(created_at__gt=since, created_at__lte=until))
-
-
-def _ended(since: int, until: int, status: str) -> int:
-    """Of the runs that ended then, as many as are looked at."""
-    newest = Run.objects.filter(ended_at__gt=since, ended_at__lte=until).order_by("-ended_at")[:MOST_COUNTED]
-    return Run.objects.filter(pk__in=newest.values("pk"), status=status).count()
-
-
-def _counted(runs: QuerySet[Run]) -> int:
-    return runs.order_by().values("pk")[:MOST_COUNTED].count()
+        Beat(WORDS[line.kind], line.now[-1], line.then[-1], asked[line.kind], line.kind == "failed")
+        for line in found.lines
+        if line.kind in WORDS
+    ]
 
 
 def late(now: int) -> list[tuple[Run, Usual]]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from django.db.models import Count, Q, QuerySet
+from django.utils.translation import gettext as _
 
 from ..models import Attempt, Poller, QueueHold, Tally, TaskDefinition
 from .explain import Holder, facts_of, holders
@@ -108,9 +109,11 @@ def _limits(sample: Attempt, now: int) -> list[Limit]:
     facts, found = facts_of(sample, now), []
     if facts.concurrent_limit:
         who = holders("concurrency", sample)
-        found.append(Limit("worked on at a time (concurrentExecLimit)", facts.leased, facts.concurrent_limit, 0, who))
+        found.append(
+            Limit(_("worked on at a time (concurrentExecLimit)"), facts.leased, facts.concurrent_limit, 0, who)
+        )
     if facts.rate_count:
-        sentence = f"starts in {facts.rate_seconds} s (rateLimitPerFrequency)"
+        sentence = _("starts in %(seconds)s s (rateLimitPerFrequency)") % {"seconds": facts.rate_seconds}
         found.append(Limit(sentence, facts.starts, facts.rate_count, facts.rate_reopens_at))
     return found
 

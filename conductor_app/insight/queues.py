@@ -1,12 +1,13 @@
 """How queues stand: what waits in them, what is out with workers, and who polls."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from django.db.models import Count, Exists, Max, Min, OuterRef, Q
 
 from ..core.steps.queued import queue_name
-from ..models import Attempt, Poller, WorkerHold
+from ..models import Attempt, Poller, TaskDefinition, WorkerHold
 
 QUIET_AFTER_MS = 60_000
 """A queue without a poll for so long has nobody: the longest poll that clients make by default is a fraction of it."""
@@ -29,6 +30,16 @@ class QueueState:
     def is_neglected(self, now: int) -> bool:
         """Whether work waits and nobody asks for it."""
         return bool(self.pending) and not self.is_polled(now)
+
+
+def limits_used(states: Collection[QueueState]) -> dict[str, tuple[int, int]]:
+    """For each queue whose task definition limits how many are worked on at a time: how many are, and the limit."""
+    kinds = {queue.name: queue.name.rpartition(":")[2] for queue in states}
+    rows = TaskDefinition.objects.filter(name__in=set(kinds.values()), concurrent_limit__gt=0)
+    limits, used = dict(rows.values_list("name", "concurrent_limit")), Counter[str]()
+    for queue in states:
+        used[kinds[queue.name]] += queue.leased
+    return {queue: (used[kind], limits[kind]) for queue, kind in kinds.items() if kind in limits}
 
 
 def queue_sizes(names: Iterable[str] | None = None) -> dict[str, int]:

@@ -15,6 +15,7 @@ from .history import HistoryEntry, TaskLog
 from .inbox import InboxMessage
 from .outbox import Message, Notice
 from .payloads import PayloadUse, StoredPayload
+from .people import PersonsTask
 from .preferences import Preference
 from .queues import Poller, Queue, QueueHold, SweepPass, Tally, Worker, WorkerHold
 from .results import CachedResult
@@ -58,6 +59,7 @@ __all__ = [
     "Message",
     "Notice",
     "PayloadUse",
+    "PersonsTask",
     "Plan",
     "Poller",
     "Preference",

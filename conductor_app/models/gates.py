@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+
 from ..core.snapshot import NEVER
 
 
@@ -53,54 +56,71 @@ def _limit(count: int, limit: int) -> int | None:
     return None if limit <= 0 else max(limit - count, 0)
 
 
-def _by(who: str) -> str:
-    return f" by {who}" if who else ""
+def _seconds(milliseconds: int) -> str:
+    decimal = pgettext("between the whole and the tenths of a number", ".")
+    return f"{max(milliseconds, 0) / 1000:.1f} s".replace(".", decimal)
 
 
-def _because(reason: str) -> str:
-    return f": {reason}" if reason else ""
+def _held(f: Facts) -> str:
+    """Who paused the queue, why, and until when, as far as that is known."""
+    named = {"by": f.queue_held_by, "reason": f.queue_held_because, "span": _seconds(f.queue_held_until - f.now)}
+    if f.queue_held_until < NEVER:
+        said = (
+            _("The queue was paused by %(by)s: %(reason)s; it opens in %(span)s.")
+            if f.queue_held_because
+            else _("The queue was paused by %(by)s; it opens in %(span)s.")
+        )
+    elif f.queue_held_because:
+        said = _("The queue was paused by %(by)s: %(reason)s.")
+    else:
+        said = _("The queue was paused by %(by)s.") if f.queue_held_by else _("The queue was paused.")
+    return said % named
 
 
-def _for(milliseconds: int, what: str = "it opens") -> str:
-    return f"; {what} in {max(milliseconds, 0) / 1000:.1f} s"
+def _used_up(f: Facts) -> str:
+    named = {"starts": f.starts, "limit": f.rate_count, "seconds": f.rate_seconds}
+    if f.rate_reopens_at > f.now:
+        named["span"] = _seconds(f.rate_reopens_at - f.now)
+        said = _(
+            "%(starts)s of %(limit)s starts in %(seconds)s s are used up (rateLimitPerFrequency); the next in %(span)s."
+        )
+        return said % named
+    return _("%(starts)s of %(limit)s starts in %(seconds)s s are used up (rateLimitPerFrequency).") % named
 
 
 GATES: tuple[Gate, ...] = (
     Gate(
         "run_slot",
         lambda f: _any_if(not f.is_run_held),
-        lambda f: "The workflow's limit of runs at a time is reached; this run waits for an earlier one to end.",
+        lambda f: _("The workflow's limit of runs at a time is reached; this run waits for an earlier one to end."),
     ),
     Gate(
         "queue",
         lambda f: _any_if(f.queue_held_until <= f.now),
-        lambda f: (
-            f"The queue was paused{_by(f.queue_held_by)}{_because(f.queue_held_because)}"
-            f"{_for(f.queue_held_until - f.now) if f.queue_held_until < NEVER else ''}."
-        ),
+        _held,
     ),
     Gate(
         "due",
         lambda f: _any_if(f.visible_at <= f.now),
-        lambda f: f"Not before its delay is over, in {max(f.visible_at - f.now, 0) / 1000:.1f} s.",
+        lambda f: _("Not before its delay is over, in %(span)s.") % {"span": _seconds(f.visible_at - f.now)},
     ),
     Gate(
         "deadline",
         lambda f: _any_if(f.ends_at > f.now),
-        lambda f: f"Its deadline passed {(f.now - f.ends_at) / 1000:.1f} s ago.",
+        lambda f: _("Its deadline passed %(span)s ago.") % {"span": _seconds(f.now - f.ends_at)},
     ),
     Gate(
         "concurrency",
         lambda f: _limit(f.leased, f.concurrent_limit),
-        lambda f: f"{f.leased} of {f.concurrent_limit} tasks of this name are being worked on (concurrentExecLimit).",
+        lambda f: (
+            _("%(leased)s of %(limit)s tasks of this name are being worked on (concurrentExecLimit).")
+            % {"leased": f.leased, "limit": f.concurrent_limit}
+        ),
     ),
     Gate(
         "rate",
         lambda f: _limit(f.starts, f.rate_count if f.rate_seconds > 0 else 0),
-        lambda f: (
-            f"{f.starts} of {f.rate_count} starts in {f.rate_seconds} s are used up (rateLimitPerFrequency)"
-            f"{_for(f.rate_reopens_at - f.now, 'the next') if f.rate_reopens_at > f.now else ''}."
-        ),
+        _used_up,
     ),
 )
 

@@ -114,7 +114,7 @@ class Run(models.Model):
             models.Index(name="run_by_limit_key", fields=["limit_key", "-created_at"], condition=~Q(limit_key="")),
             models.Index(name="run_with_reason", fields=["-created_at"], condition=~Q(reason="")),
             models.Index(name="run_with_failures", fields=["-created_at"], condition=~Q(failed_refs=[])),
-            models.Index(name="run_by_end", fields=["ended_at"], condition=Q(ended_at__isnull=False)),
+            models.Index(name="run_by_end", fields=["ended_at", "status"], condition=Q(ended_at__isnull=False)),
             models.Index(name="run_by_schedule", fields=["schedule"], condition=one_of(RUN.open) & ~Q(schedule="")),
             models.Index(name="run_of_schedule", fields=["schedule", "-created_at"], condition=~Q(schedule="")),
             models.Index(name="run_to_wake", fields=["wake_at"], condition=one_of(RUN.open)),

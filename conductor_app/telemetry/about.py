@@ -48,3 +48,8 @@ def merged(logger: Any, method: str, line: MutableMapping[str, Any]) -> MutableM
 
 def _told(facts: dict[str, str | int]) -> dict[str, str | int]:
     return {name: fact[:LONGEST] if isinstance(fact, str) else fact for name, fact in facts.items() if fact}
+
+
+def request_id() -> str:
+    """The id of the request that is being answered; empty where none is."""
+    return str(_known.get().get("request_id", ""))

@@ -1,98 +1,110 @@
-"""Waiting for people: the tasks that only a person can answer, each with its run and a form."""
+"""Waiting for people: the tasks that only a person can answer, whose each is, and many answered at once."""
 
-import json
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
-from ...core.errors import NotFound, Refused
+from ... import clock
+from ...core.errors import Invalid, Refused
 from ...engine import people
-from ...insight.people import OPEN_FOR_PEOPLE, expected, waiting
-from ...models import Attempt
-from ..documents import documents
-from ..json_editor import JsonDocumentField
-from ..object_pages import ObjectPage
+from ...insight.people import Ask, expected, inbox, waiting
+from ..marks import pill
 from ..pages import Page
 from ..refusals import require, tell
-from ..runs.panel import origins_of, readable
-from ..runs.story import address
 
-MOST = 200
+SHOWN = 200
+MOST_AT_ONCE = 50
 ACT = "conductor.change_run"
+WHOSE = {"all": gettext_lazy("All"), "mine": gettext_lazy("Mine"), "groups": gettext_lazy("My groups")}
 
 
 class WaitingPage(Page):
     """What waits for a person?"""
 
-    name, title, template, permission = "waiting", "Waiting for people", "ops/waiting.html", "conductor.view_run"
+    name, template, permission = "waiting", "ops/waiting.html", "conductor.view_run"
+    title = gettext_lazy("Waiting for people")
     live_template = "ops/waiting/rows.html"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
-        found = list(waiting()[: MOST + 1])
-        return {"attempts": found[:MOST], "is_cut": len(found) > MOST, "most": MOST}
-
-
-class AnswerForm(forms.Form):
-    """What the task's output is to be."""
-
-    output = JsonDocumentField(label="Output", required=False)
-    reason = forms.CharField(label="Reason or comment", required=False, max_length=500)
-
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
-        self.fields["output"].widget.attrs["rows"] = 8
-
-
-class AnswerPage(ObjectPage):
-    """One of them: what it asks, of which run, and the answer."""
-
-    name, template, permission, route = (
-        "waiting_task",
-        "ops/waiting/task.html",
-        "conductor.view_run",
-        "waiting/<str:id>/",
-    )
-
-    def shown(self, request: HttpRequest, id: str = "") -> dict[str, Any]:
-        return self._shown(request, _found(id), None)
-
-    def sent(self, request: HttpRequest, id: str = "") -> HttpResponse:
-        require(request, ACT)
-        attempt, form = _found(id), AnswerForm(request.POST)
-        output = form.cleaned_data.get("output") if form.is_valid() else None
-        if not form.is_valid() or not isinstance(output or {}, dict):
-            messages.error(request, "The output is no JSON object.")
-            return HttpResponseRedirect(request.path)
-        said, reason = request.POST.get("outcome", ""), form.cleaned_data["reason"].strip()
-        try:
-            people.conclude(attempt.run_id, attempt.pk, said, request.user.get_username(), output or {}, reason)
-        except Refused as refused:
-            tell(request, refused, ("To the run", address(attempt.run_id)))
-            return HttpResponseRedirect(reverse("admin:waiting"))
-        messages.success(request, f"The task {attempt.task} of {attempt.run.name} is answered.")
-        return HttpResponseRedirect(reverse("admin:waiting"))
-
-    def _shown(self, request: HttpRequest, attempt: Attempt, form: AnswerForm | None) -> dict[str, Any]:
-        names = expected(attempt.run.plan_id, attempt.task.ref)
-        first = json.dumps(dict.fromkeys(names), indent=2)
+        now, found, user = clock.now(), inbox(clock.now()), request.user
+        groups = set(user.groups.values_list("name", flat=True))
+        of = {
+            "all": found.asks,
+            "mine": [ask for ask in found.asks if ask.is_of(user.get_username())],
+            "groups": [ask for ask in found.asks if ask.is_of_groups(groups)],
+        }
+        whose = request.GET.get("whose", "all")
+        asks = of.get(whose, found.asks)
         return {
-            "title": f"{attempt.task} waits for a person",
-            "attempt": attempt,
-            "run_address": f"{address(attempt.run_id)}?task={attempt.task}",
-            "form": form or AnswerForm(initial={"output": first}),
-            "expected": names,
-            "documents": documents(attempt, ("input",)),
-            "origins": origins_of(attempt),
-            "may_act": request.user.has_perm(ACT),
-            "permission": ACT,
+            "rows": [_row(ask, now) for ask in asks[:SHOWN]],
+            "tabs": [(name, word, len(of[name]), name == whose) for name, word in WHOSE.items()],
+            "whose": whose,
+            "is_cut": found.is_cut or len(asks) > SHOWN,
+            "most": SHOWN,
+            "may_act": user.has_perm(ACT),
         }
 
+    def post(self, request: HttpRequest) -> HttpResponse:
+        require(request, ACT)
+        try:
+            _tell(request, *_answer_all(request))
+        except Refused as refused:
+            tell(request, refused)
+        return HttpResponseRedirect(reverse("admin:waiting"))
 
-def _found(id: str) -> Attempt:
-    attempt = readable().filter(pk=id, task__in=OPEN_FOR_PEOPLE).first()
-    if attempt is None:
-        raise NotFound("This task does not wait for a person, or not any more: it may have been answered.")
-    return attempt
+
+def whose(ask: Ask) -> str:
+    """Who has it or is asked, in words."""
+    to = ask.standing.assignee
+    if ask.taken_by:
+        return _("taken by %(who)s") % {"who": ask.taken_by}
+    if to is None:
+        return _("anybody")
+    return _("the group %(who)s") % {"who": to.who} if to.is_group else to.who
+
+
+def _row(ask: Ask, now: int) -> dict[str, Any]:
+    return {
+        "ask": ask,
+        "attempt": ask.attempt,
+        "whose": whose(ask),
+        "is_overdue": ask.is_overdue(now),
+        "overdue": pill("failed", _("overdue"), "late"),
+        "is_simple": is_simple(ask),
+    }
+
+
+def is_simple(ask: Ask) -> bool:
+    """Whether it can be answered together with others: no later step reads anything of its output."""
+    return not expected(ask.attempt.run.plan_id, ask.attempt.task.ref)
+
+
+def _answer_all(request: HttpRequest) -> tuple[int, list[str]]:
+    """Answer each of the chosen, in its own transaction; one that refuses does not hold up the others."""
+    outcome, reason = request.POST.get("outcome", ""), request.POST.get("reason", "").strip()
+    if not reason:
+        raise Invalid(_("Many at once are answered with a reason only."))
+    chosen = list(dict.fromkeys(request.POST.getlist("attempt")))[: MOST_AT_ONCE + 1]
+    if not chosen or len(chosen) > MOST_AT_ONCE:
+        raise Invalid(_("Choose from 1 to %(most)s tasks.") % {"most": MOST_AT_ONCE})
+    done, refused = 0, []
+    for attempt in waiting().filter(pk__in=chosen):
+        try:
+            if outcome == "COMPLETED" and expected(attempt.run.plan_id, attempt.task.ref):
+                raise Invalid(_("Later steps read its output: answer it by itself."))
+            people.conclude(attempt.run_id, attempt.pk, outcome, request.user.get_username(), {}, reason)
+            done += 1
+        except Refused as why:
+            refused.append(f"{attempt.task} ({attempt.run.name}): {why.message}")
+    return done, refused
+
+
+def _tell(request: HttpRequest, done: int, refused: list[str]) -> None:
+    said = ngettext("%(count)s task is answered.", "%(count)s tasks are answered.", done)
+    (messages.success if done else messages.warning)(request, said % {"count": done})
+    for sentence in refused[:10]:
+        messages.error(request, sentence)

@@ -6,6 +6,8 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid, Refused
@@ -17,11 +19,15 @@ from ..refusals import require, tell
 from .queues import queue_address
 
 PERMISSION = "conductor.change_run"
-LOOKS = {"alive": ("succeeded", "succeeded"), "quiet": ("waiting", "waiting"), "gone": ("stopped", "stopped")}
+LOOKS = {
+    "alive": ("succeeded", gettext_lazy("alive")),
+    "quiet": ("waiting", gettext_lazy("quiet")),
+    "gone": ("stopped", gettext_lazy("gone")),
+}
 DONE = {
-    queues.drain: "It is handed nothing more, and finishes what it has.",
-    queues.undrain: "It is handed work again.",
-    queues.forget: "It is listed no more.",
+    queues.drain: gettext_lazy("It is handed nothing more, and finishes what it has."),
+    queues.undrain: gettext_lazy("It is handed work again."),
+    queues.forget: gettext_lazy("It is listed no more."),
 }
 MOST_QUEUES = 6
 
@@ -29,7 +35,7 @@ MOST_QUEUES = 6
 class WorkersPage(Page):
     """Who is alive and doing what?"""
 
-    name, title, template, permission = "workers", "Workers", "ops/workers.html", "conductor.view_poller"
+    name, title, template, permission = "workers", gettext_lazy("Workers"), "ops/workers.html", "conductor.view_poller"
     live_template = "ops/workers/rows.html"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
@@ -51,12 +57,13 @@ class WorkersPage(Page):
         try:
             do = request.POST.get("do", "")
             if do == "release":
-                messages.success(request, f"Handed to others: {queues.release(worker, by, reason)}.")
+                released = queues.release(worker, by, reason)
+                messages.success(request, _("Handed to others: %(count)s.") % {"count": released})
             elif do in acts:
                 acts[do](worker, by, reason)
                 messages.success(request, DONE[acts[do]])
             else:
-                raise Invalid("It is not said what is to be done.")
+                raise Invalid(_("It is not said what is to be done."))
         except Refused as refused:
             tell(request, refused)
         return HttpResponseRedirect(reverse("admin:workers"))
@@ -74,6 +81,6 @@ def _shown(worker: Worker, now: int) -> dict[str, Any]:
 
 def _state(worker: Worker, now: int) -> SafeString:
     if worker.hold is not None:
-        return pill("paused", "drained", "paused")
-    word = worker.state(now)
-    return pill(LOOKS[word][0], word, LOOKS[word][1])
+        return pill("paused", _("drained"), "paused")
+    state = worker.state(now)
+    return pill(LOOKS[state][0], str(LOOKS[state][1]))

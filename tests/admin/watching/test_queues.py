@@ -29,7 +29,7 @@ def limited(clock) -> Story:
 def test_the_list_says_how_each_queue_is(operator, limited):
     page = words(operator.get(QUEUES))
 
-    assert "ship" in page and "polled" in page
+    assert "ship" in page and "braked" in page
     operator.post(queue("ship"), {"do": "pause"})
     assert "paused" in words(operator.get(QUEUES))
 
@@ -155,3 +155,24 @@ def test_work_without_a_limit_has_none(operator, clock):
 
     assert "Limits" not in words(operator.get(queue("pay")))
     assert "Nobody polls: 1 wait" in words(operator.get(queue("pay")))
+
+
+def test_what_waits_is_held_until_a_moment_and_canceled_for_good(operator, limited, clock):
+    first, last = Attempt.objects.pending("ship").order_by("visible_at")
+
+    operator.post(queue("ship"), {"do": "hold", "attempt": first.pk, "minutes": "30", "reason": "its parcel is lost"})
+    held = words(operator.get(queue("ship")))
+    operator.post(queue("ship"), {"do": "cancel", "attempt": last.pk, "reason": "nobody wants it"})
+
+    assert Attempt.objects.get(pk=first.pk).visible_at == clock.now() + 30 * 60_000
+    assert "1 not before their moment" in held
+    assert list(Attempt.objects.filter(task=last.task_id).values_list("status", flat=True)) == ["CANCELED"]
+    assert AuditEntry.objects.get(action="cancel task").reason == "nobody wants it"
+
+
+def test_the_list_says_how_fast_work_comes_in_and_how_much_of_a_limit_is_used(operator, limited, clock):
+    clock.advance(seconds=6)
+    limited.starts("order")
+    page = words(operator.get(QUEUES))
+
+    assert "Comes in" in page and "1 / 1" in page and "braked" in page

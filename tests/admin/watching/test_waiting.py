@@ -93,5 +93,5 @@ def test_the_page_of_the_run_leads_to_the_answer(operator, asked):
 def test_the_inbox_costs_few_queries(viewer, asked, django_assert_max_num_queries):
     for _ in range(20):
         start("order")
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(10):
         viewer.get(INBOX)

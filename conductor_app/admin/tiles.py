@@ -1,0 +1,32 @@
+"""Tiles: parts of a page of which each may fail by itself; what stands beside it stays."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.urls import reverse
+
+from ..telemetry import about
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One part: its name for people, the template that shows it, and what it shows."""
+
+    name: str
+    template: str
+    shown: dict[str, Any] = field(default_factory=dict)
+    is_broken: bool = False
+
+
+def tile(name: str, template: str, look: Callable[[], dict[str, Any]]) -> Tile:
+    """The tile; one that cannot be made says so, with the id under which the log says why."""
+    try:
+        return Tile(name, template, look())
+    except Exception:
+        log.exception("tile_failed", extra={"tile": template})
+        told = {"what": name, "request_id": about.request_id(), "retry": reverse("admin:index")}
+        return Tile(name, "ops/states/error.html", told, is_broken=True)

@@ -1,0 +1,151 @@
+"""One task that waits for a person: what it asks, of which run; taking it, handing it on, the answer."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.models import Group, User
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...core.errors import Invalid, NotFound, Refused
+from ...engine import people
+from ...insight.people import OPEN_FOR_PEOPLE, ask_of, expected, said_of
+from ...insight.spans import MINUTE
+from ...models import Attempt, PersonsTask
+from ..documents import documents
+from ..json_editor import JsonDocumentField
+from ..marks import status_in_words
+from ..object_pages import ObjectPage
+from ..refusals import require, tell
+from ..runs.panel import origins_of, readable
+from ..runs.story import address
+from .waiting import ACT, whose
+
+MOST_NAMES = 200
+SAID = {
+    "comment_task": gettext_lazy("says"),
+    "take_task": gettext_lazy("has taken it"),
+    "put_task_back": gettext_lazy("has put it back"),
+    "hand_task_on": gettext_lazy("has handed it on to %(to)s"),
+}
+
+
+class AnswerForm(forms.Form):
+    """What the task's output is to be."""
+
+    output = JsonDocumentField(label=gettext_lazy("Output"), required=False)
+    reason = forms.CharField(label=gettext_lazy("Reason or comment"), required=False, max_length=500)
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.fields["output"].widget.attrs["rows"] = 8
+
+
+class AnswerPage(ObjectPage):
+    """One of them."""
+
+    name, template, permission = "waiting_task", "ops/waiting/task.html", "conductor.view_run"
+    route = "waiting/<str:id>/"
+
+    def shown(self, request: HttpRequest, id: str = "") -> dict[str, Any]:
+        attempt, now, user = _found(id), clock.now(), request.user
+        ask = ask_of(attempt, attempt.input, PersonsTask.objects.filter(pk=attempt.task_id).first(), now)
+        names = expected(attempt.run.plan_id, attempt.task.ref)
+        return {
+            "title": _("%(task)s waits for a person") % {"task": ask.title},
+            "ask": ask,
+            "whose": whose(ask),
+            "is_overdue": ask.is_overdue(now),
+            "is_mine": ask.taken_by == user.get_username(),
+            "is_anothers": ask.taken_by not in ("", user.get_username()),
+            "attempt": attempt,
+            "run_status": status_in_words(attempt.run.status),
+            "run_address": f"{address(attempt.run_id)}?task={attempt.task}",
+            "form": AnswerForm(initial={"output": json.dumps(dict.fromkeys(names), indent=2)}),
+            "expected": names,
+            "said": [(entry, _said(entry)) for entry in said_of(attempt)],
+            "people": User.objects.filter(is_active=True).order_by("username")[:MOST_NAMES],
+            "groups": Group.objects.order_by("name")[:MOST_NAMES],
+            "documents": documents(attempt, ("input",)),
+            "origins": origins_of(attempt),
+            "may_act": user.has_perm(ACT),
+            "permission": ACT,
+        }
+
+    def sent(self, request: HttpRequest, id: str = "") -> HttpResponse:
+        require(request, ACT)
+        attempt, act = _found(id), ACTS.get(request.POST.get("do", ""))
+        try:
+            if act is None:
+                return _answer(request, attempt)
+            messages.success(request, act(request, attempt.task_id))
+        except Refused as refused:
+            tell(request, refused, (_("To the run"), address(attempt.run_id)))
+        return HttpResponseRedirect(request.path)
+
+
+def _answer(request: HttpRequest, attempt: Attempt) -> HttpResponse:
+    form = AnswerForm(request.POST)
+    output = form.cleaned_data.get("output") if form.is_valid() else None
+    if not form.is_valid() or not isinstance(output or {}, dict):
+        raise Invalid(_("The output is no JSON object."))
+    said, reason = request.POST.get("outcome", ""), form.cleaned_data["reason"].strip()
+    people.conclude(attempt.run_id, attempt.pk, said, request.user.get_username(), output or {}, reason)
+    named = {"task": str(attempt.task), "run": attempt.run.name}
+    messages.success(request, _("The task %(task)s of %(run)s is answered.") % named)
+    return HttpResponseRedirect(reverse("admin:waiting"))
+
+
+def _take(request: HttpRequest, task_id: str) -> str:
+    people.take(task_id, request.user.get_username(), _reason(request))
+    return _("It is yours.")
+
+
+def _put_back(request: HttpRequest, task_id: str) -> str:
+    people.put_back(task_id, request.user.get_username(), _reason(request))
+    return _("Nobody has it now.")
+
+
+def _hand_on(request: HttpRequest, task_id: str) -> str:
+    kind, _sign, to = request.POST.get("to", "").partition(":")
+    minutes = request.POST.get("minutes", "").strip()
+    if minutes and (not minutes.isdecimal() or len(minutes) > 6):
+        raise Invalid(_("%(text)r is no number of minutes.") % {"text": minutes[:40]})
+    due_at = clock.now() + int(minutes) * MINUTE if minutes else None
+    by, is_group = request.user.get_username(), kind == "group"
+    people.hand_on(task_id, to, by, _reason(request), is_group=is_group, due_at=due_at)
+    return _("It is asked of %(who)s now.") % {"who": to}
+
+
+def _comment(request: HttpRequest, task_id: str) -> str:
+    people.comment(task_id, request.POST.get("text", ""), request.user.get_username())
+    return _("Your comment is kept.")
+
+
+ACTS: dict[str, Callable[[HttpRequest, str], str]] = {
+    "take": _take,
+    "put_back": _put_back,
+    "hand_on": _hand_on,
+    "comment": _comment,
+}
+
+
+def _reason(request: HttpRequest) -> str:
+    return request.POST.get("reason", "").strip()[:500]
+
+
+def _said(entry: Any) -> str:
+    return str(SAID[entry.action]) % {"to": entry.facts.get("to", "")}
+
+
+def _found(id: str) -> Attempt:
+    attempt = readable().filter(pk=id, task__in=OPEN_FOR_PEOPLE).first()
+    if attempt is None:
+        raise NotFound(_("This task does not wait for a person, or not any more: it may have been answered."))
+    return attempt

@@ -1,0 +1,49 @@
+"""Which definitions have lately taken longest against their usual."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+
+from ..models import Run, UsualDuration
+from .spans import HOUR
+from .usual import ENOUGH, Usual
+
+MOST_RUNS = 2_000
+MOST_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """One definition: how long half of its newest runs took at most, beside what is usual."""
+
+    name: str
+    version: int
+    runs: int
+    took: int
+    usual: Usual
+
+    @property
+    def factor(self) -> float:
+        return self.took / max(self.usual.p50, 1)
+
+    @property
+    def is_slow(self) -> bool:
+        return self.usual.is_slow(self.took)
+
+
+def slowest(now: int) -> list[Slow]:
+    """The definitions whose runs of the last hour took longest against their usual; two queries.
+
+    Looked at are the newest runs that ended well: how long a failure takes says nothing of the work.
+    """
+    newest = Run.objects.filter(ended_at__gt=now - HOUR, status="COMPLETED").order_by("-ended_at")
+    took: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for name, version, began, ended in newest.values_list("name", "version", "created_at", "ended_at")[:MOST_RUNS]:
+        took[name, version].append(ended - began)
+    rows = UsualDuration.objects.filter(ref="", count__gte=ENOUGH, name__in={name for name, _ in took})
+    found = [
+        Slow(row.name, row.version, len(spent), round(median(spent)), Usual(row.count, row.p50_ms, row.p95_ms))
+        for row in rows
+        if (spent := took.get((row.name, row.version)))
+    ]
+    return sorted(found, key=lambda each: -each.factor)[:MOST_SHOWN]

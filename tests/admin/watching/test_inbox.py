@@ -1,0 +1,131 @@
+"""Whose the tasks for people are: mine, my groups', everybody's; taking, handing on, discussing, answering many."""
+
+import pytest
+from django.contrib.auth.models import Group, User
+
+from conductor_app.engine import people
+from conductor_app.models import AuditEntry, PersonsTask
+from tests.admin.reading import html, words
+from tests.insight.situations import attempt_of, define, now_of, start, step
+
+INBOX = "/admin/waiting/"
+
+
+def ask(**said):
+    return step("approve", "HUMAN", inputParameters={"__humanTaskDefinition": said})
+
+
+def to(who, minutes=0, kind="CONDUCTOR_USER"):
+    return {"assignee": {"userType": kind, "user": who}, "slaMinutes": minutes}
+
+
+@pytest.fixture
+def asked(clock, db):
+    first, then = to("olga", 30), to("sales", 60, "CONDUCTOR_GROUP")
+    define("order", ask(displayName="Approve the order", question="Is the customer known?", assignments=[first, then]))
+    return start("order", correlation_id="order-4711")
+
+
+def task_of(run):
+    return f"{INBOX}{attempt_of(run, 'approve').pk}/"
+
+
+def inbox(client, whose="all"):
+    return words(client.get(INBOX, {"whose": whose}))
+
+
+def test_a_task_is_listed_for_whom_it_asks_and_then_for_the_group_that_follows(operator, viewer, asked, clock):
+    User.objects.get(username="vera").groups.add(Group.objects.create(name="sales"))
+
+    assert "Approve the order Is the customer known? order v1 order-4711 olga" in inbox(operator, "mine")
+    assert "Nothing waits for you" in inbox(viewer, "groups")
+    clock.advance(seconds=31 * 60)
+    assert "Nothing waits for you" in inbox(operator, "mine")
+    assert "the group sales escalated" in inbox(viewer, "groups")
+    clock.advance(seconds=60 * 60)
+    assert "overdue" in inbox(viewer, "groups")
+    assert "1 is overdue" in words(operator.get("/admin/"))
+
+
+def test_a_task_is_taken_put_back_and_taken_over_with_each_step_in_the_audit(operator, asked):
+    here = task_of(asked)
+    operator.post(here, {"do": "take"})
+    assert "taken by olga" in inbox(operator, "mine")
+    operator.post(here, {"do": "put_back"})
+    task_id = attempt_of(asked, "approve").task_id
+    people.take(task_id, "ann")
+
+    assert "ann has taken it" in words(operator.get(here))
+    refused = operator.post(here, {"outcome": "COMPLETED", "output": "{}"}, follow=True)
+    assert "It is taken by ann: take it over first." in words(refused)
+    operator.post(here, {"do": "take"})
+    operator.post(here, {"outcome": "COMPLETED", "output": "{}"})
+    assert now_of(asked).status == "COMPLETED"
+    actions = AuditEntry.objects.filter(object_id=asked.pk).order_by("at", "id").values_list("action", "actor")
+    assert list(actions)[-4:] == [
+        ("put_task_back", "olga"),
+        ("take_task", "ann"),
+        ("take_task", "olga"),
+        ("complete_task", "olga"),
+    ]
+
+
+def test_a_task_is_handed_on_until_a_moment_with_a_reason_that_is_shown(operator, asked, clock):
+    Group.objects.create(name="legal")
+    said = {"do": "hand_on", "to": "group:legal", "minutes": "20", "reason": "a contract"}
+    page = operator.post(task_of(asked), said, follow=True)
+
+    assert "the group legal" in words(page) and "olga has handed it on to legal" in words(page)
+    assert "a contract" in words(page)
+    assert PersonsTask.objects.get().due_at == clock.now() + 20 * 60_000
+
+
+def test_a_comment_is_kept_and_shown_as_text(operator, asked):
+    page = operator.post(task_of(asked), {"do": "comment", "text": "<b>wait</b> for Monday"}, follow=True)
+
+    assert "olga says" in words(page) and "&lt;b&gt;wait&lt;/b&gt; for Monday" in html(page)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"do": "comment", "text": " "},
+        {"do": "put_back"},
+        {"do": "hand_on"},
+        {"do": "hand_on", "to": "user:", "minutes": "x"},
+        {"do": "hand_on", "to": "user:\0"},
+        {"do": "hand_on", "to": "user:ann", "minutes": "0"},
+    ],
+    ids=str,
+)
+def test_hostile_forms_of_a_task_are_answered(operator, asked, form):
+    assert 'class="error"' in html(operator.post(task_of(asked), form, follow=True))
+    assert not PersonsTask.objects.exists()
+
+
+def test_many_are_answered_at_once_with_a_reason_and_the_rest_is_told_why_not(operator, asked):
+    verdict = step("verdict", "SET_VARIABLE", inputParameters={"was": "${approve.output.ok}"})
+    define("read", ask(), verdict)
+    runs = [asked, start("order"), start("read")]
+    chosen = [attempt_of(run, "approve").pk for run in runs]
+
+    assert "with a reason only" in words(operator.post(INBOX, {"attempt": chosen, "outcome": "FAILED"}, follow=True))
+    said = {"attempt": chosen, "outcome": "COMPLETED", "reason": "all known"}
+    page = words(operator.post(INBOX, said, follow=True))
+
+    assert "2 tasks are answered." in page and "Approve (read): Later steps read its output" in page
+    assert [now_of(run).status for run in runs] == ["COMPLETED", "COMPLETED", "RUNNING"]
+    assert AuditEntry.objects.filter(action="complete_task", reason="all known").count() == 2
+
+
+def test_a_viewer_may_neither_take_nor_answer(viewer, asked):
+    assert viewer.post(task_of(asked), {"do": "take"}).status_code == 403
+    assert viewer.post(INBOX, {"outcome": "COMPLETED", "reason": "x"}).status_code == 403
+    assert 'type="checkbox" name="attempt"' not in html(viewer.get(INBOX))
+
+
+def test_what_people_agreed_on_goes_with_the_run(operator, asked):
+    operator.post(task_of(asked), {"do": "take"})
+    asked.delete()
+
+    assert not PersonsTask.objects.exists()
