@@ -1,10 +1,15 @@
 """What a decision adds to the counts that monitoring systems read, once it is committed."""
 
+from collections.abc import Sequence
+
 from ..core.decide import Decision
 from ..core.effects import CreateTask, MoveAttempt
 from ..core.reports import EVENTS
 from ..core.snapshot import Run
+from ..core.solo import effects as solo_effects
+from ..core.solo.snapshot import Solo
 from ..core.states import ATTEMPT, RUN
+from ..store.solos import STANDALONE
 from ..telemetry.measures import ATTEMPTS_ENDED, RUNS_ENDED, RUNS_STARTED
 from . import tallies
 
@@ -23,6 +28,14 @@ def counted(before: Run, decision: Decision) -> None:
             ATTEMPTS_ENDED.count(_type_of(effect, before, decision.after), OUTCOMES[effect.event])
         elif isinstance(effect, CreateTask) and (status := effect.task.attempt.status) in ATTEMPT.final:
             ATTEMPTS_ENDED.count(effect.task.step.type, status)
+
+
+def counted_alone(before: Solo, effects: Sequence[solo_effects.Effect]) -> None:
+    """The same of a decision on a stand-alone task."""
+    tallies.note_solo(before, effects)
+    for effect in effects:
+        if isinstance(effect, solo_effects.MoveAttempt) and effect.event in OUTCOMES:
+            ATTEMPTS_ENDED.count(STANDALONE, OUTCOMES[effect.event])
 
 
 def _type_of(effect: MoveAttempt, before: Run, after: Run) -> str:

@@ -14,6 +14,8 @@ from .. import clock
 from ..core.decide import Decision
 from ..core.effects import CreateTask, MoveAttempt, OpenAttempt
 from ..core.snapshot import Attempt, Run
+from ..core.solo import effects as solo_effects
+from ..core.solo.snapshot import Solo
 from ..models import Attempt as AttemptRow
 from ..models import Tally
 from ..store import tallies as store
@@ -58,7 +60,7 @@ class Book:
 book = Book()
 
 
-def note_claims(taken: Iterable[AttemptRow]) -> None:
+def note_claims(taken: Iterable[AttemptRow | Attempt]) -> None:
     """These were handed out."""
     now = clock.now()
     for attempt in taken:
@@ -81,19 +83,35 @@ def note_decision(before: Run, decision: Decision) -> None:
     write_if_due()
 
 
+def note_solo(before: Solo, effects: Iterable[solo_effects.Effect]) -> None:
+    """The same of a decision on a stand-alone task."""
+    now, solo = clock.now(), before
+    for effect in effects:
+        if isinstance(effect, solo_effects.OpenAttempt):
+            _note_scheduled(effect.attempt, now)
+        elif isinstance(effect, solo_effects.MoveAttempt):
+            _note_over(solo.attempts[-1], effect.event, solo.attempts[-1].worker, now)
+        solo = effect.after(solo)
+    write_if_due()
+
+
 def _note_scheduled(attempt: Attempt, now: int) -> None:
     if attempt.queue and attempt.is_open:
         book.add(Tally.QUEUE, attempt.queue, now, scheduled=1)
 
 
 def _note_end(effect: MoveAttempt, before: Run, now: int) -> None:
-    task, field = before.tasks.get(effect.key), ENDS.get(effect.event)
-    if field is None or task is None or not task.attempt.queue or not task.attempt.is_open:
+    if (task := before.tasks.get(effect.key)) is not None:
+        _note_over(task.attempt, effect.event, effect.facts.get("worker") or task.attempt.worker, now)
+
+
+def _note_over(attempt: Attempt, event: str, worker: str, now: int) -> None:
+    field = ENDS.get(event)
+    if field is None or not attempt.queue or not attempt.is_open:
         return
-    attempt = task.attempt
     busy = max(now - (attempt.started_at or now), 0)
     book.add(Tally.QUEUE, attempt.queue, now, **{field: 1, "busy_ms": busy})
-    if worker := effect.facts.get("worker") or attempt.worker:
+    if worker:
         book.add(Tally.WORKER, worker, now, **{field: 1, "busy_ms": busy})
 
 

@@ -119,6 +119,11 @@ class Story:
     runs: int = 0
 
     @property
+    def is_alone(self) -> bool:
+        """Whether they are of stand-alone tasks, which have no runs."""
+        return any(failure.task_id for failure in self.samples)
+
+    @property
     def is_capped(self) -> bool:
         return self.runs >= MOST_COUNTED
 
@@ -134,7 +139,7 @@ def story(group: FailureGroup, now: int) -> Story:
     for name in ("worker", "queue"):
         counted = Counter(getattr(failure, name) for failure in newest)
         by[name] = [(value or _("none"), count) for value, count in counted.most_common(MOST_PARTS)]
-    runs = failures_of(group).order_by().values("run_id").distinct()[:MOST_COUNTED].count()
+    runs = failures_of(group).order_by().values("run_id", "task_id").distinct()[:MOST_COUNTED].count()
     return Story(_with_hours([group], now)[0], by, newest[:SAMPLES], len(newest), runs)
 
 

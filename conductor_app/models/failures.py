@@ -55,12 +55,13 @@ class FailureGroup(models.Model):
 class Failure(models.Model):
     """One attempt that failed, or one run that ended badly by itself; written in the transaction that saw it.
 
-    It belongs to no group until the sweep has counted it.
+    It belongs to no group until the sweep has counted it. A stand-alone task has no run: `definition` is its queue.
     """
 
     group = models.ForeignKey(FailureGroup, on_delete=models.CASCADE, null=True, db_index=False)
     fingerprint = models.CharField(max_length=40)
     run_id = IdField()
+    task_id = IdField(default="", db_default="", blank=True)
     attempt_id = IdField(default="", blank=True)
     definition = models.CharField(max_length=255)
     version = models.IntegerField()
@@ -76,6 +77,7 @@ class Failure(models.Model):
             models.Index(name="failure_to_count", fields=["id", "at"], condition=Q(group__isnull=True)),
             models.Index(name="failure_of_group", fields=["group", "-at", "run_id"], condition=Q(group__isnull=False)),
             models.Index(name="failure_of_run", fields=["run_id"]),
+            models.Index(name="failure_of_task", fields=["task_id"], condition=~Q(task_id="")),
             models.Index(name="failure_by_time", fields=["at"]),
         ]
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.fingerprints import LONGEST, SECONDHAND, build_of, fingerprint, told
+from ..core.fingerprints import LONGEST, SECONDHAND, build_of, fingerprint, normalised, told
 from ..core.snapshot import Attempt, Run, Task
+from ..core.solo.snapshot import Solo
 from ..core.states import EXPIRED, FAILED, FAILED_FOR_GOOD, RUN
 from ..models import Failure
 from . import rows
@@ -14,6 +15,7 @@ from .writes import Writes
 BAD = frozenset((FAILED, FAILED_FOR_GOOD, EXPIRED))
 COLUMNS = (
     "fingerprint", "run_id", "attempt_id", "definition", "version", "ref", "message", "queue", "worker", "build", "at",
+    "task_id",
 )  # fmt: skip
 
 
@@ -57,7 +59,27 @@ def _row(of: Run, ref: str, attempt_id: str, reason: str, queue: str, worker: st
     message = rows.clean(told(reason))[:LONGEST]
     return [
         fingerprint(name, ref, message), of.id, attempt_id, name, of.definition.version, ref, message,
-        queue, worker, build_of(worker), now,
+        queue, worker, build_of(worker), now, "",
+    ]  # fmt: skip
+
+
+def note_alone(writes: Writes, before: Solo, after: Solo, now: int) -> None:
+    """The same of a stand-alone task: those of one queue whose names differ by numbers fail alike for one reason."""
+    seen = {attempt.id: attempt for attempt in before.attempts}
+    failed = [
+        _of_solo(attempt, after, now)
+        for attempt in after.attempts
+        if attempt.status in BAD and _is_news(attempt, seen.get(attempt.id))
+    ]
+    if failed:
+        writes.insert(Failure, COLUMNS, failed)
+
+
+def _of_solo(attempt: Attempt, of: Solo, now: int) -> list[Any]:
+    name = normalised(rows.clean(of.name))[:512]
+    return [
+        fingerprint(of.queue, name, attempt.reason), "", attempt.id, of.queue, 0, name, attempt.reason,
+        of.queue, attempt.worker, build_of(attempt.worker), now, of.id,
     ]  # fmt: skip
 
 

@@ -15,8 +15,8 @@ OWN = (
     'WHERE q.queue = %s AND q."group" = %s AND q.name = %s AND q.quarantine_until > %s)'
 )
 HANDED_OUT = (
-    f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)}, t.status, t.created_at, FALSE, FALSE, FALSE, "
-    f"{', '.join(f'a.{column}' for column in READ)}, CASE WHEN a.id = c.id THEN s.definition END "
+    f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)}, t.status, t.created_at, t.name, "
+    f"FALSE, FALSE, FALSE, {', '.join(f'a.{column}' for column in READ)}, CASE WHEN a.id = c.id THEN s.definition END "
     "FROM conductor_attempt c JOIN conductor_solo s ON s.task_id = c.task_id "
     "JOIN conductor_task t ON t.id = c.task_id JOIN conductor_attempt a ON a.task_id = c.task_id "
 )

@@ -15,6 +15,7 @@ from ..models import Dependency, Notice
 from ..models import Solo as SoloRow
 from ..models import Task as TaskRow
 from ..models.fields import dumps, loads
+from . import failures
 from .notices import forget_oldest
 from .rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, updated_attempt
 from .statements import fetch, for_update
@@ -37,7 +38,7 @@ GROUP_GOES_ON = (
     "EXISTS (SELECT 1 FROM conductor_solo o WHERE o.group_id = %s AND NOT o.ever_resolved AND o.task_id <> %s)"
 )
 LIFE_SQL = (
-    f"SELECT t.status, t.created_at, {WAITS}, {AWAITED}, {GROUP_GOES_ON}, "
+    f"SELECT t.status, t.created_at, t.name, {WAITS}, {AWAITED}, {GROUP_GOES_ON}, "
     f"{', '.join(f'a.{column}' for column in READ)} "
     "FROM conductor_task t LEFT JOIN conductor_attempt a ON a.task_id = t.id WHERE t.id = %s ORDER BY a.number"
 )
@@ -79,20 +80,22 @@ def solo_of(rows: Sequence[tuple]) -> Solo:
     facts = dict(zip(COLUMNS, own, strict=True))
     facts |= {"tags": loads(facts["tags"]), "routes": tuple(loads(facts["routes"]))}
     facts |= {name: bool(facts[name]) for name in ("accepts_failure", "ever_resolved")}
-    status, created_at, *truths = rows[0][len(COLUMNS) + 1 : FIRST_OF_ATTEMPT]
+    status, created_at, name, *truths = rows[0][len(COLUMNS) + 1 : FIRST_OF_ATTEMPT]
     facts |= zip(("waits", "is_awaited", "group_goes_on"), map(bool, truths), strict=True)
     attempts = [row[FIRST_OF_ATTEMPT:] for row in rows if row[FIRST_OF_ATTEMPT] is not None]
-    return Solo(id=id, status=status, created_at=created_at, attempts=tuple(map(_attempt, attempts)), **facts)
+    return Solo(
+        id=id, status=status, created_at=created_at, name=name, attempts=tuple(map(_attempt, attempts)), **facts
+    )
 
 
-FIRST_OF_ATTEMPT = 1 + len(COLUMNS) + 5
+FIRST_OF_ATTEMPT = 1 + len(COLUMNS) + 6
 
 
 def _attempt(row: tuple) -> Attempt:
     return Attempt(*row[:-1], cause=row[-1])
 
 
-def insert(writes: Writes, solo: Solo, name: str, definition: dict[str, Any], required: Iterable[tuple[str, bool]]):
+def insert(writes: Writes, solo: Solo, definition: dict[str, Any], required: Iterable[tuple[str, bool]]):
     """Have a new task written, as it is before its first decision. `required`: what it waits for, satisfied or not."""
     newest = solo.attempt.id if solo.attempt else ""
     task = [
@@ -106,7 +109,7 @@ def insert(writes: Writes, solo: Solo, name: str, definition: dict[str, Any], re
         "{}",
         "",
         "",
-        name[:512],
+        solo.name[:512],
         STANDALONE,
         newest,
         "",
@@ -122,7 +125,9 @@ def insert(writes: Writes, solo: Solo, name: str, definition: dict[str, Any], re
         writes.insert(Dependency, ("task_id", "required_id", "is_satisfied", "expires_at"), edges)
 
 
-def save(writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, notices: Sequence[Notice]) -> None:
+def save(
+    writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, notices: Sequence[Notice], now: int
+) -> None:
     """Write down what the effects made of the task, and what is told of it. Raises Stale where a row has moved."""
     _write_attempts(writes, before, after)
     if notices:
@@ -134,6 +139,7 @@ def save(writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, n
             writes.run(
                 "UPDATE conductor_dependency SET is_satisfied = TRUE WHERE required_id = %s AND task_id = %s", params
             )
+    failures.note_alone(writes, before, after, now)
     tell(writes, notices, repeats=all(isinstance(effect, Tell) for effect in effects))
     try:
         writes.send()

@@ -21,6 +21,7 @@ class Solo:
     deadline_at: int
     expires_at: int
     created_at: int
+    name: str = ""
     status: str = BLOCKED
     scheduler_id: str = "-"
     project_id: str = "none"

@@ -14,6 +14,7 @@ from ...core.states import PENDING
 from ...store import solos
 from ...store.writes import Stale, Writes
 from ...telemetry.about import doing
+from ..counting import counted_alone
 from . import resolving
 from .notices import PUBLISHERS, notices_of
 
@@ -48,8 +49,9 @@ def _once(task_id: str, command: Command, required_id: str) -> Solo:
 def write(writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, now: int) -> None:
     """Save a decision, after the `writes` that go with it; what others should hear goes out after the commit."""
     notices = [*notices_of(before, effects, now), *resolving.told_of_group(writes, before, effects, now)]
-    solos.save(writes, before, effects, after, notices)
+    solos.save(writes, before, effects, after, notices, now)
     resolving.pass_on(before, effects)
+    transaction.on_commit(partial(counted_alone, before, effects))
     queues = [after.queue] if after.attempt is not None and after.attempt.status == PENDING else []
     queues += [PUBLISHERS] if any(notice.due_at <= now for notice in notices) else []
     if queues:

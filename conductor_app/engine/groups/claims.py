@@ -17,6 +17,7 @@ from ...store import solo_claims, solos
 from ...store.writes import Writes
 from ...telemetry import measures
 from ..pollers import note_poll
+from ..tallies import note_claims
 from ..tasks import waiting
 from .notices import PUBLISHERS, notice
 from .rows import is_quarantined, note_worker
@@ -45,7 +46,9 @@ def _take(queue: str, group: str, name: str, count: int) -> list[Claimed]:
         return []
     with transaction.atomic():
         ids = solo_claims.take(queue, group, name, now, count)
-        return _told(ids, now) if ids else []
+        claimed = _told(ids, now) if ids else []
+    note_claims(each.attempt for each in claimed)
+    return claimed
 
 
 def claim_one(task_id: str, number: int, group: str, name: str) -> Claimed:
@@ -63,7 +66,9 @@ def claim_one(task_id: str, number: int, group: str, name: str) -> Claimed:
     with transaction.atomic():
         if attempt.status != PENDING or not solo_claims.take_one(attempt.id, worker, now):
             raise Conflict(f"Run {number} of task {task_id} is not to be had.")
-        return _told([attempt.id], now)[0]
+        [claimed] = _told([attempt.id], now)
+    note_claims([claimed.attempt])
+    return claimed
 
 
 def _told(ids: Sequence[str], now: int) -> list[Claimed]:

@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from ... import clock, conf
-from ...models import Dependency, Group, Message, Notice, Queue, Solo, Task, Worker
+from ...models import Dependency, Failure, Group, Message, Notice, Queue, Solo, Task, Worker
 
 
 def expire(limit: int) -> int:
@@ -25,6 +25,7 @@ def remove(task_id: str) -> None:
     with transaction.atomic():
         Dependency.objects.filter(task_id=task_id).delete()
         Notice.objects.filter(task_id=task_id).delete()
+        Failure.objects.filter(task_id=task_id).exclude(task_id="").delete()
         Message.objects.filter(to=task_id).delete()
         Task.objects.filter(pk=task_id, solo__isnull=False).delete()
 

@@ -66,6 +66,7 @@ def _created(new: NewTask, now: int) -> Solo:
         deadline_at=new.deadline_at,
         expires_at=new.expires_at,
         created_at=now,
+        name=new.name,
         scheduler_id=new.scheduler_id,
         project_id=new.project_id,
         priority=new.priority,
@@ -81,7 +82,7 @@ def _created(new: NewTask, now: int) -> Solo:
     )
     effects, after = decided(solo, commands.define, now)
     writes = Writes()
-    solos.insert(writes, solo, new.name, new.definition, required)
+    solos.insert(writes, solo, new.definition, required)
     write(writes, solo, effects, after, now)
     return after
 
