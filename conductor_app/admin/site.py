@@ -74,7 +74,7 @@ from .watching.pulse import PulsePage
 from .watching.queue import QueuePage
 from .watching.queues import QueuesPage
 from .watching.turn import TurnPage
-from .watching.views import ViewPage, ViewsPage
+from .watching.views import TilesPage, ViewPage, ViewsPage
 from .watching.waiting import WaitingPage
 from .watching.workers import WorkersPage
 
@@ -95,6 +95,7 @@ FIXING: tuple[Page, ...] = (
     ViewsPage(),
     ViewPage(),
     CalendarPage(),
+    TilesPage(),
     EventsPage(),
     EventPage(),
     ReplayPage(),

@@ -9,7 +9,7 @@ from django.core.validators import validate_email
 from django.db import transaction
 
 from .. import clock
-from ..core.alerts import KINDS, MINUTE_MS, SHARE
+from ..core.alerts import DAY_MINUTES, KINDS, MINUTE_MS, SHARE, Quiet
 from ..core.errors import Conflict, Invalid, NotFound
 from ..insight import selections
 from ..insight.alerts import measured, rule_of
@@ -21,7 +21,9 @@ LONGEST_MINUTES = 7 * 24 * 60
 KEPT_MS = 90 * 86_400_000
 
 
-def save_view(name: str, selection: Mapping[str, Any], by: str, is_shared: bool = False) -> SavedView:
+def save_view(
+    name: str, selection: Mapping[str, Any], by: str, is_shared: bool = False, is_tile: bool = False
+) -> SavedView:
     """Keep a selection under a name of its owner; the same name again replaces it. Raises Invalid."""
     name = name.strip()
     if not name or len(name) > 120 or "\0" in name:
@@ -31,7 +33,7 @@ def save_view(name: str, selection: Mapping[str, Any], by: str, is_shared: bool 
     with transaction.atomic():
         if SavedView.objects.filter(owner=by).exclude(name=name).count() >= MOST_VIEWS:
             raise Conflict(f"{by} has {MOST_VIEWS} views already.")
-        values = {"selection": known, "is_shared": is_shared, "created_at": clock.now()}
+        values = {"selection": known, "is_shared": is_shared, "is_tile": is_tile, "created_at": clock.now()}
         view, _ = SavedView.objects.update_or_create(owner=by[:255], name=name, defaults=values)
         _note("view", view.pk, by, "save", {"name": name, "selection": known})
     return view
@@ -46,19 +48,31 @@ def remove_view(view_id: int, by: str) -> None:
 
 
 def save_alert(
-    view: SavedView, kind: str, threshold: int, window: int, repeat: int, by: str, *, webhook: str = "", mail: str = ""
+    view: SavedView,
+    kind: str,
+    threshold: int,
+    window: int,
+    repeat: int,
+    by: str,
+    *,
+    webhook: str = "",
+    mail: str = "",
+    quiet: Quiet | None = None,
 ) -> Alert:
     """Ring when a view meets a condition; spans in minutes. Raises Invalid."""
     if kind not in KINDS or not 1 <= threshold <= (100 if kind == SHARE else 10**6):
         raise Invalid(f"An alert counts from 1, and is one of: {', '.join(KINDS)}.")
     if not (1 <= window <= LONGEST_MINUTES and 1 <= repeat <= LONGEST_MINUTES):
         raise Invalid("Windows and pauses last from one minute to seven days.")
+    if quiet is not None and not (0 <= quiet.begins < DAY_MINUTES and 0 <= quiet.ends < DAY_MINUTES):
+        raise Invalid("Quiet hours are two times of a day, such as 22:00 and 07:30.")
     _check_addresses(webhook, mail)
     now = clock.now()
     with transaction.atomic():
         alert = Alert.objects.create(
             view=view, kind=kind, threshold=threshold, window_minutes=window, repeat_minutes=repeat,
             webhook=webhook, mail=mail, by=by[:255], next_at=now,
+            **({"quiet_from": quiet.begins, "quiet_until": quiet.ends, "zone": quiet.zone} if quiet else {}),
         )  # fmt: skip
         _note("alert", alert.pk, by, "save", {"view": view.name, "kind": kind, "threshold": threshold})
     return alert
@@ -101,7 +115,7 @@ def _look_at(alert_id: int) -> None:
         return
     alert = Alert.objects.select_related("view").get(pk=alert_id)
     rule = rule_of(alert)
-    if alert.rang_at is not None and now - alert.rang_at < rule.repeat_ms:
+    if rule.is_quiet(now) or (alert.rang_at is not None and now - alert.rang_at < rule.repeat_ms):
         return
     hits, total = measured(alert, now)
     if rule.is_met(hits, total):

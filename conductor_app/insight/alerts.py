@@ -2,7 +2,7 @@
 
 from django.db.models import QuerySet
 
-from ..core.alerts import SHARE, Rule, would_ring
+from ..core.alerts import AGE, SHARE, Quiet, Rule, would_ring
 from ..core.states import RUN
 from ..models import Alert, Run
 from . import selections
@@ -14,7 +14,9 @@ MOST_MOMENTS = 50_000
 
 def rule_of(alert: Alert) -> Rule:
     """The condition as a value."""
-    return Rule(alert.kind, alert.threshold, alert.window_minutes * MINUTE, alert.repeat_minutes * MINUTE)
+    times = alert.quiet_from, alert.quiet_until
+    quiet = None if None in times else Quiet(*times, alert.zone)
+    return Rule(alert.kind, alert.threshold, alert.window_minutes * MINUTE, alert.repeat_minutes * MINUTE, quiet)
 
 
 def moment_of(selection: dict) -> str:
@@ -25,6 +27,9 @@ def moment_of(selection: dict) -> str:
 
 def measured(alert: Alert, now: int) -> tuple[int, int]:
     """How many runs of the view there were in the window, and how many runs in all; up to a bound."""
+    if alert.kind == AGE:
+        old = selections.runs(alert.view.selection).filter(created_at__lte=now - rule_of(alert).age_ms)
+        return old.filter(status__in=sorted(RUN.open)).order_by()[:MOST_MOMENTS].count(), 0
     after = now - alert.window_minutes * MINUTE
     hits, total = _both(alert)
     return _counted(hits, after, now), _counted(total, after, now) if total is not None else 0
@@ -33,10 +38,22 @@ def measured(alert: Alert, now: int) -> tuple[int, int]:
 def rings_of_late(alert: Alert, now: int) -> list[tuple[int, int]]:
     """When it would have rung in the last seven days."""
     since = now - BACK_MS
+    if alert.kind == AGE:
+        return would_ring(rule_of(alert), *_ages(alert, since, now), since, now)
     hits, total = _both(alert)
     after = since - alert.window_minutes * MINUTE
     moments = [_moments(runs, after, now) if runs is not None else [] for runs in (hits, total)]
     return would_ring(rule_of(alert), *moments, since, now)
+
+
+def _ages(alert: Alert, since: int, now: int) -> tuple[list[int], list[int]]:
+    """When runs became too old, and when those ended; in whatever status they are by now."""
+    age = rule_of(alert).age_ms
+    rest = {name: value for name, value in alert.view.selection.items() if name != "status"}
+    begun = selections.runs(rest).filter(created_at__gt=since - age - BACK_MS, created_at__lte=now - age)
+    spans = list(begun.order_by("-created_at").values_list("created_at", "ended_at")[:MOST_MOMENTS])
+    too_old = [(at + age, end) for at, end in spans if end is None or end > at + age]
+    return sorted(at for at, _ in too_old), sorted(end for _, end in too_old if end is not None)
 
 
 Counted = tuple[QuerySet[Run], str]

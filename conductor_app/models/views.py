@@ -9,11 +9,12 @@ from .fields import DocumentField, MomentField
 
 
 class SavedView(models.Model):
-    """A selection of runs under a name: its owner's, or everybody's."""
+    """A selection of runs under a name: its owner's, or everybody's. `is_tile`: its count stands on the overview."""
 
     name = models.CharField(max_length=120)
     owner = models.CharField(max_length=255)
     is_shared = models.BooleanField(default=False)
+    is_tile = models.BooleanField(default=False, db_default=False)
     selection = DocumentField(default=dict)
     created_at = MomentField()
 
@@ -26,7 +27,10 @@ class SavedView(models.Model):
 
 
 class Alert(models.Model):
-    """A condition on a view. `next_at`: when it is looked at next; `rang_at`: when it rang last."""
+    """A condition on a view. `next_at`: when it is looked at next; `rang_at`: when it rang last.
+
+    `quiet_from`, `quiet_until`: minutes of the day in `zone` between which it does not ring.
+    """
 
     view = models.ForeignKey(SavedView, on_delete=models.CASCADE, related_name="alerts")
     kind = models.CharField(max_length=16)
@@ -35,6 +39,9 @@ class Alert(models.Model):
     repeat_minutes = models.IntegerField()
     webhook = models.CharField(max_length=1000, default="", blank=True)
     mail = models.CharField(max_length=254, default="", blank=True)
+    quiet_from = models.SmallIntegerField(null=True)
+    quiet_until = models.SmallIntegerField(null=True)
+    zone = models.CharField(max_length=64, default="UTC", db_default="UTC")
     by = models.CharField(max_length=255)
     next_at = MomentField(default=NEVER)
     rang_at = MomentField(null=True)

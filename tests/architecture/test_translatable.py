@@ -49,8 +49,6 @@ NOT_YET = {
     "ops/named_value.html",
     "ops/plan.html",
     "ops/plan/result.html",
-    "ops/view.html",
-    "ops/views.html",
 }
 
 

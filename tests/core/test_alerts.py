@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.alerts import ABSENCE, COUNT, MINUTE_MS, SHARE, Rule, would_ring
+from conductor_app.core.alerts import ABSENCE, AGE, COUNT, MINUTE_MS, SHARE, Quiet, Rule, would_ring
 
 HOUR = 60 * MINUTE_MS
 
@@ -35,3 +35,28 @@ def test_it_rings_at_the_minute_in_which_its_window_holds_enough_and_again_after
 def test_sentences_say_what_was_found():
     assert Rule(SHARE, 20, HOUR, HOUR).sentence(1, 4) == "1 of 4 runs in the last 60 min: 25 %, 20 % ring it"
     assert Rule(ABSENCE, 1, HOUR, HOUR).sentence(0, 0) == "0 in the last 60 min: fewer than 1 ring it"
+
+
+def test_an_age_rings_while_something_is_open_for_too_long():
+    rule = Rule(AGE, 30, HOUR, 20 * MINUTE_MS)
+    too_old, ended = [10 * MINUTE_MS], [35 * MINUTE_MS]
+
+    assert rule.is_met(1, 0) and not rule.is_met(0, 0)
+    assert [at // MINUTE_MS for at, _ in would_ring(rule, too_old, ended, 0, HOUR)] == [10, 30]
+    assert rule.sentence(2, 0) == "2 open for 30 min or longer"
+
+
+@pytest.mark.parametrize(
+    ("quiet", "hours"),
+    [
+        (Quiet(2 * 60, 4 * 60), [0, 1, 4, 5]),
+        (Quiet(4 * 60, 2 * 60), [2, 3]),
+        (Quiet(3 * 60, 5 * 60, "Europe/Berlin"), [0, 1, 4, 5]),
+        (Quiet(60, 60), [0, 1, 2, 3, 4, 5]),
+    ],
+    ids=str,
+)
+def test_nothing_rings_in_quiet_hours(quiet, hours):
+    rule = Rule(ABSENCE, 1, MINUTE_MS, HOUR, quiet)
+
+    assert [at // HOUR for at, _ in would_ring(rule, [], [], 0, 6 * HOUR - 1)] == hours

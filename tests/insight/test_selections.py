@@ -4,6 +4,7 @@ import pytest
 
 from conductor_app.core.errors import Invalid
 from conductor_app.insight import selections
+from conductor_app.insight.selections.queries import as_query
 from conductor_app.models import Run
 
 from .situations import define, define_task, start, step, work
@@ -65,3 +66,24 @@ def test_what_cannot_be_read_is_refused(clock, selection):
     with pytest.raises(Invalid):
         selections.runs(selection)
     assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        {"definition": "order"},
+        {"status": ["FAILED", "TIMED_OUT"], "definition": "refund", "version": 1},
+        {"correlation_id": "4711", "started_by": "ann"},
+        {"search": "status = RUNNING OR status = FAILED"},
+        {"started_since": 0, "ended_since": 0},
+        {"inside": "input.none=1"},
+    ],
+    ids=str,
+)
+def test_a_query_of_the_api_finds_the_same_runs(runs, selection):
+    assert names(runs, {"search": as_query(selection)}) == names(runs, selection)
+
+
+def test_what_the_api_has_no_words_for_has_no_query(runs):
+    for selection in ({"task": "pay:FAILED"}, {"definition": "it's"}, {"definition": "order", "least_ms": 5}):
+        assert as_query(selection) is None

@@ -37,11 +37,13 @@ class OpenFilter(admin.SimpleListFilter):
     title, parameter_name = gettext_lazy("state"), "state"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
-        return [("pending", _("Waiting in a queue")), ("leased", _("With a worker"))]
+        return [("pending", _("Waiting in a queue")), ("leased", _("With a worker")), ("retrying", _("At another try"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         if self.value() == "pending":
             return queryset.pending()
+        if self.value() == "retrying":
+            return queryset.filter(pk__in=Attempt.objects.open().filter(number__gt=0).exclude(queue="").values("pk"))
         return queryset.filter(status="LEASED").exclude(queue="") if self.value() == "leased" else queryset
 
 

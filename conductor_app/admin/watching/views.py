@@ -1,67 +1,63 @@
-"""Views: named selections of runs; and their alerts, tried on the last seven days before they ring."""
+"""Views: named selections of runs, in several uses; and their alerts, tried on the last seven days before they ring."""
 
+import re
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from ... import clock
+from ...core.alerts import Quiet
 from ...core.errors import Invalid, NotFound, Refused
 from ...engine import alerts as engine
-from ...insight import selections
+from ...insight import listing, selections
 from ...insight.alerts import rings_of_late, rule_of
 from ...models import Alert, Ring, SavedView
-from ..fixing.bulk_plan import LISTS, of_list, selection_of
+from ..fixing.bulk_plan import of_list, selection_of
 from ..marks import exact, pill
 from ..object_pages import ObjectPage
 from ..pages import Page
+from ..reader import zone_of
 from ..refusals import require, tell
-from ..runs.filters import FIELDS, Field, span_of
+from .ready import api_address, exported, listed, operate, params, ready, words
 
 PERMISSION = "conductor.change_run"
-MOST_RINGS = 30
-READY: dict[str, dict[str, Any]] = {
-    "Failed": {"status": ["FAILED"]},
-    "Timed out": {"status": ["TIMED_OUT"]},
-    "Terminated": {"status": ["TERMINATED"]},
-    "Running": {"status": ["RUNNING"]},
-    "Paused": {"status": ["PAUSED"]},
-    "Took an hour or more": {"least_ms": 3_600_000},
-    "Completed": {"status": ["COMPLETED"]},
+MOST_RINGS, MOST_TILES = 30, 8
+KINDS = {
+    "count": gettext_lazy("so many or more"),
+    "share": gettext_lazy("so many percent or more"),
+    "absence": gettext_lazy("fewer than so many"),
+    "age": gettext_lazy("one open for so many minutes"),
 }
-"""Views that everybody has."""
 
 
-def visible(request: HttpRequest):
+def visible(request: HttpRequest) -> QuerySet[SavedView]:
     """The views that somebody sees: their own and those that are shared."""
     return SavedView.objects.filter(Q(owner=request.user.get_username()) | Q(is_shared=True)).order_by("name", "pk")
-
-
-def params(selection: dict[str, Any]) -> dict[str, str]:
-    """A selection as an address names it."""
-    return {name: ",".join(value) if name in LISTS else str(value) for name, value in selection.items()}
 
 
 class ViewsPage(Page):
     """One named filter, several uses."""
 
-    name, title, template, permission = "views", "Views", "ops/views.html", "conductor.view_run"
+    name, title, template, permission = "views", gettext_lazy("Views"), "ops/views.html", "conductor.view_run"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         return {
             "views": [
                 {
                     "view": view,
-                    "words": _words(view.selection),
-                    "list": _listed(view.selection),
-                    "operate": _operate(view.selection),
+                    "words": words(view.selection),
+                    "list": listed(view.selection),
+                    "operate": operate(view.selection),
                 }
                 for view in visible(request).prefetch_related("alerts")
             ],
-            "ready": [(name, _words(each), _listed(each), _operate(each)) for name, each in READY.items()],
+            "ready": list(ready(request)),
             **self._fresh(request),
         }
 
@@ -72,7 +68,7 @@ class ViewsPage(Page):
         try:
             fresh = of_list(request.GET) if "from_list" in request.GET else params(selection_of(request.GET))
             selections.runs(_read(fresh)).order_by()[:1].exists()
-            return {"fresh": fresh, "fresh_words": _words(_read(fresh))}
+            return {"fresh": fresh, "fresh_words": words(_read(fresh))}
         except Refused as refused:
             return {"refused": refused.message}
 
@@ -81,11 +77,12 @@ class ViewsPage(Page):
         try:
             if request.POST.get("do") == "remove":
                 engine.remove_view(_number(request.POST.get("view", "")), by)
-                messages.success(request, "The view is forgotten.")
+                messages.success(request, _("The view is forgotten."))
             else:
                 fresh = selection_of(request.POST)
                 shared = "is_shared" in request.POST
-                view = engine.save_view(request.POST.get("title", ""), fresh, by, is_shared=shared)
+                tile = "is_tile" in request.POST
+                view = engine.save_view(request.POST.get("title", ""), fresh, by, is_shared=shared, is_tile=tile)
                 return HttpResponseRedirect(reverse("admin:view", args=[view.pk]))
         except Refused as refused:
             tell(request, refused)
@@ -106,9 +103,13 @@ class ViewPage(ObjectPage):
         return {
             "title": view.name,
             "view": view,
-            "words": _words(view.selection),
-            "list": _listed(view.selection),
-            "operate": _operate(view.selection),
+            "words": words(view.selection),
+            "list": listed(view.selection),
+            "operate": operate(view.selection),
+            "exports": [(format.upper(), exported(view.selection, format)) for format in ("csv", "json")],
+            "api": api_address(request, view.selection),
+            "kinds": KINDS.items(),
+            "zone": zone_of(request),
             "alerts": [(alert, _sentence(alert)) for alert in alerts],
             "rings": [(ring, _heard(ring)) for ring in rings],
             "tried": tried,
@@ -126,51 +127,81 @@ class ViewPage(ObjectPage):
             if said.get("do") == "remove":
                 found = view.alerts.filter(pk=_number(said.get("alert", ""))).first()
                 engine.remove_alert(found.pk if found else -1, by)
-                messages.success(request, "It rings no more.")
+                messages.success(request, _("It rings no more."))
             else:
                 numbers = [_number(said.get(name, "")) for name in ("threshold", "window", "repeat")]
                 to = {"webhook": said.get("webhook", "").strip(), "mail": said.get("mail", "").strip()}
-                alert = engine.save_alert(view, said.get("kind", ""), *numbers, by, **to)
-                messages.success(request, "It is watched. Below is when it would have rung in the last seven days.")
+                quiet = _quiet(said, zone_of(request))
+                alert = engine.save_alert(view, said.get("kind", ""), *numbers, by, **to, quiet=quiet)
+                messages.success(request, _("It is watched. Below is when it would have rung in the last seven days."))
                 return HttpResponseRedirect(f"{address}?try={alert.pk}")
         except Refused as refused:
             tell(request, refused)
         return HttpResponseRedirect(address)
 
 
+class TilesPage(Page):
+    """The views that are tiles, each with its count: a fragment of the front page."""
+
+    name, permission, title = "tiles", "conductor.view_run", gettext_lazy("Views")
+    template, live_template = "ops/tiles_page.html", "ops/tiles.html"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        return {"tiles": [_tile(view) for view in visible(request).filter(is_tile=True)[:MOST_TILES]]}
+
+
+def _tile(view: SavedView) -> dict[str, Any]:
+    """Its count; a selection that is no longer understood has none, and does not take the others along."""
+    try:
+        count, is_capped = listing.count(selections.runs(view.selection))
+    except Invalid:
+        count, is_capped = None, False
+    return {"view": view, "count": count, "is_capped": is_capped, "address": listed(view.selection)}
+
+
 def _heard(ring: Ring):
     if ring.heard_at is not None:
-        return pill("succeeded", "heard")
-    return pill("failed", f"not heard, {ring.tries} tries") if ring.error else pill("waiting", "on its way")
+        return pill("succeeded", _("heard"))
+    if not ring.error:
+        return pill("waiting", _("on its way"))
+    return pill("failed", ngettext("not heard, %(n)s try", "not heard, %(n)s tries", ring.tries) % {"n": ring.tries})
 
 
 def _sentence(alert: Alert) -> str:
+    """When it rings, in words."""
     rule = rule_of(alert)
-    what = {"count": f"{rule.threshold} or more", "absence": f"fewer than {rule.threshold}"}
-    told = what.get(alert.kind, f"{rule.threshold} % or more of the runs")
-    return f"{told} in {alert.window_minutes} min; again after {alert.repeat_minutes} min at the earliest"
+    told = {"n": rule.threshold, "window": alert.window_minutes, "repeat": alert.repeat_minutes}
+    said = SENTENCES[alert.kind] % told
+    again = _("again after %(repeat)s min at the earliest") % told
+    if rule.quiet is None:
+        return f"{said}; {again}"
+    hours = {"begins": _time(rule.quiet.begins), "ends": _time(rule.quiet.ends), "zone": rule.quiet.zone}
+    return f"{said}; {again}; {_('quiet from %(begins)s to %(ends)s, %(zone)s') % hours}"
 
 
-def _words(selection: dict[str, Any]) -> str:
-    try:
-        return selections.in_words(selection)
-    except Invalid:
-        return "a selection that is no longer understood"
+SENTENCES = {
+    "count": gettext_lazy("%(n)s or more in %(window)s min"),
+    "share": gettext_lazy("%(n)s %% or more of the runs in %(window)s min"),
+    "absence": gettext_lazy("fewer than %(n)s in %(window)s min"),
+    "age": gettext_lazy("one that has been open for %(n)s min or longer"),
+}
 
 
-def _listed(selection: dict[str, Any]) -> str:
-    """Where the list of runs shows a selection."""
-    found = {field.name: _spelled(field, selection[field.part]) for field in FIELDS if field.part in selection}
-    found |= {"status": ",".join(selection["status"])} if selection.get("status") else {}
-    return reverse("admin:conductor_run_changelist", query=found or None)
+def _quiet(said: QueryDict, zone: str) -> Quiet | None:
+    """The quiet hours that a form names, on the clocks of the reader's zone; none where both are empty."""
+    begins, ends = (said.get(name, "").strip() for name in ("quiet_from", "quiet_until"))
+    return Quiet(_minute(begins), _minute(ends), zone) if begins or ends else None
 
 
-def _spelled(field: Field, value: Any) -> str:
-    return f"{value} ms" if field.read is span_of else str(value)
+def _minute(text: str) -> int:
+    found = re.fullmatch(r"(\d{1,2}):(\d\d)", text, re.ASCII)
+    if found is None or int(found[1]) > 23 or int(found[2]) > 59:
+        raise Invalid(_("%(text)s is no time of a day; they look like 22:00.") % {"text": repr(text[:20])})
+    return int(found[1]) * 60 + int(found[2])
 
 
-def _operate(selection: dict[str, Any]) -> str:
-    return reverse("admin:bulk_plan", query=params(selection) or None)
+def _time(minute: int) -> str:
+    return f"{minute // 60:02d}:{minute % 60:02d}"
 
 
 def _read(given: dict[str, str]) -> dict[str, Any]:
@@ -180,12 +211,12 @@ def _read(given: dict[str, str]) -> dict[str, Any]:
 def _view(request: HttpRequest, view_id: int) -> SavedView:
     view = visible(request).filter(pk=min(view_id, 2**62)).first()
     if view is None:
-        raise NotFound("There is no such view, or it is not shared.")
+        raise NotFound(_("There is no such view, or it is not shared."))
     return view
 
 
 def _number(text: str) -> int:
     text = text.strip()
     if not text.isdecimal() or len(text) > 9:
-        raise Invalid(f"{text[:40]!r} is no number.")
+        raise Invalid(_("%(text)s is no number.") % {"text": repr(text[:40])})
     return int(text)

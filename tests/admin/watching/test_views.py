@@ -1,12 +1,16 @@
 """Views and alerts: saved on a page, tried on the past, told to a webhook and a mailbox, and logged."""
 
+import re
+from html import unescape
+from urllib.parse import urlsplit
+
 import pytest
 from django.core import mail
 
 from conductor_app.engine import alerts
 from conductor_app.models import Alert, Ring, SavedView
 from conductor_app.workers.publishing import publish_off
-from tests.admin.reading import words
+from tests.admin.reading import html, words
 from tests.builders import step
 from tests.story import Story
 from tests.web import answering
@@ -59,7 +63,6 @@ def test_a_filtered_list_offers_itself_to_be_saved(operator, story):
     assert f"{VIEWS}?from_list=yes&amp;" in listed
     page = words(operator.get(f"{VIEWS}?from_list=yes&status=FAILED&least=1"))
     assert "Save a view Runs that are FAILED, that took at least 1.0 s" in page
-    assert "/admin/conductor/run/?status=FAILED" in operator.get(VIEWS).content.decode()
     assert "there is no status" in words(operator.get(VIEWS, {"status": "ODD"})).lower()
 
 
@@ -120,6 +123,8 @@ def test_what_is_not_met_does_not_ring(operator, story):
         {"webhook": "ftp://x"},
         {"window": "0"},
         {"threshold": "x"},
+        {"quiet_from": "25:00", "quiet_until": "07:00"},
+        {"quiet_from": "22:00"},
     ],
     ids=str,
 )
@@ -145,3 +150,59 @@ def test_pages_of_views_cost_few_queries(operator, story, django_assert_max_num_
     for address in (VIEWS, f"{page}?try={Alert.objects.get().pk}"):
         with django_assert_max_num_queries(15):
             operator.get(address)
+
+
+def test_seven_views_are_there_before_anybody_has_saved_one(operator, story):
+    page = html(operator.get(VIEWS))
+    names = ("Failed today", "Late", "Nobody polling", "Waiting for people", "Long running", "Retrying", "My starts")
+
+    links = [unescape(re.search(rf'<a href="([^"]*)">{name}</a>', page)[1]) for name in names]
+
+    assert all(operator.get(link).status_code == 200 for link in links)
+    assert "3 runs" in words(operator.get(links[0]))
+
+
+def test_the_count_of_a_view_that_is_a_tile_stands_on_the_overview(operator, viewer, story):
+    saved(operator, is_tile="on")
+
+    assert "3 Failed orders" in words(operator.get("/admin/tiles/"))
+    assert 'data-live="/admin/tiles/live/"' in html(operator.get("/admin/"))
+    assert "No tile yet" in words(viewer.get("/admin/tiles/"))
+
+
+def test_programs_find_the_runs_of_a_view_at_an_address_of_the_api(operator, story):
+    page = html(operator.get(saved(operator)))
+
+    address = urlsplit(unescape(re.search(r"http://testserver(/api/workflow/search[^<]*)", page)[1]))
+
+    assert operator.get(f"{address.path}?{address.query}").json()["totalHits"] == 3
+    assert "/export.csv?" in page and "/export.json?" in page
+
+
+def test_an_alert_is_silent_in_its_quiet_hours_and_rings_after_them(operator, story, clock):
+    now = clock.now() // 60_000 % 1440
+    begins, ends = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in ((now - 5) % 1440, (now + 5) % 1440))
+    page = saved(operator)
+    watched(operator, page, quiet_from=begins, quiet_until=ends)
+    assert f"quiet from {begins} to {ends}, UTC" in words(operator.get(page))
+
+    alerts.ring(10)
+    assert not Ring.objects.exists()
+    clock.advance(seconds=301)
+    alerts.ring(10)
+    assert Ring.objects.count() == 1
+
+
+def test_an_alert_on_age_rings_for_what_is_open_too_long(operator, story, clock):
+    story.starts("order")
+    page = saved(operator, status="RUNNING")
+    alert = watched(operator, page, kind="age", threshold="30")
+
+    alerts.ring(10)
+    assert not Ring.objects.exists()
+    clock.advance(seconds=31 * 60)
+    alerts.ring(10)
+
+    assert "1 open for 30 min or longer" in Ring.objects.get().sentence
+    assert "one that has been open for 30 min or longer" in words(operator.get(page))
+    assert "would have rung 1 time" in words(operator.get(page, {"try": alert.pk}))
