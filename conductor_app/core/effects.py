@@ -6,7 +6,7 @@ from typing import Any
 
 from .definition import Definition, Key, Step
 from .snapshot import NEVER, UNKNOWN, Attempt, Run, Task
-from .states import ATTEMPT, FAILED, FAILED_FOR_GOOD, RUN, TASK
+from .states import ATTEMPT, FAILED, FAILED_FOR_GOOD, RUN, SKIPPED, TASK
 from .values import replace
 
 
@@ -64,13 +64,14 @@ class CreateTask(Effect):
             note_failure(draft, self.task)
 
     def line(self) -> dict[str, Any]:
-        return {
+        line = {
             "effect": "CreateTask",
             "task": str(self.task.key),
             "type": self.task.step.type,
             "attempt": self.task.attempt.id,
             "status": self.task.attempt.status,
         }
+        return line | ({"becomes": SKIPPED} if self.task.status == SKIPPED else {})
 
 
 @dataclass(frozen=True, slots=True)

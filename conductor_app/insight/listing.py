@@ -33,6 +33,27 @@ class Sort:
             Q(**{f"{self.column}__{further}": int(moment)}) | same
         )
 
+    def place(self, row: Any) -> str:
+        """Where a row stands."""
+        return f"{getattr(row, self.column)}.{row.pk}"
+
+
+@dataclass(frozen=True, slots=True)
+class ById:
+    """Ids, which are time-ordered: the newest first."""
+
+    column: str = "id"
+
+    def order(self, backwards: bool = False) -> tuple[str]:
+        return ("id" if backwards else "-id",)
+
+    def beyond(self, place: str, backwards: bool) -> Q:
+        """What comes behind a row, or before it; the row itself need not be there any more."""
+        return Q(**{"id__gt" if backwards else "id__lt": place})
+
+    def place(self, row: Any) -> str:
+        return row.pk
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:
@@ -47,7 +68,7 @@ class Listed:
     is_whole: bool = False
 
 
-def page(rows: QuerySet, sort: Sort, after: str = "", before: str = "", size: int = SIZE) -> Listed:
+def page(rows: QuerySet, sort: Sort | ById, after: str = "", before: str = "", size: int = SIZE) -> Listed:
     """The page behind a place, or the one before it; the first one where no place is named."""
     backwards = bool(before)
     place = before or after
@@ -61,12 +82,8 @@ def page(rows: QuerySet, sort: Sort, after: str = "", before: str = "", size: in
     is_whole = not place and not is_more and found is rows
     if not shown:
         return Listed([], "", "", is_whole)
-    first, last = _place(shown[0], sort), _place(shown[-1], sort)
+    first, last = sort.place(shown[0]), sort.place(shown[-1])
     return Listed(shown, first if has_before else "", last if has_after else "", is_whole)
-
-
-def _place(row: Any, sort: Sort) -> str:
-    return f"{getattr(row, sort.column)}.{row.pk}"
 
 
 def count(rows: QuerySet, listed: Listed | None = None) -> tuple[int, bool]:

@@ -47,8 +47,6 @@ NOT_YET = {
     "ops/definition/workflow.html",
     "ops/named.html",
     "ops/named_value.html",
-    "ops/plan.html",
-    "ops/plan/result.html",
 }
 
 

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...core.fates import AGAIN, CANCELLED, DROPPED, FATES, GOES_ON, NEW, REUSED, Fate
 from ...engine.planning import Plan, RunPlan
 from ...insight.diagram import Diagram, Mark, Seen, diagram
 from ...insight.plans import plan as definition_of
 from ...models import Run
-from ..marks import badge, pill
+from ..marks import badge, many, pill
 
 LOOKS = {
     AGAIN: ("active", "do-rerun"),
@@ -23,6 +25,15 @@ LOOKS = {
     DROPPED: ("stopped", "skipped"),
 }
 """The colour and the sign of each fate."""
+WORDS = {
+    AGAIN: gettext_lazy("will run again"),
+    REUSED: gettext_lazy("result reused"),
+    CANCELLED: gettext_lazy("will be cancelled"),
+    NEW: gettext_lazy("new"),
+    GOES_ON: gettext_lazy("goes on"),
+    DROPPED: gettext_lazy("result dropped"),
+}
+"""What a page says of each fate."""
 RANK = {name: place for place, name in enumerate((AGAIN, CANCELLED, NEW, DROPPED, GOES_ON, REUSED))}
 MOST_ROWS = 300
 
@@ -55,7 +66,7 @@ def planned(plan: Plan, run: Run) -> dict[str, Any]:
     """What the template shows of it."""
     return {
         "counts": [_counted(name, count) for name, count in plan.counts.items()],
-        "counted": ", ".join(f"{count:,} {FATES[name]}" for name, count in plan.counts.items()),
+        "counted": ", ".join(f"{many(count)} {WORDS[name]}" for name, count in plan.counts.items()),
         "parts": [_part(each) for each in plan.runs],
         "external": [(part.definition, part.run_id, str(fate.key)) for part, fate in plan.external],
         "picture": _picture(plan, run),
@@ -64,7 +75,7 @@ def planned(plan: Plan, run: Run) -> dict[str, Any]:
 
 def _counted(name: str, count: int) -> SafeString:
     tone, icon = LOOKS[name]
-    return pill(tone, f"{count:,} {FATES[name]}", icon)
+    return pill(tone, f"{many(count)} {WORDS[name]}", icon)
 
 
 def _part(run: RunPlan) -> Part:
@@ -82,9 +93,11 @@ def _part(run: RunPlan) -> Part:
 
 def _row(fate: Fate) -> Row:
     tone, icon = LOOKS[fate.name]
-    note = "when control comes to it" if fate.is_later else "at once" if fate.name == AGAIN else ""
+    note = _("when control comes to it") if fate.is_later else _("at once") if fate.name == AGAIN else ""
     status = badge(fate.status) if fate.name != NEW else ""
-    return Row(str(fate.key), fate.step.type, pill(tone, FATES[fate.name], icon), note, status, fate.repeats_effects)
+    return Row(
+        str(fate.key), fate.step.type, pill(tone, str(WORDS[fate.name]), icon), note, status, fate.repeats_effects
+    )
 
 
 def _picture(plan: Plan, run: Run) -> Diagram | None:
@@ -94,7 +107,7 @@ def _picture(plan: Plan, run: Run) -> Diagram | None:
     if definition is None or own is None:
         return None
     fates = _by_step(own.fates)
-    marks = {ref: Mark(fate.name, count, word=FATES[fate.name]) for ref, (fate, count) in fates.items()}
+    marks = {ref: Mark(fate.name, count, word=str(WORDS[fate.name])) for ref, (fate, count) in fates.items()}
     drawn = diagram(definition.document, Seen(marks), link=lambda ref, path: f"#task-{ref}")
     for node in drawn.nodes:
         if node.ref in fates:

@@ -1,4 +1,4 @@
-"""The planner: what a rerun, a retry, a restart or a skip would come to, and the button that does exactly that."""
+"""The planner: what a rerun, a retry, a move to another version … would come to, and the button that does just that."""
 
 import json
 from collections.abc import Mapping
@@ -8,26 +8,55 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
+from ...core.commands import Upgrade
 from ...core.errors import Invalid, NotFound, Refused
-from ...core.states import RUN
+from ...core.states import RUN, RUNNING
+from ...engine.detours import plan_upgrade
 from ...engine.operations import Operation, carry_out
 from ...engine.planning import Plan, plan
 from ...insight.differences import Difference, differences
+from ...insight.plans import plan as definition_of
 from ...models import Attempt, Run, Task, WorkflowDefinition
 from ..documents import LARGE
 from ..marks import badge
 from ..object_pages import ObjectPage
 from ..refusals import require, tell
 from ..runs.page import address
+from ..typed import json_object, number
 from .planned import planned
 
 WAYS = {
-    "retry": ("Retry what failed", "Every task that failed, timed out or was canceled gets another attempt."),
-    "rerun": ("From a task", "The run goes on from one of its tasks, as if what came after had never been."),
-    "restart": ("From the start", "The run begins anew under its id: all tasks and what came of them are forgotten."),
-    "skip": ("Skip a step", "A step that control has not come to is passed over."),
+    "retry": (
+        gettext_lazy("Retry what failed"),
+        gettext_lazy("Every task that failed, timed out or was canceled gets another attempt."),
+    ),
+    "rerun": (
+        gettext_lazy("From a task"),
+        gettext_lazy("The run goes on from one of its tasks, as if what came after had never been."),
+    ),
+    "restart": (
+        gettext_lazy("From the start"),
+        gettext_lazy("The run begins anew under its id: all tasks and what came of them are forgotten."),
+    ),
+    "skip": (
+        gettext_lazy("Skip a step"),
+        gettext_lazy("A step that control has not come to is passed over."),
+    ),
+    "jump": (
+        gettext_lazy("Jump to a step"),
+        gettext_lazy("The run goes on at a later step; what lies before it is passed over, open tasks there given up."),
+    ),
+    "upgrade": (
+        gettext_lazy("To another version"),
+        gettext_lazy("The run goes on by another version of its definition, from where it stands."),
+    ),
 }
+AHEAD = ("skip", "jump", "upgrade")
+"""What leads a run on from where it stands: only one that goes on can be led."""
+EDITED = {"task_input": gettext_lazy("task input"), "input": gettext_lazy("input")}
 MOST_TASKS = 500
 PERMISSION = "conductor.change_run"
 
@@ -59,38 +88,44 @@ class PlannerPage(ObjectPage):
     def _confirmed(self, request: HttpRequest, run: Run) -> HttpResponse | None:
         require(request, PERMISSION)
         try:
-            revision = _number(request.POST.get("revision", ""), "revision")
+            revision = number(request.POST.get("revision", ""), _("revision"))
             operation = asked(request.POST, run, attempt_of(request.POST, run))
             carry_out(run.pk, operation, request.user.get_username(), revision=revision)
         except Refused as refused:
-            tell(request, refused, ("Plan it again", plan_address(run.pk, do=request.POST.get("do", ""))))
+            tell(request, refused, (_("Plan it again"), plan_address(run.pk, do=request.POST.get("do", ""))))
             return None
-        messages.success(request, "It is done as planned.")
+        messages.success(request, _("It is done as planned."))
         return HttpResponseRedirect(address(run.pk))
 
     def _shown(self, request: HttpRequest, run: Run, given: Mapping[str, str]) -> dict[str, Any]:
         do = given.get("do") or next((name for name in WAYS if _may(name, run)), "skip")
         attempt = attempt_of(given, run)
         shown: dict[str, Any] = {
-            "title": f"Plan for {run.name} v{run.version}",
+            "title": _("Plan for %(name)s v%(version)s") % {"name": run.name, "version": run.version},
             "run": run,
             "badge": badge(run.status),
             "do": do,
             "sentence": WAYS.get(do, ("", ""))[1],
             "ways": [
-                (name, title, _may(name, run), plan_address(run.pk, do=name)) for name, (title, _) in WAYS.items()
+                (name, title, _may(name, run), plan_address(run.pk, do=name))
+                for name, (title, _sentence) in WAYS.items()
             ],
             "tasks": list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("memo")[:MOST_TASKS]),
             "attempt": attempt,
             "given": given,
             "may_act": request.user.has_perm(PERMISSION),
             "permission": PERMISSION,
-            "versions": _versions(run) if do == "restart" else [],
+            "versions": _versions(run) if do in ("restart", "upgrade") else [],
+            "steps": _steps(run) if do in ("skip", "jump") else [],
             "editors": _editors(do, run, attempt, given),
         }
         if do == "rerun" and attempt is None and "whole" not in given and not given.get("attempt"):
             return shown
+        if do in ("skip", "jump") and not given.get("ref"):
+            return shown
         try:
+            if do == "upgrade" and (move := _move(given, run)).problems:
+                return shown | {"move": move}
             found = plan(run.pk, asked(given, run, attempt))
         except Refused as refused:
             possible = [way for way in shown["ways"] if way[2] and way[0] != do]
@@ -102,15 +137,15 @@ def asked(given: Mapping[str, str], run: Run, attempt: Attempt | None) -> Operat
     """The operation that a form asks for. Raises Invalid."""
     do = given.get("do", "retry")
     if do not in WAYS:
-        raise Invalid(f"There is no plan for {do[:40]!r}.")
+        raise Invalid(_("There is no plan for %(do)r.") % {"do": do[:40]})
     version = given.get("version", "")
     return Operation(
         do,
         attempt_id=attempt.pk if attempt is not None and do == "rerun" else "",
-        ref=given.get("ref", "").strip() if do == "skip" else "",
+        ref=given.get("ref", "").strip() if do in ("skip", "jump") else "",
         task_input=_edited(given, "task_input", attempt.input if attempt else None),
         input=_edited(given, "input", run.input) if do == "rerun" else None,
-        version=_number(version, "version") if version not in ("", "latest") else None,
+        version=number(version, _("version")) if version not in ("", "latest") else None,
         latest=version == "latest",
         resume_children="resume_children" in given,
         reason=given.get("reason", "").strip(),
@@ -123,15 +158,15 @@ def attempt_of(given: Mapping[str, str], run: Run) -> Attempt | None:
         return None
     found = Attempt.objects.of_runs().select_related("task").filter(pk=given["attempt"]).first()
     if found is None:
-        raise NotFound(f"There is no task {given['attempt'][:64]}.")
+        raise NotFound(_("There is no task %(id)s.") % {"id": given["attempt"][:64]})
     return found
 
 
 def changes(found: Plan, run: Run, attempt: Attempt | None) -> list[tuple[str, list[Difference]]]:
     """What the edited inputs change."""
     pairs = (
-        ("The task's input", attempt.input if attempt else None, found.operation.task_input),
-        ("The run's input", run.input, found.operation.input),
+        (_("The task's input"), attempt.input if attempt else None, found.operation.task_input),
+        (_("The run's input"), run.input, found.operation.input),
     )
     return [(name, differences(old, new)) for name, old, new in pairs if new is not None]
 
@@ -140,9 +175,11 @@ def _editors(do: str, run: Run, attempt: Attempt | None, given: Mapping[str, str
     """The documents that can be edited before it is done; large ones cannot be, here."""
     if do != "rerun":
         return []
-    found = [("input", "The run's input", run.input, run.input_size)]
+    found = [("input", _("The run's input"), run.input, run.input_size)]
     if attempt is not None:
-        found.insert(0, ("task_input", f"Input of {attempt.task}", attempt.input, attempt.input_size))
+        found.insert(
+            0, ("task_input", _("Input of %(task)s") % {"task": attempt.task}, attempt.input, attempt.input_size)
+        )
     return [
         {
             "name": name,
@@ -160,38 +197,38 @@ def _edited(given: Mapping[str, str], name: str, old: Any) -> dict[str, Any] | N
     text = given.get(name, "").strip()
     if not text:
         return None
-    try:
-        value = json.loads(text)
-    except ValueError as wrong:
-        raise Invalid(f"The {name.replace('_', ' ')} is no JSON: {wrong}.") from wrong
-    if not isinstance(value, dict):
-        raise Invalid(f"The {name.replace('_', ' ')} must be a JSON object.")
+    value = json_object(text, EDITED[name])
     return None if value == old else value
 
 
 def _read(text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError:
+        return json_object(text, "")
+    except Invalid:
         return None
 
 
 def _may(name: str, run: Run) -> bool:
-    return run.status in RUN.open if name == "skip" else RUN.allows(run.status, name)
+    return run.status == RUNNING if name in AHEAD else RUN.allows(run.status, name)
 
 
 def _versions(run: Run) -> list[int]:
     return list(WorkflowDefinition.objects.filter(name=run.name).order_by("-version").values_list("version", flat=True))
 
 
-def _number(text: str, name: str) -> int:
-    if not text.isdecimal() or len(text) > 9:
-        raise Invalid(f"{text[:40]!r} is no {name}.")
-    return int(text)
+def _steps(run: Run) -> list[str]:
+    """The steps that the run's plan has, in the order of the document."""
+    definition = definition_of(run.plan_id)
+    return list(definition.steps)[:MOST_TASKS] if definition else []
+
+
+def _move(given: Mapping[str, str], run: Run) -> Upgrade:
+    """What a move to the version that is asked for would meet. Raises NotFound, Invalid."""
+    return plan_upgrade(run.pk, run.name, asked(given, run, None).version)
 
 
 def _run(run_id: str) -> Run:
     run = Run.objects.defer("output", "variables").filter(pk=run_id).first()
     if run is None:
-        raise NotFound(f"There is no run {run_id}.")
+        raise NotFound(_("There is no run %(id)s.") % {"id": run_id[:64]})
     return run

@@ -1,8 +1,10 @@
 """Attempts: found by id or queue, shown as in the page of their run."""
 
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
@@ -16,6 +18,7 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Refused
 from ...core.states import ATTEMPT
+from ...insight import listing
 from ...insight.selections import LAST
 from ...insight.waits import first_line
 from ...models import Attempt
@@ -47,6 +50,35 @@ class OpenFilter(admin.SimpleListFilter):
         return queryset.filter(status="LEASED").exclude(queue="") if self.value() == "leased" else queryset
 
 
+class AttemptList(ChangeList):
+    """Pages that go on where the last one ended, however many rows lie before it."""
+
+    def get_filters_params(self, params: Any = None) -> dict[str, Any]:
+        """The filters; where a page begins is none of them."""
+        return {name: value for name, value in super().get_filters_params(params).items() if name not in PLACES}
+
+    def get_results(self, request: HttpRequest) -> None:
+        places = {name: request.GET.get(name, "").replace("\0", "")[:80] for name in PLACES}
+        rows = self.queryset.order_by()
+        self.listed = listing.page(rows, listing.ById(), **places)
+        self.result_list, (self.result_count, self.is_capped) = self.listed.rows, listing.count(rows, self.listed)
+        self.show_full_result_count, self.show_admin_actions = False, False
+        self.full_result_count, self.can_show_all, self.multi_page = self.result_count, False, True
+        self.paginator = self.model_admin.get_paginator(request, rows, 50)
+
+    def ways(self) -> dict[str, Any]:
+        """The ways to other pages, as the template names them."""
+        before, after = self.listed.before, self.listed.after
+        return {
+            "newer": self.get_query_string({"before": before}, ["after"]) if before else "",
+            "older": self.get_query_string({"after": after}, ["before"]) if after else "",
+            "first": self.get_query_string(remove=PLACES) if before else "",
+        }
+
+
+PLACES = ("after", "before")
+
+
 class AttemptAdmin(ReadOnlyAdmin):
     """Each try at a task."""
 
@@ -59,6 +91,15 @@ class AttemptAdmin(ReadOnlyAdmin):
     search_help_text = gettext_lazy(
         "An attempt id or its beginning (the taskId of Conductor's API), or the name of a queue"
     )
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ChangeList]:
+        return AttemptList
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        response = super().changelist_view(request, extra_context)
+        if isinstance(response, TemplateResponse) and response.context_data and "cl" in response.context_data:
+            response.context_data |= response.context_data["cl"].ways()
+        return response
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
         payloads = [f"run__{name}" for name in ("input", "output", "variables")]

@@ -12,14 +12,16 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from ...core.errors import Refused
+from ...core.states import RUNNING
+from ...insight.plans import plan
 from ...models import Run
 from ..documents import as_file
 from ..fragments import fragment, revision_of
 from ..refusals import tell
 from .actions import ACTIONS, offered
-from .story import DOCUMENTS, address, head, opened, readable, story_of
+from .story import DOCUMENTS, Story, address, head, opened, readable, story_of
 from .tabs import tabs
-from .task_acts import acts_on
+from .task_acts import PERMISSION, acts_on
 
 START = "conductor.execute_workflowdefinition"
 
@@ -51,7 +53,19 @@ def _shown(run: Run, request: HttpRequest) -> dict[str, Any]:
     actions = offered(run.status, request.user.has_perm)
     panel = opened(story)
     acts = acts_on(panel.attempt if panel else None, story.now, request.user.has_perm)
-    return {**actions, **head(story), **tabs(story, request), "panel": panel, "task_acts": acts}
+    return {**actions, **head(story), **tabs(story, request), "panel": panel, "task_acts": acts} | _ahead(
+        story, request
+    )
+
+
+def _ahead(story: Story, request: HttpRequest) -> dict[str, Any]:
+    """The step that is chosen though control has not come to it, and whether the run may be led on by this person."""
+    asked = story.asked["task"]
+    definition = plan(story.run.plan_id) if asked and story.task is None else None
+    return {
+        "unreached": definition.step(asked) if definition else None,
+        "may_lead": story.run.status == RUNNING and request.user.has_perm(PERMISSION),
+    }
 
 
 def raw(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str, field: str) -> HttpResponse:
@@ -85,9 +99,9 @@ def ways_out(run_id: str, has_permission: Callable[[str], bool]) -> list[tuple[s
     run = readable(run_id)
     if run is None:
         return []
-    plan = reverse("admin:plan", args=[run_id])
+    planner = reverse("admin:plan", args=[run_id])
     ways = [
-        (str(action.label), f"{plan}?do={action.name}" if action.is_planned else f"#act-{action.name}")
+        (str(action.label), f"{planner}?do={action.name}" if action.is_planned else f"#act-{action.name}")
         for action in offered(run.status, has_permission)["actions"]
     ]
     if run.definition_pk and has_permission(START):

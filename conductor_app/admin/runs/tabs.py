@@ -10,16 +10,15 @@ from django.utils.translation import gettext_lazy
 from ...insight.diagram import seen_in
 from ...insight.tasks import task_window
 from ...insight.timeline import rows, whole_of
-from ...models import AuditEntry, HistoryEntry, Plan
+from ...models import AuditEntry, Plan
 from ..documents import documents
 from ..json_tree import tree
 from ..marks import ago, badge
 from ..pictures import picture
-from .effects import in_words
+from .events import events
 from .story import DOCUMENTS, Story
 from .timeline import filters, timeline, wanted_of
 
-MOST_HISTORY = 100
 MOST_AUDITED = 100
 
 
@@ -84,19 +83,6 @@ def _group(group: Any, story: Story) -> dict[str, Any]:
 def data(story: Story) -> dict[str, Any]:
     """Input, output and variables."""
     return {"documents": documents(story.run, DOCUMENTS)}
-
-
-def events(story: Story) -> dict[str, Any]:
-    """What happened, decision by decision, with who asked for it and why."""
-    before = story.asked.number("before")
-    entries = HistoryEntry.objects.filter(run_id=story.run.pk).order_by("-revision")
-    entries = list((entries.filter(revision__lt=before) if before else entries)[: MOST_HISTORY + 1])
-    shown = entries[:MOST_HISTORY]
-    return {
-        "history": [{"entry": entry, "at": ago(entry.at), "effects": in_words(entry.effects)} for entry in shown],
-        "earlier": story.asked.address(before=shown[-1].revision) if len(entries) > MOST_HISTORY else "",
-        "newest": story.asked.address() if before else "",
-    }
 
 
 def audit(story: Story) -> dict[str, Any]:

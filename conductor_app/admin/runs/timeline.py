@@ -7,11 +7,14 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from ...insight.critical import Stretch, critical_of
 from ...insight.spans import span
 from ...insight.tasks import TaskGroup, TaskWindow, Wanted, attempts_of, page_of, task_window
 from ...insight.timeline import Row, Scale, Segment, rows, whole_of, zoomed
 from ...models import Task
 from ..marks import badge, group_of, many
+from .path import below as paths_below
+from .path import in_words as path_in_words
 from .story import NOTHING, Story, address
 
 MOST_CHILDREN, MOST_OF_A_CHILD = 20, 60
@@ -34,6 +37,7 @@ class Line:
     is_chosen: bool = False
     is_group: bool = False
     is_slow: bool = False
+    is_critical: bool = False
 
     @property
     def in_words(self) -> str:
@@ -60,6 +64,9 @@ def timeline(story: Story) -> dict[str, Any]:
     lines = [*(_line(row, story) for row in drawn), *(_group(group, scale, story) for group in window.groups)]
     lines.sort(key=lambda line: line.seq)
     has_children = any(row.last and row.last.child_id for row in drawn)
+    path = critical_of(story.run, story.now) if story.asked["critical"] else None
+    if path:
+        lines = _with_path(lines, path)
     if story.asked["children"] and has_children:
         lines = _with_children(lines, drawn, scale, story)
     return {
@@ -72,6 +79,7 @@ def timeline(story: Story) -> dict[str, Any]:
         "children_address": story.asked.address(children="" if story.asked["children"] else "1"),
         "shows_children": bool(story.asked["children"]),
         "first_failed": _first_failed(story),
+        **path_in_words(path, story),
         **filters(window, story),
     }
 
@@ -162,11 +170,19 @@ def _with_children(lines: list[Line], drawn: list[Row], scale: Scale, story: Sto
         Task.objects.filter(run_id__in=some).defer("memo").order_by("run_id", "seq")[: MOST_CHILDREN * MOST_OF_A_CHILD]
     )
     below: dict[int, list[Line]] = {}
-    for row in rows(tasks, attempts_of(tasks), scale, story.now):
+    drawn = rows(tasks, attempts_of(tasks), scale, story.now)
+    on_path = paths_below(drawn, {line.seq for line in lines if line.is_critical}, some, story.now)
+    for row in drawn:
         shown = below.setdefault(some[row.task.run_id], [])
         if len(shown) < MOST_OF_A_CHILD:
-            shown.append(_of_child(row, story))
+            shown.append(replace(_of_child(row, story), is_critical=row.task.pk in on_path))
     return [each for line in lines for each in (line, *below.get(line.seq, ()))]
+
+
+def _with_path(lines: list[Line], path: list[Stretch]) -> list[Line]:
+    """The lines, those on the critical path marked; tasks alike, where one of them is."""
+    keys, names = {link.key for link in path}, {link.name for link in path}
+    return [replace(line, is_critical=line.name in (names if line.is_group else keys)) for line in lines]
 
 
 def _of_child(row: Row, story: Story) -> Line:

@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.models import AuditEntry, Run
 from tests.admin.reading import html, words
-from tests.builders import definition, policy, step
+from tests.builders import definition, loop, policy, step
 from tests.story import Story, register
 
 pytestmark = pytest.mark.django_db
@@ -136,3 +136,67 @@ def test_a_plan_costs_few_queries(operator, failed, django_assert_max_num_querie
     operator.get(address(failed))
     with django_assert_max_num_queries(15):
         operator.get(address(failed), {"do": "retry"})
+
+
+@pytest.fixture
+def running(clock) -> Story:
+    return Story(clock, step("pay"), step("pack"), step("ship"))
+
+
+def test_a_jump_is_planned_and_done(operator, running):
+    page = words(operator.get(address(running), {"do": "jump", "ref": "ship"}))
+    assert "1 will be cancelled" in page or "pay" in page
+
+    operator.post(
+        address(running),
+        {
+            "do": "jump",
+            "ref": "ship",
+            "confirm": "yes",
+            "revision": str(running.row.revision),
+            "reason": "paid and packed",
+        },
+    )
+
+    assert running.is_waiting_for("ship")
+    assert AuditEntry.objects.get(action="jump").reason == "paid and packed"
+
+
+def test_a_step_that_is_not_there_is_refused(operator, running):
+    assert "is not in workflow" in words(operator.get(address(running), {"do": "jump", "ref": "fly"}))
+
+
+def test_a_move_to_another_version_is_planned_for_one_run(operator, running):
+    register(definition(step("pay"), step("wrap"), step("ship"), version=2))
+    page = words(operator.get(address(running), {"do": "upgrade"}))
+    assert "Do it: " in page and "version 2" in page
+
+    form = {"do": "upgrade", "version": "2", "confirm": "yes", "revision": str(running.row.revision)}
+    operator.post(address(running), form)
+
+    assert running.row.version == 2
+    assert AuditEntry.objects.get(action="upgrade").actor == "olga"
+
+
+def test_a_move_that_cannot_be_says_every_reason(operator, running):
+    body = loop("again", step("pay"), times=2)
+    register(definition(body, step("ship"), version=2))
+
+    page = words(operator.get(address(running), {"do": "upgrade"}))
+
+    assert "The run cannot move to version 2" in page and "pay stands in other loops there." in page
+    assert "Do it" not in page
+
+
+@pytest.mark.parametrize("given", ["[" * 100_000, "[1]", "{"])
+def test_an_input_that_cannot_be_read_is_refused(operator, failed, given):
+    form = {"do": "rerun", "attempt": failed.task("charge").id, "task_input": given, "plan": "yes"}
+
+    assert "The task input" in words(operator.post(address(failed), form))
+
+
+def test_the_run_page_leads_to_the_steps_that_control_has_not_come_to(operator, running):
+    page = html(operator.get(f"/admin/conductor/run/{running.id}/change/", {"tab": "diagram", "task": "ship"}))
+
+    assert "Control has not come to this step." in page
+    assert "?do=skip&amp;ref=ship" in page and "?do=jump&amp;ref=ship" in page

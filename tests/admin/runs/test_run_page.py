@@ -350,3 +350,28 @@ def start_then_forget():
     run = start("order")
     definitions.delete_workflow("order", 1, "ann")
     return run
+
+
+def test_the_events_show_the_run_as_of_a_revision_with_ways_to_others(operator, failed, django_assert_max_num_queries):
+    with django_assert_max_num_queries(15):
+        page = operator.get(run_page(failed, tab="events", task="-", revision="2"))
+
+    assert f"The run as of revision 2 of {failed.revision} Running" in words(page)
+    assert "reserve Completed SIMPLE 1" in words(page) and "charge Active SIMPLE 1" in words(page)
+    for other in (1, 3, failed.revision):
+        assert f'data-select href="?tab=events&amp;task=-&amp;revision={other}"' in html(page) or other == 1
+    assert "are not kept" in words(page)
+
+
+@pytest.mark.parametrize("revision", ["0", "999999", "x", "-1"])
+def test_a_revision_that_never_was_does_no_harm(operator, failed, revision):
+    assert operator.get(run_page(failed, tab="events", revision=revision)).status_code == 200
+
+
+def test_the_critical_path_is_marked_in_the_timeline(operator, failed, django_assert_max_num_queries):
+    with django_assert_max_num_queries(15):
+        page = operator.get(run_page(failed, critical="1", task="-"))
+
+    assert "A chain of 2 tasks decided how long it took" in words(page)
+    assert html(page).count(' critical"') == 2
+    assert "critical=1" in html(operator.get(run_page(failed, task="-")))

@@ -1,0 +1,75 @@
+"""What happened to a run, decision by decision, and the run as it was after one of them."""
+
+from collections import Counter
+from typing import Any
+
+from ...core.states import TASK
+from ...insight.replay import Past, past_of
+from ...models import HistoryEntry
+from ..marks import ago, badge
+from .effects import in_words
+from .story import Story
+
+MOST_HISTORY = 100
+MOST_THEN = 100
+"""Tasks of an old revision that are named."""
+
+
+def events(story: Story) -> dict[str, Any]:
+    """What happened, decision by decision, with who asked for it and why."""
+    before = story.asked.number("before")
+    entries = HistoryEntry.objects.filter(run_id=story.run.pk).order_by("-revision")
+    entries = list((entries.filter(revision__lt=before) if before else entries)[: MOST_HISTORY + 1])
+    shown = entries[:MOST_HISTORY]
+    return {
+        **_past(story),
+        "history": [_entry(entry, story) for entry in shown],
+        "earlier": story.asked.address(before=shown[-1].revision) if len(entries) > MOST_HISTORY else "",
+        "newest": story.asked.address() if before else "",
+    }
+
+
+def _entry(entry: HistoryEntry, story: Story) -> dict[str, Any]:
+    """One decision, with the way to the run as it was after it."""
+    return {
+        "entry": entry,
+        "at": ago(entry.at),
+        "effects": in_words(entry.effects),
+        "address": story.asked.address(revision=entry.revision),
+        "is_chosen": story.asked.number("revision") == entry.revision,
+    }
+
+
+def _past(story: Story) -> dict[str, Any]:
+    """The run as of the revision that the address names, and the ways to others."""
+    wanted, newest = story.asked.number("revision"), story.run.revision
+    if wanted is None or not newest:
+        return {"first_look": story.asked.address(revision=newest) if newest else ""}
+    wanted = min(max(wanted, 1), newest)
+    past = past_of(story.run.pk, wanted)
+    counted = Counter(task.status for task in past.tasks) if past else {}
+    ways = {"oldest": 1, "older": wanted - 1, "newer": wanted + 1, "newest_revision": newest}
+    return {
+        "past": past,
+        "wanted": wanted,
+        "last_revision": newest,
+        "past_badge": badge(past.status) if past else "",
+        "past_counts": [(badge(status), count) for status, count in sorted(counted.items())],
+        "past_tasks": _shown_then(past, story) if past else [],
+        "more_then": max(len(past.tasks) - MOST_THEN, 0) if past else 0,
+        "kept_choices": story.asked.kept("revision", "before").items(),
+        "shut_past": story.asked.address(revision=None),
+        "ways": {
+            name: story.asked.address(revision=number) if 1 <= number <= newest and number != wanted else ""
+            for name, number in ways.items()
+        },
+    }
+
+
+def _shown_then(past: Past, story: Story) -> list[dict[str, Any]]:
+    """What the decision changed first, then what was open, then the others."""
+    ordered = sorted(past.tasks, key=lambda task: (not task.has_changed, task.status not in TASK.open))
+    return [
+        {"task": task, "badge": badge(task.status), "address": story.asked.address(task=task.key, attempt=None)}
+        for task in ordered[:MOST_THEN]
+    ]

@@ -1,0 +1,112 @@
+"""The chain of tasks that decided how long a run took."""
+
+from dataclasses import replace
+
+import pytest
+
+from conductor_app.insight.critical import Stretch, branches, critical_of, critical_path
+from tests.builders import bare, definition, fork, sub_workflow
+from tests.story import Story
+
+
+def task(key, begin, end, **facts):
+    ref, *turn = key.split("__")
+    return Stretch(key, ref, begin, end, facts.pop("seq", 0), turn=tuple(turn), **facts)
+
+
+def numbered(*tasks):
+    return [replace(each, seq=number) for number, each in enumerate(tasks, 1)]
+
+
+def path(*tasks, within=None, last=""):
+    return [each.key for each in critical_path(numbered(*tasks), within, last)]
+
+
+FORK = {
+    "taskReferenceName": "both",
+    "type": "FORK_JOIN",
+    "forkTasks": [
+        [{"taskReferenceName": "a"}, {"taskReferenceName": "a2"}],
+        [{"taskReferenceName": "b"}, {"taskReferenceName": "b2"}],
+    ],
+}
+"""Two branches of two steps each."""
+
+
+def test_a_sequence_is_its_own_path():
+    assert path(task("a", 0, 5), task("b", 5, 9), task("c", 9, 10)) == ["a", "b", "c"]
+
+
+def test_nothing_has_no_path():
+    assert path() == [] and path(task("all", 0, 5, type="JOIN")) == []
+
+
+def test_of_a_fork_the_branch_that_ended_last_counts():
+    tasks = (
+        task("both", 0, 0, type="FORK_JOIN"),
+        task("a", 0, 3),
+        task("b", 0, 7),
+        task("joined", 0, 9, type="JOIN"),
+        task("a2", 3, 9),
+        task("b2", 7, 8),
+        task("after", 9, 12),
+    )
+
+    assert path(*tasks, within=branches([FORK])) == ["a", "a2", "after"]
+
+
+def test_what_ended_at_the_same_moment_in_another_branch_is_no_link():
+    tasks = (task("a", 0, 3), task("b", 0, 3), task("a2", 3, 9), task("b2", 3, 4))
+
+    assert path(*tasks, within=branches([FORK])) == ["a", "a2"]
+
+
+def test_a_later_turn_may_have_waited_for_another_branch_of_an_earlier_one():
+    loop = {"taskReferenceName": "loop", "type": "DO_WHILE", "loopOver": [FORK]}
+    tasks = (
+        task("loop", 0, 20, type="DO_WHILE"),
+        task("a__1", 0, 2), task("b__1", 0, 5), task("a2__1", 2, 3), task("b2__1", 5, 6),
+        task("a__2", 6, 14), task("b__2", 6, 7), task("a2__2", 14, 20), task("b2__2", 7, 8),
+    )  # fmt: skip
+
+    assert path(*tasks, within=branches([loop])) == ["b__1", "b2__1", "a__2", "a2__2"]
+
+
+def test_branches_of_a_dynamic_fork_stand_beside_one_another():
+    tasks = (
+        task("pick", 0, 1),
+        task("x_0", 1, 4, root="x_0"), task("x_1", 1, 4, root="x_1"),
+        task("x_0_then", 4, 5, root="x_0"), task("x_1_then", 4, 9, root="x_1"),
+        task("after", 9, 10),
+    )  # fmt: skip
+
+    assert path(*tasks) == ["pick", "x_1", "x_1_then", "after"]
+
+
+def test_a_failed_run_ends_with_what_failed_not_with_what_was_called_off():
+    tasks = (task("a", 0, 5, status="FAILED"), task("b", 0, 5, status="CANCELED"))
+
+    assert path(*tasks) == ["a"]
+    assert path(*tasks, last="b") == ["b"]
+
+
+def test_a_run_of_thousands_of_turns_is_told_at_once():
+    tasks = [task(f"a__{n}", n, n + 1) for n in range(5_000)]
+
+    assert len(path(*tasks)) == 5_000
+
+
+@pytest.mark.django_db
+def test_a_run_with_a_fork_and_a_sub_workflow_is_told_from_its_rows(clock, django_assert_max_num_queries):
+    child = definition(bare("pack"), name="child")
+    story = Story(clock, fork([bare("quick")], [sub_workflow("sub")]), bare("ship"), others=[child])
+    story.later(seconds=1).worker("quick").completes()
+    story.later(seconds=5).worker("pack").completes()
+    story.later(seconds=2).worker("ship").completes()
+
+    run = story.row
+
+    with django_assert_max_num_queries(2):  # one of them for the plan, which is read once in a process
+        found = critical_of(run, clock.now())
+
+    assert [link.key for link in found] == ["sub", "ship"]

@@ -1,0 +1,89 @@
+"""A run as of one of its revisions: told from history as it was."""
+
+import random
+
+import pytest
+
+from conductor_app.insight.replay import past_of, replayed
+from conductor_app.models import HistoryEntry, Task
+from tests.builders import bare, fork, loop, policy, step
+from tests.story import Story
+
+
+def created(task, status="PENDING", **more):
+    return {"effect": "CreateTask", "task": task, "type": "SIMPLE", "status": status, **more}
+
+
+def moved(kind, task, event):
+    return {"effect": kind, "task": task, "event": event}
+
+
+def told(*decisions):
+    past = replayed(enumerate(decisions, 1))
+    return past.status, {task.key: task.status for task in past.tasks}
+
+
+def test_tasks_come_and_end():
+    first = [created("a")]
+    second = [moved("MoveAttempt", "a", "complete"), moved("ResolveTask", "a", "complete"), created("b")]
+
+    assert told(first) == ("RUNNING", {"a": "ACTIVE"})
+    assert told(first, second) == ("RUNNING", {"a": "COMPLETED", "b": "ACTIVE"})
+    assert told(first, second, [{"effect": "MoveRun", "event": "pause"}])[0] == "PAUSED"
+
+
+def test_a_task_that_was_over_at_once_or_skipped_says_so():
+    assert told([created("a", "COMPLETED"), created("b", "COMPLETED", becomes="SKIPPED")])[1] == {
+        "a": "COMPLETED",
+        "b": "SKIPPED",
+    }
+
+
+def test_what_was_taken_back_or_forgotten_is_gone():
+    body = [created(key) for key in ("a", "x__1", "y__1__2", "x__2", "x__11")]
+
+    assert list(told(body, [{"effect": "TakeBack", "count": 1, "tasks": ["a"]}])[1]) == [
+        "x__1", "y__1__2", "x__2", "x__11",
+    ]  # fmt: skip
+    assert list(told(body, [{"effect": "ForgetTasks", "loop": "l", "iteration": 1}])[1]) == ["a", "x__2", "x__11"]
+
+
+def test_lines_that_were_too_many_to_be_kept_are_counted():
+    past = replayed([(1, [created("a"), {"effect": "…", "more": 800}]), (2, [{"effect": "TakeBack", "count": 60}])])
+
+    assert past.unknown == 860
+
+
+@pytest.mark.parametrize("lines", [None, [], [{}], [{"effect": "MoveAttempt"}], [{"effect": "TakeBack", "count": "x"}]])
+def test_lines_that_say_nothing_do_no_harm(lines):
+    assert told(lines) == ("RUNNING", {})
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("seed", range(4))
+def test_the_newest_revision_is_the_run_as_it_is(clock, seed):
+    chance = random.Random(seed)
+    work = policy(retries=1, delay_seconds=0)
+    story = Story(
+        clock,
+        fork([step("a", policy=work)], [bare("b")]),
+        loop("again", bare("c"), times=2),
+        bare("d"),
+        tasks=[],
+    )
+    for _ in range(12):
+        worker = story.worker(chance.choice("abcd"))
+        if worker.held is None and not worker.polls():
+            continue
+        worker.completes() if chance.random() < 0.8 else worker.fails()
+        if story.status == "FAILED":
+            story.retry()
+    story.pause() if story.status == "RUNNING" else None
+
+    revisions = HistoryEntry.objects.filter(run_id=story.id).count()
+    past = past_of(story.id, revisions)
+
+    assert past.status == story.status
+    assert {task.key: task.status for task in past.tasks} == {
+        str(task): task.status for task in Task.objects.filter(run_id=story.id)
+    }
