@@ -76,6 +76,8 @@ class Defaults:
     # Where a run's status is posted if its definition wants that and names no sink; and where steps' states go:
     # "conductor" is this server's own handlers, else a sink such as kafka:changes.
     workflow_status_listener_url: str = ""
+    # Where each status that a task comes to is posted, unless its definition says that nobody is told.
+    task_status_listener_url: str = ""
     state_change_sink: str = "conductor"
 
     # The bell.

@@ -102,6 +102,7 @@ class Definition:
     input_schema: Schema | None = None
     output_schema: Schema | None = None
     is_told_of: bool = False  # somebody is told of what becomes of its runs or of their tasks
+    tells_of_tasks: bool = False  # the server's listener hears of each status that a task comes to
 
     def step(self, ref: str) -> Step | None:
         """The step with this reference."""

@@ -10,12 +10,12 @@ from .definition import Key, Step
 from .effects import CreateTask, Draft, Effect, MoveAttempt, MoveRun, OpenAttempt, Publish
 from .events import event_of, facts_of, is_internal
 from .ids import derived_id
-from .knowledge import Knowledge, spelled_status
+from .knowledge import Knowledge, spelled_status, spelled_type
 from .sealing import masked
 from .snapshot import Run, Task
 from .states import COMPLETED, PENDING, RUN
 
-STATE, STATUS = "state", "status"
+STATE, STATUS, TASK = "state", "status", "task"
 """What a message is about, where its sink leaves open where it goes."""
 STATUS_EVENTS = {
     "pause": "PAUSED",
@@ -41,13 +41,18 @@ STATES = {
 def tidings(before: Run, effects: Iterable[Effect], know: Knowledge, now: int) -> list[Effect]:
     """The messages that follow from the effects; what their payloads name is asked for."""
     told: list[Effect] = []
-    if not _is_listened_to(before) and not _is_any_step_told(know.run):
+    tells_of_tasks = before.definition.tells_of_tasks
+    if not (tells_of_tasks or _is_listened_to(before) or _is_any_step_told(know.run)):
         return told
     draft = Draft(before)
     if before.revision == 0 and _is_listened_to(before):
         told.append(_status(before, before.status, "STARTED", know, now, len(told)))
     for effect in effects:
+        key = _key_of(effect) if tells_of_tasks else None
+        was = _status_of(draft.tasks.get(key)) if key else ""
         effect.change(draft)
+        if key and (task := draft.tasks.get(key)) is not None and _status_of(task) != was:
+            told += _task_status(task, know, now, len(told))
         if isinstance(effect, MoveRun) and _is_listened_to(before):
             status = draft.get("status")
             for event in _status_events(effect.event, status):
@@ -63,8 +68,56 @@ def started(attempt_id: str):
     def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         if task := run.task_of_attempt(attempt_id):
             yield from _changes(task, "onStart", know, now, 0)
+            if run.definition.tells_of_tasks:
+                yield from _task_status(task, know, now, 1)
 
     return command
+
+
+def tells_start(step: Step, run: Run) -> bool:
+    """Whether somebody is told that a worker has begun with an attempt at this step."""
+    return "onStart" in states_told(step) or (run.definition.tells_of_tasks and _is_told_of(step))
+
+
+def _is_told_of(step: Step) -> bool:
+    """Whether the task definition lets the listener hear of its tasks; one that says nothing does."""
+    definition = step.document.get("taskDefinition")
+    return not isinstance(definition, dict) or definition.get("taskStatusListenerEnabled") is not False
+
+
+def _key_of(effect: Effect) -> Key | None:
+    """The task that an effect is about."""
+    return effect.task.key if isinstance(effect, CreateTask) else getattr(effect, "key", None)
+
+
+def _status_of(task: Task | None) -> str:
+    return spelled_status(task.attempt.status, task.status) if task else ""
+
+
+def _task_status(task: Task, know: Knowledge, now: int, number: int) -> Iterator[Publish]:
+    """A task's status, for the listener; payloads are not told."""
+    if not _is_told_of(task.step):
+        return
+    run, attempt = know.run, task.attempt
+    name = task.memo.get("name", task.step.name)
+    payload = {
+        "event": "TASK_STATUS",
+        "taskId": attempt.id,
+        "taskType": spelled_type(task.memo.get("type", task.step.type), name),
+        "taskDefName": name,
+        "referenceTaskName": str(task.key),
+        "status": _status_of(task),
+        **facts_of(run),
+        "retryCount": attempt.number,
+        "workerId": attempt.worker or None,
+        "domain": attempt.domain or None,
+        "reasonForIncompletion": attempt.reason or None,
+        "scheduledTime": attempt.scheduled_at,
+        "startTime": attempt.started_at or 0,
+        "updateTime": now,
+        "endTime": attempt.ended_at or 0,
+    }
+    yield Publish("", _id(run, now, attempt.id, TASK, number), payload, about=TASK)
 
 
 def states_told(step: Step) -> frozenset[str]:

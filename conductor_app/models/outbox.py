@@ -10,8 +10,8 @@ PUBLISH = "publish"
 
 ALERT = "alert"
 """The sink of alerts: a webhook or a mailbox, named beside it."""
-LISTENER = "listener"
-"""The sink of what is posted to the listener that the server's settings name."""
+LISTENER, TASK_LISTENER = "listener", "task listener"
+"""The sinks of what is posted to the listeners that the server's settings name: of runs, and of tasks."""
 
 ABOUT_GROUP = "group"
 """The subject of what is said to whoever looks at a group of stand-alone tasks: all of it may be resolved by now."""

@@ -9,11 +9,11 @@ from ..core.effects import Await, Effect, Publish, Send, StartRun
 from ..core.events import INTERNAL, is_internal
 from ..core.sealing import masked_names, sealed
 from ..core.snapshot import Run
-from ..core.tidings import STATE, STATUS
+from ..core.tidings import STATE, STATUS, TASK
 from ..models import Message
 from ..models import Run as RunRow
 from ..models.fields import dumps
-from ..models.outbox import LISTENER, PUBLISH
+from ..models.outbox import LISTENER, PUBLISH, TASK_LISTENER
 from . import rows
 from .writes import Writes
 
@@ -117,6 +117,8 @@ def told_to_sink(effect: Publish, run: Run, now: int, seal: Seal) -> Message | N
     sink = effect.sink
     if effect.about == STATUS and not sink and not (sink := LISTENER if conf.workflow_status_listener_url else ""):
         return None
+    if effect.about == TASK:
+        sink = TASK_LISTENER
     if effect.about == STATE and conf.state_change_sink != INTERNAL:
         sink = conf.state_change_sink
     if is_internal(sink):

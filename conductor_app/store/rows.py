@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from ..core.definition import Key, Step
 from ..core.given import GIVEN, with_given
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
-from ..core.tidings import states_told
+from ..core.tidings import tells_start
 from ..models.fields import dumps, loads_opened
 
 ATTEMPT_COLUMNS = (
@@ -235,7 +235,7 @@ def inserted_attempt(attempt: Attempt, task: Task, run: Run, input: "Placed", ou
         policy.concurrent_limit,
         policy.rate_count,
         policy.rate_seconds,
-        "onStart" in states_told(task.step),
+        tells_start(task.step, run),
         input.text,
         output.text,
         input.size,

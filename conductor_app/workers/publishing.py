@@ -8,7 +8,7 @@ from django.core.mail import send_mail
 from .. import clock, conf
 from ..engine import outbox
 from ..models import Message
-from ..models.outbox import ALERT, LISTENER
+from ..models.outbox import ALERT, LISTENER, TASK_LISTENER
 from . import WORKERS
 from .sinks import SinkFailed, publish
 
@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 20
 SECONDS_OF_LISTENERS = 5
+LISTENERS = {LISTENER: "workflow_status_listener_url", TASK_LISTENER: "task_status_listener_url"}
+"""The setting that says where a listener is."""
 
 
 def publish_off(is_stopping: Callable[[], bool] = lambda: False) -> int:
@@ -52,12 +54,12 @@ def _tell(message: Message) -> None:
     if facts["sink"] == ALERT:
         ring(facts)
         return
-    if facts["sink"] != LISTENER:
+    if (setting := LISTENERS.get(facts["sink"])) is None:
         publish(facts["sink"], facts["id"], facts["payload"])
         return
-    if not conf.workflow_status_listener_url:
-        raise SinkFailed("WORKFLOW_STATUS_LISTENER_URL is not set any more.")
-    _post(conf.workflow_status_listener_url, facts)
+    if not (url := getattr(conf, setting)):
+        raise SinkFailed(f"{setting.upper()} is not set any more.")
+    _post(url, facts)
 
 
 def ring(facts: dict) -> None:

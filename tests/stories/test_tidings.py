@@ -199,6 +199,44 @@ def test_the_servers_settings_may_send_states_elsewhere(clock, settings):
     assert message.facts["payload"]["type"] == "change"
 
 
+def task_statuses() -> list[tuple[str, str]]:
+    found = Message.objects.filter(to="task listener").order_by("id")
+    payloads = [message.facts["payload"] for message in found]
+    return [(payload["referenceTaskName"], payload["status"]) for payload in payloads]
+
+
+def test_the_listener_of_tasks_hears_of_each_status_that_a_task_comes_to(clock, settings):
+    settings.CONDUCTOR_TASK_STATUS_LISTENER_URL = "http://127.0.0.1/tasks"
+    quiet = step("quiet", policy=policy() | {"taskStatusListenerEnabled": False})
+    steps = [step("a", policy=policy(retries=1)), noop("n"), quiet, step("late", optional=True), human("ask")]
+    story = Story(clock, *steps, name="heard task by task")
+
+    story.worker("a").fails()
+    story.worker("a").completes()
+    story.worker("quiet").completes()
+    story.worker("late").fails()
+    story.terminate()
+
+    told_of_a = ["SCHEDULED", "IN_PROGRESS", "FAILED", "SCHEDULED", "IN_PROGRESS", "COMPLETED"]
+    assert task_statuses() == [
+        *(("a", status) for status in told_of_a),
+        ("n", "COMPLETED"),
+        *(("late", status) for status in ("SCHEDULED", "IN_PROGRESS", "FAILED", "COMPLETED_WITH_ERRORS")),
+        ("ask", "IN_PROGRESS"),
+        ("ask", "CANCELED"),
+    ]
+    payload = Message.objects.filter(to="task listener").order_by("id")[2].facts["payload"]
+    assert (payload["workflowInstanceId"], payload["taskDefName"], payload["retryCount"]) == (story.id, "a", 0)
+    assert (payload["reasonForIncompletion"], payload["workerId"]) == ("no luck", "worker")
+    assert len({message.facts["id"] for message in Message.objects.all()}) == 13
+
+
+def test_without_a_listener_of_tasks_nothing_is_told(clock):
+    Story(clock, step("a")).worker("a").completes()
+
+    assert task_statuses() == []
+
+
 def test_a_definition_that_asks_for_nothing_is_not_looked_through():
     from tests.builders import plan
 

@@ -53,6 +53,16 @@ def test_the_status_of_a_run_is_posted_to_the_listener(clock, listener):
     assert not Message.objects.exists()
 
 
+def test_the_status_of_a_task_is_posted_to_its_own_listener(clock, listener, settings):
+    settings.CONDUCTOR_TASK_STATUS_LISTENER_URL = settings.CONDUCTOR_WORKFLOW_STATUS_LISTENER_URL
+    Story(clock, noop("a"), name="posted task by task")
+
+    assert publish_off() == 1
+
+    [(_, body)] = listener.heard
+    assert (body["event"], body["referenceTaskName"], body["status"]) == ("TASK_STATUS", "a", "COMPLETED")
+
+
 def test_a_listener_that_fails_is_tried_again_later_and_nothing_is_lost(clock, listener):
     listener.status = 500
     Story(clock, noop("a"), workflowStatusListenerEnabled=True)

@@ -9,7 +9,9 @@ from .policy import number
 from .schemas import enforced
 
 
-def read_definition(document: Mapping[str, Any], *, hash: str = "", is_scaled: bool = False) -> Definition:
+def read_definition(
+    document: Mapping[str, Any], *, hash: str = "", is_scaled: bool = False, tells_of_tasks: bool = False
+) -> Definition:
     """The definition that the document describes; raises ValidationFailed where it cannot be laid out."""
     tasks = document.get("tasks") or ()
     steps = lay_out(tasks, is_scaled=is_scaled)
@@ -26,6 +28,8 @@ def read_definition(document: Mapping[str, Any], *, hash: str = "", is_scaled: b
         output_parameters=document.get("outputParameters") or {},
         # What a dynamic fork makes may be permissive too; only its input says so.
         has_permissive=any(step.permissive or step.type == "FORK_JOIN_DYNAMIC" for step in steps.values()),
-        is_told_of=bool(document.get("workflowStatusListenerEnabled"))
+        tells_of_tasks=tells_of_tasks,
+        is_told_of=tells_of_tasks
+        or bool(document.get("workflowStatusListenerEnabled"))
         or any(step.document.get("onStateChange") or step.type == "FORK_JOIN_DYNAMIC" for step in steps.values()),
     )
