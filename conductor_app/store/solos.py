@@ -59,6 +59,12 @@ def lock(task_id: str, but_for: str = "") -> Solo:
     return _read(task_id, for_update("s"), but_for)
 
 
+def hold(task_id: str) -> None:
+    """Let nobody change or claim the task until the transaction ends."""
+    fetch(f"SELECT s.task_id FROM conductor_solo s WHERE s.task_id = %s{for_update('s')}", [task_id])
+    fetch(f"SELECT a.id FROM conductor_attempt a WHERE a.task_id = %s{for_update('a')}", [task_id])
+
+
 def find(task_id: str) -> Solo:
     """The task, not locked; raises NotFound."""
     return _read(task_id)

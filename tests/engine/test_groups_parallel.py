@@ -10,8 +10,8 @@ from conductor_app.core.errors import Refused
 from conductor_app.core.solo.endings import ENDINGS
 from conductor_app.core.states import TASK
 from conductor_app.engine import sweeps
-from conductor_app.engine.groups import acts, claims, groups, tasks, whole
-from conductor_app.models import Attempt, Group, Message, Notice, Solo, Task
+from conductor_app.engine.groups import acts, claims, expiry, groups, tasks, whole
+from conductor_app.models import Attempt, Dependency, Failure, Group, Message, Notice, Solo, Task
 from tests.api.taskcluster.conftest import LINUX, slug
 
 from .test_parallel import at_once
@@ -21,6 +21,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HOUR_MS = 3_600_000
 RETRIES = ("retry", "task-retry")
 VERBS = ("claim", "claim", "completed", "failed", "worker-shutdown", "intermittent-task", "malformed-payload", "renew")
+STEERING = ("rerun", "cancel", "schedule", "cancel group", "prioritize group", "expire")
+ROWS = (Attempt, Solo, Notice, Dependency, Failure)
 
 
 @pytest.fixture(autouse=True)
@@ -121,9 +123,15 @@ def test_a_task_whose_dependencies_end_while_it_is_created_is_not_forgotten(cloc
     assert not Message.objects.exists()
 
 
-def act(id: str, verb: str, number: int, worker: str) -> None:
-    """One thing that a worker or an operator does; it may be refused."""
+def act(id: str, verb: str, number: int, worker: str, group: str) -> None:
+    """One thing that a worker, an operator or the clock does; it may be refused."""
     match verb:
+        case "cancel group":
+            whole.cancel(group, "olga")
+        case "prioritize group":
+            whole.prioritize(group, 1 + number, "olga")
+        case "expire":
+            expiry.expire(2)
         case "claim":
             claims.claim(LINUX, "here", worker, 1)
         case "renew":
@@ -135,16 +143,21 @@ def act(id: str, verb: str, number: int, worker: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed):
-    firsts = [create(clock) for _ in range(3)]
-    ids = [*firsts, *(create(clock, requires=tuple(firsts), accepts_failure=True) for _ in range(3))]
+def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed, monkeypatch):
+    monkeypatch.setattr(whole, "WAITED_FOR", 2)
+    group = slug()
+    firsts = [create(clock, group_id=group) for _ in range(3)]
+    more = {"requires": tuple(firsts), "accepts_failure": True, "group_id": group}
+    ids = [*firsts, *(create(clock, **more) for _ in range(3))]
+    expired = [create(clock, group_id=group, expires_at=clock.now() - HOUR_MS) for _ in range(2)]
+    groups.seal(group)
 
     def live(worker: int) -> Counter:
         chance, done = random.Random(seed * 1000 + worker), Counter()
         for _ in range(15):
-            verb = chance.choice((*VERBS, "rerun", "cancel", "schedule"))
+            verb = chance.choice((*VERBS, *VERBS, *STEERING))
             try:
-                act(chance.choice(ids), verb, chance.randrange(3), f"w{worker}")
+                act(chance.choice([*ids, *expired]), verb, chance.randrange(3), f"w{worker}", group)
                 done["done"] += 1
             except Refused as refused:
                 done[type(refused).__name__] += 1
@@ -160,8 +173,13 @@ def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed):
     clock.advance(seconds=3600)
     while sweeps.sweep_once():
         pass
+    expiry.expire(10)
     assert not Task.objects.open().exists()
     assert {id: found for id in ids if (found := complaints(id))} == {}
+    assert Notice.objects.filter(task_id="", group_id=group, name="task-group-resolved").exists()
+    assert not Message.objects.exists()
+    for left in (Task.objects.filter(pk__in=expired), *(kind.objects.filter(task_id__in=expired) for kind in ROWS)):
+        assert not left.exists(), left
 
 
 def test_a_group_is_canceled_while_others_work_in_it(clock):

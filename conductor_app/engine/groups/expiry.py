@@ -4,6 +4,7 @@ from django.db import transaction
 
 from ... import clock, conf
 from ...models import Dependency, Failure, Group, Message, Notice, Queue, Solo, Task, Worker
+from ...store import solos
 
 
 def expire(limit: int) -> int:
@@ -23,6 +24,8 @@ def expire(limit: int) -> int:
 def remove(task_id: str) -> None:
     """Delete a task with its attempts, what it waited for, and what was told of it."""
     with transaction.atomic():
+        # Whoever works on it now ends first, and leaves no row behind that nobody would delete.
+        solos.hold(task_id)
         Dependency.objects.filter(task_id=task_id).delete()
         Notice.objects.filter(task_id=task_id).delete()
         Failure.objects.filter(task_id=task_id).exclude(task_id="").delete()
