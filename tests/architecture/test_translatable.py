@@ -30,8 +30,6 @@ GUESSED = {"default", "default_if_none", "yesno", "pluralize"}
 # A template leaves this list when all of its texts go through gettext; nothing is added.
 NOT_YET = {
     "admin/conductor/workflowdefinition/change_list_object_tools.html",
-    "ops/access_key.html",
-    "ops/access_token.html",
     "ops/definition/cases.html",
     "ops/definition/changes.html",
     "ops/definition/compare.html",
@@ -45,8 +43,6 @@ NOT_YET = {
     "ops/definition/task.html",
     "ops/definition/task_drawings.html",
     "ops/definition/workflow.html",
-    "ops/named.html",
-    "ops/named_value.html",
 }
 
 

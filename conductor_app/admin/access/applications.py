@@ -9,6 +9,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...access.rights import ACCESSES, GRANTABLE
 from ...engine.access import applications, grants
@@ -26,7 +28,7 @@ class ApplicationAdmin(ReadOnlyAdmin):
     fields: Any = ("name",)
     readonly_fields = ("id", "roles", "own_user", "made")
     search_fields = ("name", "id")
-    search_help_text = "Part of a name or of an id"
+    search_help_text = gettext_lazy("Part of a name or of an id")
 
     has_add_permission = admin.ModelAdmin.has_add_permission
     has_change_permission = admin.ModelAdmin.has_change_permission
@@ -49,20 +51,20 @@ class ApplicationAdmin(ReadOnlyAdmin):
     def delete_model(self, request: HttpRequest, obj: Application) -> None:
         applications.delete_application(obj.pk, request.user.get_username())
 
-    @admin.display(description="roles and groups")
+    @admin.display(description=gettext_lazy("roles and groups"))
     def roles(self, row: Application) -> str:
-        return ", ".join(sorted(group.name for group in row.user.groups.all())) or "none"
+        return ", ".join(sorted(group.name for group in row.user.groups.all())) or _("none")
 
-    @admin.display(description="keys in use")
+    @admin.display(description=gettext_lazy("keys in use"))
     def keys_in_use(self, row: Application) -> int:
         return sum(key.is_active for key in row.keys.all())
 
-    @admin.display(description="its user")
+    @admin.display(description=gettext_lazy("its user"))
     def own_user(self, row: Application) -> SafeString:
         address = reverse("admin:auth_user_change", args=[row.user_id])
-        return format_html('<a href="{}">{}</a>: its groups are its roles', address, row.user)
+        return format_html('<a href="{}">{}</a>: {}', address, row.user, _("its groups are its roles"))
 
-    @admin.display(description="made")
+    @admin.display(description=gettext_lazy("made"))
     def made(self, row: Application) -> SafeString:
         return ago(row.created_at)
 
@@ -72,7 +74,7 @@ class GrantForm(forms.ModelForm):
 
     target_type = forms.ChoiceField(choices=[(each, each) for each in sorted(GRANTABLE)])
     target_id = forms.CharField(
-        max_length=512, help_text="A name, the beginning of names as order_*, or for a TAG key:value."
+        max_length=512, help_text=gettext_lazy("A name, the beginning of names as order_*, or for a TAG key:value.")
     )
     access = forms.ChoiceField(choices=[(each, each) for each in ACCESSES])
 
@@ -83,9 +85,9 @@ class GrantForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if bool(cleaned.get("user")) == bool(cleaned.get("group")):
-            raise forms.ValidationError("Choose a user or a group, and not both.")
+            raise forms.ValidationError(_("Choose a user or a group, and not both."))
         if cleaned.get("target_type") == "TAG" and ":" not in cleaned.get("target_id", ""):
-            self.add_error("target_id", "A tag is written as key:value.")
+            self.add_error("target_id", _("A tag is written as key:value."))
         return cleaned
 
 
@@ -99,7 +101,7 @@ class GrantAdmin(ReadOnlyAdmin):
     list_select_related = ("user", "group")
     ordering = ("target_type", "target_id", "id")
     search_fields = ("target_id", "=user__username", "=group__name")
-    search_help_text = "Part of a name, or a user or group, exactly"
+    search_help_text = gettext_lazy("Part of a name, or a user or group, exactly")
     fields: Any = ("user", "group", "target_type", "target_id", "access")
     autocomplete_fields = ("user", "group")
     actions = ("take_back",)
@@ -119,17 +121,17 @@ class GrantAdmin(ReadOnlyAdmin):
         what = (obj.target_type, obj.target_id, [obj.access])
         grants.revoke(subject, *what, to=self.subject(obj), by=request.user.get_username())
 
-    @admin.action(description="Take back", permissions=["delete"])
+    @admin.action(description=gettext_lazy("Take back"), permissions=["delete"])
     def take_back(self, request: HttpRequest, queryset: QuerySet[Grant]) -> None:
         """Take the chosen grants back."""
         for row in queryset.select_related("user", "group"):
             self.delete_model(request, row)
-        self.message_user(request, "They are taken back.")
+        self.message_user(request, _("They are taken back."))
 
-    @admin.display(description="who")
+    @admin.display(description=gettext_lazy("who"))
     def subject(self, row: Grant) -> str:
         return str(row.user or row.group)
 
-    @admin.display(description="since")
+    @admin.display(description=gettext_lazy("since"))
     def given(self, row: Grant) -> SafeString:
         return ago(row.granted_at)

@@ -10,6 +10,8 @@ from django.forms.widgets import DateTimeInput
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...engine.access import clients
 from ...engine.access.clients import Wanted
@@ -22,7 +24,9 @@ class ClientForm(WithScopes):
     """A client."""
 
     expires = forms.DateTimeField(
-        widget=DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"), help_text="In UTC."
+        label=gettext_lazy("Expires"),
+        widget=DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        help_text=gettext_lazy("In UTC."),
     )
 
     class Meta:
@@ -59,7 +63,7 @@ class ClientAdmin(EditedByTheEngine):
         if change:
             clients.update_client(obj.pk, wanted(said), by, said["reason"])
         else:
-            _, obj.token = clients.create_client(obj.pk, wanted(said), by, said["reason"])
+            obj.token = clients.create_client(obj.pk, wanted(said), by, said["reason"])[1]
 
     def delete_model(self, request: HttpRequest, obj: Client) -> None:
         clients.delete_client(obj.pk, request.user.get_username())
@@ -68,37 +72,37 @@ class ClientAdmin(EditedByTheEngine):
         # The token goes into this page and nowhere else: a message would be kept in the session.
         return self._told(request, obj.pk, obj.token)
 
-    @admin.action(description="Disable, or let be used again", permissions=["change"])
+    @admin.action(description=gettext_lazy("Disable, or let be used again"), permissions=["change"])
     def switch(self, request: HttpRequest, queryset: QuerySet[Client]) -> None:
         """Disable the chosen clients that are in use, and give those back that are disabled."""
         for row in queryset:
             clients.set_disabled(row.pk, not row.is_disabled, request.user.get_username())
-        self.message_user(request, "Clients that are disabled are refused within a second.")
+        self.message_user(request, _("Clients that are disabled are refused within a second."))
 
-    @admin.action(description="Give another access token", permissions=["change"])
+    @admin.action(description=gettext_lazy("Give another access token"), permissions=["change"])
     def give_token(self, request: HttpRequest, queryset: QuerySet[Client]) -> HttpResponse | None:
         """Another token for the one that is chosen; the one before is good for nothing."""
         chosen = list(queryset[:2])
         if len(chosen) != 1:
-            self.message_user(request, "Choose one client: its token is shown once.", messages.ERROR)
+            self.message_user(request, _("Choose one client: its token is shown once."), messages.ERROR)
             return None
-        _, token = clients.reset_token(chosen[0].pk, request.user.get_username())
+        token = clients.reset_token(chosen[0].pk, request.user.get_username())[1]
         return self._told(request, chosen[0].pk, token)
 
     def _told(self, request: HttpRequest, client_id: str, token: str) -> HttpResponse:
-        shown = {**self.admin_site.each_context(request), "title": "The access token", "opts": self.opts}
+        shown = {**self.admin_site.each_context(request), "title": _("The access token"), "opts": self.opts}
         reply = TemplateResponse(request, "ops/access_token.html", {**shown, "client_id": client_id, "token": token})
         reply.headers["Cache-Control"] = "no-store"
         return reply
 
-    @admin.display(description="expires")
+    @admin.display(description=gettext_lazy("expires"))
     def expires(self, row: Client) -> SafeString:
         return ago(row.expires_at)
 
-    @admin.display(description="last used")
+    @admin.display(description=gettext_lazy("last used"))
     def used(self, row: Client) -> SafeString:
         return ago(row.used_at)
 
-    @admin.display(description="token given")
+    @admin.display(description=gettext_lazy("token given"))
     def rotated(self, row: Client) -> SafeString:
         return ago(row.rotated_at)

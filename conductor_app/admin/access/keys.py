@@ -7,6 +7,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...access.rights import ADMIN
 from ...engine.access import applications
@@ -19,14 +21,19 @@ class KeyForm(forms.Form):
     """What has to be known to make a key."""
 
     application = forms.CharField(
+        label=gettext_lazy("Application"),
         max_length=255,
-        help_text="Who will use the key: a team, a service, a worker fleet. A new name makes a new application.",
+        help_text=gettext_lazy(
+            "Who will use the key: a team, a service, a worker fleet. A new name makes a new application."
+        ),
     )
     may_do_all = forms.BooleanField(
         required=False,
         initial=True,
-        label="May do everything",
-        help_text="A new application gets the role ADMIN; without it, it may do nothing until it is given permissions.",
+        label=gettext_lazy("May do everything"),
+        help_text=gettext_lazy(
+            "A new application gets the role ADMIN; without it, it may do nothing until it is given permissions."
+        ),
     )
 
 
@@ -39,18 +46,18 @@ class AccessKeyAdmin(ReadOnlyAdmin):
     fields = ("id", "application", "is_active", "created", "used")
     actions = ("toggle", "remove")
     search_fields = ("id", "application__name")
-    search_help_text = "Part of a key id or of an application's name"
+    search_help_text = gettext_lazy("Part of a key id or of an application's name")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("conductor.add_accesskey")
 
-    def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
+    def add_view(self, request: HttpRequest, *given: object, **more: object) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = KeyForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
             return self._made(request, **form.cleaned_data)
-        return self._page(request, "Make an access key", form=form)
+        return self._page(request, _("Make an access key"), form=form)
 
     def _made(self, request: HttpRequest, application: str, may_do_all: bool) -> HttpResponse:
         by = request.user.get_username()
@@ -58,21 +65,21 @@ class AccessKeyAdmin(ReadOnlyAdmin):
         if found is None:
             found = applications.create_application(application, by, *([ADMIN] if may_do_all else []))
         key_id, secret = applications.create_key(found.id, by)
-        return self._page(request, "The key is made", application=application, key_id=key_id, secret=secret)
+        return self._page(request, _("The key is made"), application=application, key_id=key_id, secret=secret)
 
-    @admin.action(description="Withdraw, or let be used again", permissions=["toggle"])
+    @admin.action(description=gettext_lazy("Withdraw, or let be used again"), permissions=["toggle"])
     def toggle(self, request: HttpRequest, queryset: QuerySet[AccessKey]) -> None:
         """Withdraw the chosen keys that are in use, and give those back that are withdrawn."""
         for key in queryset:
             applications.toggle_key(key.application_id, key.pk, request.user.get_username())
-        self.message_user(request, "Keys that are withdrawn are refused within a second.")
+        self.message_user(request, _("Keys that are withdrawn are refused within a second."))
 
-    @admin.action(description="Delete", permissions=["remove"])
+    @admin.action(description=gettext_lazy("Delete"), permissions=["remove"])
     def remove(self, request: HttpRequest, queryset: QuerySet[AccessKey]) -> None:
         """Delete the chosen keys."""
         for key in queryset:
             applications.delete_key(key.application_id, key.pk, request.user.get_username())
-        self.message_user(request, "They are deleted.")
+        self.message_user(request, _("They are deleted."))
 
     def has_toggle_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("conductor.change_accesskey")
@@ -84,10 +91,10 @@ class AccessKeyAdmin(ReadOnlyAdmin):
         context = {**self.admin_site.each_context(request), "title": title, "opts": AccessKey._meta, **shown}
         return TemplateResponse(request, "ops/access_key.html", context)
 
-    @admin.display(description="created")
+    @admin.display(description=gettext_lazy("created"))
     def created(self, key: AccessKey) -> SafeString:
         return ago(key.created_at)
 
-    @admin.display(description="last used")
+    @admin.display(description=gettext_lazy("last used"))
     def used(self, key: AccessKey) -> SafeString:
         return ago(key.used_at)

@@ -1,5 +1,7 @@
 """Secrets and variables: a secret's value goes in here and never comes out."""
 
+from typing import Any
+
 from django import forms
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
@@ -9,6 +11,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
 from ...core.errors import Refused
@@ -28,21 +32,34 @@ class WriteOnly(forms.Textarea):
 class SecretForm(forms.Form):
     """A name, and a value that is never shown again."""
 
-    name = forms.CharField(max_length=255, help_text="Definitions say ${workflow.secrets.NAME}.")
+    name = forms.CharField(
+        label=gettext_lazy("Name"), max_length=255, help_text=gettext_lazy("Definitions say ${workflow.secrets.NAME}.")
+    )
     value = forms.CharField(
+        label=gettext_lazy("Value"),
         strip=False,
         widget=WriteOnly(attrs={"autocomplete": "off", "rows": 3}),
-        help_text="A secret with this name gets the new value. It is stored encrypted and never shown again.",
+        help_text=gettext_lazy(
+            "A secret with this name gets the new value. It is stored encrypted and never shown again."
+        ),
     )
-    reason = forms.CharField(required=False, max_length=500, help_text="For the audit.")
+    reason = forms.CharField(
+        label=gettext_lazy("Reason"), required=False, max_length=500, help_text=gettext_lazy("For the audit.")
+    )
 
 
 class VariableForm(forms.Form):
     """A name and its value, which anybody may read."""
 
-    name = forms.CharField(max_length=255, help_text="Definitions say ${workflow.env.NAME}.")
-    value = forms.CharField(strip=False, help_text="Not secret: it is shown here and in runs.")
-    reason = forms.CharField(required=False, max_length=500, help_text="For the audit.")
+    name = forms.CharField(
+        label=gettext_lazy("Name"), max_length=255, help_text=gettext_lazy("Definitions say ${workflow.env.NAME}.")
+    )
+    value = forms.CharField(
+        label=gettext_lazy("Value"), strip=False, help_text=gettext_lazy("Not secret: it is shown here and in runs.")
+    )
+    reason = forms.CharField(
+        label=gettext_lazy("Reason"), required=False, max_length=500, help_text=gettext_lazy("For the audit.")
+    )
 
 
 @method_decorator(sensitive_post_parameters("value"), name="add_view")
@@ -51,8 +68,9 @@ class NamedAdmin(ReadOnlyAdmin):
 
     ordering = ("name",)
     search_fields = ("name",)
-    search_help_text = "Part of a name"
+    search_help_text = gettext_lazy("Part of a name")
     form_class: type[forms.Form] = SecretForm
+    word_for_new: Any = ""
     put = delete = staticmethod(lambda *_: None)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -62,7 +80,7 @@ class NamedAdmin(ReadOnlyAdmin):
         view, name = self.admin_site.admin_view(self.forget), f"{self.opts.model_name}_forget"
         return [path("<str:name>/forget/", view, name=name), *super().get_urls()]
 
-    def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
+    def add_view(self, request: HttpRequest, *given: object, **more: object) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = self.form_class(request.POST or None, initial={"name": request.GET.get("name", "")})
@@ -73,8 +91,8 @@ class NamedAdmin(ReadOnlyAdmin):
             except Refused as refused:
                 form.add_error(None, refused.message)
             else:
-                return self._back(request, f"{said['name']} is kept.")
-        shown = {**self.admin_site.each_context(request), "title": f"Keep a {self.opts.verbose_name}"}
+                return self._back(request, _("%(name)s is kept.") % {"name": said["name"]})
+        shown = {**self.admin_site.each_context(request), "title": self.word_for_new}
         return TemplateResponse(request, "ops/named_value.html", {**shown, "opts": self.opts, "form": form})
 
     def forget(self, request: HttpRequest, name: str) -> HttpResponse:
@@ -85,17 +103,17 @@ class NamedAdmin(ReadOnlyAdmin):
             self.delete(name, request.user.get_username())
         except Refused as refused:
             return self._back(request, refused.message)
-        return self._back(request, f"{name} is forgotten.")
+        return self._back(request, _("%(name)s is forgotten.") % {"name": name})
 
-    def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
+    def change_view(self, request: HttpRequest, object_id: str, *given: object, **more: object) -> HttpResponse:
         row = self.get_object(request, unquote(object_id))
         if row is None or not self.has_view_permission(request, row):
             raise PermissionDenied
         shown = {**self.admin_site.each_context(request), "title": row.name, "opts": self.opts, "row": row}
         may = {verb: request.user.has_perm(f"conductor.{verb}_{self.opts.model_name}") for verb in ("add", "delete")}
-        facts = [(name, getattr(self, name)(row)) for name in ("created", "changed")]
+        facts = [(_("created"), self.created(row)), (_("changed"), self.changed(row))]
         tags = ", ".join(f"{tag['key']}:{tag['value']}" for tag in row.tags)
-        facts += [("written by", row.updated_by), ("tags", tags)]
+        facts += [(_("written by"), row.updated_by), (_("tags"), tags)]
         forget = reverse(f"admin:{self.opts.model_name}_forget", args=[row.name])
         return TemplateResponse(request, "ops/named.html", {**shown, "may": may, "facts": facts, "forget": forget})
 
@@ -103,11 +121,11 @@ class NamedAdmin(ReadOnlyAdmin):
         self.message_user(request, message)
         return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_changelist"))
 
-    @admin.display(description="created")
+    @admin.display(description=gettext_lazy("created"))
     def created(self, row: Secret | Variable) -> SafeString:
         return ago(row.created_at)
 
-    @admin.display(description="changed")
+    @admin.display(description=gettext_lazy("changed"))
     def changed(self, row: Secret | Variable) -> SafeString:
         return ago(row.updated_at)
 
@@ -116,7 +134,7 @@ class SecretAdmin(NamedAdmin):
     """Secrets by name; those of the server's environment are not among them."""
 
     list_display = ("name", "created", "changed", "updated_by")
-    form_class = SecretForm
+    form_class, word_for_new = SecretForm, gettext_lazy("Keep a secret")
     put, delete = staticmethod(named.put_secret), staticmethod(named.delete_secret)
 
     def get_queryset(self, request: HttpRequest):
@@ -127,5 +145,5 @@ class VariableAdmin(NamedAdmin):
     """Variables by name, with their values."""
 
     list_display = ("name", "value", "changed", "updated_by")
-    form_class = VariableForm
+    form_class, word_for_new = VariableForm, gettext_lazy("Keep a variable")
     put, delete = staticmethod(named.put_variable), staticmethod(named.delete_variable)

@@ -8,6 +8,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...access.clients import expanded
 from ...core.errors import Refused
@@ -31,9 +33,17 @@ class ScopesField(forms.CharField):
 class WithScopes(forms.ModelForm):
     """What clients and roles have both."""
 
-    scopes = ScopesField(required=False, help_text="One in a line; a last * stands for every end.")
-    description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 3}))
-    reason = forms.CharField(required=False, max_length=500, help_text="For the audit.")
+    scopes = ScopesField(
+        label=gettext_lazy("Scopes"),
+        required=False,
+        help_text=gettext_lazy("One in a line; a last * stands for every end."),
+    )
+    description = forms.CharField(
+        label=gettext_lazy("Description"), required=False, widget=forms.Textarea(attrs={"rows": 3})
+    )
+    reason = forms.CharField(
+        label=gettext_lazy("Reason"), required=False, max_length=500, help_text=gettext_lazy("For the audit.")
+    )
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -53,7 +63,7 @@ class EditedByTheEngine(ReadOnlyAdmin):
 
     ordering = ("id",)
     search_fields = ("id", "description")
-    search_help_text = "Part of an id or of a description"
+    search_help_text = gettext_lazy("Part of an id or of a description")
     actions = ("delete_chosen",)
 
     has_add_permission = admin.ModelAdmin.has_add_permission
@@ -69,26 +79,26 @@ class EditedByTheEngine(ReadOnlyAdmin):
     typed: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
 
-    @admin.action(description="Delete", permissions=["delete"])
+    @admin.action(description=gettext_lazy("Delete"), permissions=["delete"])
     def delete_chosen(self, request: HttpRequest, queryset: QuerySet) -> None:
         """Delete the chosen ones."""
         for row in queryset:
             self.delete_model(request, row)
-        self.message_user(request, "They are deleted.")
+        self.message_user(request, _("They are deleted."))
 
-    @admin.display(description="scopes")
+    @admin.display(description=gettext_lazy("scopes"))
     def how_many(self, row: Client | ScopeRole) -> int:
         return len(row.scopes)
 
-    @admin.display(description="stands for")
+    @admin.display(description=gettext_lazy("stands for"))
     def stands_for(self, row: Client | ScopeRole) -> SafeString:
         """The scopes with all that their roles imply."""
         return format_html_join("", "<div><code>{}</code></div>", ((scope,) for scope in expanded(row.scopes))) or "–"
 
-    @admin.display(description="made")
+    @admin.display(description=gettext_lazy("made"))
     def made(self, row: Client | ScopeRole) -> SafeString:
         return ago(row.created_at)
 
-    @admin.display(description="changed")
+    @admin.display(description=gettext_lazy("changed"))
     def changed(self, row: Client | ScopeRole) -> SafeString:
         return ago(row.updated_at)

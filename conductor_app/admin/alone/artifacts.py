@@ -4,6 +4,8 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...access.links import FETCH, artifact_address
 from ...models import Artifact
@@ -18,33 +20,33 @@ class ArtifactAdmin(ReadOnlyAdmin):
     list_display_links = None
     ordering = ("-id",)
     search_fields = ("=task_id",)
-    search_help_text = "The id of a task, exactly"
+    search_help_text = gettext_lazy("The id of a task, exactly")
 
     def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
         # One by one they are fetched from here; there is no page for each.
         return obj is None and super().has_view_permission(request)
 
-    @admin.display(description="artifact")
+    @admin.display(description=gettext_lazy("artifact"))
     def content(self, row: Artifact) -> SafeString | str:
         """The name; a way to the content where it is kept here, and where else it is, or why it is not."""
         if row.path:
             address = artifact_address(row.task_id, row.number, row.name, FETCH)
             return format_html('<a href="{}">{}</a>', address, row.name)
         elsewhere = " ".join(str(row.details[part]) for part in ("url", "artifact", "message") if part in row.details)
-        return format_html('{} <span class="quiet">{}</span>', row.name, elsewhere or "not sent yet")
+        return format_html('{} <span class="quiet">{}</span>', row.name, elsewhere or _("not sent yet"))
 
-    @admin.display(description="run")
+    @admin.display(description=gettext_lazy("run"))
     def number(self, row: Artifact) -> int:
         return row.number
 
-    @admin.display(description="size")
+    @admin.display(description=gettext_lazy("size"))
     def bytes(self, row: Artifact) -> str:
         return size(row.size) if row.path else ""
 
-    @admin.display(description="made")
+    @admin.display(description=gettext_lazy("made"))
     def made(self, row: Artifact) -> SafeString:
         return ago(row.created_at)
 
-    @admin.display(description="expires")
+    @admin.display(description=gettext_lazy("expires"))
     def expires(self, row: Artifact) -> SafeString:
         return ago(row.expires_at)
