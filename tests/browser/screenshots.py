@@ -34,6 +34,11 @@ SCREENS = {
     "run-events": "{failed}?tab=events&task=-",
     "failures": "/admin/failures/",
     "waiting": "/admin/waiting/",
+    "groups": "/admin/conductor/group/",
+    "group": "{group}",
+    "group-timeline": "{group}?tab=timeline",
+    "group-diagram": "{group}?tab=diagram",
+    "stand-alone-task": "{alone}",
     "queues": "/admin/queues/",
     "workers": "/admin/workers/",
     "workflows": "/admin/conductor/workflowdefinition/",
@@ -42,7 +47,7 @@ SCREENS = {
     "sweeps": "/admin/sweeps/",
     "preferences": "/admin/preferences/",
 }
-"""Each screen's address; what stands between braces is looked up in the demo's runs."""
+"""Each screen's address; what stands between braces is looked up among what the demo has done."""
 
 
 def main() -> None:
@@ -108,12 +113,16 @@ def sign_in(page: Page) -> None:
 
 
 def found(page: Page) -> dict[str, str]:
-    """The addresses, with the runs that the demo is told to bring about: one fails, one is retried."""
+    """The addresses, with what the demo has done: runs of which one fails and one is retried, and its last build."""
     runs = {"failed": "?status=FAILED&name=order_fulfilment", "retried": "?correlation_id=A-1004&name=parcel_delivery"}
     for name, query in runs.items():
         page.goto(f"/admin/conductor/run/{query}")
         runs[name] = page.locator("#result_list tbody .field-run a").first.evaluate("link => link.pathname")
-    return {name: path.format(**runs) for name, path in SCREENS.items()}
+    page.goto("/admin/conductor/group/")
+    group = page.locator("#result_list .field-name a").first.evaluate("link => link.pathname")
+    page.goto(f"{group}?q=test 7")
+    alone = page.locator("[data-rows] th a").first.evaluate("link => link.pathname")
+    return {name: path.format(**runs, group=group, alone=alone) for name, path in SCREENS.items()}
 
 
 if __name__ == "__main__":
