@@ -56,10 +56,10 @@ def _csv(runs: QuerySet[Run], sort: Sort) -> Iterator[str]:
     writer = csv.writer(Line())
     yield writer.writerow(COLUMNS)
     for row in _rows(runs, sort):
-        yield writer.writerow([_harmless(value) for value in row.values()])
+        yield writer.writerow([harmless(value) for value in row.values()])
 
 
-def _harmless(value: Any) -> Any:
+def harmless(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(RISKY) else value
 
 

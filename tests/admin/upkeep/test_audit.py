@@ -1,0 +1,74 @@
+"""The audit: what changed, who the programs belong to, and all of it as a file."""
+
+import json
+
+import pytest
+from django.contrib.auth.models import User
+
+from conductor_app.engine import retention
+from conductor_app.models import Application, AuditEntry
+from tests.admin.reading import words
+
+pytestmark = pytest.mark.django_db
+AUDIT = "/admin/conductor/auditentry/"
+
+
+def said(clock, **more) -> AuditEntry:
+    line = {"actor": "ann", "action": "retry", "object_type": "run", "object_id": "r-1", "reason": "it is back"}
+    return AuditEntry.objects.create(at=clock.now(), **(line | more))
+
+
+def text(response) -> str:
+    return b"".join(response.streaming_content).decode()
+
+
+def test_a_line_shows_what_was_otherwise_before(operator, clock):
+    retention.save("order", 30, 90, 0, "ann", "Too much.")
+    retention.save("order", 7, 90, 0, "ann", "Still too much.")
+
+    page = words(operator.get(AUDIT))
+
+    assert "days 30 → 7" in page and "failed_days 90" not in page
+    detail = words(operator.get(f"{AUDIT}{AuditEntry.objects.latest('id').pk}/change/"))
+    assert "days 30 → 7" in detail and "Still too much." in detail
+
+
+def test_a_program_is_named_with_who_made_it(operator, clock):
+    user = User.objects.create_user("app-1")
+    Application.objects.create(id="app-1", name="nightly", user=user, created_at=clock.now(), created_by="olga")
+    said(clock, actor="nightly")
+
+    assert "nightly application of olga" in words(operator.get(AUDIT))
+
+
+@pytest.mark.parametrize(
+    "kind", ["run", "bulk operation", "failure group", "view", "queue", "task", "odd kind", "secret"]
+)
+def test_every_object_is_linked_as_far_as_it_has_a_page(operator, clock, kind):
+    said(clock, object_type=kind, object_id="12")
+
+    assert operator.get(AUDIT).status_code == 200
+
+
+def test_the_audit_is_exported_by_the_filter_that_the_list_shows(operator, viewer, clock, monkeypatch):
+    monkeypatch.setattr("conductor_app.admin.upkeep.audit.BATCH", 2)
+    for number in range(5):
+        said(clock, object_id=f"r-{number}", reason="=1+1")
+    clock.advance(seconds=7_200)
+    said(clock, object_type="secret", object_id="key", facts={"from": "a", "to": "b"})
+
+    rows = json.loads(text(operator.get(f"{AUDIT}export.json")))
+    assert [row["object_id"] for row in rows] == ["key", "r-4", "r-3", "r-2", "r-1", "r-0"]
+    assert rows[0]["facts"] == {"from": "a", "to": "b"}
+    assert text(operator.get(f"{AUDIT}export.csv", {"object_type": "run", "q": "r-3"})).count("\n") == 2
+    assert "'=1+1" in text(operator.get(f"{AUDIT}export.csv"))
+    assert len(json.loads(text(operator.get(f"{AUDIT}export.json", {"since": "hour"})))) == 1
+
+
+def test_the_list_costs_few_queries(operator, clock, django_assert_max_num_queries):
+    for _ in range(20):
+        said(clock)
+    operator.get(AUDIT)
+
+    with django_assert_max_num_queries(10):
+        operator.get(AUDIT)
