@@ -7,13 +7,16 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
+from ...access.links import file_address
 from ...insight.diagram import seen_in
+from ...insight.files import files_of
 from ...insight.tasks import task_window
 from ...insight.timeline import rows, whole_of
-from ...models import AuditEntry, Plan
+from ...models import AuditEntry, FileHandle, Plan
+from ...models.files import UPLOADED
 from ..documents import documents
 from ..json_tree import tree
-from ..marks import ago, badge
+from ..marks import ago, badge, size
 from ..pictures import picture
 from .events import events
 from .story import DOCUMENTS, Story
@@ -81,8 +84,15 @@ def _group(group: Any, story: Story) -> dict[str, Any]:
 
 
 def data(story: Story) -> dict[str, Any]:
-    """Input, output and variables."""
-    return {"documents": documents(story.run, DOCUMENTS)}
+    """Input, output and variables, and the files that came with them."""
+    return {"documents": documents(story.run, DOCUMENTS), "files": [_file(row) for row in files_of(story.run.pk)]}
+
+
+def _file(row: FileHandle) -> dict[str, Any]:
+    # The address carries its own permission, for as long as a page may stay open.
+    address = file_address(row.run_id, row.pk, "GET")[0] if row.status == UPLOADED else ""
+    shown = "–" if row.size is None else size(row.size)
+    return {"file": row, "address": address, "size": shown, "at": ago(row.created_at)}
 
 
 def audit(story: Story) -> dict[str, Any]:

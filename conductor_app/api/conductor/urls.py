@@ -176,6 +176,7 @@ urlpatterns = [
     path("webhook/<str:id>", webhooks.IncomingWebhook.as_view()),
     path("metadata/task/<str:name>/tags", tags.TaskTags.as_view()),
     path("metadata/tags", tags.AllTags.as_view()),
+    path("metadata/tags/workflow/<str:name>", tags.WorkflowTags.as_view()),
     path("token", tokens.Tokens.as_view()),
     path("token/userInfo", tokens.TokenUser.as_view()),
     path("applications", applications.Applications.as_view()),

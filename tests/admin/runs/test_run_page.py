@@ -1,11 +1,15 @@
 """The page of a run: what is it, how is it, what happened, what may I do."""
 
 import json
+import re
+from html import unescape
 
 import pytest
+from django.core.files.base import ContentFile
 from django.urls import reverse
 
 from conductor_app.engine import runs, sweeps, tasks
+from conductor_app.engine.files import contents, handles
 from conductor_app.models import Run, Task
 from tests.admin.reading import buttons, html, run_do, run_page, words
 from tests.insight.situations import attempt_of, claim, define, define_task, now_of, start, started, step, work
@@ -210,6 +214,21 @@ def test_a_document_can_be_had_as_a_file(operator, failed):
     assert json.loads(answer.content) == {"order": 4711}
     assert "attachment" in answer["Content-Disposition"]
     assert operator.get(f"/admin/conductor/run/{failed.pk}/raw/status/").status_code == 404
+
+
+def test_the_files_of_a_run_are_listed_and_can_be_had(operator, failed):
+    assert "Files" not in words(operator.get(run_page(failed, tab="data")))
+    sent, _ = (handles.create(failed.pk, "", name, "text/html") for name in ("<b>.html", "late.pdf"))
+    contents.fill(failed.pk, sent.pk, ContentFile(b"<script>"), "d" * 64)
+    handles.finish(failed.pk, sent.pk)
+
+    page = operator.get(run_page(failed, tab="data"))
+
+    assert "<b>.html text/html 8 B" in words(page) and "late.pdf still being sent" in words(page)
+    [address] = re.findall(r'href="(/api/files/[^"]+)"', html(page))
+    fetched = operator.get(unescape(address))
+    assert b"".join(fetched.streaming_content) == b"<script>"
+    assert "attachment" in fetched["Content-Disposition"] and "sandbox" in fetched["Content-Security-Policy"]
 
 
 def test_a_large_document_is_offered_as_a_file_instead_of_being_drawn(operator, clock):
