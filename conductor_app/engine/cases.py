@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.errors import Refused
+from ..core.errors import Conflict, Refused
 from ..core.simulation.outcomes import Outcome, script_of
-from ..models import SimulationCase
+from ..models import CaseRule, SimulationCase
 from .runs import StartRequest
-from .simulate import simulate
+from .simulate import simulate_whole
 
 MOST_AT_ONCE = 20
 
@@ -23,7 +23,27 @@ class Verdict:
 
 def try_out(document: dict[str, Any], input: dict[str, Any], outcomes: dict[str, Outcome]) -> dict[str, Any]:
     """The execution that this document would have. Raises what `simulate` does."""
-    return simulate(StartRequest(name=str(document.get("name")), input=input, document=document), script_of(outcomes))
+    return play_out(document, input, outcomes)[0]
+
+
+def play_out(
+    document: dict[str, Any], input: dict[str, Any], outcomes: dict[str, Outcome]
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The same, and the executions of the sub-workflows that are played, by their ids."""
+    request = StartRequest(name=str(document.get("name")), input=input, document=document)
+    return simulate_whole(request, script_of(outcomes))
+
+
+def hold(document: dict[str, Any]) -> None:
+    """Raise Conflict where a kept case differs with this document, and its workflow is to be held back then."""
+    name = str(document.get("name") or "")
+    if not CaseRule.objects.filter(workflow=name, holds=True).exists():
+        return
+    kept = SimulationCase.objects.filter(workflow=name).order_by("name")[:MOST_AT_ONCE]
+    differing = [verdict for verdict in verdicts(document, kept) if verdict.differs]
+    if differing:
+        first = differing[0]
+        raise Conflict(f"{name} is not saved while its case '{first.case.name}' differs: {first.differs}.")
 
 
 def verdicts(document: dict[str, Any], cases: Iterable[SimulationCase]) -> list[Verdict]:

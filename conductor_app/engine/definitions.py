@@ -11,7 +11,7 @@ from ..core.errors import Complaint, Conflict, NotFound, Refused, ValidationFail
 from ..core.language import read_definition
 from ..core.language.checks import task_complaints, workflow_complaints
 from ..models import TaskDefinition, WorkflowDefinition
-from . import plans, schemas
+from . import cases, plans, schemas
 from .access.grants import forget_target
 from .catalogue import note
 
@@ -21,12 +21,17 @@ Document = dict[str, Any]
 def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str = "") -> None:
     """Keep a workflow definition. Raises ValidationFailed, and Conflict where it exists and must not be overwritten."""
     _check_workflow(document)
+    cases.hold(document)
     with transaction.atomic():
         _keep_workflow(document, by, overwrite, reason)
 
 
 def restore_workflow(name: str, version: int, by: str, reason: str = "") -> int:
     """Save an old version's document as the newest version; returns that. Raises NotFound, ValidationFailed."""
+    again = WorkflowDefinition.objects.filter(name=name, version=version).values_list("document", flat=True).first()
+    if again is not None:
+        # Nothing slow is done with a lock held; what a version says may change, but it was looked at.
+        cases.hold(again)
     with transaction.atomic():
         # The lock on the newest version keeps two who do the same from taking the same number.
         newest = WorkflowDefinition.objects.select_for_update().filter(name=name).order_by("-version").first()

@@ -40,6 +40,11 @@ def simulate(request: StartRequest, script: Written) -> dict[str, Any]:
 
     Raises NotFound and ValidationFailed as a start does, and Invalid where the workflow goes on for too long.
     """
+    return simulate_whole(request, script)[0]
+
+
+def simulate_whole(request: StartRequest, script: Written) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The same, and the executions of its children by their ids."""
     request = with_input(request)
     now, ends_at = clock.now(), monotonic() + MOST_SECONDS
     run = new_run(request, plans.asked_for(request.name, request.version, request.document), now, chance.drawn())
@@ -51,7 +56,8 @@ def simulate(request: StartRequest, script: Written) -> dict[str, Any]:
     except Exception as fault:
         log.exception("play_undecidable", extra={"definition": run.definition.name})
         raise Invalid(f"The engine could not decide how this workflow goes on: {fault}"[:500]) from fault
-    return _shown(part, play.now)
+    children = {id: _shown(each, play.now) for id, each in play.parts.items() if id != run.id}
+    return _shown(part, play.now), children
 
 
 def _shown(part: Part, now: int) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A try told as a story: what happened in which order, what was never reached, and the marks for the picture."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ SPELLED = {
     "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD",
 }
 MOST_SHOWN = 300
+DEEPEST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Moment:
     input: Any
     output: Any
     reason: str
+    inner: "Sequence[Moment]" = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,16 @@ class Played:
         return min(self.until + 1, self.count)
 
 
-def played(execution: Mapping[str, Any] | None, document: Mapping[str, Any], until: int | None) -> Played | None:
-    """The story of an execution; `until`: only so many of its attempts. None where there is none."""
+def played(
+    execution: Mapping[str, Any] | None,
+    document: Mapping[str, Any],
+    until: int | None,
+    children: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Played | None:
+    """The story of an execution; `until`: only so many of its attempts. None where there is none.
+
+    `children`: the executions of sub-workflows that were played too, by their ids.
+    """
     if execution is None:
         return None
     tasks = execution["tasks"]
@@ -64,7 +74,7 @@ def played(execution: Mapping[str, Any] | None, document: Mapping[str, Any], unt
         status=execution["status"],
         reason=execution.get("reasonForIncompletion") or "",
         output=execution.get("output"),
-        moments=[_moment(number, task, begun) for number, task in enumerate(tasks[:MOST_SHOWN], 1)],
+        moments=_moments(tasks, begun, children or {}),
         count=len(tasks),
         until=until,
         unreached=[spot.ref for spot in spots(document.get("tasks")) if spot.ref and spot.ref not in reached],
@@ -82,7 +92,16 @@ def _marks(tasks: list[dict[str, Any]]) -> dict[str, Mark]:
     return marks
 
 
-def _moment(number: int, task: dict[str, Any], begun: int) -> Moment:
+def _moments(tasks: Sequence[dict[str, Any]], begun: int, children: Mapping[str, Any], depth: int = 0) -> list[Moment]:
+    found = []
+    for number, task in enumerate(tasks[:MOST_SHOWN], 1):
+        child = children.get(task.get("subWorkflowId") or "") if depth < DEEPEST else None
+        inner = _moments(child["tasks"], begun, children, depth + 1) if child else []
+        found.append(_moment(number, task, begun, inner))
+    return found
+
+
+def _moment(number: int, task: dict[str, Any], begun: int, inner: Sequence[Moment]) -> Moment:
     return Moment(
         number,
         task["referenceTaskName"],
@@ -92,6 +111,7 @@ def _moment(number: int, task: dict[str, Any], begun: int) -> Moment:
         task.get("inputData"),
         task.get("outputData"),
         task.get("reasonForIncompletion") or "",
+        inner,
     )
 
 

@@ -3,7 +3,7 @@
 from .access import AccessKey, AccessRevision, Application, Grant, GroupFacts, Profile, Tag
 from .artifacts import Artifact
 from .audit import AuditEntry
-from .authoring import DefinitionDraft, SimulationCase
+from .authoring import CaseRule, DefinitionDraft, SimulationCase
 from .bulk import BulkItem, BulkOperation
 from .clients import Client, ScopeRole
 from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
@@ -38,6 +38,7 @@ __all__ = [
     "BulkItem",
     "BulkOperation",
     "CachedResult",
+    "CaseRule",
     "Catalogue",
     "Client",
     "DefinitionDraft",

@@ -24,6 +24,16 @@ class DefinitionDraft(models.Model):
         return f"{self.author}'s draft of {self.name or f'a new {self.kind}'}"
 
 
+class CaseRule(models.Model):
+    """Whether a workflow is held back from being saved while one of its cases ends in another way."""
+
+    workflow = models.CharField(max_length=255, unique=True)
+    holds = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return f"{self.workflow}: {'held back' if self.holds else 'warned of'}"
+
+
 class SimulationCase(models.Model):
     """A workflow's input with what its tasks come to, and how it ended when it was kept."""
 

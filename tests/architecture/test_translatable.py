@@ -30,19 +30,6 @@ GUESSED = {"default", "default_if_none", "yesno", "pluralize"}
 # A template leaves this list when all of its texts go through gettext; nothing is added.
 NOT_YET = {
     "admin/conductor/workflowdefinition/change_list_object_tools.html",
-    "ops/definition/cases.html",
-    "ops/definition/changes.html",
-    "ops/definition/compare.html",
-    "ops/definition/conflict.html",
-    "ops/definition/fields.html",
-    "ops/definition/findings.html",
-    "ops/definition/hunks.html",
-    "ops/definition/import.html",
-    "ops/definition/simulator.html",
-    "ops/definition/start.html",
-    "ops/definition/task.html",
-    "ops/definition/task_drawings.html",
-    "ops/definition/workflow.html",
 }
 
 

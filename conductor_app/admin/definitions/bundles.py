@@ -7,6 +7,8 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.errors import Invalid, Refused
 from ...engine import bundles
@@ -22,19 +24,24 @@ MOST_EXPORTED = 1_000
 class BundleForm(forms.Form):
     """A bundle as a file or as text, and what becomes of workflows that exist."""
 
-    file = forms.FileField(required=False, label="File")
-    text = forms.CharField(required=False, strip=False, label="Or as text", widget=forms.Textarea(attrs={"rows": 10}))
+    file = forms.FileField(required=False, label=gettext_lazy("File"))
+    text = forms.CharField(
+        required=False, strip=False, label=gettext_lazy("Or as text"), widget=forms.Textarea(attrs={"rows": 10})
+    )
     how = forms.ChoiceField(
         required=False,
         initial=bundles.AS_NEW_VERSIONS,
         widget=forms.RadioSelect,
-        label="Workflows that have changed",
+        label=gettext_lazy("Workflows that have changed"),
         choices=[
-            (bundles.AS_NEW_VERSIONS, "become new versions"),
-            (bundles.AS_GIVEN, "are written under the version that the bundle gives them, over what is there"),
+            (bundles.AS_NEW_VERSIONS, gettext_lazy("become new versions")),
+            (
+                bundles.AS_GIVEN,
+                gettext_lazy("are written under the version that the bundle gives them, over what is there"),
+            ),
         ],
     )
-    reason = forms.CharField(required=False, max_length=500, label="Reason")
+    reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
 
     def clean(self) -> dict[str, Any]:
         """The text that was given in either way."""
@@ -42,10 +49,10 @@ class BundleForm(forms.Form):
         file = said.get("file")
         if file is not None:
             if file.size > LARGEST:
-                raise forms.ValidationError(f"The file has more than {LARGEST // 1_000_000} MB.")
+                raise forms.ValidationError(_("The file has more than %(count)s MB.") % {"count": LARGEST // 1_000_000})
             said["text"] = file.read().decode("utf-8-sig", "replace")
         if not (said.get("text") or "").strip():
-            raise forms.ValidationError("Choose a file, or paste a bundle.")
+            raise forms.ValidationError(_("Choose a file, or paste a bundle."))
         return said
 
 
@@ -83,16 +90,17 @@ class BundlePages:
             except Refused as refused:
                 form.add_error(None, refused.message)
         shown = {"form": form, "items": items, "text": text, "counts": bundles.counted(items)}
-        return self.page(request, "import", "Import definitions", **shown)
+        return self.page(request, "import", _("Import definitions"), **shown)
 
     def _taken(self, request: HttpRequest, form: BundleForm, given: Any) -> HttpResponse:
         said = form.cleaned_data
         how = said["how"] or bundles.AS_NEW_VERSIONS
         result = bundles.take_in(given, how, request.user.get_username(), said["reason"])
         kept, refused = len(result["kept"]), result["refused"]
-        messages.success(request, f"{kept} definition{'' if kept == 1 else 's'} taken in.")
+        said = ngettext("%(count)s definition taken in.", "%(count)s definitions taken in.", kept)
+        messages.success(request, said % {"count": kept})
         if refused:
-            messages.warning(request, f"Refused: {', '.join(refused[:10])}.")
+            messages.warning(request, _("Refused: %(names)s.") % {"names": ", ".join(refused[:10])})
         return HttpResponseRedirect(reverse("admin:conductor_workflowdefinition_changelist"))
 
 
@@ -100,6 +108,11 @@ def _read(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as fault:
-        raise Invalid(f"This is not JSON: {fault.msg} at line {fault.lineno}, column {fault.colno}.") from None
+        raise Invalid(_not_json(fault)) from None
     except RecursionError:
-        raise Invalid("This is nested too deeply.") from None
+        raise Invalid(_("This is nested too deeply.")) from None
+
+
+def _not_json(fault: json.JSONDecodeError) -> str:
+    facts = {"message": fault.msg, "line": fault.lineno, "column": fault.colno}
+    return _("This is not JSON: %(message)s at line %(line)s, column %(column)s.") % facts

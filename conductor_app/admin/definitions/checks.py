@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest, JsonResponse
 from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
 
 from ...core.language.lint import ERROR, HINT, WARNING, Finding, findings
 from ...core.language.positions import Position, Positions
@@ -80,9 +81,18 @@ def checked(kind: str, text: str) -> Checked:
         place = Position(error.lineno, max(error.colno - 1, 0), 1)
         return Checked(None, [Placed(Finding(ERROR, "no JSON", "", message), place)])
     except (RecursionError, ValueError) as error:
-        return Checked(None, [Placed(Finding(ERROR, "no JSON", "", f"This cannot be read as JSON: {error}."), NOWHERE)])
+        return Checked(
+            None,
+            [
+                Placed(
+                    Finding(ERROR, "no JSON", "", _("This cannot be read as JSON: %(error)s.") % {"error": error}),
+                    NOWHERE,
+                )
+            ],
+        )
     if not isinstance(document, dict):
-        said = Finding(ERROR, "no JSON", "", "A definition is a JSON object: it begins with { and ends with }.")
+        message = _("A definition is a JSON object: it begins with { and ends with }.")
+        said = Finding(ERROR, "no JSON", "", message)
         return Checked(None, [Placed(said, NOWHERE)])
     return CHECKS[kind](document, text)
 

@@ -3,6 +3,8 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.errors import Complaint
 from ...core.language.lint import ERROR, Finding
@@ -15,9 +17,12 @@ NEW_VERSION, OVERWRITE = "new", "overwrite"
 class DefinitionForm(forms.Form):
     """A definition as JSON."""
 
-    document = JsonDocumentField(label="Definition")
+    document = JsonDocumentField(label=gettext_lazy("Definition"))
     reason = forms.CharField(
-        required=False, max_length=500, label="Reason", help_text="Kept with the version and in the audit."
+        required=False,
+        max_length=500,
+        label=gettext_lazy("Reason"),
+        help_text=gettext_lazy("Kept with the version and in the audit."),
     )
     base = forms.CharField(widget=forms.HiddenInput, required=False, max_length=64)
     checked: Checked | None = None
@@ -27,21 +32,29 @@ class DefinitionForm(forms.Form):
         said = [Finding(ERROR, "refused", each.path, each.message) for each in complaints]
         self.checked = Checked(None, placed(said, self.data.get("document", "")))
         count = len(complaints)
-        self.add_error("document", f"{count} thing{' is' if count == 1 else 's are'} wrong with this definition.")
+        said = ngettext(
+            "%(count)s thing is wrong with this definition.", "%(count)s things are wrong with this definition.", count
+        )
+        self.add_error("document", said % {"count": count})
 
 
 class WorkflowEditForm(DefinitionForm):
     """A workflow definition that exists: saved beside its old version, or over it."""
 
-    save_as = forms.ChoiceField(widget=forms.RadioSelect, label="Save as", required=False)
+    save_as = forms.ChoiceField(widget=forms.RadioSelect, label=gettext_lazy("Save as"), required=False)
 
     def __init__(self, *args: Any, version: int, next_version: int, **options: Any) -> None:
         super().__init__(*args, **options)
         self.fields["save_as"].choices = [
-            (NEW_VERSION, f"Version {next_version}, a new one. Runs and clients that name version {version} keep it."),
+            (
+                NEW_VERSION,
+                _("Version %(next)s, a new one. Runs and clients that name version %(version)s keep it.")
+                % {"next": next_version, "version": version},
+            ),
             (
                 OVERWRITE,
-                f"Version {version}, over what is there. Runs that have started keep the document they began with.",
+                _("Version %(version)s, over what is there. Runs that have started keep the document they began with.")
+                % {"version": version},
             ),
         ]
 

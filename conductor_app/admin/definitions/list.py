@@ -5,6 +5,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...insight.shelf import Shelved, shelved
@@ -15,6 +17,12 @@ from ..marks import many, pill
 from ..read_only import BoundedList
 
 TONES = {"broken reference": "failed", "no timeout": "waiting", "no worker": "waiting", "unused": "stopped"}
+FLAG_WORDS = {
+    "broken reference": gettext_lazy("broken reference"),
+    "no timeout": gettext_lazy("no timeout"),
+    "no worker": gettext_lazy("no worker"),
+    "unused": gettext_lazy("unused"),
+}
 ICONS = {"broken reference": "failed", "unused": "skipped"}
 
 
@@ -32,14 +40,14 @@ class ShelvedList(BoundedList):
 class VersionsFilter(admin.SimpleListFilter):
     """The newest version of each, unless all are asked for."""
 
-    title, parameter_name = "versions", "versions"
+    title, parameter_name = gettext_lazy("versions"), "versions"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
-        return [("all", "All versions")]
+        return [("all", _("All versions"))]
 
     def choices(self, changelist: BoundedList):
         for choice in super().choices(changelist):
-            yield choice | ({"display": "Newest only"} if choice["query_string"].find("versions=") < 0 else {})
+            yield choice | ({"display": _("Newest only")} if choice["query_string"].find("versions=") < 0 else {})
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         return queryset if self.value() == "all" else queryset.filter(pk__in=newest().values("pk"))
@@ -48,39 +56,39 @@ class VersionsFilter(admin.SimpleListFilter):
 class ShelfColumns:
     """The columns of that list."""
 
-    @admin.display(description="name")
+    @admin.display(description=gettext_lazy("name"))
     def shelf(self, row: WorkflowDefinition) -> SafeString:
         flags = format_html_join(
             " ",
             '<span title="{}">{}</span>',
             (
-                (why.replace("`", ""), pill(TONES[flag], flag, ICONS.get(flag, "warning")))
+                (why.replace("`", ""), pill(TONES[flag], str(FLAG_WORDS[flag]), ICONS.get(flag, "warning")))
                 for flag, why in row.shelved.flags.items()
             ),
         )
         name = format_html('<strong>{}</strong> <span class="version">v{}</span>', row.name, row.version)
         return format_html('<a href="{}/change/">{}</a> <span class="flags">{}</span>', row.pk, name, flags)
 
-    @admin.display(description="used by")
+    @admin.display(description=gettext_lazy("used by"))
     def used_by(self, row: WorkflowDefinition) -> str:
         return many(row.shelved.used_by) if row.shelved.used_by else "–"
 
-    @admin.display(description="runs 24 h")
+    @admin.display(description=gettext_lazy("runs 24 h"))
     def runs(self, row: WorkflowDefinition) -> str:
         count = row.shelved.health.runs
         return f"{many(count)}{'+' if row.shelved.is_capped else ''}" if count else "–"
 
-    @admin.display(description="failed")
+    @admin.display(description=gettext_lazy("failed"))
     def failed(self, row: WorkflowDefinition) -> SafeString | str:
         percent = row.shelved.health.failure_percent
         if percent is None:
             return "–"
         return format_html('<span class="{}">{} %</span>', "late" if percent else "", percent)
 
-    @admin.display(description="p95")
+    @admin.display(description=gettext_lazy("p95"))
     def p95(self, row: WorkflowDefinition) -> str:
         return "–" if row.shelved.health.p95_ms is None else span(row.shelved.health.p95_ms)
 
-    @admin.display(description="why")
+    @admin.display(description=gettext_lazy("why"))
     def why(self, row: WorkflowDefinition) -> str:
         return row.shelved.reason or "–"

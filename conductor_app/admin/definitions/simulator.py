@@ -7,18 +7,20 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
 
 from ...core.errors import Refused, ValidationFailed
 from ...core.language.lint.places import spots
 from ...core.samples import sample_of
-from ...core.simulation.outcomes import KINDS_OF_OUTCOMES
 from ...engine import cases, drafts
+from ...insight.inner_workflows import inner_workflows
 from ...insight.last_inputs import last_started, started_like
 from ...insight.played import Played, played
 from ...insight.recorded import recorded_outputs
-from ...models import DefinitionDraft, SimulationCase, TaskDefinition, WorkflowDefinition
+from ...models import CaseRule, DefinitionDraft, SimulationCase, TaskDefinition, WorkflowDefinition
 from ..json_tree import tree
 from ..pictures import picture
+from ..refusals import require
 from .simulator_form import Trial, begun, of_case, typed
 
 PERMISSIONS = ("conductor.change_workflowdefinition", "conductor.execute_workflowdefinition")
@@ -41,40 +43,44 @@ class SimulatorPages:
             return self._shown(request, row, trial, None, note)
         if "forget" in request.POST:
             return self._forget(request, row)
+        if request.POST.get("step") == "rule":
+            return self._rule(request, row)
         execution, fault = self._played(trial)
         if execution is not None and request.POST.get("step") == "keep":
             return self._keep(request, row, trial, execution)
         return self._shown(request, row, trial, execution, note, fault)
 
     def _trial(self, request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> Trial:
-        names = {str(step.get("name")) for step in _all_steps(document)}
+        inner = inner_workflows(document)
+        documents = [document, *(each.document for each in inner.values())]
+        names = {str(step.get("name")) for each in documents for step in _all_steps(each)}
         tasks = dict(TaskDefinition.objects.filter(name__in=names).values_list("name", "document"))
-        trial = begun(document, _first_input(request, row, document), recorded_outputs(row.name), tasks)
+        trial = begun(document, _first_input(request, row, document), recorded_outputs(row.name), tasks, inner)
         case = SimulationCase.objects.filter(workflow=row.name, name=request.GET.get("case", "")).first()
         if request.method == "POST":
             return typed(trial, request.POST)
         return of_case(trial, case.input, case.outcomes) if case else trial
 
-    def _played(self, trial: Trial) -> tuple[dict[str, Any] | None, str]:
-        """The execution, or why there is none."""
+    def _played(self, trial: Trial) -> tuple[Any, str]:
+        """The execution with those of its sub-workflows, or why there is none."""
         if not trial.is_valid():
             return None, ""
         try:
-            return cases.try_out(trial.document, trial.given, trial.outcomes), ""
+            return cases.play_out(trial.document, trial.given, trial.outcomes), ""
         except ValidationFailed as failed:
             return None, "; ".join(f"{each.path} {each.message}".strip() for each in failed.complaints[:5])
         except Refused as refused:
             return None, refused.message
 
-    def _keep(self, request: HttpRequest, row: WorkflowDefinition, trial: Trial, execution: dict) -> HttpResponse:
+    def _keep(self, request: HttpRequest, row: WorkflowDefinition, trial: Trial, execution: Any) -> HttpResponse:
         name, by = request.POST.get("case_name", ""), request.user.get_username()
         outcomes = {ref: list(outcome) for ref, outcome in trial.outcomes.items()}
-        kept = {"input": trial.given, "outcomes": outcomes, "expected": cases.outcome_of(execution)}
+        kept = {"input": trial.given, "outcomes": outcomes, "expected": cases.outcome_of(execution[0])}
         try:
             drafts.keep_case(row.name, name, kept, by)
         except Refused as refused:
             return self._shown(request, row, trial, execution, "", refused.message)
-        messages.success(request, f"The case {name.strip()} is kept: it is tried again whenever {row.name} is saved.")
+        messages.success(request, _kept(name, row))
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk], query={"case": name.strip()}))
 
     def _forget(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
@@ -84,15 +90,25 @@ class SimulatorPages:
             messages.error(request, refused.message)
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))
 
+    def _rule(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
+        """Whether cases that differ hold the definition back."""
+        require(request, self.change_permission)
+        holds = request.POST.get("cases_hold") == "block"
+        drafts.set_case_rule(row.name, holds, request.user.get_username())
+        messages.success(request, _("It is not saved while a case differs.") if holds else _("Cases only warn."))
+        return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))
+
     def _shown(
         self, request: HttpRequest, row: WorkflowDefinition, trial: Trial, execution: Any, note: str, fault: str = ""
     ) -> HttpResponse:
         until = request.POST.get("until", "")
-        story = played(execution, trial.document, int(until) if until.isdecimal() and len(until) < 6 else None)
+        whole, children = execution or (None, {})
+        moment = int(until) if until.isdecimal() and len(until) < 6 else None
+        story = played(whole, trial.document, moment, children)
         shown = {
             "row": row,
             "trial": trial,
-            "kinds": KINDS_OF_OUTCOMES.items(),
+            "cases_hold": CaseRule.objects.filter(workflow=row.name, holds=True).exists(),
             "picture": picture(trial.document, story.seen) if story else picture(trial.document),
             "story": story,
             "trees": _trees(story),
@@ -103,7 +119,7 @@ class SimulatorPages:
             "last": last_started(row.name),
             "query": request.META.get("QUERY_STRING", ""),
         }
-        return self.page(request, "simulator", f"Try {row.name}", **shown)
+        return self.page(request, "simulator", _("Try %(name)s") % {"name": row.name}, **shown)
 
 
 def _document(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any], str]:
@@ -116,8 +132,13 @@ def _document(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, 
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        return row.document, "You have no draft of it that is JSON; this is the saved version."
-    return document, "This tries your draft, which is not saved yet."
+        return row.document, _("You have no draft of it that is JSON; this is the saved version.")
+    return document, _("This tries your draft, which is not saved yet.")
+
+
+def _kept(name: str, row: WorkflowDefinition) -> str:
+    said = _("The case %(case)s is kept: it is tried again whenever %(name)s is saved.")
+    return said % {"case": name.strip(), "name": row.name}
 
 
 def _all_steps(document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,16 +1,41 @@
 """The form of the simulator: an input, and for every step that somebody outside ends, how it ends."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from ...core.language.parts import type_of
 from ...core.samples import sample_of
-from ...core.simulation.outcomes import GIVES, KINDS_OF_OUTCOMES, Outcome, steps_to_tell
+from ...core.simulation.outcomes import (
+    FAILS,
+    FAILS_FOR_GOOD,
+    GIVES,
+    INSIDE,
+    KINDS_OF_OUTCOMES,
+    PLAYED,
+    STAYS,
+    TIMES_OUT,
+    Outcome,
+    steps_to_tell,
+)
+from ...insight.inner_workflows import Inner
 from ..json_editor import formatted
 
 MOST_TIMES = 50
+MOST_STEPS = 300
+WORDS = {
+    GIVES: gettext_lazy("completes and gives"),
+    FAILS: gettext_lazy("fails, then completes and gives"),
+    FAILS_FOR_GOOD: gettext_lazy("fails for good"),
+    TIMES_OUT: gettext_lazy("times out"),
+    STAYS: gettext_lazy("stays open"),
+    PLAYED: gettext_lazy("is played itself"),
+}
+"""What a step can come to, in words; the last is for sub-workflows alone."""
 
 
 @dataclass(slots=True)
@@ -25,6 +50,17 @@ class Told:
     output: str
     source: str
     error: str = ""
+    is_workflow: bool = False
+
+    @property
+    def kinds(self) -> list[tuple[str, Any]]:
+        """What it can come to."""
+        return [(kind, words) for kind, words in WORDS.items() if kind != PLAYED or self.is_workflow]
+
+    @property
+    def depth(self) -> int:
+        """In how many sub-workflows it stands."""
+        return self.ref.count(INSIDE)
 
 
 @dataclass(slots=True)
@@ -59,35 +95,57 @@ def read_object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as fault:
-        raise ValueError(f"This is not JSON: {fault.msg} at line {fault.lineno}, column {fault.colno}.") from None
+        facts = {"message": fault.msg, "line": fault.lineno, "column": fault.colno}
+        raise ValueError(_("This is not JSON: %(message)s at line %(line)s, column %(column)s.") % facts) from None
     except RecursionError:
-        raise ValueError("This is nested too deeply.") from None
+        raise ValueError(_("This is nested too deeply.")) from None
     if not isinstance(value, dict):
-        raise ValueError("This must be a JSON object.")
+        raise ValueError(_("This must be a JSON object."))
     return value
 
 
 def begun(
-    document: dict[str, Any], input: Any, recorded: Mapping[str, Any], tasks: Mapping[str, Mapping[str, Any]]
+    document: dict[str, Any],
+    input: Any,
+    recorded: Mapping[str, Any],
+    tasks: Mapping[str, Mapping[str, Any]],
+    inner: Mapping[str, Inner],
 ) -> Trial:
-    """A try as it is offered: every step gives what it gave lately, or else what its definition promises."""
-    steps = []
+    """A try as it is offered: every step gives what it gave lately, or else what its definition promises.
+
+    `inner`: the sub-workflows that are known, by the way to their steps.
+    """
+    return Trial(document, formatted(input), list(_steps(document, recorded, tasks, inner, ""))[:MOST_STEPS])
+
+
+def _steps(
+    document: Mapping[str, Any],
+    recorded: Mapping[str, Any],
+    tasks: Mapping[str, Mapping[str, Any]],
+    inner: Mapping[str, Inner],
+    way: str,
+) -> Iterator[Told]:
     for spot in steps_to_tell(document):
-        output, source = _usual(spot.ref, tasks.get(spot.name) or {}, recorded)
-        steps.append(Told(spot.ref, spot.name, type_of(spot.step), GIVES, 1, formatted(output), source))
-    return Trial(document, formatted(input), steps)
+        ref, output = f"{way}{spot.ref}", _usual(spot.ref, tasks.get(spot.name) or {}, recorded)
+        found = inner.get(ref)
+        how = PLAYED if found is not None and spot.ref not in recorded else GIVES
+        yield Told(
+            ref, spot.name, type_of(spot.step), how, 1, formatted(output[0]), output[1], is_workflow=found is not None
+        )
+        if found is not None:
+            yield from _steps(found.document, found.recorded, tasks, inner, f"{ref}{INSIDE}")
 
 
 def _usual(ref: str, definition: Mapping[str, Any], recorded: Mapping[str, Any]) -> tuple[Any, str]:
     if ref in recorded:
-        return recorded[ref], "as in its last run"
+        return recorded[ref], _("as in its last run")
     schema = definition.get("outputSchema")
     if isinstance(schema, Mapping) and isinstance(sample := sample_of(schema.get("data")), dict):
-        return sample, "from its output schema"
+        return sample, _("from its output schema")
     keys = definition.get("outputKeys")
     if isinstance(keys, list) and keys:
-        return {str(key): "" for key in keys}, "from its output keys"
-    return {}, "nothing known"
+        return {str(key): "" for key in keys}, _("from its output keys")
+    return {}, _("nothing known")
 
 
 def typed(trial: Trial, sent: Mapping[str, str]) -> Trial:
@@ -100,7 +158,7 @@ def typed(trial: Trial, sent: Mapping[str, str]) -> Trial:
         told.times = min(int(times), MOST_TIMES) if times.isdecimal() and len(times) < 6 else 1
         output = sent.get(f"output.{told.ref}", told.output).replace("\r\n", "\n")
         if output != told.output:
-            told.output, told.source = output, "as typed"
+            told.output, told.source = output, _("as typed")
     return trial
 
 
@@ -110,5 +168,10 @@ def of_case(trial: Trial, input: Any, outcomes: Mapping[str, Any]) -> Trial:
     for told in trial.steps:
         if told.ref in outcomes:
             kept = Outcome(*outcomes[told.ref])
-            told.how, told.times, told.output, told.source = kept.how, kept.times, formatted(kept.output or {}), "kept"
+            told.how, told.times, told.output, told.source = (
+                kept.how,
+                kept.times,
+                formatted(kept.output or {}),
+                _("kept"),
+            )
     return trial

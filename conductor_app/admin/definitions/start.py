@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
 
 from ...core.errors import InputRefused, Refused, ValidationFailed
 from ...engine.by_hand import start_by_hand
@@ -52,7 +53,7 @@ class StartPages:
         except Refused as refused:
             start.complain("", refused.message)
         else:
-            said = "The run is started." if is_new else "This key has started a run before: here it is."
+            said = _("The run is started.") if is_new else _("This key has started a run before: here it is.")
             messages.success(request, said)
             return run_id
         return ""
@@ -73,7 +74,7 @@ class StartPages:
             "curl": as_curl(call, server) if call else "",
             "python": as_python(call, server) if call else "",
         }
-        return self.page(request, "start", f"Start {row.name}", **shown)
+        return self.page(request, "start", _("Start %(name)s") % {"name": row.name}, **shown)
 
 
 def _is_whole(start: Start) -> bool:
@@ -88,10 +89,10 @@ def _given(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any
         return given, []
     found = started_like(row.name, like)
     if found is None:
-        return given, [f"There is no run {like[:64]} of {row.name}."]
+        return given, [_("There is no run %(id)s of %(name)s.") % {"id": like[:64], "name": row.name}]
     run = found.run
     domains = "\n".join(f"{task} = {domain}" for task, domain in (run.domains or {}).items())
     given |= {"correlation_id": run.correlation_id, "priority": run.priority, "domains": domains}
     if not found.is_whole:
-        return given, ["The input of that run is too large for a form: take it from the run's page."]
+        return given, [_("The input of that run is too large for a form: take it from the run's page.")]
     return given | {"input": found.input}, []

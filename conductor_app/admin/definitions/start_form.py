@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ...core.schema_form import Field, form_of, read_form, rest, spread
 from ...engine.runs import StartRequest
@@ -12,9 +14,9 @@ from ...models import WorkflowDefinition
 from ..json_editor import JsonDocumentField, formatted
 
 STRATEGIES = (
-    ("FAIL", "is refused, whatever became of the first run"),
-    ("RETURN_EXISTING", "starts nothing and leads to the first run"),
-    ("FAIL_ON_RUNNING", "is refused while the first run is open; afterwards it starts a new one"),
+    ("FAIL", gettext_lazy("is refused, whatever became of the first run")),
+    ("RETURN_EXISTING", gettext_lazy("starts nothing and leads to the first run")),
+    ("FAIL_ON_RUNNING", gettext_lazy("is refused while the first run is open; afterwards it starts a new one")),
 )
 AS_FORM, AS_JSON = "form", "json"
 
@@ -22,14 +24,18 @@ AS_FORM, AS_JSON = "form", "json"
 class StartForm(forms.Form):
     """Everything about a start but its input."""
 
-    correlation_id = forms.CharField(required=False, max_length=512, label="Correlation id")
-    priority = forms.IntegerField(required=False, min_value=0, max_value=99, label="Priority", initial=0)
-    idempotency_key = forms.CharField(required=False, max_length=255, label="Idempotency key")
-    idempotency_strategy = forms.ChoiceField(required=False, choices=STRATEGIES, initial="FAIL", label="Used again, it")
-    domains = forms.CharField(
-        required=False, label="Domains", widget=forms.Textarea(attrs={"rows": 2, "placeholder": "charge_card = blue"})
+    correlation_id = forms.CharField(required=False, max_length=512, label=gettext_lazy("Correlation id"))
+    priority = forms.IntegerField(required=False, min_value=0, max_value=99, label=gettext_lazy("Priority"), initial=0)
+    idempotency_key = forms.CharField(required=False, max_length=255, label=gettext_lazy("Idempotency key"))
+    idempotency_strategy = forms.ChoiceField(
+        required=False, choices=STRATEGIES, initial="FAIL", label=gettext_lazy("Used again, it")
     )
-    reason = forms.CharField(required=False, max_length=500, label="Reason")
+    domains = forms.CharField(
+        required=False,
+        label=gettext_lazy("Domains"),
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": "charge_card = blue"}),
+    )
+    reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
 
     def clean_domains(self) -> dict[str, str]:
         """`task = domain`, a line each."""
@@ -39,7 +45,7 @@ class StartForm(forms.Form):
                 continue
             task, sign, domain = (part.strip() for part in line.partition("="))
             if not (sign and task and domain):
-                raise forms.ValidationError(f"Line {number} is not like `task = domain`.")
+                raise forms.ValidationError(_("Line %(number)s is not like `task = domain`.") % {"number": number})
             pairs[task] = domain
         return pairs
 
@@ -47,7 +53,7 @@ class StartForm(forms.Form):
 class JsonInput(forms.Form):
     """The whole input as JSON."""
 
-    input = JsonDocumentField(label="Input", required=False)
+    input = JsonDocumentField(label=gettext_lazy("Input"), required=False)
 
 
 @dataclass(slots=True)

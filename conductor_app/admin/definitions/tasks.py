@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.forms import Form
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...engine import definitions
@@ -35,8 +36,9 @@ class TaskDefinitionAdmin(DefinitionAdmin):
             refuse_another_name(document, row)
         definitions.save_task(document, by, overwrite=row is not None, reason=reason)
 
-    @admin.display(description="limits")
+    @admin.display(description=gettext_lazy("limits"))
     def limits(self, row: TaskDefinition) -> str:
-        at_a_time = f"{row.concurrent_limit} at a time" if row.concurrent_limit else ""
-        rate = f"{row.rate_count} in {row.rate_seconds} s" if row.rate_count else ""
+        at_a_time = _("%(count)s at a time") % {"count": row.concurrent_limit} if row.concurrent_limit else ""
+        facts = {"count": row.rate_count, "seconds": row.rate_seconds}
+        rate = _("%(count)s in %(seconds)s s") % facts if row.rate_count else ""
         return ", ".join(filter(None, (at_a_time, rate))) or "–"

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
 
 from ...core.errors import Refused, ValidationFailed
 from ...core.language.meaning import changes
@@ -38,7 +39,9 @@ class VersionPages:
         shown: dict[str, Any] = {"row": row, "old": old, "new": new, "versions": versions}
         shown |= {"changes": changes(old.document, new.document)}
         shown |= {"hunks": hunks(formatted(old.document), formatted(new.document))}
-        return self.page(request, "compare", f"{row.name}: versions {old.version} and {new.version}", **shown)
+        facts = {"name": row.name, "old": old.version, "new": new.version}
+        title = _("%(name)s: versions %(old)s and %(new)s") % facts
+        return self.page(request, "compare", title, **shown)
 
     def restore(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Save an old version's document as a new version."""
@@ -51,10 +54,15 @@ class VersionPages:
             version = definitions.restore_workflow(row.name, row.version, by, reason)
         except ValidationFailed as failed:
             said = "; ".join(complaint.message for complaint in failed.complaints[:3])
-            messages.error(request, f"Version {row.version} would be refused today: {said}")
+            messages.error(
+                request,
+                _("Version %(version)s would be refused today: %(why)s") % {"version": row.version, "why": said},
+            )
         except Refused as refused:
             tell(request, refused)
         else:
-            messages.success(request, f"Version {version} says what version {row.version} said.")
+            messages.success(
+                request, _("Version %(new)s says what version %(old)s said.") % {"new": version, "old": row.version}
+            )
             row = WorkflowDefinition.objects.get(name=row.name, version=version)
         return HttpResponseRedirect(reverse("admin:conductor_workflowdefinition_change", args=[row.pk]))

@@ -7,6 +7,7 @@ from django.db.models import Max
 from django.forms import Form
 from django.http import HttpRequest
 from django.urls import URLPattern
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import Refused
@@ -17,7 +18,7 @@ from ...core.language.parts import type_of
 from ...engine import cases, definitions
 from ...insight.ledger import SAMPLE, ledger, open_runs
 from ...insight.surroundings import surroundings
-from ...models import SimulationCase, WorkflowDefinition
+from ...models import CaseRule, SimulationCase, WorkflowDefinition
 from ..json_editor import formatted
 from ..json_tree import tree
 from ..pictures import picture
@@ -102,7 +103,9 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
             return {}
         kept = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: cases.MOST_AT_ONCE]
         tried = cases.verdicts({**document, "name": row.name}, kept)
-        return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": tried}
+        holds = CaseRule.objects.filter(workflow=row.name, holds=True).exists()
+        is_held = holds and any(verdict.differs for verdict in tried)
+        return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": tried, "is_held": is_held}
 
     def form_for(self, row: WorkflowDefinition | None, data: Any, begun: Begun) -> DefinitionForm:
         if row is None:
@@ -135,7 +138,7 @@ def _step(document: dict[str, Any], ref: str) -> dict[str, Any] | None:
     spot = next((spot for spot in spots(document.get("tasks")) if spot.ref == ref), None)
     if spot is None:
         return None
-    facts = [("Type", type_of(spot.step)), ("Task", spot.name), ("Place", spot.path)]
+    facts = [(_("Type"), type_of(spot.step)), (_("Task"), spot.name), (_("Place"), spot.path)]
     return {"ref": ref, "facts": facts, "tree": tree({k: v for k, v in spot.step.items() if k not in HOLDS_STEPS})}
 
 
@@ -143,5 +146,5 @@ def next_version(name: str) -> int:
     """The version after the newest one."""
     newest = WorkflowDefinition.objects.filter(name=name).aggregate(newest=Max("version"))["newest"]
     if newest is None:
-        raise Refused(f"{name} has been deleted meanwhile.")
+        raise Refused(_("%(name)s has been deleted meanwhile.") % {"name": name})
     return newest + 1

@@ -10,13 +10,17 @@ from ..steps import KINDS
 from .parts import Mock, Script
 
 GIVES, FAILS, FAILS_FOR_GOOD, TIMES_OUT, STAYS = "gives", "fails", "fails_for_good", "times_out", "stays"
+PLAYED = "played"
 KINDS_OF_OUTCOMES = {
     GIVES: "completes and gives",
     FAILS: "fails, then completes and gives",
     FAILS_FOR_GOOD: "fails for good",
     TIMES_OUT: "times out",
     STAYS: "stays open",
+    PLAYED: "is played itself",
 }
+INSIDE = ">"
+"""Stands between a sub-workflow's step and a step of that sub-workflow."""
 ENOUGH = 300
 """Attempts of one step that something is said for: loops take one each turn."""
 WORKED = frozenset(("SIMPLE", "DYNAMIC", "EVENT", "HUMAN", "PULL_WORKFLOW_MESSAGES", "SUB_WORKFLOW"))
@@ -47,8 +51,16 @@ def waits_for_somebody(step: Mapping[str, Any]) -> bool:
 
 
 def script_of(outcomes: Mapping[str, Outcome]) -> Script:
-    """What the play does with each attempt of these steps, whichever turn it belongs to."""
-    return Script({ref: mocks for ref, outcome in outcomes.items() if (mocks := tuple(_mocks(outcome)))})
+    """What the play does with each attempt of these steps, whichever turn it belongs to; `sub>ref` is a step inside."""
+    own = {ref: outcome for ref, outcome in outcomes.items() if INSIDE not in ref}
+    mocks = {ref: found for ref, outcome in own.items() if (found := tuple(_mocks(outcome)))}
+    return Script(mocks, {ref: script_of(inside(outcomes, ref)) for ref, told in own.items() if told.how == PLAYED})
+
+
+def inside(outcomes: Mapping[str, Outcome], ref: str) -> dict[str, Outcome]:
+    """What is said of the steps of a sub-workflow, by their references there."""
+    begin = f"{ref}{INSIDE}"
+    return {name.removeprefix(begin): outcome for name, outcome in outcomes.items() if name.startswith(begin)}
 
 
 def _mocks(outcome: Outcome) -> Iterator[Mock]:

@@ -181,3 +181,94 @@ def test_the_page_takes_few_queries(operator, order, django_assert_max_num_queri
 
     with django_assert_max_num_queries(15):
         try_out(operator, order, **AIR)
+
+
+def kept_by_rule(operator, order, rule="block"):
+    """A case is kept, and the rule what a case that differs does."""
+    try_out(operator, order, step="keep", case_name="by air", **AIR)
+    operator.post(address(order), {"step": "rule", "cases_hold": rule})
+
+
+@pytest.mark.parametrize(("rule", "versions"), [("block", 1), ("warn", 2)])
+def test_a_case_that_differs_holds_a_definition_back_or_warns(operator, order, rule, versions):
+    kept_by_rule(operator, order, rule)
+    changed = {**order.document, "outputParameters": {"by": "a ship"}}
+    edit = f"{WORKFLOWS}{order.pk}/edit/"
+
+    review = words(operator.post(edit, {"document": json.dumps(changed), "step": "review"}))
+    answer = operator.post(edit, {"document": json.dumps(changed)})
+
+    assert "differs by air its output is another one" in review
+    assert ("is not saved then" in review) == (rule == "block")
+    assert WorkflowDefinition.objects.filter(name="order").count() == versions
+    if rule == "block":
+        assert "order is not saved while its case 'by air' differs" in words(answer)
+
+
+def test_a_client_is_held_back_by_cases_too_and_told_which(operator, order, client):
+    kept_by_rule(operator, order)
+    changed = {**order.document, "outputParameters": {}}
+
+    answer = client.post("/api/metadata/workflow", json.dumps({**changed, "version": 2}), "application/json")
+
+    assert answer.status_code == 409 and "by air" in answer.json()["message"]
+    same = client.put("/api/metadata/workflow", json.dumps([order.document]), "application/json")
+    assert same.status_code == 200 and "order" in str(same.json())
+
+
+def test_who_may_not_edit_sets_no_rule(order, client, django_user_model):
+    from django.contrib.auth.models import Group
+
+    user = django_user_model.objects.create_user("op", is_staff=True)
+    user.groups.add(Group.objects.get(name="Operators"))
+    client.force_login(user)
+
+    assert client.post(address(order), {"step": "rule", "cases_hold": "block"}).status_code == 403
+
+
+@pytest.fixture
+def shop(order):
+    """A workflow that orders in a sub-workflow."""
+    inner = step("ordering", "SUB_WORKFLOW", subWorkflowParam={"name": "order", "version": 1})
+    define("shop", inner, outputParameters={"by": "${ordering.output.by}"})
+    return WorkflowDefinition.objects.get(name="shop")
+
+
+def test_a_sub_workflow_is_played_with_what_its_own_steps_come_to(operator, shop):
+    offered = operator.get(address(shop)).context["trial"].steps
+    assert [(told.ref, told.how) for told in offered][:2] == [("ordering", "played"), ("ordering>charge", "gives")]
+
+    page = operator.post(
+        address(shop),
+        {
+            "input": "{}",
+            "how.ordering": "played",
+            "output.ordering>charge": '{"way": "air"}',
+            "output.ordering>fly": '{"plane": "A380"}',
+        },
+    )
+
+    story = page.context["story"]
+    assert (story.status, story.output) == ("COMPLETED", {"by": "A380"})
+    assert [moment.name for moment in story.moments[0].inner] == ["charge", "route", "fly"]
+
+
+def test_a_step_inside_may_fail_and_a_case_keeps_that(operator, shop):
+    said = {"input": "{}", "how.ordering": "played", "how.ordering>charge": "fails_for_good"}
+
+    story = operator.post(address(shop), said).context["story"]
+    assert story.status == "FAILED"
+
+    operator.post(address(shop), {**said, "step": "keep", "case_name": "no money"})
+    offered = operator.get(address(shop, "?case=no money")).context["trial"].steps
+    assert {told.ref: told.how for told in offered}["ordering>charge"] == "fails_for_good"
+
+
+def test_a_sub_workflow_that_calls_itself_is_offered_to_a_depth(operator, clock):
+    define("again", step("self", "SUB_WORKFLOW", subWorkflowParam={"name": "again", "version": 1}))
+    row = WorkflowDefinition.objects.get(name="again")
+
+    refs = [told.ref for told in operator.get(address(row)).context["trial"].steps]
+
+    assert refs == ["self", "self>self", "self>self>self", "self>self>self>self"]
+    assert try_out(operator, row, how__self="played").context["story"].status == "COMPLETED"
