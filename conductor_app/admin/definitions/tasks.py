@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.forms import Form
 from django.http import HttpRequest
+from django.urls import URLPattern
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -14,15 +15,19 @@ from ...models import TaskDefinition
 from .samples import NEW_TASK
 from .shared import DefinitionAdmin, refuse_another_name
 from .task_drawings import drawings
+from .task_form import TaskFormPages
 
 
-class TaskDefinitionAdmin(DefinitionAdmin):
+class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
     """Task definitions by name."""
 
     kind, sample, page_template = "task", NEW_TASK, "task"
     heading_new, heading_saved = gettext_lazy("New task definition"), gettext_lazy("The task definition is saved.")
     list_display = ("definition", "description", "limits", "changed", "changed_by")
     ordering = ("name",)
+
+    def get_urls(self) -> list[URLPattern]:
+        return [*self.form_urls(), *super().get_urls()]
 
     def more(self, request: HttpRequest, row: TaskDefinition) -> dict[str, Any]:
         return {"used_by": users_of_task(row.name), **drawings(row.document)}

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conductor', '0038_spread_schedules'),
+        ("conductor", "0041_quiet_hours_and_tiles"),
     ]
 
     operations = [

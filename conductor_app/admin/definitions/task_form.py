@@ -1,0 +1,117 @@
+"""A task definition as a form: its retries, time limits and limits, drawn; what the form does not show stays."""
+
+import json
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ..json_editor import formatted
+from ..refusals import require
+from .task_drawings import drawings
+
+LOGICS = (
+    ("FIXED", gettext_lazy("the same each time")),
+    ("LINEAR_BACKOFF", gettext_lazy("longer by as much each time")),
+    ("EXPONENTIAL_BACKOFF", gettext_lazy("twice as long each time")),
+)
+CONSEQUENCES = (
+    ("TIME_OUT_WF", gettext_lazy("the run times out")),
+    ("RETRY", gettext_lazy("another attempt is made")),
+    ("ALERT_ONLY", gettext_lazy("it is only counted")),
+)
+LARGEST = 2**31 - 1
+
+
+def whole(label: Any, help_text: Any = "", least: int = 0) -> forms.IntegerField:
+    """A whole number that may be left out: then the server's own holds."""
+    return forms.IntegerField(required=False, min_value=least, max_value=LARGEST, label=label, help_text=help_text)
+
+
+class TaskForm(forms.Form):
+    """What most authors say of a task; the names are those of the document."""
+
+    name = forms.CharField(max_length=255, label=gettext_lazy("Name"))
+    description = forms.CharField(required=False, max_length=2_000, label=gettext_lazy("Description"))
+    ownerEmail = forms.CharField(required=False, max_length=255, label=gettext_lazy("Owner"))
+
+    retryCount = whole(gettext_lazy("Retries after a failure"))
+    retryDelaySeconds = whole(gettext_lazy("Seconds before a retry"))
+    retryLogic = forms.ChoiceField(required=False, choices=LOGICS, label=gettext_lazy("That delay is"))
+    backoffScaleFactor = whole(gettext_lazy("… times"), gettext_lazy("For the growing delays."), 1)
+    maxRetryDelaySeconds = whole(gettext_lazy("Longest delay in seconds"), gettext_lazy("0: without a bound."))
+    backoffJitterMs = whole(
+        gettext_lazy("Spread in milliseconds"), gettext_lazy("Each delay is longer by so much at most.")
+    )
+
+    pollTimeoutSeconds = whole(gettext_lazy("Seconds in the queue"), gettext_lazy("0: as long as it takes."))
+    responseTimeoutSeconds = whole(
+        gettext_lazy("Seconds for the worker to answer"), gettext_lazy("Who says nothing for so long has lost it.")
+    )
+    timeoutSeconds = whole(gettext_lazy("Seconds for one attempt"), gettext_lazy("0: without a bound."))
+    totalTimeoutSeconds = whole(gettext_lazy("Seconds for all attempts"), gettext_lazy("0: without a bound."))
+    timeoutPolicy = forms.ChoiceField(required=False, choices=CONSEQUENCES, label=gettext_lazy("When time is over"))
+
+    concurrentExecLimit = whole(gettext_lazy("Tasks at a time"), gettext_lazy("0: any number."))
+    rateLimitPerFrequency = whole(gettext_lazy("Tasks in a window"), gettext_lazy("0: any number."))
+    rateLimitFrequencyInSeconds = whole(gettext_lazy("Seconds of the window"), least=1)
+
+    def document(self, before: dict[str, Any]) -> dict[str, Any]:
+        """The document with what was typed; a field that is left empty is left out."""
+        said = {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
+        return {name: value for name, value in before.items() if name not in self.fields} | said
+
+    def groups(self) -> list[tuple[str, list[Any]]]:
+        """The fields as the page shows them."""
+        names = list(self.fields)
+        cut = [names.index(name) for name in ("retryCount", "pollTimeoutSeconds", "concurrentExecLimit")]
+        heads = (_("What it is"), _("Retries"), _("Time limits"), _("Limits"))
+        begins, ends = [0, *cut], [*cut, len(names)]
+        return [
+            (head, [self[name] for name in names[begin:end]])
+            for head, begin, end in zip(heads, begins, ends, strict=True)
+        ]
+
+
+class TaskFormPages:
+    """The page of the form; saving goes the editor's way: review, reason, merge."""
+
+    def form_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.as_form)
+        return [
+            path("form/", view, name="taskdefinition_form_new"),
+            path("<int:pk>/form/", view, name="taskdefinition_form"),
+        ]
+
+    def as_form(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
+        """The form of a definition, new or not, begun with its draft."""
+        require(request, self.change_permission)
+        row = self.found(request, pk) if pk is not None else None
+        if "document" in request.POST:
+            # The review comes back to where it was asked for.
+            return self._editor(request, row)
+        begun = self._begun(request, row)
+        before = _read(request.POST.get("before") or begun.text)
+        form = TaskForm(request.POST if request.method == "POST" else None, initial=before)
+        document = before
+        if request.method == "POST" and form.is_valid():
+            document = form.document(before)
+            if request.POST.get("step") == "review":
+                request.POST = request.POST.copy()
+                request.POST["document"] = formatted(document)
+                return self._editor(request, row)
+        title = _("Edit %(name)s") % {"name": row.name} if row else self.heading_new
+        shown = {"row": row, "form": form, "before": formatted(before), "draft": begun.draft, **drawings(document)}
+        return self.page(request, "task_form", title, base=self.base_of(row) if row else "", **shown)
+
+
+def _read(text: str) -> dict[str, Any]:
+    """The document of a draft, as far as it is one."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
