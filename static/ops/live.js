@@ -10,6 +10,7 @@
 //   <details data-load="/admin/…">                                fetches its body when it is opened
 //   <p data-announce>                                             read out when its words change, every 5 s at most
 //
+// Where the server refuses or fails, its own sentence is shown, with the id of the request and a way to try again.
 // What comes is laid over what is there: focus, selection, scroll and what the reader has opened stay.
 (() => {
   "use strict";
@@ -64,6 +65,24 @@
   // Looking ------------------------------------------------------------------------------------------------------
 
   const parsed = (html) => new DOMParser().parseFromString(html, "text/html").body;
+  const told = document.getElementById("words")?.dataset || {};
+  const FOR_GOOD = [401, 403, 404, 410];
+
+  // What an answer that is none says: the sentence of its page or fragment, its id, a button that tries again.
+  const refusal = async (response, retry) => {
+    const body = response && (response.headers.get("Content-Type") || "").startsWith("text/html") ? parsed(await response.text()) : null;
+    const found = body?.querySelector(".panel-error p, .empty, main");
+    const sentence = found ? [...found.querySelectorAll("h2, p")].map((node) => node.textContent.trim()).join(" ") || found.textContent.trim() : "";
+    const panel = Object.assign(document.createElement("div"), { className: "panel-error" }), said = document.createElement("p");
+    panel.setAttribute("role", "alert");
+    said.append(sentence || (response ? `${response.status} ${response.statusText}` : told.unreachable || ""), " ");
+    const id = response?.headers.get("X-Request-Id");
+    if (id) said.append(Object.assign(document.createElement("span"), { className: "quiet", textContent: (told.request || "{}").replace("{}", id) }), " ");
+    const again = Object.assign(document.createElement("button"), { type: "button", className: "button plain", textContent: told.retry || "↻" });
+    again.addEventListener("click", retry);
+    panel.append(said, again);
+    return panel;
+  };
 
   class Fragment {
     constructor(root) {
@@ -87,12 +106,19 @@
       this.askedAt = Date.now();
       try {
         const response = await fetch(url, { headers: { "X-Requested-With": "fetch" }, redirect: "error" });
-        if (!response.ok) throw new Error(response.status);
+        if (!response.ok) {
+          this.refused?.remove();
+          this.refused = await refusal(response, () => this.look());
+          if (!this.root.closest("header")) this.root.before(this.refused);
+          this.gone = FOR_GOOD.includes(response.status);
+          throw new Error(response.status);
+        }
         if (response.status !== 204) this.take(await response.text(), response.headers.get("X-Revision"));
-        Object.assign(this, { seenAt: Date.now(), failed: false });
+        this.refused?.remove();
+        Object.assign(this, { seenAt: Date.now(), failed: false, gone: false, refused: null });
       } catch (error) {
         this.failed = true;
-        if (anew) throw error;
+        if (anew && !this.refused) throw error;
       } finally {
         this.busy = false;
       }
@@ -122,23 +148,23 @@
     }
 
     say(line) {
-      const seconds = Math.round((Date.now() - this.seenAt) / 1000);
+      const age = `${Math.round((Date.now() - this.seenAt) / 1000)} s`;
       const late = this.failed || Date.now() - this.seenAt > Math.max(LATE_MS, 2 * this.every);
       line.hidden = this.final;
       line.classList.toggle("late", late && !this.paused);
       line.classList.toggle("off", this.paused);
-      const words = this.paused ? `paused, ${seconds} s old` : this.failed ? `not updated for ${seconds} s, trying again` : `updated ${seconds} s ago`;
+      const words = (this.paused ? told.resting : this.failed ? told.stale : told.updated).replace("{}", age);
       if (!line.firstChild) {
         const button = Object.assign(document.createElement("button"), { type: "button" });
         button.addEventListener("click", () => { this.paused = !this.paused; if (!this.paused) this.look(); this.say(line); });
         line.append("", button);
       }
       line.firstChild.nodeValue = words;
-      line.lastChild.textContent = this.paused ? "go on" : "pause";
+      line.lastChild.textContent = this.paused ? told.goOn : told.pause;
     }
 
     tick() {
-      if (!this.final && !this.paused && !this.busy && Date.now() - this.askedAt >= this.every) this.look();
+      if (!this.final && !this.gone && !this.paused && !this.busy && Date.now() - this.askedAt >= this.every) this.look();
     }
   }
 
@@ -153,21 +179,23 @@
 
   // What is fetched when it is opened ---------------------------------------------------------------------------
 
-  document.addEventListener("toggle", async (event) => {
-    const details = event.target;
-    if (!details.open || !details.dataset?.load || "loaded" in details.dataset) return;
+  const fill = async (details) => {
     const body = details.querySelector(":scope > :not(summary)") || details.appendChild(document.createElement("div"));
     const waiting = setTimeout(() => body.replaceChildren(Object.assign(document.createElement("div"), { className: "skeleton" })), SKELETON_MS);
     try {
       const response = await fetch(details.dataset.load, { headers: { "X-Requested-With": "fetch" } });
       clearTimeout(waiting);
+      if (!response.ok) return body.replaceChildren(await refusal(response, () => fill(details)));
       body.replaceChildren(...parsed(await response.text()).childNodes);
-      if (response.ok) details.dataset.loaded = "";
+      details.dataset.loaded = "";
       document.dispatchEvent(new CustomEvent("ops:changed", { detail: body }));
     } catch {
       clearTimeout(waiting);
-      body.textContent = "This could not be fetched; close and open it to try again.";
+      body.replaceChildren(await refusal(null, () => fill(details)));
     }
+  };
+  document.addEventListener("toggle", ({ target }) => {
+    if (target.open && target.dataset?.load && !("loaded" in target.dataset)) fill(target);
   }, true);
 
   // One clock for all ----------------------------------------------------------------------------------------------

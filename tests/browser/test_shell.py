@@ -11,6 +11,10 @@ from .conftest import NARROW, WIDE, has_no_sideways_scroll
 SCREENS = ["/admin/", "/admin/conductor/run/", "/admin/queues/", "/admin/conductor/auditentry/", "/admin/preferences/"]
 
 
+REFUSAL = {"Content-Type": "text/html; charset=utf-8", "X-Request-Id": "4711"}
+REFUSED = '<div class="panel-error" role="alert"><p>Queues could not be counted.</p></div>'
+
+
 @pytest.fixture
 def orders(transactional_db):
     define_task("charge", retryCount=0)
@@ -74,6 +78,38 @@ def test_moments_are_shown_in_the_chosen_zone(page, orders):
     page.goto("/admin/conductor/run/")
 
     assert "+0900" in page.locator("tbody time").first.get_attribute("title")
+
+
+def test_a_fragment_that_the_server_refuses_says_why_and_can_be_tried_again(pages, page, orders):
+    page.route("**/admin/queues/live/**", lambda route: route.fulfill(status=500, headers=REFUSAL, body=REFUSED))
+    page.goto("/admin/queues/")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("Queues could not be counted.")
+    expect(alert).to_contain_text("Request 4711")
+
+    page.unroute("**/admin/queues/live/**")
+    alert.get_by_role("button", name="Try again").click()
+    expect(alert).to_have_count(0)
+    pages.complaints.clear()  # the browser says on its console that the server failed
+
+
+def test_the_pages_speak_german_and_english_again(page, orders, accessible):
+    page.goto("/admin/")
+    page.locator("#user-tools summary").click()
+    page.get_by_role("button", name="Deutsch").click()
+
+    expect(page.locator("html")).to_have_attribute("lang", "de")
+    expect(page.get_by_role("heading", name="Braucht Aufmerksamkeit")).to_be_visible()
+    expect(page.get_by_role("heading", name="Die letzten 24 Stunden")).to_be_visible()
+    accessible(page)
+    page.goto("/admin/conductor/run/")
+    expect(page.get_by_role("heading", name="Läufe")).to_be_visible()
+    expect(page.locator("#result_list tbody")).to_contain_text("Fehlgeschlagen")
+    expect(page.locator("#result_list tbody time").first).to_contain_text("vor ")
+    accessible(page)
+    page.locator("#user-tools summary").click()
+    page.get_by_role("button", name="English").click()
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
 
 
 def test_whoever_may_not_learns_what_is_missing(pages, orders):
