@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conductor', '0042_rules_of_cases'),
+        ('conductor', '0038_spread_schedules'),
     ]
 
     operations = [
