@@ -79,11 +79,13 @@ def measure() -> None:
 
 @app.task(name="conductor_app.background.jobs.alerts")
 def alerts() -> None:
-    """Look at the alerts that are due."""
+    """Look at the alerts that are due, and at the groups that somebody watches."""
     from conductor_app.engine.alerts import ring
+    from conductor_app.engine.groups.watches import look
     from conductor_app.engine.sweeps import noted_pass
 
     noted_pass("ring_alerts", ring)
+    noted_pass("watch_groups", look)
 
 
 @app.task(name="conductor_app.background.jobs.prune")

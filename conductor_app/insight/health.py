@@ -12,7 +12,13 @@ from .spans import HOUR, MINUTE, SECOND, span
 
 LATE_AFTER_MS = MINUTE
 """A sweep that has not passed for so long is late: an idle one notes its pass every ten seconds."""
-SELDOM_MS = {"prune_finished": HOUR, "prune_events": HOUR, "measure_usual": MINUTE, "ring_alerts": MINUTE}
+SELDOM_MS = {
+    "prune_finished": HOUR,
+    "prune_events": HOUR,
+    "measure_usual": MINUTE,
+    "ring_alerts": MINUTE,
+    "watch_groups": MINUTE,
+}
 """Those that are rung less often, and how often: they are late when they have been left out twice."""
 LEVELS = (
     (30 * SECOND, "failed", gettext_lazy("Engine behind")),

@@ -10,7 +10,7 @@ from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
 from .events import EventAction, EventDelivery, EventHandler, EventListener, EventVerdict, Webhook
 from .failures import Failure, FailureGroup, FailureTally
 from .files import FileHandle
-from .groups import Dependency, Group, Solo
+from .groups import Dependency, Group, GroupWatch, Solo
 from .history import HistoryEntry, TaskLog
 from .inbox import InboxMessage
 from .outbox import Message, Notice
@@ -55,6 +55,7 @@ __all__ = [
     "Grant",
     "Group",
     "GroupFacts",
+    "GroupWatch",
     "HistoryEntry",
     "InboxMessage",
     "Message",

@@ -30,6 +30,30 @@ class Group(models.Model):
         return self.id
 
 
+class GroupWatch(models.Model):
+    """Somebody wants to be told, once, when a group comes so far. `looked_at`: when it was looked at last."""
+
+    FAILED, RESOLVED = EVENTS = ("failed", "resolved")
+
+    group_id = IdField()
+    event = models.CharField(max_length=16)
+    mail = models.CharField(max_length=254)
+    by = models.CharField(max_length=255)
+    created_at = MomentField()
+    looked_at = MomentField(default=0)
+    told_at = MomentField(null=True)
+
+    class Meta:
+        verbose_name_plural = "group watches"
+        indexes = [
+            models.Index(name="watch_of_group", fields=["group_id"]),
+            models.Index(name="watch_to_look_at", fields=["looked_at", "id"], condition=Q(told_at__isnull=True)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} in {self.group_id}"
+
+
 class SoloQuerySet(models.QuerySet):
     """How stand-alone tasks are found."""
 

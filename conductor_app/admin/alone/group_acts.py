@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.errors import Refused
-from ...engine.groups import acts, many
+from ...engine.groups import acts, many, watches
 from ...insight.groups.members import Member
 from ...insight.solo import NAMES_OF_PRIORITIES, PRIORITIES
 from ..marks import badge
@@ -91,6 +91,14 @@ def send(request: HttpRequest, story: GroupStory) -> None:
         if verb == "seal":
             acts.seal(story.group.pk, by, reason)
             messages.success(request, _("The group is sealed: it takes no more tasks."))
+            return
+        if verb == "watch":
+            watches.watch(story.group.pk, request.POST.get("event", ""), request.POST.get("mail", "").strip(), by)
+            messages.success(request, _("You will be told by mail, once."))
+            return
+        if verb == "unwatch":
+            watches.unwatch(story.group.pk, request.POST.get("watch", ""), by)
+            messages.success(request, _("Nobody is told of that any more."))
             return
         _ask(request, story, verb, by, reason)
     except Refused as refused:

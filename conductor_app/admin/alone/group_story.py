@@ -17,7 +17,7 @@ from ...insight.groups.kinds import is_of
 from ...insight.groups.members import MOST, URGENCY, Member, members_of, most_urgent_first
 from ...insight.groups.tallies import Tally, tally
 from ...insight.spans import span
-from ...models import Group, Notice
+from ...models import Group, GroupWatch, Notice
 from ..marks import ACTIVE, FAILED, SUCCEEDED, WAITING, badge, many, marked
 from .progress import bar
 
@@ -132,6 +132,7 @@ def head(story: GroupStory) -> dict[str, Any]:
         "is_over": story.is_over,
         "tone": tone,
         "sentence": marked(sentence),
+        "watches": list(GroupWatch.objects.filter(group_id=story.group.pk, told_at=None).order_by("id")),
         "progress": bar(story.tally),
         "chips": _chips(story),
         "all_kinds": story.asked.address(only=None),

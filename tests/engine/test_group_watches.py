@@ -1,0 +1,88 @@
+"""Somebody wants to be told of a group: once, by mail, when it has come so far."""
+
+import pytest
+from django.core import mail
+from django.urls import reverse
+
+from conductor_app.core.errors import Conflict, Invalid
+from conductor_app.engine.groups import acts, claims, expiry, tasks, watches
+from conductor_app.models import GroupWatch
+from conductor_app.workers.publishing import publish_off
+
+from .test_groups_parallel import LINUX, create
+
+ANN = "ann@example.org"
+
+
+@pytest.fixture
+def group(db, clock, settings) -> str:
+    """A group of two, of which both can be claimed."""
+    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+    first = create(clock, name="first")
+    clock.advance(seconds=1)
+    create(clock, name="second", group_id=first)
+    return first
+
+
+def done(how: str) -> None:
+    [claim] = claims.claim(LINUX, "here", "w1", 1)
+    tasks.report(claim.solo.id, 0, how)
+
+
+def told() -> list[str]:
+    """What was sent, after a look."""
+    mail.outbox.clear()
+    watches.look(10)
+    publish_off()
+    return [message.subject for message in mail.outbox]
+
+
+def test_the_end_is_told_once(group):
+    watches.watch(group, "resolved", ANN, "olga")
+    done("failed")
+    assert told() == []
+
+    done("completed")
+    assert told() == [f"Conductor: All 2 tasks of task group {group} are resolved; 1 of them not well."]
+    assert told() == []
+
+
+def test_the_first_failure_is_told(group):
+    watches.watch(group, "failed", ANN, "olga")
+    done("completed")
+    assert told() == []
+
+    done("failed")
+    assert told() == [f"Conductor: In task group {group}, second did not end well: FAILED."]
+
+
+def test_what_has_happened_and_what_makes_no_sense_is_refused(group):
+    done("failed")
+
+    with pytest.raises(Conflict):
+        watches.watch(group, "failed", ANN, "olga")
+    with pytest.raises(Invalid):
+        watches.watch(group, "started", ANN, "olga")
+    with pytest.raises(Invalid):
+        watches.watch(group, "resolved", "no address", "olga")
+
+
+def test_an_operator_asks_on_the_page_and_takes_it_back(group, client, django_user_model):
+    client.force_login(django_user_model.objects.create_superuser("olga", email=ANN, password="x"))
+    do, there = (reverse(f"admin:{name}", args=[group]) for name in ("group_do", "conductor_group_change"))
+
+    client.post(do, {"do": "watch", "event": "failed", "mail": ANN})
+    assert f"{ANN} is told of the first failure" in client.get(there).content.decode()
+    [row] = GroupWatch.objects.all()
+    client.post(do, {"do": "unwatch", "watch": str(row.pk)})
+    assert not GroupWatch.objects.exists()
+
+
+def test_a_watch_goes_with_its_group(group, clock):
+    watches.watch(group, "resolved", ANN, "olga")
+    acts.act("cancel", group, "olga")
+    clock.advance(seconds=100 * 86_400)
+
+    expiry.expire(10)
+
+    assert not GroupWatch.objects.exists()
