@@ -60,6 +60,8 @@ class Defaults:
 
     # Days that a finished run is kept; 0 keeps it for ever.
     retention_days: int = 0
+    # How large the database may become, in GiB; 0: what the disk of its file holds, if it is one.
+    database_limit_gb: int = 0
     # Days that an event which came in is kept, with its handlers' verdicts and actions; 0 keeps it for ever.
     event_retention_days: int = 7
 

@@ -137,7 +137,7 @@ def marked(sentence: str) -> SafeString:
 
 def size(number: int) -> str:
     """A number of bytes in a unit that fits."""
-    for unit, least in (("MB", 1_000_000), ("kB", 1_000)):
+    for unit, least in (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)):
         if number >= least:
             return f"{decimal(number / least)} {unit}"
     return f"{number} B"

@@ -95,7 +95,9 @@ def prune_finished(limit: int) -> int:
         before = now - conf.retention_days * DAY_MS
         failures.prune(before, limit)
         ScheduleExecution.objects.filter(pk__in=due.old_slots(before, limit)).delete()
-    return each(list(retention.due(limit)), lambda run_id: remove(run_id, CLOCK, "Its retention is over."))
+    removed = each(list(retention.due(limit)), lambda run_id: remove(run_id, CLOCK, "Its retention is over."))
+    retention.note_day(removed)
+    return removed
 
 
 def expire_tasks(limit: int) -> int:

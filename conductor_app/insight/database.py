@@ -4,15 +4,18 @@ The one place outside `store/` with SQL of its own: it asks catalogues of the da
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from shutil import disk_usage
 
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from .. import clock
+from .. import clock, conf
 
 SLOW_MS = 5_000
 MOST_STATEMENTS = 10
 LARGEST = 10
+GIB = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,23 @@ def database() -> Database:
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     missing = [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
     return (_postgresql if connection.vendor == "postgresql" else _sqlite)(missing)
+
+
+def size_in_bytes() -> int:
+    """How large the database is."""
+    if connection.vendor == "postgresql":
+        return _asked("SELECT pg_database_size(current_database())")[0][0]
+    return _asked("SELECT c.page_count * s.page_size FROM pragma_page_count() c, pragma_page_size() s")[0][0]
+
+
+def room_in_bytes() -> int | None:
+    """How large it may become: what the setting says, else what the disk of its file still holds; None if not known."""
+    if conf.database_limit_gb:
+        return conf.database_limit_gb * GIB
+    name = connection.settings_dict["NAME"]
+    if connection.vendor != "sqlite" or not Path(name).is_file():
+        return None
+    return size_in_bytes() + disk_usage(Path(name).parent).free
 
 
 def _postgresql(missing: list[str]) -> Database:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from django.db.models import Count, Min, Q, QuerySet, Sum
 
 from .. import conf
-from ..models import RetentionPolicy, Run
+from ..models import RetentionPolicy, Run, StoredDay
+from .database import room_in_bytes
 from .spans import DAY
 
 MOST_COUNTED = 10_000
 SAMPLED = 10_000
+SHOWN_DAYS = 30
 WELL, BADLY = "COMPLETED", ("FAILED", "TIMED_OUT", "TERMINATED")
 
 
@@ -85,3 +87,30 @@ def growth(now: int) -> list[Growth]:
     days = max((now - since) / DAY, 1 / 24)
     found = [Growth(row["name"], row["count"], row["bytes"] or 0, row["count"] / days) for row in counted]
     return sorted(found, key=lambda each: -each.bytes)[:50]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How the database grew: its days, the last one first; bytes a day, and how many days are left, if it grows."""
+
+    days: list[StoredDay]
+    per_day: float
+    room: int | None
+
+    @property
+    def size(self) -> int:
+        return self.days[0].bytes if self.days else 0
+
+    @property
+    def days_left(self) -> int | None:
+        """None where it does not grow, or nobody knows how far it may."""
+        if self.room is None or self.per_day <= 0 or not self.days:
+            return None
+        return max(int((self.room - self.size) / self.per_day), 0)
+
+
+def course() -> Course:
+    """From the days that were noted; one query."""
+    days = list(StoredDay.objects.order_by("-day_at")[:SHOWN_DAYS])
+    span = (days[0].day_at - days[-1].day_at) / DAY if days else 0
+    return Course(days, (days[0].bytes - days[-1].bytes) / span if span else 0.0, room_in_bytes())

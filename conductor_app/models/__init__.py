@@ -19,7 +19,7 @@ from .people import PersonsTask
 from .preferences import Preference
 from .queues import Poller, Queue, QueueHold, SweepPass, Tally, Worker, WorkerHold
 from .results import CachedResult
-from .retention import RetentionPolicy
+from .retention import RetentionPolicy, StoredDay
 from .runs import Attempt, Run, Task
 from .schedules import Schedule, ScheduleExecution, Scheduler
 from .schemas import SchemaDefinition
@@ -80,6 +80,7 @@ __all__ = [
     "Secret",
     "SimulationCase",
     "Solo",
+    "StoredDay",
     "StoredPayload",
     "SweepPass",
     "Tag",

@@ -1,4 +1,4 @@
-"""How long finished runs are kept."""
+"""How long finished runs are kept, and how the database grew from day to day."""
 
 from django.db import models
 
@@ -24,3 +24,14 @@ class RetentionPolicy(models.Model):
 
     def __str__(self) -> str:
         return self.definition or "all others"
+
+
+class StoredDay(models.Model):
+    """One day: how large the database was when it was looked at last, and how many runs retention has removed."""
+
+    day_at = MomentField(primary_key=True)
+    bytes = models.BigIntegerField(default=0)
+    removed = models.IntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.bytes} bytes"

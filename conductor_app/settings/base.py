@@ -129,6 +129,7 @@ CONDUCTOR_BULK_APPROVAL_ACTIONS = environment.choices(
     "BULK_APPROVAL_ACTIONS", ("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade")
 )
 CONDUCTOR_RETENTION_DAYS = environment.number("RETENTION_DAYS", 0, least=0)
+CONDUCTOR_DATABASE_LIMIT_GB = environment.number("DATABASE_LIMIT_GB", 0, least=0)
 CONDUCTOR_EVENT_RETENTION_DAYS = environment.number("EVENT_RETENTION_DAYS", 7, least=0)
 CONDUCTOR_EVENT_QUEUES_AMQP_URL = environment.address("EVENT_QUEUES_AMQP_URL", "amqp", "amqps")
 CONDUCTOR_EVENT_QUEUES_REDIS_URL = environment.address("EVENT_QUEUES_REDIS_URL", "redis", "rediss")

@@ -5,11 +5,13 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid, Refused
 from ...engine import retention as engine
-from ...insight.retention import growth, policies, preview
+from ...insight.retention import course, growth, policies, preview
 from ...models import SweepPass
 from ..pages import Page
 from ..refusals import require, tell
@@ -22,7 +24,7 @@ MOST_PREVIEWED = 6
 class RetentionPage(Page):
     """Control growth."""
 
-    name, title, template = "retention", "Retention", "ops/retention.html"
+    name, title, template = "retention", gettext_lazy("Retention"), "ops/retention.html"
     permission = "conductor.view_retentionpolicy"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
@@ -33,6 +35,7 @@ class RetentionPage(Page):
         return {
             "policies": [(policy, next_up.get(policy.definition)) for policy in known],
             "growth": growth(now),
+            "course": course(),
             "may_act": request.user.has_perm(PERMISSION),
             "permission": PERMISSION,
             "sweep": SweepPass.objects.filter(name="prune_finished").first(),
@@ -45,11 +48,11 @@ class RetentionPage(Page):
         try:
             if said.get("do") == "remove":
                 engine.remove(definition, by, reason)
-                messages.success(request, "Its runs are kept as all others are.")
+                messages.success(request, _("Its runs are kept as all others are."))
             else:
                 numbers = [_number(said.get(name, "")) for name in ("days", "failed_days", "keep_last")]
                 engine.save(definition, *numbers, by, reason)
-                messages.success(request, "The policy is kept. Below is what the next sweep removes by it.")
+                messages.success(request, _("The policy is kept. Below is what the next sweep removes by it."))
         except Refused as refused:
             tell(request, refused)
         return HttpResponseRedirect(reverse("admin:retention"))
@@ -58,5 +61,5 @@ class RetentionPage(Page):
 def _number(text: str) -> int:
     text = text.strip() or "0"
     if not text.isdecimal() or len(text) > 9:
-        raise Invalid(f"{text[:40]!r} is no number.")
+        raise Invalid(_("%(text)s is no number.") % {"text": repr(text[:40])})
     return int(text)

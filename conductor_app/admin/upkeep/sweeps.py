@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 from django_celery_beat.models import PeriodicTask
 
 from ... import clock
@@ -16,7 +17,7 @@ from ..pages import Page
 class SweepsPage(Page):
     """Is the clock being rung?"""
 
-    name, title, template, permission = "sweeps", "Sweeps", "ops/sweeps.html", "conductor.view_sweeppass"
+    name, title, template, permission = "sweeps", gettext_lazy("Sweeps"), "ops/sweeps.html", "conductor.view_sweeppass"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()

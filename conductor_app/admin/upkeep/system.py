@@ -7,6 +7,8 @@ from typing import Any
 import django
 from django.core import checks
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...insight.database import database
@@ -14,18 +16,25 @@ from ...insight.system import advice, configuration, loops
 from ..marks import marked, pill
 from ..pages import Page
 
+LOOP_WORDS = {
+    "failing": gettext_lazy("failing"),
+    "not rung": gettext_lazy("not rung"),
+    "on time": gettext_lazy("on time"),
+    "behind": gettext_lazy("behind"),
+}
+
 
 class SystemPage(Page):
     """Is the engine itself well?"""
 
-    name, title, template, permission = "system", "System", "ops/system.html", "conductor.view_sweeppass"
+    name, title, template, permission = "system", gettext_lazy("System"), "ops/system.html", "conductor.view_sweeppass"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
         found, known = loops(now), database()
         told = list(advice(found, known, now))
         return {
-            "loops": [(loop.sweep, pill(loop.tone, loop.word)) for loop in found],
+            "loops": [(loop.sweep, pill(loop.tone, LOOP_WORDS[loop.word])) for loop in found],
             "database": known,
             "advice": [(each.tone, marked(each.sentence)) for each in told],
             "settings": configuration(),
@@ -48,4 +57,4 @@ def _version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "from a checkout"
+        return _("from a checkout")
