@@ -112,6 +112,24 @@ def _save(row: Any, taken: str) -> None:
         raise Conflict(taken) from None
 
 
+def archive(kind: type[WorkflowDefinition] | type[TaskDefinition], name: str, by: str, reason: str = "") -> None:
+    """Put a definition away, all its versions: lists show it no more. Whoever names it goes on. Raises NotFound."""
+    _put(kind, name, clock.now(), "archive", by, reason)
+
+
+def take_back(kind: type[WorkflowDefinition] | type[TaskDefinition], name: str, by: str, reason: str = "") -> None:
+    """Let lists show it again. Raises NotFound."""
+    _put(kind, name, None, "take back", by, reason)
+
+
+def _put(kind: Any, name: str, at: int | None, action: str, by: str, reason: str) -> None:
+    object_type = "workflow_definition" if kind is WorkflowDefinition else "task_definition"
+    with transaction.atomic():
+        if not kind.objects.filter(name=name).update(archived_at=at):
+            raise NotFound(f"There is no definition {name}.")
+        note(object_type, name, action, by, reason, clock.now())
+
+
 def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
     """Forget a workflow definition; its runs keep their plans. Raises NotFound."""
     with transaction.atomic():

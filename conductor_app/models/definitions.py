@@ -17,6 +17,7 @@ class WorkflowDefinition(Authored):
     concurrent_limit = models.IntegerField(default=0)
     owner_email = models.CharField(max_length=255, default="", blank=True)
     revision = models.IntegerField(default=1)
+    archived_at = MomentField(null=True)
 
     class Meta:
         ordering = ["name", "-version"]
@@ -38,6 +39,7 @@ class TaskDefinition(Authored):
     rate_seconds = models.IntegerField(default=1)
     owner_email = models.CharField(max_length=255, default="", blank=True)
     revision = models.IntegerField(default=1)
+    archived_at = MomentField(null=True)
 
     class Meta:
         ordering = ["name"]

@@ -1,5 +1,7 @@
 """The list of workflow definitions: the newest version of each, how it is used, how it fares, what deserves a look."""
 
+from collections.abc import Mapping
+
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -11,6 +13,7 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...insight.shelf import Shelved, shelved
 from ...insight.spans import span
+from ...insight.task_shelf import shelved_tasks
 from ...insight.usage import newest
 from ...models import WorkflowDefinition
 from ..marks import many, pill
@@ -43,14 +46,52 @@ class VersionsFilter(admin.SimpleListFilter):
     title, parameter_name = gettext_lazy("versions"), "versions"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
-        return [("all", _("All versions"))]
+        return [("all", _("All versions")), ("archived", _("Archived"))]
 
     def choices(self, changelist: BoundedList):
         for choice in super().choices(changelist):
             yield choice | ({"display": _("Newest only")} if choice["query_string"].find("versions=") < 0 else {})
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        return queryset if self.value() == "all" else queryset.filter(pk__in=newest().values("pk"))
+        if self.value() == "all":
+            return queryset
+        return queryset.filter(pk__in=newest().values("pk"), archived_at__isnull=self.value() != "archived")
+
+
+class ArchiveFilter(admin.SimpleListFilter):
+    """What is in use, unless what is archived is asked for."""
+
+    title, parameter_name = gettext_lazy("shelf"), "shelf"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
+        return [("archived", _("Archived"))]
+
+    def choices(self, changelist: BoundedList):
+        for choice in super().choices(changelist):
+            yield choice | ({"display": _("In use")} if choice["query_string"].find("shelf=") < 0 else {})
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        return queryset.filter(archived_at__isnull=self.value() != "archived")
+
+
+class ShelvedTasks(BoundedList):
+    """A page of task definitions with what is to be said of each, worked out together."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        found = shelved_tasks(self.result_list)
+        for row in self.result_list:
+            row.shelved = found[row.pk]
+
+
+def flagged(flags: Mapping[str, str]) -> SafeString:
+    """What deserves a look, each with why."""
+    marks = (
+        (why.replace("`", ""), pill(TONES[flag], str(FLAG_WORDS[flag]), ICONS.get(flag, "warning")))
+        for flag, why in flags.items()
+    )
+    return format_html('<span class="flags">{}</span>', format_html_join(" ", '<span title="{}">{}</span>', marks))
 
 
 class ShelfColumns:
@@ -58,16 +99,8 @@ class ShelfColumns:
 
     @admin.display(description=gettext_lazy("name"))
     def shelf(self, row: WorkflowDefinition) -> SafeString:
-        flags = format_html_join(
-            " ",
-            '<span title="{}">{}</span>',
-            (
-                (why.replace("`", ""), pill(TONES[flag], str(FLAG_WORDS[flag]), ICONS.get(flag, "warning")))
-                for flag, why in row.shelved.flags.items()
-            ),
-        )
         name = format_html('<strong>{}</strong> <span class="version">v{}</span>', row.name, row.version)
-        return format_html('<a href="{}/change/">{}</a> <span class="flags">{}</span>', row.pk, name, flags)
+        return format_html('<a href="{}/change/">{}</a> {}', row.pk, name, flagged(row.shelved.flags))
 
     @admin.display(description=gettext_lazy("used by"))
     def used_by(self, row: WorkflowDefinition) -> str:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.forms import Form
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import Refused
+from ...engine import definitions
 from ..documents import as_file
 from ..json_tree import tree
 from ..marks import ago, exact
@@ -31,6 +32,7 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
         css = {"all": ("ops/design.css",)}
 
     page_template = "page"
+    is_archivable = True
     search_help_text = gettext_lazy("Part of a name or of a description")
     search_fields = ("name", "description")
 
@@ -50,7 +52,24 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         raw = path("<int:pk>/raw/", self.admin_site.admin_view(self.raw), name=f"{self.opts.model_name}_raw")
-        return [*self.editor_urls(), raw, *super().get_urls()]
+        put = path("<int:pk>/put/<str:act>/", self.admin_site.admin_view(self.put), name=f"{self.opts.model_name}_put")
+        return [*self.editor_urls(), raw, put, *super().get_urls()]
+
+    def put(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
+        """Archive it, or take it back."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        require(request, self.change_permission)
+        row, by, reason = self.found(request, pk), request.user.get_username(), request.POST.get("reason", "").strip()
+        if not self.is_archivable or act not in ("away", "back"):
+            raise Http404
+        if act == "away":
+            definitions.archive(self.model, row.name, by, reason)
+            messages.success(request, _("%(name)s is archived: lists show it no more.") % {"name": row.name})
+        else:
+            definitions.take_back(self.model, row.name, by, reason)
+            messages.success(request, _("%(name)s is back.") % {"name": row.name})
+        return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[pk]))
 
     def save(self, form: Form, row: Any, by: str) -> None:
         """Ask the engine to keep the document."""
@@ -109,6 +128,8 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
             "opts": self.opts,
             "kind": self.kind,
             "may_edit": self.may_edit(request),
+            "is_archivable": self.is_archivable,
+            "put_url": f"{urls}_put",
             "csp_nonce": request.csp_nonce,
             **{f"{verb}_url": f"{urls}_{verb}" for verb in ("edit", "raw", "check")},
             **shown,

@@ -6,12 +6,16 @@ from django.contrib import admin
 from django.forms import Form
 from django.http import HttpRequest
 from django.urls import URLPattern
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...engine import definitions
 from ...insight.usage import users_of_task
 from ...models import TaskDefinition
+from ..marks import many
+from .list import ArchiveFilter, ShelvedTasks, flagged
 from .samples import NEW_TASK
 from .shared import DefinitionAdmin, refuse_another_name
 from .task_drawings import drawings
@@ -23,11 +27,24 @@ class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
 
     kind, sample, page_template = "task", NEW_TASK, "task"
     heading_new, heading_saved = gettext_lazy("New task definition"), gettext_lazy("The task definition is saved.")
-    list_display = ("definition", "description", "limits", "changed", "changed_by")
+    list_display = ("shelf", "description", "owner_email", "used_by", "limits", "changed", "changed_by")
+    list_filter = (ArchiveFilter,)
     ordering = ("name",)
 
     def get_urls(self) -> list[URLPattern]:
         return [*self.form_urls(), *super().get_urls()]
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ShelvedTasks]:
+        return ShelvedTasks
+
+    @admin.display(description=gettext_lazy("name"))
+    def shelf(self, row: TaskDefinition) -> SafeString:
+        name = format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
+        return format_html("{} {}", name, flagged(row.shelved.flags))
+
+    @admin.display(description=gettext_lazy("used by"))
+    def used_by(self, row: TaskDefinition) -> str:
+        return many(row.shelved.used_by) if row.shelved.used_by else "–"
 
     def more(self, request: HttpRequest, row: TaskDefinition) -> dict[str, Any]:
         return {"used_by": users_of_task(row.name), **drawings(row.document)}

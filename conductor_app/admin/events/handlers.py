@@ -48,6 +48,7 @@ MOST_HEARD = 10
 class EventHandlerAdmin(DefinitionAdmin):
     """What is done when an event comes."""
 
+    is_archivable = False
     kind, sample, page_template = HANDLER, SAMPLE, "handler"
     change_permission, view_permission = "conductor.change_event_handler", "conductor.view_event_handler"
     heading_new, heading_saved = gettext_lazy("New event handler"), gettext_lazy("The event handler is saved.")
