@@ -46,6 +46,17 @@ def sealed(value: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any
     return copied
 
 
+def unhidden(value: Any, before: Any) -> Any:
+    """A copy of the value in which what reads `***`, because it was sealed before, stands sealed again."""
+    if isinstance(value, dict):
+        old = before if isinstance(before, dict) else {}
+        return {key: unhidden(item, old.get(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        old_items = before if isinstance(before, list) else []
+        return [unhidden(item, old) for item, old in zip_longest(value, old_items[: len(value)])]
+    return before if value == HIDDEN and isinstance(before, str) and before.startswith(MARK) else value
+
+
 def resealed(value: Any, before: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
     """A copy of the value, sealed like the one before it: what reads `***` where something was sealed stays that."""
     if isinstance(value, dict):

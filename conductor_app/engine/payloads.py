@@ -14,7 +14,7 @@ from django.db.models.functions import Cast
 from .. import clock, conf, warehouse
 from ..access.sealing import opened, seal
 from ..core.errors import Busy, Conflict, Invalid, NotFound
-from ..models import Run, StoredPayload
+from ..models import Attempt, Run, StoredPayload
 from ..models.fields import loads, loads_sealed
 from ..store import payloads as rows
 from ..store.shelf import Shelf
@@ -91,6 +91,14 @@ def written_input(run_id: str) -> Any:
     """A run's input as it was written, with what was sealed in it: to be written again."""
     text = Cast("input", TextField())
     written, path = Run.objects.annotate(text=text).values_list("text", "input_path").get(pk=run_id)
+    return loads_sealed(_text(path) if path else written)
+
+
+def written_task_input(attempt_id: str) -> Any:
+    """The same of an attempt."""
+    text = Cast("input", TextField())
+    rows = Attempt.objects.annotate(text=text).values_list("text", "input_path")
+    written, path = rows.get(pk=attempt_id)
     return loads_sealed(_text(path) if path else written)
 
 

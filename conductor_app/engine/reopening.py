@@ -4,15 +4,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import clock, conf
+from ..access.sealing import opened
 from ..core import commands
 from ..core.decide import Command
 from ..core.definition import Definition, Key
 from ..core.errors import Conflict, Invalid, NotFound
+from ..core.sealing import HIDDEN, unhidden
 from ..core.states import RUN
 from ..models import Attempt, Run, Task
 from ..models.fields import dumps
 from ..store.rows import turn_of
-from . import plans
+from . import payloads, plans
 from .change import change
 
 Asked = tuple[str, Command]
@@ -93,6 +95,8 @@ def rerunning(
     _refuse_too_large(input, conf.workflow_payload_max_bytes)
     path = _path(_run(run_id), attempt_id) if attempt_id else [run_id]
     _refuse_open(path)
+    task_input = _as_it_was(task_input, attempt_id, payloads.written_task_input)
+    input = _as_it_was(input, run_id, payloads.written_input)
     key = _key_of(attempt_id) if attempt_id else None
     new = {"input": input, "correlation_id": correlation_id}
     if path[-1] == run_id:
@@ -111,6 +115,13 @@ def _refuse_open(path: list[str]) -> None:
     """Every run on the way to the task must have ended."""
     for id, status in Run.objects.filter(pk__in=path, status__in=RUN.open).values_list("id", "status"):
         raise Conflict(f"Workflow {id} is {status}: only one that has ended can be rerun.")
+
+
+def _as_it_was(given: dict[str, Any] | None, id: str, written: Callable[[str], Any]) -> dict[str, Any] | None:
+    """An input that is given anew: what reads `***` there, because it is masked, is what it was."""
+    if given is None or not id or f'"{HIDDEN}"' not in (dumps(given) or ""):
+        return given
+    return opened(unhidden(given, written(id)))
 
 
 def _refuse_too_large(payload: dict[str, Any] | None, most: int) -> None:

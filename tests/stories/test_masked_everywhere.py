@@ -205,6 +205,22 @@ def test_what_operators_give_is_sealed(clock):
     assert clear_places() == set()
 
 
+def test_what_was_shown_as_masked_and_is_sent_back_stays_what_it_was(clock):
+    inputs = {"number": "${workflow.input.card.number}", "n": 1}
+    story = Story(clock, step("pay", inputs=inputs), input=CARD, **MASKED)
+    story.worker("pay").fails_for_good()
+    shown = {**story.row.input, "more": 2}
+
+    story.rerun(input=shown)
+    [first] = tasks.claim("pay", wait_ms=0)
+    story.terminate()
+    story.rerun("pay", task_input={**story.task("pay").input, "n": 7})
+    [second] = tasks.claim("pay", wait_ms=0)
+
+    assert (story.row.input["card"]["number"], story.row.input["more"]) == (HIDDEN, 2)
+    assert (first.input["number"], second.input) == (NUMBER, {"number": NUMBER, "n": 7})
+
+
 def test_a_rerun_below_gives_the_run_above_its_input_sealed(clock):
     child = definition(step("pay"), name="child", **MASKED)
     story = Story(clock, sub_workflow("s"), others=[child], input=CARD, **MASKED)

@@ -8,9 +8,11 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from ...core.errors import InputRefused, Refused, ValidationFailed
+from ...core.sealing import HIDDEN
 from ...engine.by_hand import start_by_hand
 from ...insight.last_inputs import last_started, started_like
 from ...models import WorkflowDefinition
+from ...models.fields import dumps
 from ..refusals import require
 from .calls import as_curl, as_python
 from .start_form import STRATEGIES, Start
@@ -95,4 +97,6 @@ def _given(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any
     given |= {"correlation_id": run.correlation_id, "priority": run.priority, "domains": domains}
     if not found.is_whole:
         return given, [_("The input of that run is too large for a form: take it from the run's page.")]
-    return given | {"input": found.input}, []
+    is_masked = f'"{HIDDEN}"' in (dumps(found.input) or "")
+    notes = [_("What the definition masks was not taken over: type anew what reads ***.")] if is_masked else []
+    return given | {"input": found.input}, notes

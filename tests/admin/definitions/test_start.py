@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from conductor_app.engine import definitions
 from conductor_app.models import AuditEntry, Run, WorkflowDefinition
 from tests.admin.reading import html, words
 from tests.insight.situations import define, start, step
@@ -164,3 +165,12 @@ def test_the_form_takes_few_queries(operator, order, django_assert_max_num_queri
 
     with django_assert_max_num_queries(15):
         operator.get(address(order, like=other.pk))
+
+
+def test_what_is_masked_is_not_taken_over_and_the_page_says_so(operator, plain):
+    definitions.save_workflow({**plain.document, "maskedFields": ["order"]}, "ann", overwrite=True)
+    other = start(plain.name, input={"order": "4711"})
+
+    page = operator.get(address(plain, like=other.pk))
+
+    assert "type anew what reads ***" in words(page) and "4711" not in html(page)
