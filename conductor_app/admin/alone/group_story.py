@@ -14,7 +14,7 @@ from ... import clock, conf
 from ...insight.groups.critical import Chain, longest_chain
 from ...insight.groups.graph import Graph, edges_of, graph_of
 from ...insight.groups.kinds import is_of
-from ...insight.groups.members import MOST, URGENCY, Member, members_of, most_urgent_first
+from ...insight.groups.members import URGENCY, Member, members_of, most_urgent_first
 from ...insight.groups.tallies import Tally, tally
 from ...insight.spans import span
 from ...models import Group, GroupWatch, Notice
@@ -69,9 +69,14 @@ class GroupStory:
         return tally(self.group.pk)
 
     @cached_property
+    def part(self) -> tuple[list[Member], bool]:
+        """The tasks that are looked at together, and whether there are more."""
+        return members_of(self.group.pk, self.asked["part"])
+
+    @property
     def members(self) -> list[Member]:
         """All its tasks; of more than can be looked at together, the part that the address names."""
-        return members_of(self.group.pk, self.asked["part"])
+        return self.part[0]
 
     @cached_property
     def graph(self) -> Graph:
@@ -101,7 +106,7 @@ class GroupStory:
     @property
     def next_part(self) -> str:
         """Where the next tasks begin of a group that is too large to be looked at whole."""
-        return self.members[-1].id if len(self.members) == MOST else ""
+        return self.members[-1].id if self.part[1] else ""
 
     @property
     def is_over(self) -> bool:

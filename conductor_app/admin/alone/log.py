@@ -28,6 +28,18 @@ def chosen_log(story: TaskStory) -> Artifact | None:
     return next(iter(readable), next(iter(found), None))
 
 
+def revision_of_log(story: TaskStory, row: Artifact | None) -> str:
+    """Says that there is more of it, without reading it: what comes is always kept under another path."""
+    if row is None:
+        return "none"
+    try:
+        behind = logs.behind(row.task_id, row.number, row.name)
+    except Refused:
+        behind = row
+    has_ended = story.attempt is not None and story.attempt.ended_at is not None
+    return f"{behind.pk}-{behind.path}-{has_ended}"
+
+
 def log_shown(story: TaskStory, row: Artifact | None, user: User | AnonymousUser) -> dict[str, Any]:
     """One page of it, or why it cannot be read here."""
     is_running = story.attempt is not None and story.attempt.ended_at is None

@@ -24,7 +24,7 @@ from ..marks import ago
 from ..refusals import require, tell
 from .addresses import solo_address
 from .kept import SEES_ALL, may_read
-from .log import chosen_log, log_shown
+from .log import chosen_log, log_shown, revision_of_log
 from .task_story import TaskStory, parts_of, story_of
 
 PERMISSION = "conductor.change_solo"
@@ -57,7 +57,12 @@ def parts(request: HttpRequest, task_id: str) -> HttpResponse:
 def log(request: HttpRequest, task_id: str) -> HttpResponse:
     """The end of the log again; 204 where nothing has been added to it."""
     story = _story(request, task_id)
-    return fragment(request, LOG, {"log": log_shown(story, chosen_log(story), request.user)})
+    chosen = chosen_log(story)
+    revision = revision_of_log(story, chosen)
+    if request.GET.get("rev") == revision:
+        return HttpResponse(status=204)
+    html = render_to_string(LOG, {"log": log_shown(story, chosen, request.user)}, request)
+    return HttpResponse(html, headers={"X-Revision": revision, "Cache-Control": "no-store"})
 
 
 def file(request: HttpRequest, task_id: str) -> HttpResponse:
@@ -82,7 +87,7 @@ def _log_of(story: TaskStory, request: HttpRequest) -> dict[str, Any]:
     asked = {"attempt": story.number, "artifact": chosen.name if chosen else ""}
     html = render_to_string(LOG, shown, request)
     live = reverse("admin:solo_log", args=[story.solo.pk], query=asked)
-    return {**shown, "log_html": html, "log_live": live, "log_revision": revision_of(html)}
+    return {**shown, "log_html": html, "log_live": live, "log_revision": revision_of_log(story, chosen)}
 
 
 def _below(story: TaskStory, request: HttpRequest) -> dict[str, Any]:

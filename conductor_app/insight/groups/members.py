@@ -83,12 +83,13 @@ class Member(NamedTuple):
         return sum(each.ran(now) for each in self.tries)
 
 
-def members_of(group_id: str, after: str = "", count: int = MOST) -> list[Member]:
-    """The tasks of a group in the order of their ids, from behind one on."""
+def members_of(group_id: str, after: str = "") -> tuple[list[Member], bool]:
+    """The tasks of a group in the order of their ids, from behind one on; and whether there are more."""
     own = Solo.objects.filter(group_id=group_id, task_id__gt=after).order_by("task_id")
-    rows = list(own.values_list(*COLUMNS)[:count])
-    tries = _tries(group_id, after, rows[-1][0]) if rows else {}
-    return [_member(row, tuple(tries.get(row[0], ()))) for row in rows]
+    rows = list(own.values_list(*COLUMNS)[: MOST + 1])
+    has_more = len(rows) > MOST
+    tries = _tries(group_id, after, rows[:MOST][-1][0]) if rows else {}
+    return [_member(row, tuple(tries.get(row[0], ()))) for row in rows[:MOST]], has_more
 
 
 def _tries(group_id: str, after: str, until: str) -> dict[str, list[Try]]:

@@ -127,6 +127,19 @@ def test_pages_go_on_where_the_last_one_ended(build, operator, monkeypatch):
     assert after == ""
 
 
+def test_a_group_too_large_to_be_looked_at_whole_is_looked_at_in_parts(build, viewer, monkeypatch):
+    group, ids = build
+    monkeypatch.setattr("conductor_app.insight.groups.members.MOST", 3)
+    in_order = sorted(ids, key=ids.__getitem__)
+
+    shown = html(page(viewer, group))
+    assert [name for name in in_order if f'data-key="{ids[name]}"' in shown] == in_order[:3]
+    assert f"part={ids[in_order[2]]}" in shown
+    second = html(page(viewer, group, part=ids[in_order[2]]))
+    assert [name for name in in_order if f'data-key="{ids[name]}"' in second] == in_order[3:]
+    assert "too large to be looked at whole" in words(page(viewer, group))
+
+
 def test_a_page_asks_the_same_whatever_is_in_the_group(build, operator, clock, django_assert_max_num_queries):
     group, _ = build
     for number in range(20):

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from conductor_app.admin.alone.addresses import solo_address
+from conductor_app.admin.alone.addresses import group_address, solo_address
 from conductor_app.admin.site import SCREENS
 from conductor_app.admin.watching.queues import queue_address
 from conductor_app.engine.groups import claims, tasks
@@ -54,6 +54,25 @@ def test_a_task_is_found_by_its_id_its_group_its_queue_and_its_state(some, opera
     assert done not in page(operator, f"{LIST}?q={LINUX}")
     assert waiting in page(operator, f"{LIST}?state=blocked")
     assert done in page(operator, f"{LIST}?state=over")
+
+
+def test_the_palette_leads_to_tasks_and_groups_by_their_ids(some, operator):
+    held = some[0]
+
+    hits = page(operator, f"/admin/find/hits/?q={held}")
+
+    assert solo_address(held) in hits
+    assert group_address(held) in hits
+    assert solo_address(held) not in page(operator, f"/admin/find/hits/?q={held[:12]}")
+
+
+def test_the_audit_leads_to_their_pages(some, operator):
+    operator.post(solo_address(some[0]), {"do": "cancel"})
+    operator.post(f"{group_address(some[0])[:-7]}do/", {"do": "seal"})
+
+    audit = page(operator, "/admin/conductor/auditentry/")
+    assert solo_address(some[0]) in audit
+    assert group_address(some[0]) in audit
 
 
 def test_its_page_says_what_came_of_it_what_it_waits_for_and_what_was_told(some, viewer):
