@@ -65,6 +65,11 @@ def hold(task_id: str) -> None:
     fetch(f"SELECT a.id FROM conductor_attempt a WHERE a.task_id = %s{for_update('a')}", [task_id])
 
 
+def is_there(task_id: str) -> bool:
+    """Whether there is such a task."""
+    return bool(fetch("SELECT 1 FROM conductor_solo WHERE task_id = %s", [task_id]))
+
+
 def find(task_id: str) -> Solo:
     """The task, not locked; raises NotFound."""
     return _read(task_id)
@@ -102,7 +107,7 @@ def _attempt(row: tuple) -> Attempt:
 
 
 def insert(writes: Writes, solo: Solo, definition: dict[str, Any], required: Iterable[tuple[str, bool]]):
-    """Have a new task written, as it is before its first decision. `required`: what it waits for, satisfied or not."""
+    """Have a new task written, but no attempt at it. `required`: what it waits for, satisfied or not."""
     newest = solo.attempt.id if solo.attempt else ""
     task = [
         solo.id,
@@ -132,13 +137,23 @@ def insert(writes: Writes, solo: Solo, definition: dict[str, Any], required: Ite
 
 
 def save(
-    writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, notices: Sequence[Notice], now: int
+    writes: Writes,
+    before: Solo,
+    effects: Sequence[Effect],
+    after: Solo,
+    notices: Sequence[Notice],
+    now: int,
+    is_new: bool = False,
 ) -> None:
-    """Write down what the effects made of the task, and what is told of it. Raises Stale where a row has moved."""
+    """Write down what the effects made of the task, and what is told of it. Raises Stale where a row has moved.
+
+    `is_new`: the task, but no attempt at it, is among the writes already.
+    """
     _write_attempts(writes, before, after)
     if notices:
         _hold_what_waits(writes, before, after)
-    _write_task(writes, before, after)
+    if not is_new:
+        _write_task(writes, before, after)
     for effect in effects:
         if isinstance(effect, Satisfy):
             params = [effect.required_id, after.id]

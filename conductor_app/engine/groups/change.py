@@ -46,10 +46,13 @@ def _once(task_id: str, command: Command, required_id: str) -> Solo:
     return after
 
 
-def write(writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, now: int) -> None:
-    """Save a decision, after the `writes` that go with it; what others should hear goes out after the commit."""
+def write(writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, now: int, is_new: bool = False) -> None:
+    """Save a decision, after the `writes` that go with it; what others should hear goes out after the commit.
+
+    `is_new`: the task itself is among those writes.
+    """
     notices = [*notices_of(before, effects, now), *resolving.told_of_group(writes, before, effects, now)]
-    solos.save(writes, before, effects, after, notices, now)
+    solos.save(writes, before, effects, after, notices, now, is_new)
     resolving.pass_on(before, effects)
     transaction.on_commit(partial(counted_alone, before, effects))
     queues = [after.queue] if after.attempt is not None and after.attempt.status == PENDING else []

@@ -9,7 +9,7 @@ from ... import clock
 from ...core.solo.effects import Effect, Resolved
 from ...core.solo.snapshot import Solo
 from ...models import Message, Notice
-from ...store import dependencies, group_ends, solos
+from ...store import dependencies, solo_groups, solos
 from ...store.writes import Writes
 from .notices import of_group
 
@@ -21,21 +21,21 @@ def told_of_group(writes: Writes, before: Solo, effects: Iterable[Effect], now: 
     if not _resolutions(effects):
         return []
     if before.group_goes_on:
-        group_ends.leave_message(writes, before.group_id, now)
+        solo_groups.leave_message(writes, before.group_id, now)
         return []
     return _told(writes, before.group_id, now)
 
 
 def _told(writes: Writes, group_id: str, now: int) -> list[Notice]:
-    group_ends.forget_messages(writes, group_id)
-    group = group_ends.find(group_id)
+    solo_groups.forget_messages(writes, group_id)
+    group = solo_groups.find(group_id)
     return [of_group(group, GROUP_RESOLVED, now)] if group is not None else []
 
 
 def look_at_group(message: Message) -> None:
     """The tasks of a group that ended last did so at once: whether all are resolved is plain by now."""
     with transaction.atomic():
-        if Message.objects.filter(pk=message.pk).delete()[0] and group_ends.is_resolved(message.to):
+        if Message.objects.filter(pk=message.pk).delete()[0] and solo_groups.is_resolved(message.to):
             writes = Writes()
             solos.tell(writes, _told(writes, message.to, clock.now()))
             writes.send()

@@ -8,6 +8,7 @@ from django.db import transaction
 from ... import clock
 from ...core.errors import Conflict, NotFound
 from ...models import Group, Queue, Worker
+from ...store import solo_groups
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 LAST_MS = 253_402_300_799_999
@@ -26,8 +27,10 @@ MOST_LOGGED = 100
 def join_group(id: str, scheduler_id: str, until: int) -> None:
     """A task joins its group, which is made with the first one and outlives them all. Raises Conflict."""
     expires_at = min(until + HOUR_MS, LAST_MS)
-    defaults = {"scheduler_id": scheduler_id, "created_at": clock.now(), "expires_at": expires_at}
-    group, _ = Group.objects.get_or_create(pk=id, defaults=defaults)
+    group = solo_groups.find(id)
+    if group is None:
+        solo_groups.add(Group(id=id, scheduler_id=scheduler_id, created_at=clock.now(), expires_at=expires_at))
+        group = find_group(id)
     if group.scheduler_id != scheduler_id:
         raise Conflict(f"Task group {id} belongs to the scheduler {group.scheduler_id}, not to {scheduler_id}.")
     if group.sealed_at is not None:

@@ -11,7 +11,6 @@ from ...core.errors import Busy, Conflict, Invalid
 from ...core.solo import commands, reports
 from ...core.solo.decide import decided
 from ...core.solo.snapshot import Solo
-from ...models import Solo as SoloRow
 from ...store import dependencies, solos
 from ...store.writes import Stale, Writes
 from ...telemetry import measures
@@ -55,7 +54,7 @@ def create(new: NewTask) -> Solo:
 
 def _created(new: NewTask, now: int) -> Solo:
     rows.join_group(new.group_id, new.scheduler_id, new.expires_at)
-    if SoloRow.objects.filter(pk=new.id).exists():
+    if solos.is_there(new.id):
         return _created_again(new, now)
     required = _required(new)
     grace_ms = conf.taskcluster_deadline_delay * 1000
@@ -82,8 +81,8 @@ def _created(new: NewTask, now: int) -> Solo:
     )
     effects, after = decided(solo, commands.define, now)
     writes = Writes()
-    solos.insert(writes, solo, new.definition, required)
-    write(writes, solo, effects, after, now)
+    solos.insert(writes, after, new.definition, required)
+    write(writes, solo, effects, after, now, is_new=True)
     return after
 
 

@@ -1,4 +1,4 @@
-"""When all tasks of a group have been resolved.
+"""Groups of stand-alone tasks: their rows, and when all their tasks have been resolved.
 
 Two tasks that end at once do not see each other. So each one that leaves others behind leaves a message too, that
 somebody has to look; mostly there are others still, and then all such messages go in one statement.
@@ -6,11 +6,11 @@ somebody has to look; mostly there are others still, and then all such messages 
 
 from ..models import Group, Message
 from ..models.outbox import ABOUT_GROUP
-from .statements import fetch, run
+from .statements import fetch, placeholders, run
 from .writes import Writes
 
 SECOND_MS = 1000
-COLUMNS = ("id", "scheduler_id", "expires_at", "sealed_at")
+COLUMNS = ("id", "scheduler_id", "created_at", "expires_at", "sealed_at")
 UNRESOLVED = "SELECT 1 FROM conductor_solo o WHERE NOT o.ever_resolved AND o.group_id = "
 
 
@@ -23,6 +23,14 @@ def find(id: str) -> Group | None:
     """The group; None where it is gone."""
     found = fetch(f"SELECT {', '.join(COLUMNS)} FROM conductor_group WHERE id = %s", [id])
     return Group(**dict(zip(COLUMNS, found[0], strict=True))) if found else None
+
+
+def add(group: Group) -> None:
+    """Write a new group, unless somebody else has just done so."""
+    run(
+        f"INSERT INTO conductor_group ({', '.join(COLUMNS)}) VALUES ({placeholders(COLUMNS)}) ON CONFLICT DO NOTHING",
+        [getattr(group, column) for column in COLUMNS],
+    )
 
 
 def leave_message(writes: Writes, group_id: str, now: int) -> None:
