@@ -5,11 +5,8 @@ from ..models import Notice
 from .statements import fetch, for_update
 from .writes import Writes
 
-EARLIER = (
-    "SELECT 1 FROM conductor_notice e WHERE e.task_id = n.task_id AND e.group_id = n.group_id AND e.id < n.id "
-    f"AND e.due_at < {NEVER}"
-)
-
+EARLIER = f"SELECT 1 FROM conductor_notice e WHERE e.group_id = n.group_id AND e.id < n.id AND e.due_at < {NEVER}"
+"""What was told before of the same group, and has not gone out."""
 MOST_KEPT = 1000
 """Notices of one task, or about one group, that stay to be read where no exchange takes them."""
 
@@ -25,9 +22,13 @@ def forget_oldest(writes: Writes, newest: Notice) -> None:
 
 
 def take(now: int, held_until: int, count: int) -> list[int]:
-    """Take notices that are due, those that others are taking skipped; none before an earlier one of its task."""
+    """Take notices that are due, those that others are taking skipped.
+
+    None before an earlier one of its task, and none about a group before what was told of its tasks.
+    """
     chosen = (
-        f"SELECT n.id FROM conductor_notice n WHERE n.due_at <= %s AND n.due_at < {NEVER} AND NOT EXISTS ({EARLIER}) "
+        f"SELECT n.id FROM conductor_notice n WHERE n.due_at <= %s AND n.due_at < {NEVER} "
+        f"AND NOT EXISTS ({EARLIER} AND e.task_id = n.task_id) AND (n.task_id <> '' OR NOT EXISTS ({EARLIER})) "
         f"ORDER BY n.due_at, n.id LIMIT %s{for_update('n', skip_locked=True)}"
     )
     taken = fetch(
