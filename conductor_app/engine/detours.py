@@ -1,15 +1,16 @@
 """Commands that lead a run off its written way: skip, jump; and those that tell it something from outside."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
 
 from .. import clock
 from ..core import commands
+from ..core.commands.places import refuse_unless_running
 from ..core.decide import Command, nothing
 from ..core.definition import Definition
-from ..core.errors import AlreadyResolved, Conflict, NotFound
+from ..core.errors import AlreadyResolved, Conflict, NotFound, Refused
 from ..core.reports import Report
 from ..insight.execution import find_run
 from ..models import AuditEntry
@@ -108,13 +109,33 @@ def upgrade(
 
 
 def plan_upgrade(run_id: str, name: str, version: int | None) -> commands.Upgrade:
-    """What moving the run would come to; nothing happens. Raises NotFound, Invalid."""
-    return commands.plan_upgrade(store.load(run_id), _definition(name, version))
+    """What moving the run would come to; nothing happens, and nothing is kept. Raises NotFound, Invalid."""
+    return commands.plan_upgrade(store.load(run_id), _found(plans.unkept(name, version), name, version))
+
+
+def reasons_to_stay(run_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Why each of these runs cannot move to the newest version of its definition; nothing for one that can."""
+    newest: dict[str, Definition | None] = {}
+    found: dict[str, tuple[str, ...]] = {}
+    for run_id in run_ids:
+        try:
+            run = store.load(run_id)
+            name = run.definition.name
+            if name not in newest:
+                newest[name] = plans.unkept(name, None)
+            refuse_unless_running(run)
+            found[run_id] = commands.plan_upgrade(run, _found(newest[name], name, None)).problems
+        except Refused as refused:
+            found[run_id] = (refused.message,)
+    return found
 
 
 def _definition(name: str, version: int | None) -> Definition:
     with transaction.atomic():
-        found = plans.find(name, version, clock.now())
+        return _found(plans.find(name, version, clock.now()), name, version)
+
+
+def _found(found: Definition | None, name: str, version: int | None) -> Definition:
     if found is None:
         raise NotFound(f"No such workflow found by name: {name}, version: {version or 'latest'}")
     return found

@@ -10,9 +10,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import Invalid, Refused
+from ...core.states import RUNNING
 from ...engine import bulk_operations
 from ...engine.bulk_operations import Asked
 from ...engine.bulk_operations.commands import ACTIONS
+from ...engine.detours import reasons_to_stay
 from ...insight import selections
 from ...insight.bulk import selected
 from ...models import BulkOperation
@@ -22,6 +24,9 @@ from ..runs import filters as run_filters
 from ..runs.actions import ACTIONS as RUN_ACTIONS
 
 PERMISSION = "conductor.change_run"
+MOST_CHECKED = 50
+"""Runs that are looked at one by one where a reader asks which of them can move."""
+MOST_REASONS = 10
 NUMBERS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENTS)
 LISTS = ("ids", "status")
 SENTENCES = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
@@ -112,7 +117,24 @@ class BulkPlanPage(ObjectPage):
             "selected": found,
             "fields": fields,
             "needs_approval": bulk_operations.needs_approval(shown["action"], selection),
+            "moves": _moves(selection) if action == "upgrade" and "check" in given else None,
         }
+
+
+def _moves(selection: dict[str, Any]) -> dict[str, Any]:
+    """Of the newest runs under way: how many could move to the newest version, and why the others could not."""
+    running = selections.runs(selection).filter(status=RUNNING).order_by("-pk")
+    stay = reasons_to_stay(running.values_list("pk", flat=True)[:MOST_CHECKED])
+    reasons: dict[str, list[str]] = {}
+    for run_id, problems in stay.items():
+        for problem in problems:
+            reasons.setdefault(problem.replace(run_id, "…"), []).append(run_id)
+    told = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
+    return {
+        "looked_at": len(stay),
+        "can": sum(not problems for problems in stay.values()),
+        "reasons": [(reason, len(ids), ids[0]) for reason, ids in told[:MOST_REASONS]],
+    }
 
 
 def _asked(given: QueryDict) -> Asked:

@@ -5,8 +5,8 @@ import pytest
 from conductor_app.engine import bulk_operations
 from conductor_app.models import BulkItem, BulkOperation, Run
 from tests.admin.reading import html, words
-from tests.builders import step
-from tests.story import BY, Story, committed
+from tests.builders import definition, loop, step
+from tests.story import BY, Story, committed, register
 
 pytestmark = pytest.mark.django_db
 PLAN, LIST = "/admin/bulk/plan/", "/admin/bulk/"
@@ -186,3 +186,18 @@ def test_chosen_runs_that_need_a_second_person_go_through_a_plan(operator, story
 
     assert answer.status_code == 302 and answer["Location"].startswith(PLAN)
     assert "3 chosen one by one (3)" in words(operator.get(answer["Location"])).replace("runs ", "")
+
+
+def test_the_plan_of_a_move_tells_which_runs_can_and_why_others_cannot(operator, clock):
+    story = Story(clock, step("pay"), step("ship"))
+    further = story.starts("order")
+    story.worker("pay").completes()
+    register(definition(step("pay"), loop("again", step("ship"), times=2), version=2))
+    address = {"action": "upgrade", "name": "order"}
+
+    assert "See which of the newest can move" in words(operator.get("/admin/bulk/plan/", address))
+    page = words(operator.get("/admin/bulk/plan/", address | {"check": "yes"}))
+
+    assert "Of the newest 2 runs under way, 1 can move." in page
+    assert "ship stands in other loops there." in page
+    assert further.status == "RUNNING" and story.row.version == 1
