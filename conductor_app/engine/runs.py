@@ -25,7 +25,7 @@ from ..store.payloads import release as release_payloads
 from ..store.shelf import TooLarge
 from ..store.writes import Stale
 from ..telemetry.about import doing
-from . import limits, payloads, plans
+from . import labels, limits, payloads, plans
 from .answers import Answers
 from .change import ROUNDS, ROUNDS_IN_ONE, change, wake
 from .deciding import Undecidable, decided, write, written
@@ -52,7 +52,7 @@ class StartRequest:
     """What a client asks for when it starts a run. `document`: a definition given in place instead of a name.
 
     `request_id`: names the request itself; sent again, it finds the run that it has started. `input_path`: where the
-    input is kept, if it was uploaded before.
+    input is kept, if it was uploaded before. `labels`: what it is found by.
     """
 
     name: str
@@ -69,6 +69,7 @@ class StartRequest:
     request_id: str | None = None
     schedule: str = ""
     input_path: str = ""
+    labels: tuple[str, ...] = ()
 
 
 def start(request: StartRequest, by: str, also: Callable[[str], None] | None = None) -> str:
@@ -77,7 +78,7 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
     `also`: what else is written in the transaction that creates the run; whatever it raises, the run is not there.
     """
     now = clock.now()
-    request = with_input(request)
+    request = replace(with_input(request), labels=tuple(labels.checked(request.labels)))
     definition = plans.asked_for(request.name, request.version, request.document, now)
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
@@ -185,6 +186,8 @@ def _begin(run: Run, request: StartRequest, by: str, also, answers: Answers, in_
         if also is not None:
             also(run.id)
         write(run, decision, now, by, "", writes)
+        if request.labels:
+            labels.keep(run.id, request.labels)
     return decision
 
 

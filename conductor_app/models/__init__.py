@@ -13,6 +13,7 @@ from .files import FileHandle
 from .groups import Dependency, Group, GroupWatch, Solo
 from .history import HistoryEntry, TaskLog
 from .inbox import InboxMessage
+from .labels import RunLabel
 from .outbox import Message, Notice
 from .payloads import PayloadUse, StoredPayload
 from .people import PersonsTask
@@ -71,6 +72,7 @@ __all__ = [
     "RetentionPolicy",
     "Ring",
     "Run",
+    "RunLabel",
     "SavedView",
     "Schedule",
     "ScheduleExecution",

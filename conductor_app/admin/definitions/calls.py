@@ -17,10 +17,11 @@ def body_of(request: StartRequest) -> dict[str, Any]:
         "priority": request.priority,
         "taskToDomain": request.domains,
         "idempotencyKey": request.idempotency_key,
+        "labels": list(request.labels),
     }
     if request.idempotency_key:
         said["idempotencyStrategy"] = request.idempotency_strategy
-    return {name: value for name, value in said.items() if value not in (None, "", {}, 0)}
+    return {name: value for name, value in said.items() if value not in (None, "", {}, 0, [])}
 
 
 def as_curl(request: StartRequest, server: str) -> str:

@@ -95,6 +95,7 @@ def _given(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any
     run = found.run
     domains = "\n".join(f"{task} = {domain}" for task, domain in (run.domains or {}).items())
     given |= {"correlation_id": run.correlation_id, "priority": run.priority, "domains": domains}
+    given["labels"] = ", ".join(run.labels.order_by("name").values_list("name", flat=True))
     if not found.is_whole:
         return given, [_("The input of that run is too large for a form: take it from the run's page.")]
     is_masked = f'"{HIDDEN}"' in (dumps(found.input) or "")

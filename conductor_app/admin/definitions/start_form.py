@@ -8,7 +8,9 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...core.errors import Invalid
 from ...core.schema_form import Field, form_of, read_form, rest, spread
+from ...engine.labels import checked
 from ...engine.runs import StartRequest
 from ...models import WorkflowDefinition
 from ..json_editor import JsonDocumentField, formatted
@@ -35,7 +37,15 @@ class StartForm(forms.Form):
         label=gettext_lazy("Domains"),
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": "charge_card = blue"}),
     )
+    labels = forms.CharField(required=False, max_length=1400, label=gettext_lazy("Labels"))
     reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
+
+    def clean_labels(self) -> list[str]:
+        """Labels with commas between them."""
+        try:
+            return checked(label for label in self.cleaned_data["labels"].split(",") if label.strip())
+        except Invalid as refused:
+            raise forms.ValidationError(refused.message) from refused
 
     def clean_domains(self) -> dict[str, str]:
         """`task = domain`, a line each."""
@@ -106,6 +116,7 @@ class Start:
             correlation_id=said.get("correlation_id") or "",
             priority=said.get("priority") or 0,
             domains=said["domains"] if isinstance(said.get("domains"), dict) else {},
+            labels=tuple(said["labels"]) if isinstance(said.get("labels"), list) else (),
             idempotency_key=said.get("idempotency_key") or None,
             idempotency_strategy=said.get("idempotency_strategy") or "FAIL",
         )

@@ -85,6 +85,7 @@ FIELDS: tuple[Field, ...] = (
     Field("most", gettext_lazy("Took at most"), "most_ms", span_of, "5 min"),
     Field("correlation_id", gettext_lazy("Correlation id"), "correlation_id"),
     Field("idempotency_key", gettext_lazy("Idempotency key"), "idempotency_key"),
+    Field("label", gettext_lazy("Label"), "label"),
     Field("parent", gettext_lazy("Started by run"), "parent", hint=gettext_lazy("its id")),
     Field("started_by", gettext_lazy("Started by"), "started_by"),
     Field("schedule", gettext_lazy("Schedule"), "schedule"),

@@ -26,6 +26,7 @@ from . import page as run_page
 from .actions import of_runs
 from .changelist import RunList, matching, sort_of
 from .export import export
+from .labels import change_labels
 
 COLUMNS = {
     "state": gettext_lazy("Status"),
@@ -116,6 +117,7 @@ class RunAdmin(ReadOnlyAdmin):
             path("columns/", self.admin_site.admin_view(self.columns), name="run_columns"),
             path("export.<str:format>", self.admin_site.admin_view(self.export), name="run_export"),
             path("news/", self.admin_site.admin_view(self.news), name="run_news"),
+            path("<path:run_id>/labels/", self.admin_site.admin_view(change_labels), name="run_labels"),
             path("<path:run_id>/parts/", self.admin_site.admin_view(self.parts), name="run_parts"),
             path("<path:run_id>/raw/<str:field>/", self.admin_site.admin_view(self.raw), name="run_raw"),
             path("<path:run_id>/do/<str:action>/", self.admin_site.admin_view(self.act), name="run_act"),

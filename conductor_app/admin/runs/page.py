@@ -19,6 +19,7 @@ from ..documents import as_file
 from ..fragments import fragment, revision_of
 from ..refusals import tell
 from .actions import ACTIONS, offered
+from .labels import labels_of
 from .story import DOCUMENTS, Story, address, head, opened, readable, story_of
 from .tabs import tabs
 from .task_acts import PERMISSION, acts_on
@@ -64,6 +65,8 @@ def _ahead(story: Story, request: HttpRequest) -> dict[str, Any]:
     definition = plan(story.run.plan_id) if asked and story.task is None else None
     return {
         "unreached": definition.step(asked) if definition else None,
+        "may_label": request.user.has_perm(PERMISSION),
+        **labels_of(story.run),
         "may_lead": story.run.status == RUNNING and request.user.has_perm(PERMISSION),
     }
 

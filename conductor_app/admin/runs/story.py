@@ -16,6 +16,7 @@ from ...insight.spans import span
 from ...insight.tasks import find_task
 from ...insight.usual import Usual, usual_steps
 from ...models import Run, Task, WorkflowDefinition
+from ...models.labels import with_labels
 from ..documents import with_documents
 from ..marks import WAITING, ago, badge, group_of, icon, lasting, marked
 from .asked import Asked
@@ -124,4 +125,4 @@ def readable(run_id: str) -> Run | None:
     """The run with all that its page shows of it, and where its definition is."""
     definitions = WorkflowDefinition.objects.filter(name=OuterRef("name"), version=OuterRef("version"))
     runs = Run.objects.light().annotate(definition_pk=Subquery(definitions.values("pk")[:1]))
-    return with_documents(runs, DOCUMENTS).filter(pk=run_id).first()
+    return with_labels(with_documents(runs, DOCUMENTS)).filter(pk=run_id).first()

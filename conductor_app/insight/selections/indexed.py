@@ -7,7 +7,7 @@ from django.db.models import Q, QuerySet
 
 from ...core.errors import Invalid
 from ...core.states import RUN
-from ...models import BulkItem, Failure, Run, WorkflowDefinition
+from ...models import BulkItem, Failure, Run, RunLabel, WorkflowDefinition
 from ..search import RUNS, Question, Search
 from .looking import Looked
 
@@ -67,6 +67,7 @@ INDEXED: dict[str, Callable[[QuerySet[Run], Any], QuerySet[Run]]] = {
     "ended_since": lambda found, moment: found.filter(ended_at__gte=moment),
     "ended_before": lambda found, moment: found.filter(ended_at__lt=moment),
     "correlation_id": lambda found, id: found.filter(correlation_id=id).exclude(correlation_id=""),
+    "label": lambda found, label: found.filter(pk__in=RunLabel.objects.filter(name=label).values("run_id")),
     "parent": lambda found, id: found.filter(parent_id=id).exclude(parent_id=""),
     "started_by": lambda found, who: found.filter(started_by=who),
     "schedule": lambda found, name: found.filter(schedule=name).exclude(schedule=""),

@@ -54,6 +54,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "ended_since": _moment(gettext_lazy("ended since %(moment)s")),
     "ended_before": _moment(gettext_lazy("ended before %(moment)s")),
     "correlation_id": _said(gettext_lazy("with correlation id %(value)s")),
+    "label": _said(gettext_lazy("labelled %(value)s")),
     "parent": _said(gettext_lazy("started by run %(value)s")),
     "started_by": _said(gettext_lazy("started by %(value)s")),
     "schedule": _said(gettext_lazy("of schedule %(value)s")),

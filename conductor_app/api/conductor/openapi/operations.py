@@ -202,6 +202,9 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "Jump.post": Operation("Go on at a task further on", EMPTY, mapping, {"taskReferenceName": str}),
     "Upgrade.post": Operation("Move a running workflow to another version", EMPTY, UPGRADE),
+    "WorkflowLabels.get": Operation("Labels of a workflow", texts),
+    "WorkflowLabels.put": Operation("Put labels on a workflow", texts, texts),
+    "WorkflowLabels.delete": Operation("Take labels off a workflow", texts, texts),
     "Variables.post": Operation("Update the variables of a workflow", WORKFLOW, mapping),
     "State.post": Operation(
         "Update variables and a task of a workflow",

@@ -1,0 +1,44 @@
+"""Labels of a run on its page: put on, taken off, and the way to the other runs that bear them."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from ...core.errors import Refused
+from ...engine import labels
+from ...models import Run
+from ..refusals import require, tell
+from .story import address
+from .task_acts import PERMISSION
+
+
+def labels_of(run: Run) -> dict[str, Any]:
+    """What the page shows of them; the run was read with them."""
+    runs = reverse("admin:conductor_run_changelist")
+    names = sorted(run.label_names.split(",")) if run.label_names else []
+    return {"labels": [(name, f"{runs}?{urlencode({'label': name})}") for name in names], "most": labels.MOST_LABELS}
+
+
+def change_labels(request: HttpRequest, run_id: str) -> HttpResponse:
+    """A form of the page was sent: labels to put on, or one to take off."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    require(request, PERMISSION)
+    by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
+    try:
+        if gone := request.POST.getlist("remove"):
+            labels.remove(run_id, gone, by, reason)
+            messages.success(request, _("The label is taken off."))
+        else:
+            given = [label for label in request.POST.get("labels", "").split(",") if label.strip()]
+            count = len(labels.add(run_id, given, by, reason))
+            said = ngettext("%(count)s label is put on.", "%(count)s labels are put on.", count) % {"count": count}
+            messages.success(request, said)
+    except Refused as refused:
+        tell(request, refused)
+    return HttpResponseRedirect(address(run_id))

@@ -1,0 +1,29 @@
+"""Labels on workflows (ours): given by a start as `labels`, put on and taken off here."""
+
+from django.http import HttpResponse
+
+from ....engine import labels
+from ....insight.execution import find_run
+from ....models import RunLabel
+from .. import body
+from ..replies import Json
+from ..view import ConductorRequest, ConductorView
+
+
+class WorkflowLabels(ConductorView):
+    """GET, PUT, DELETE /api/workflow/{workflowId}/labels: shown, some more, some less; the labels as they are then."""
+
+    def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        return _labels_of(find_run(workflow).pk)
+
+    def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        labels.add(workflow, body.texts(request), request.actor.name)
+        return _labels_of(workflow)
+
+    def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        labels.remove(workflow, body.texts(request), request.actor.name)
+        return _labels_of(workflow)
+
+
+def _labels_of(run_id: str) -> Json:
+    return Json(list(RunLabel.objects.filter(run_id=run_id).order_by("name").values_list("name", flat=True)))

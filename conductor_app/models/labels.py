@@ -1,0 +1,42 @@
+"""Labels that people and clients put on runs, to find them by."""
+
+from typing import Any
+
+from django.db import models
+from django.db.models import Aggregate, OuterRef, QuerySet, Subquery
+
+from .runs import Run
+
+LONGEST_LABEL = 64
+
+
+class Joined(Aggregate):
+    """Texts with commas between them: no label holds one."""
+
+    function = "GROUP_CONCAT"
+    template = "%(function)s(%(expressions)s, ',')"
+    output_field = models.TextField()
+
+    def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> Any:
+        return self.as_sql(compiler, connection, function="STRING_AGG", **extra)
+
+
+class RunLabel(models.Model):
+    """One label of one run."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="labels", db_index=False)
+    name = models.CharField(max_length=LONGEST_LABEL)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="one_label_of_a_name_per_run", fields=["run", "name"])]
+        # Ids are time-ordered: the newest runs of a label are the last of it.
+        indexes = [models.Index(name="run_label_by_name", fields=["name", "run"])]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def with_labels(runs: QuerySet[Run]) -> QuerySet[Run]:
+    """The runs with their labels as one text, `label_names`, read in the same query."""
+    own = RunLabel.objects.filter(run=OuterRef("pk")).order_by().values("run").annotate(all=Joined("name"))
+    return runs.annotate(label_names=Subquery(own.values("all")))
