@@ -76,6 +76,10 @@ class Growth:
     bytes: int
     per_day: float
 
+    @property
+    def runs_a_day(self) -> int:
+        return round(self.per_day)
+
 
 def growth(now: int) -> list[Growth]:
     """By definition, from the newest runs; those that weigh most first."""

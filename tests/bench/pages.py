@@ -93,6 +93,8 @@ def other_pages() -> dict[str, str]:
         "operations: plan, group": "/admin/bulk/plan/?failure_group=1",
         "attempts": "/admin/conductor/attempt/",
         "attempts: search": "/admin/conductor/attempt/?q=task_rare",
+        "attempts: retrying": "/admin/conductor/attempt/?state=retrying",
+        "overview: tiles": "/admin/tiles/",
         "waiting": "/admin/waiting/",
         "stand-alone tasks": "/admin/conductor/solo/",
         "queues": "/admin/queues/",

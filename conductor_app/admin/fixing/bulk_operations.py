@@ -22,7 +22,7 @@ from ..marks import pill
 from ..object_pages import ObjectPage, found
 from ..pages import Page
 from ..refusals import require, tell
-from .bulk_plan import LABELS
+from .bulk_plan import LABELS, params
 
 PERMISSION = "conductor.change_run"
 PAGE = 100
@@ -97,6 +97,7 @@ class BulkOperationPage(ObjectPage):
             "next": items[PAGE - 1].number if len(items) > PAGE else None,
             "outcome": outcome,
             "outcomes": [(name, words, _count(row, name)) for name, (_, words) in OUTCOMES.items()],
+            "touches": reverse("admin:bulk_plan", query=params(row.selection) | {"action": row.action}),
             "export": reverse("admin:bulk_export", args=[row.pk]),
         }
 

@@ -1,5 +1,6 @@
 """The plan of an operation on many runs: which, how many of what, how fast; then it is begun."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -64,7 +65,11 @@ def selection_of(given: QueryDict) -> dict[str, Any]:
 
 def of_list(given: QueryDict) -> dict[str, str]:
     """The parameters of a plan for all runs that the list of runs shows at an address. Raises Invalid."""
-    selection = run_filters.selection_of(given)
+    return params(run_filters.selection_of(given))
+
+
+def params(selection: Mapping[str, Any]) -> dict[str, str]:
+    """A selection as the address of a plan names it."""
     return {name: ",".join(value) if name in LISTS else str(value) for name, value in selection.items()}
 
 
@@ -88,7 +93,7 @@ class BulkPlanPage(ObjectPage):
             shown = {**site.each_context(request), "page": self, **self._shown(request, request.POST)}
             return TemplateResponse(request, self.template, shown)
         if BulkOperation.objects.get(pk=id).needs_approval:
-            messages.warning(request, _("It is kept, and begins when somebody else has approved it."))
+            messages.success(request, _("It is kept, and begins when somebody else has approved it."))
         else:
             messages.success(request, _("It is begun. It goes on in the background, whether this page is open or not."))
         return HttpResponseRedirect(reverse("admin:bulk_operation", args=[id]))

@@ -14,7 +14,7 @@ from ...core.errors import Invalid
 from ...insight import selections
 from ...insight.selections.queries import as_query
 from ...insight.spans import DAY, HOUR
-from ..fixing.bulk_plan import LISTS
+from ..fixing.bulk_plan import params
 from ..runs.filters import FIELDS, Field, span_of
 
 
@@ -55,11 +55,6 @@ def words(selection: Mapping[str, Any]) -> str:
         return selections.in_words(selection)
     except Invalid:
         return _("a selection that is no longer understood")
-
-
-def params(selection: Mapping[str, Any]) -> dict[str, str]:
-    """A selection as the address of a plan names it."""
-    return {name: ",".join(value) if name in LISTS else str(value) for name, value in selection.items()}
 
 
 def asked(selection: Mapping[str, Any]) -> dict[str, str]:

@@ -18,13 +18,13 @@ from ...engine import alerts as engine
 from ...insight import listing, selections
 from ...insight.alerts import rings_of_late, rule_of
 from ...models import Alert, Ring, SavedView
-from ..fixing.bulk_plan import of_list, selection_of
+from ..fixing.bulk_plan import of_list, params, selection_of
 from ..marks import exact, pill
 from ..object_pages import ObjectPage
 from ..pages import Page
 from ..reader import zone_of
 from ..refusals import require, tell
-from .ready import api_address, exported, listed, operate, params, ready, words
+from .ready import api_address, exported, listed, operate, ready, words
 
 PERMISSION = "conductor.change_run"
 MOST_RINGS, MOST_TILES = 30, 8
