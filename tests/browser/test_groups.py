@@ -89,6 +89,17 @@ def test_ticked_tasks_are_rerun_by_keys_alone_after_a_look(page, build):
     assert AuditEntry.objects.filter(object_id=ids["test 3"], reason="the network was away").exists()
 
 
+def test_what_may_be_done_to_many_is_in_reach_on_a_narrow_page(pages, olga, build):
+    page = pages.open(olga, size=NARROW)
+    page.goto(group_address(build[0]))
+    button = page.get_by_text("Rerun, cancel, schedule")
+    button.click()
+
+    above, form = button.bounding_box(), page.locator("#many").bounding_box()
+    assert 0 <= form["y"] - above["y"] - above["height"] < 40
+    assert has_no_sideways_scroll(page)
+
+
 def test_the_page_follows_the_group_and_keeps_what_is_ticked(page, build):
     group, ids = build
     page.goto(group_address(group))

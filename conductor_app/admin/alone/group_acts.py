@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.errors import Refused
 from ...engine.groups import acts, many, watches
-from ...insight.groups.members import Member
+from ...insight.groups.members import Member, most_urgent_first
 from ...insight.solo import NAMES_OF_PRIORITIES, PRIORITIES
 from ..marks import badge
 from ..marks import many as counted
@@ -75,7 +75,7 @@ def confirm(request: HttpRequest, story: GroupStory) -> dict[str, Any] | None:
         "priority": request.GET.get("priority", "") if verb.name == acts.PRIORITIZE else "",
         "foreseen": foreseen,
         "count": len(foreseen.moved),
-        "named": [(each, badge(each.state)) for each in foreseen.moved[:MOST_NAMED]],
+        "named": [(each, badge(each.state)) for each in most_urgent_first(foreseen.moved, count=MOST_NAMED)],
         "more": max(len(foreseen.moved) - MOST_NAMED, 0),
         "ticked": request.GET.getlist("task"),
         "kept": story.asked.kept.items(),
