@@ -7,6 +7,7 @@ from typing import Any
 from ..core.errors import Conflict, Refused
 from ..core.simulation.outcomes import Outcome, script_of
 from ..models import CaseRule, SimulationCase
+from ..models.fields import dumps, loads
 from .runs import StartRequest
 from .simulate import simulate_whole
 
@@ -68,7 +69,16 @@ def _verdict(document: dict[str, Any], case: SimulationCase) -> Verdict:
 def outcome_of(execution: dict[str, Any]) -> dict[str, Any]:
     """What a case is held to: how it ended, which way it went, what it gave."""
     path = list(dict.fromkeys(task["referenceTaskName"] for task in execution["tasks"]))
-    return {"status": execution["status"], "path": path, "output": execution.get("output")}
+    return {"status": execution["status"], "path": path, "output": _without_ids(execution)}
+
+
+def _without_ids(execution: dict[str, Any]) -> Any:
+    """What it gave, with names in the place of the ids of this one try: the next one draws others."""
+    ids = dict.fromkeys(task["subWorkflowId"] for task in execution["tasks"] if task.get("subWorkflowId"))
+    text = dumps(execution.get("output")) or "null"
+    for number, id in enumerate([execution.get("workflowId"), *ids]):
+        text = text.replace(id, f"id {number}") if id else text
+    return loads(text)
 
 
 def _way(path: list[str]) -> str:

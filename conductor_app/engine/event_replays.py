@@ -92,7 +92,7 @@ def try_out(document: dict[str, Any]) -> Trial:
 
 
 def _in_order(ids: Sequence[int]) -> list[EventDelivery]:
-    rows = EventDelivery.objects.filter(pk__in=ids).prefetch_related("verdicts").in_bulk()
+    rows = EventDelivery.objects.filter(pk__in=ids).defer("payload").prefetch_related("verdicts").in_bulk()
     return [rows[id] for id in ids if id in rows]
 
 

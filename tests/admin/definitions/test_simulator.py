@@ -264,6 +264,18 @@ def test_a_step_inside_may_fail_and_a_case_keeps_that(operator, shop):
     assert {told.ref: told.how for told in offered}["ordering>charge"] == "fails_for_good"
 
 
+def test_a_case_does_not_differ_by_the_ids_of_its_try(operator, shop):
+    document = {name: value for name, value in shop.document.items() if name != "outputParameters"}
+    WorkflowDefinition.objects.filter(pk=shop.pk).update(document=document)
+    said = {"input": "{}", "how.ordering": "played", "step": "keep", "case_name": "any"}
+    operator.post(address(shop), said)
+
+    review = words(operator.post(f"{WORKFLOWS}{shop.pk}/edit/", {"document": json.dumps(document), "step": "review"}))
+
+    assert "subWorkflowId" in str(SimulationCase.objects.get().expected)
+    assert "as before any" in review
+
+
 def test_a_sub_workflow_that_calls_itself_is_offered_to_a_depth(operator, clock):
     define("again", step("self", "SUB_WORKFLOW", subWorkflowParam={"name": "again", "version": 1}))
     row = WorkflowDefinition.objects.get(name="again")
