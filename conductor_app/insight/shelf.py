@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db.models import OuterRef, Subquery
+from django.utils.translation import gettext as _
 
 from ..core.language.lint import BROKEN, Surroundings, findings
 from ..core.language.lint.findings import NO_TIMEOUT, NO_WORKER
@@ -95,5 +96,8 @@ def _flags(
         if messages := [finding.message for finding in said if finding.kind == kind]:
             yield flag, messages[0]
     if not users and (last is None or now - last > UNUSED_AFTER_MS):
-        since = "it was never run" if last is None else "it was not run for 30 days"
-        yield "unused", f"Nothing starts it, and {since}."
+        never, lately = (
+            _("Nothing starts it, and it was never run."),
+            _("Nothing starts it, and it was not run for 30 days."),
+        )
+        yield "unused", never if last is None else lately

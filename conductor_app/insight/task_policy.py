@@ -5,12 +5,34 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from ..core.definition import TIME_OUT_RUN, Policy
 from ..core.language import read_policy
 from ..core.retries import delay_seconds
 from .spans import SECOND, span
 
 MOST_DRAWN = 9
+TASK_TIMES_OUT = (
+    gettext_lazy("if no worker takes it by then, the task times out"),
+    gettext_lazy("if it is not done by then, the task times out"),
+)
+CONSEQUENCES = {
+    TIME_OUT_RUN: (
+        gettext_lazy("if no worker takes it by then, the run times out"),
+        gettext_lazy("if it is not done by then, the run times out"),
+    ),
+    "RETRY": (
+        gettext_lazy("if no worker takes it by then, another attempt is made"),
+        gettext_lazy("if it is not done by then, another attempt is made"),
+    ),
+    "ALERT_ONLY": (
+        gettext_lazy("if no worker takes it by then, it is only counted"),
+        gettext_lazy("if it is not done by then, it is only counted"),
+    ),
+}
+"""What a timeout does, to a task that waits and to one that is worked on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +95,29 @@ def schedule(policy: Policy) -> Schedule:
 
 def _in_words(policy: Policy, begins: list[int]) -> str:
     if not policy.retries:
-        return "One attempt and no retry: its failure is final."
-    delays = [span((after - before) * SECOND) for before, after in pairwise(begins)]
-    more = f", and {policy.retries + 1 - len(begins)} more" if policy.retries + 1 > len(begins) else ""
-    jitter = f", each up to {span(policy.jitter_ms)} later" if policy.jitter_ms else ""
-    total = span(begins[-1] * SECOND)
-    waits = "at once" if begins[-1] == 0 else f"after {', '.join(delays)}{more}{jitter}"
-    end = "" if more or begins[-1] == 0 else f"; the last one {total} after the first failed"
-    return f"{policy.retries + 1} attempts: retries {waits}{end}."
+        return _("One attempt and no retry: its failure is final.")
+    count, more = policy.retries + 1, policy.retries + 1 - len(begins)
+    if begins[-1] == 0:
+        return _("%(count)s attempts: retries at once.") % {"count": count}
+    delays = ", ".join(span((after - before) * SECOND) for before, after in pairwise(begins))
+    if more:
+        delays = _("%(delays)s, and %(more)s more") % {"delays": delays, "more": more}
+    if policy.jitter_ms:
+        delays = _("%(delays)s, each up to %(span)s later") % {"delays": delays, "span": span(policy.jitter_ms)}
+    if more:
+        return _("%(count)s attempts: retries after %(delays)s.") % {"count": count, "delays": delays}
+    said = _("%(count)s attempts: retries after %(delays)s; the last one %(total)s after the first failed.")
+    return said % {"count": count, "delays": delays, "total": span(begins[-1] * SECOND)}
 
 
 def limits(policy: Policy) -> list[Limit]:
     """The time limits along one line: queue, answer, work, all attempts together."""
-    ends = "the run times out" if policy.timeout_policy == TIME_OUT_RUN else _consequence(policy.timeout_policy)
+    untaken, undone = CONSEQUENCES.get(policy.timeout_policy, TASK_TIMES_OUT)
     rows = [
-        ("In the queue", policy.poll_seconds, f"if no worker takes it by then, {ends}"),
-        ("Answer", policy.lease_seconds, "if the worker says nothing for so long, another attempt is made"),
-        ("One attempt", policy.timeout_seconds, f"if it is not done by then, {ends}"),
-        ("All attempts", policy.total_seconds, "counted from the first; then it fails for good"),
+        (_("In the queue"), policy.poll_seconds, str(untaken)),
+        (_("Answer"), policy.lease_seconds, _("if the worker says nothing for so long, another attempt is made")),
+        (_("One attempt"), policy.timeout_seconds, str(undone)),
+        (_("All attempts"), policy.total_seconds, _("counted from the first; then it fails for good")),
     ]
     longest = max((seconds for _name, seconds, _meaning in rows), default=0) or 1
     return [
@@ -98,7 +125,3 @@ def limits(policy: Policy) -> list[Limit]:
         for name, seconds, meaning in rows
         if seconds
     ]
-
-
-def _consequence(policy: str) -> str:
-    return {"RETRY": "another attempt is made", "ALERT_ONLY": "it is only counted"}.get(policy, "the task times out")

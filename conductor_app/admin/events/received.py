@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
 
 from ...core.errors import Invalid, NotFound
 from ...insight import events
@@ -106,7 +107,7 @@ def one(event_id: int, rows: Any = None) -> EventDelivery:
     rows = EventDelivery.objects.all() if rows is None else rows
     row = rows.filter(pk=event_id).first() if event_id < 2**63 else None
     if row is None:
-        raise NotFound("There is no such event: events are kept for as many days as EVENT_RETENTION_DAYS says.")
+        raise NotFound(_("There is no such event: events are kept for as many days as EVENT_RETENTION_DAYS says."))
     return row
 
 

@@ -46,11 +46,11 @@ SOURCE_WORDS = {
 }
 """Where events come from."""
 DONE = {
-    "start_workflow": gettext_lazy("started run"),
-    "complete_task": gettext_lazy("completed a task of run"),
-    "fail_task": gettext_lazy("failed a task of run"),
-    "terminate_workflow": gettext_lazy("terminated run"),
-    "update_workflow_variables": gettext_lazy("set variables of run"),
+    "start_workflow": gettext_lazy("started run {run}"),
+    "complete_task": gettext_lazy("completed a task of run {run}"),
+    "fail_task": gettext_lazy("failed a task of run {run}"),
+    "terminate_workflow": gettext_lazy("terminated run {run}"),
+    "update_workflow_variables": gettext_lazy("set variables of run {run}"),
 }
 SHOWN_VALUES = 3
 LONGEST_VALUE = 60
@@ -93,7 +93,8 @@ def done(action: EventAction) -> SafeString:
     if action.status != COMPLETED:
         return pill("active", _("on its way"))
     run = format_html('<a href="{}"><code class="id">{}</code></a>', address(action.run_id), action.run_id)
-    return format_html("{} {}", DONE.get(action.action, action.action), run if action.run_id else "")
+    words = DONE.get(action.action)
+    return format_html(str(words), run=run if action.run_id else "") if words else format_html("{}", action.action)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ const span = (doc, finding) => {
   return { from, to: Math.min(from + finding.length, line.to) };
 };
 
-const correction = (finding) => finding.meant && finding.written ? [{
-  name: `Use ${finding.meant}`,
+const correction = (finding, words) => finding.meant && finding.written ? [{
+  name: words.replace("{name}", finding.meant),
   apply: (view, from, to) => {
     const text = view.state.sliceDoc(from, to);
     view.dispatch({ changes: { from, to, insert: text.replaceAll(finding.written, finding.meant) } });
@@ -41,7 +41,7 @@ export const checked = (box) => {
     try {
       said = await ask(doc.toString());
     } catch {
-      if (list) list.dataset.stale = "The server does not answer; these marks may be out of date.";
+      if (list) list.dataset.stale = list.dataset.staleWords;
       return [];
     }
     if (view.state.doc !== doc) return [];
@@ -49,7 +49,7 @@ export const checked = (box) => {
     if (list) { list.innerHTML = said.list; delete list.dataset.stale; }
     box.dispatchEvent(new CustomEvent("checked", { detail: said }));
     return said.findings.map((finding) => ({
-      ...span(doc, finding), severity: SEVERITY[finding.severity], message: finding.message, actions: correction(finding),
+      ...span(doc, finding), severity: SEVERITY[finding.severity], message: finding.message, actions: correction(finding, list?.dataset.useWords || "{name}"),
     }));
   };
 

@@ -31,12 +31,12 @@ for (const box of document.querySelectorAll("[data-merge]")) {
   const place = document.createElement("div");
   place.className = "merge-view";
   const view = new MergeView({
-    a: { doc: theirs.value, extensions: [common(), EditorState.readOnly.of(true), EditorView.contentAttributes.of({ "aria-label": "Theirs", tabindex: "0" })] },
+    a: { doc: theirs.value, extensions: [common(), EditorState.readOnly.of(true), EditorView.contentAttributes.of({ "aria-label": theirs.ariaLabel, tabindex: "0" })] },
     b: {
       doc: mine.value,
       extensions: [
         common(),
-        EditorView.contentAttributes.of({ "aria-label": "Yours", tabindex: "0" }),
+        EditorView.contentAttributes.of({ "aria-label": mine.ariaLabel, tabindex: "0" }),
         EditorView.updateListener.of((update) => { if (update.docChanged) mine.value = update.state.doc.toString(); }),
       ],
     },

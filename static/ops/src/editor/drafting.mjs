@@ -6,7 +6,9 @@ const AFTER_MS = 1500;
 export const drafted = (box) => {
   const address = box.dataset.draft;
   if (!address) return null;
+  // What is said stands in the page, in the reader's language.
   const state = document.querySelector("[data-draft-state]");
+  const words = state?.dataset || { kept: "", waits: "", late: "" };
   let timer = null;
   let sent = null;
 
@@ -28,9 +30,9 @@ export const drafted = (box) => {
       });
       if (!response.ok || response.redirected) throw new Error(response.status);
       sent = text;
-      say(`Draft kept at ${new Date().toLocaleTimeString()}`);
+      say(words.kept.replace("{time}", new Date().toLocaleTimeString(document.documentElement.lang || undefined)));
     } catch {
-      say("The draft could not be kept; trying again", true);
+      say(words.late, true);
       timer = setTimeout(() => keep(view), 5000);
     }
   };
@@ -39,7 +41,7 @@ export const drafted = (box) => {
     extensions: [EditorView.updateListener.of((update) => {
       if (!update.docChanged) return;
       clearTimeout(timer);
-      say("Not kept yet");
+      say(words.waits);
       timer = setTimeout(() => keep(update.view), AFTER_MS);
     })],
   };

@@ -46,7 +46,7 @@ export const editorFor = (box, area, extensions) => {
         ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...completionKeymap,
         ...lintKeymap, indentWithTab,
       ]),
-      EditorView.contentAttributes.of({ "aria-label": box.dataset.label || "Definition", tabindex: "0" }),
+      EditorView.contentAttributes.of({ "aria-label": box.dataset.label || "", tabindex: "0" }),
       EditorView.updateListener.of((update) => { if (update.docChanged) area.value = update.state.doc.toString(); }),
       extensions,
     ],
