@@ -14,10 +14,11 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, gettext_noop
 
+from ..core.steps.queued import queue_name
 from ..insight.waits import first_line
-from ..models import Run, TaskDefinition, WorkflowDefinition
+from ..models import Poller, Run, TaskDefinition, WorkflowDefinition
 from .alone.found import by_id
 from .marks import GROUPS, status_in_words
 from .pages import Page
@@ -26,6 +27,8 @@ MOST_EACH, MOST = 6, 30
 MOST_REASONS = 2_000
 """How many of the newest runs with a reason are looked through for an error's text."""
 LAST = "z" * 8
+VERBS = {gettext_noop("Pause"): "act-pause", gettext_noop("Resume"): "act-resume"}
+"""What can be begun from the palette with a queue: the word, and where on the queue's page it is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,26 @@ def alone(request: HttpRequest, term: str) -> Iterator[Hit]:
         yield Hit(kind, name, address, "tasks", note)
 
 
-SOURCES: list[Source] = [runs, alone, pages, statuses, definitions, errors]
+def queues(request: HttpRequest, term: str) -> Iterator[Hit]:
+    """Queues by a part of their names; after `pause` or `resume`, what would be done with them."""
+    if not request.user.has_perm("conductor.view_attempt"):
+        return
+    verb, _blank, name = term.partition(" ")
+    word = next((str(word) for word in VERBS if verb.lower() in (word.lower(), _(word).lower())), "")
+    name = (name if word else term).removeprefix("queue ").strip()
+    if not name or (word and not request.user.has_perm("conductor.change_run")):
+        return
+    found = Poller.objects.filter(task_type__icontains=name).order_by("task_type", "domain")
+    for task_type, domain in found.values_list("task_type", "domain").distinct()[:MOST_EACH]:
+        queue = queue_name(task_type, domain)
+        address = reverse("admin:queue", query={"name": queue})
+        if word:
+            yield Hit(_("Action"), f"{_(word)}: {queue}", f"{address}#{VERBS[word]}", "queues")
+        else:
+            yield Hit(_("Queue"), queue, address, "queues")
+
+
+SOURCES: list[Source] = [runs, alone, pages, queues, statuses, definitions, errors]
 
 
 class PalettePage(Page):

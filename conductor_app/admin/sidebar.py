@@ -9,6 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import Group, User
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
 from ..models import (
@@ -50,7 +51,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry("views", _("Views"), "views"),
         Entry("bulk", _("Operations"), "do-retry"),
         Entry(Attempt, _("Attempts"), "attempts"),
-        Entry("waiting", _("Waiting"), "inbox"),
+        Entry("waiting", pgettext_lazy("the inbox of people", "Waiting"), "inbox"),
         Entry(TaskGroup, _("Task groups"), "columns"),
         Entry(Solo, _("Stand-alone tasks"), "tasks"),
         Entry("queues", _("Queues"), "queues"),

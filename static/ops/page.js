@@ -58,6 +58,10 @@
     system.addEventListener("toggle", () => localStorage.setItem("ops.system", system.open ? "open" : "shut"));
   }
 
+  // An address may name a menu of actions: it is opened, as by the palette's actions.
+  const named = location.hash.startsWith("#act-") && document.getElementById(location.hash.slice(1));
+  if (named?.nodeName === "DETAILS") named.open = true;
+
   const zone = document.querySelector("[data-own-zone]");
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
   if (zone && own && zone.value !== own) {

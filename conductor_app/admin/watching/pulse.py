@@ -14,7 +14,7 @@ from ...insight.pulse import beats, late
 from ...insight.queues import queues
 from ...insight.rhythm import Line, Rhythm, rhythm
 from ...insight.slowest import Slow, slowest
-from ...insight.spans import HOUR, span
+from ...insight.spans import HOUR, decimal, span
 from ..charts import against
 from ..marks import exact, many
 from ..pages import Page
@@ -106,7 +106,7 @@ def _definition(each: Slow, now: int) -> dict[str, Any]:
     return {
         "slow": each,
         "address": runs_where(**asked, ended_since=str(now - HOUR)),
-        "factor": f"{each.factor:.1f}" if each.factor < 10 else f"{each.factor:.0f}",
+        "factor": decimal(each.factor) if each.factor < 10 else many(round(each.factor)),
     }
 
 

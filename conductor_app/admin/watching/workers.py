@@ -12,6 +12,8 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Invalid, Refused
 from ...engine import queues
+from ...insight.skew import skews
+from ...insight.spans import span
 from ...insight.workers import Worker, workforce
 from ..marks import pill
 from ..pages import Page
@@ -40,9 +42,9 @@ class WorkersPage(Page):
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
-        found = workforce(now)
+        found, off = workforce(now), skews(now)
         return {
-            "workers": [_shown(worker, now) for worker in found.workers],
+            "workers": [_shown(worker, now) | {"skew": _skew(off.get(worker.name, 0))} for worker in found.workers],
             "builds": found.builds,
             "is_cut": found.is_cut,
             "may_act": request.user.has_perm(PERMISSION),
@@ -77,6 +79,14 @@ def _shown(worker: Worker, now: int) -> dict[str, Any]:
         "queues": [(name, queue_address(name)) for name in worker.queues[:MOST_QUEUES]],
         "more": max(len(worker.queues) - MOST_QUEUES, 0),
     }
+
+
+def _skew(off: int) -> SafeString | str:
+    """What to say of a clock that goes wrong."""
+    if not off:
+        return ""
+    said = _("its clock is ahead by %(span)s") if off > 0 else _("its clock is behind by %(span)s")
+    return pill("failed", said % {"span": span(abs(off))}, "warning")
 
 
 def _state(worker: Worker, now: int) -> SafeString:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.models import Attempt, AuditEntry, Poller, QueueHold, WorkerHold
+from conductor_app.models import Attempt, AuditEntry, Poller, QueueHold, TaskLog, WorkerHold
 from tests.admin.reading import html, words
 from tests.builders import bare, policy, step
 from tests.story import Story
@@ -176,3 +176,12 @@ def test_the_list_says_how_fast_work_comes_in_and_how_much_of_a_limit_is_used(op
     page = words(operator.get(QUEUES))
 
     assert "Comes in" in page and "1 / 1" in page and "braked" in page
+
+
+@pytest.mark.parametrize(("off", "said"), [(60, "ahead by 1 min"), (-90, "behind by 1 min 30 s"), (4, ""), (-4, "")])
+def test_a_worker_whose_clock_goes_wrong_is_marked(operator, limited, clock, off, said):
+    held = Attempt.objects.get(status="LEASED")
+    TaskLog.objects.create(attempt_id=held.pk, at=clock.now() + off * 1000, line="on my way")
+    page = words(operator.get(WORKERS))
+
+    assert (f"its clock is {said}" in page) if said else ("its clock" not in page)

@@ -1,0 +1,42 @@
+"""The palette: what is found by a few letters, and what can be begun from it."""
+
+import pytest
+
+from conductor_app.models import Poller
+from tests.admin.reading import html, words
+
+HITS = "/admin/find/hits/"
+
+
+@pytest.fixture
+def polled(db, clock):
+    Poller.objects.create(task_type="ocr", domain="", worker="w1", polled_at=clock.now())
+    Poller.objects.create(task_type="ocr", domain="east", worker="w1", polled_at=clock.now())
+
+
+def found(client, term, **headers):
+    return client.get(HITS, {"q": term}, headers=headers)
+
+
+def test_queues_are_found_by_a_part_of_their_names(operator, polled):
+    page = found(operator, "cr")
+
+    assert "Queue ocr" in words(page) and "Queue east:ocr" in words(page)
+    assert '/admin/queue/?name=east%3Aocr"' in html(page)
+
+
+def test_what_would_be_done_with_a_queue_is_found_by_its_verb_in_either_language(operator, polled):
+    german = {"Accept-Language": "de"}
+
+    assert "Action Pause: ocr" in words(found(operator, "pause queue ocr"))
+    assert '/admin/queue/?name=ocr#act-pause"' in html(found(operator, "pause ocr"))
+    assert "Anhalten: ocr" in words(found(operator, "anhalten ocr", **german))
+
+
+def test_actions_are_not_offered_to_those_who_may_only_look(viewer, polled):
+    assert "Action" not in words(found(viewer, "pause ocr"))
+
+
+@pytest.mark.parametrize("term", ["pause", "pause ", "\0", "%", "x" * 5000, "'; drop table"])
+def test_odd_terms_are_answered(operator, polled, term):
+    assert found(operator, term).status_code == 200
