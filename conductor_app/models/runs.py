@@ -188,6 +188,10 @@ class AttemptQuerySet(models.QuerySet):
         pending = self.filter(status="PENDING").exclude(queue="")
         return pending if queue is None else pending.filter(queue=queue)
 
+    def retrying(self):
+        """Those that have not ended and are not the first of their task: in the words of the index that has them."""
+        return self.filter(ended_at__isnull=True, number__gt=0)
+
     def of_runs(self):
         """Those that belong to runs, not to stand-alone tasks."""
         return self.filter(run__isnull=False)
@@ -265,6 +269,7 @@ class Attempt(models.Model):
                 condition=Q(status="PENDING") & ~Q(queue=""),
             ),
             models.Index(name="attempt_due", fields=["due_at"], condition=one_of(ATTEMPT.open)),
+            models.Index(name="attempt_retrying", fields=["id"], condition=Q(ended_at__isnull=True, number__gt=0)),
             models.Index(name="attempt_leased", fields=["name"], condition=Q(status="LEASED") & ~Q(queue="")),
             # Of stand-alone tasks only: they are listed by age, and by who works on them.
             models.Index(

@@ -46,7 +46,7 @@ class OpenFilter(admin.SimpleListFilter):
         if self.value() == "pending":
             return queryset.pending()
         if self.value() == "retrying":
-            return queryset.filter(pk__in=Attempt.objects.open().filter(number__gt=0).exclude(queue="").values("pk"))
+            return queryset.retrying()
         return queryset.filter(status="LEASED").exclude(queue="") if self.value() == "leased" else queryset
 
 
