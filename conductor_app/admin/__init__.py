@@ -5,7 +5,7 @@
     definitions/   list, editor, versions, bundles, simulator, start form
     schedules/     what starts by the clock                      events/     what came in, handlers, replays, webhooks
     watching/      overview, queues, workers, failures, views
-    alone/         Taskcluster's tasks and artifacts             access/     people, applications, clients, secrets
+    alone/         Taskcluster's groups, tasks, artifacts         access/     people, applications, clients, secrets
     upkeep/        audit, retention, sweeps, system
 
 What screens share stands here:
