@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from .. import clock
 from ..core.states import COMPLETED, FAILED, PAUSED, RUNNING, TERMINATED, TIMED_OUT
-from ..models import Attempt, HistoryEntry, Run
+from ..models import Attempt, Run
 from .explain import Verdict, verdicts_on
 from .moves import last_move
 from .plans import plan, tries_allowed
@@ -15,6 +18,7 @@ from .waits import by_interest, first_line, what_it_waits_for
 DEEPEST = 3
 """How many sub-workflows are followed down to the first failure."""
 NO_REASON = "no reason was given"
+"""What lists and exports say; sentences say it in the reader's language."""
 MOST_READ = 200
 """How many open attempts are looked at to choose the one that is named."""
 
@@ -28,11 +32,8 @@ class Cause:
     attempt_id: str = ""
     child_id: str = ""
     verdicts: tuple[Verdict, ...] = ()
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether nobody works on what it speaks of."""
-        return self.sentence.startswith("Waiting")
+    is_waiting: bool = False
+    """Whether nobody works on what it speaks of."""
 
 
 def cause(run: Run, now: int | None = None) -> Cause:
@@ -45,22 +46,26 @@ def failures(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
     failed = {run.failed_attempt_id: run.pk for run in runs if run.failed_attempt_id}
     attempts = Attempt.objects.light().filter(pk__in=list(failed)).select_related("task") if failed else ()
     return {
-        failed[attempt.pk]: (str(attempt.task), first_line(attempt.reason, 200) or NO_REASON) for attempt in attempts
+        failed[attempt.pk]: (str(attempt.task), first_line(attempt.reason, 200) or str(NO_REASON))
+        for attempt in attempts
     }
 
 
 def _running(run: Run, now: int) -> Cause:
     if run.is_held:
-        return Cause("Waiting: the workflow's limit of runs at a time is reached; an earlier run has to end first")
+        said = _("Waiting: the workflow's limit of runs at a time is reached; an earlier run has to end first")
+        return Cause(said, is_waiting=True)
     attempts = sorted(_open_attempts(run), key=by_interest)
     if not attempts:
-        return Cause("Waiting: the engine is about to decide what comes next")
+        return Cause(_("Waiting: the engine is about to decide what comes next"), is_waiting=True)
     first, others = attempts[0], len(attempts) - 1
-    word = "Running" if first.status == "LEASED" and first.queue else "Waiting"
-    more = f"; {others} more {'task is' if others == 1 else 'tasks are'} open" if others else ""
+    is_waiting = not (first.status == "LEASED" and first.queue)
+    others_open = ngettext("; %(count)s more task is open", "; %(count)s more tasks are open", others)
+    more = others_open % {"count": others} if others else ""
     verdicts = tuple(verdicts_on(first, now))
     sentence = what_it_waits_for(first, tries_allowed(plan(run.plan_id), first.task), verdicts, now)
-    return Cause(f"{word}: {sentence}{more}", str(first.task), first.id, first.child_id, verdicts)
+    whole = (_("Waiting: %(what)s") if is_waiting else _("Running: %(what)s")) % {"what": sentence + more}
+    return Cause(whole, str(first.task), first.id, first.child_id, verdicts, is_waiting)
 
 
 def _open_attempts(run: Run) -> list[Attempt]:
@@ -70,19 +75,31 @@ def _open_attempts(run: Run) -> list[Attempt]:
     return list(found)
 
 
-def _failed(run: Run, now: int, deeper: int = DEEPEST) -> Cause:
+def _failed(run: Run, now: int) -> Cause:
+    return _ended_badly(run, now, _("Failed: %(reason)s"), _("Failed at `%(task)s`, %(which)s: %(reason)s"))
+
+
+def _timed_out(run: Run, now: int) -> Cause:
+    return _ended_badly(run, now, _("Timed out: %(reason)s"), _("Timed out at `%(task)s`, %(which)s: %(reason)s"))
+
+
+def _ended_badly(run: Run, now: int, alone: str, at_task: str, deeper: int = DEEPEST) -> Cause:
+    """The sentence `at_task` where it is known which one failed, else the one that gives the run's reason `alone`."""
     attempt = Attempt.objects.light().filter(pk=run.failed_attempt_id).select_related("task").first()
     if attempt is None:
-        return Cause(f"Failed: {first_line(run.reason) or NO_REASON}")
+        return Cause(alone % {"reason": first_line(run.reason) or _("no reason was given")})
     which = _which(attempt, tries_allowed(plan(run.plan_id), attempt.task))
-    reason = _inside(attempt, now, deeper) or first_line(attempt.reason) or NO_REASON
-    return Cause(f"Failed at `{attempt.task}`, {which}: {reason}", str(attempt.task), attempt.id, attempt.child_id)
+    reason = _inside(attempt, now, deeper) or first_line(attempt.reason) or _("no reason was given")
+    sentence = at_task % {"task": attempt.task, "which": which, "reason": reason}
+    return Cause(sentence, str(attempt.task), attempt.id, attempt.child_id)
 
 
 def _which(attempt: Attempt, tries: int | None) -> str:
     number = attempt.number + 1
+    if not tries:
+        return _("attempt %(number)s") % {"number": number}
     # An operator's retry goes beyond what the policy allows.
-    return f"attempt {number} of {max(tries, number)}" if tries else f"attempt {number}"
+    return _("attempt %(number)s of %(tries)s") % {"number": number, "tries": max(tries, number)}
 
 
 def _inside(attempt: Attempt, now: int, deeper: int) -> str:
@@ -90,37 +107,38 @@ def _inside(attempt: Attempt, now: int, deeper: int) -> str:
     child = Run.objects.light().filter(pk=attempt.child_id).first() if attempt.child_id and deeper else None
     if child is None or not child.failed_attempt_id:
         return ""
-    return f"its sub-workflow {_failed(child, now, deeper - 1).sentence.replace('Failed', 'failed', 1)}"
-
-
-def _timed_out(run: Run, now: int) -> Cause:
-    said = _failed(run, now)
-    sentence = said.sentence.replace("Failed", "Timed out", 1)
-    return Cause(sentence, said.task, said.attempt_id, said.child_id)
+    alone = _("its sub-workflow failed: %(reason)s")
+    at_task = _("its sub-workflow failed at `%(task)s`, %(which)s: %(reason)s")
+    return _ended_badly(child, now, alone, at_task, deeper - 1).sentence
 
 
 def _terminated(run: Run, now: int) -> Cause:
-    said = f": {first_line(run.reason)}" if run.reason else ""
-    return Cause(f"Terminated {_by_whom(run, 'terminate')}{span(now - (run.ended_at or now))} ago{said}")
+    entry = last_move(run.pk, "terminate")
+    said = {"by": entry.by if entry else "", "passed": span(now - (run.ended_at or now))}
+    sentence = _("Terminated by %(by)s %(passed)s ago") if said["by"] else _("Terminated %(passed)s ago")
+    return Cause(_because(sentence % said, run.reason))
 
 
 def _paused(run: Run, now: int) -> Cause:
     out = Attempt.objects.filter(run_id=run.pk, status="LEASED").exclude(queue="").count()
-    still = f"; {out} {'task is' if out == 1 else 'tasks are'} still with workers" if out else ""
+    with_workers = ngettext("; %(count)s task is still with workers", "; %(count)s tasks are still with workers", out)
     entry = last_move(run.pk, "pause")
-    said = f": {first_line(entry.reason)}" if entry and entry.reason else ""
-    since = f"{span(now - entry.at)} ago" if entry else ""
-    return Cause(f"Paused {_by_whom(run, 'pause', entry)}{since}{said}{still}".rstrip())
+    said = {"by": entry.by, "passed": span(now - entry.at)} if entry else {}
+    if said.get("by"):
+        sentence = _("Paused by %(by)s %(passed)s ago") % said
+    else:
+        sentence = _("Paused %(passed)s ago") % said if said else _("Paused")
+    sentence = _because(sentence, entry.reason if entry else "")
+    return Cause(sentence + (with_workers % {"count": out} if out else ""))
 
 
-def _by_whom(run: Run, event: str, entry: HistoryEntry | None = None) -> str:
-    entry = entry or last_move(run.pk, event)
-    return f"by {entry.by} " if entry and entry.by else ""
+def _because(sentence: str, reason: str) -> str:
+    return f"{sentence}: {first_line(reason)}" if reason else sentence
 
 
 def _completed(run: Run, now: int) -> Cause:
-    reason = f": {first_line(run.reason)}" if run.reason else ""
-    return Cause(f"Completed in {span((run.ended_at or now) - run.created_at)}{reason}")
+    took = span((run.ended_at or now) - run.created_at)
+    return Cause(_because(_("Completed in %(took)s") % {"took": took}, run.reason))
 
 
 CAUSES = {

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from django.utils.translation import gettext as _
+
 from ..models import Attempt, Run, Task
 from .spans import span
 from .usual import Usual
@@ -122,9 +124,8 @@ def _gap(attempt: Attempt, following: Attempt, scale: Scale) -> Segment | None:
     begin, end = attempt.ended_at or 0, following.scheduled_at
     if end <= begin or not scale.holds(begin, end):
         return None
-    return _segment(
-        GAP, following, scale, begin, end, f"between attempts {attempt.number + 1} and {following.number + 1}"
-    )
+    numbers = {"one": attempt.number + 1, "other": following.number + 1}
+    return _segment(GAP, following, scale, begin, end, _("between attempts %(one)s and %(other)s") % numbers)
 
 
 def _ghost(attempts: list[Attempt], scale: Scale, usual: Usual | None) -> Segment | None:
@@ -143,14 +144,14 @@ def segments_of(attempt: Attempt, scale: Scale, now: int) -> Iterator[Segment]:
     # Each look of a worker moves `visible_at`; until the first one it says when the attempt was due.
     wished = attempt.scheduled_at + attempt.delay_ms if attempt.poll_count else attempt.visible_at
     due = min(max(wished, attempt.scheduled_at), begun)
-    number = attempt.number + 1
+    said = {"number": attempt.number + 1, "status": attempt.status.lower()}
     if due > attempt.scheduled_at and scale.holds(attempt.scheduled_at, due):
         kind = GAP if attempt.number else DELAY
-        yield _segment(kind, attempt, scale, attempt.scheduled_at, due, f"attempt {number} delayed")
+        yield _segment(kind, attempt, scale, attempt.scheduled_at, due, _("attempt %(number)s delayed") % said)
     if begun > due and scale.holds(due, begun):
-        yield _segment(WAIT, attempt, scale, due, begun, f"attempt {number} in the queue")
+        yield _segment(WAIT, attempt, scale, due, begun, _("attempt %(number)s in the queue") % said)
     if attempt.started_at is not None and scale.holds(begun, end):
-        yield _segment(WORK, attempt, scale, begun, end, f"attempt {number} {attempt.status.lower()}")
+        yield _segment(WORK, attempt, scale, begun, end, _("attempt %(number)s %(status)s") % said)
 
 
 def _segment(kind: str, attempt: Attempt, scale: Scale, begin: int, end: int, title: str) -> Segment:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from ..models import Run, UsualDuration
 from .spans import SECOND, span
@@ -22,7 +23,8 @@ class Usual:
 
     @property
     def sentence(self) -> str:
-        return f"usually {span(self.p50)} to {span(self.p95)} (median and 95 % of {self.count})"
+        said = {"from": span(self.p50), "to": span(self.p95), "count": self.count}
+        return _("usually %(from)s to %(to)s (median and 95 %% of %(count)s)") % said
 
     def is_slow(self, took: int) -> bool:
         """Whether something that took so long is worth a second look."""

@@ -1,9 +1,13 @@
 """What an open attempt is waiting for, in one sentence each."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ..core.snapshot import NEVER
-from ..models import Attempt, Task
+from ..models import Attempt
 from .explain import Verdict, shut
 from .spans import span
 
@@ -37,22 +41,24 @@ def what_it_waits_for(attempt: Attempt, tries: int | None, verdicts: Sequence[Ve
 
 
 def _pending(attempt: Attempt, tries: int | None, verdicts: Sequence[Verdict], now: int) -> str:
+    said = {"task": attempt.task, "left": span(attempt.visible_at - now)}
     delayed = attempt.visible_at > now
     if delayed and attempt.poll_count == 0 and attempt.number > 0:
-        return f"retry of `{attempt.task}` in {span(attempt.visible_at - now)}{_which(attempt, tries)}{_after(attempt)}"
+        return (_("retry of `%(task)s` in %(left)s") % said) + _which(attempt, tries) + _after(attempt)
     if delayed and attempt.poll_count > 0:
-        return f"`{attempt.task}` was handed back by its worker and is due again in {span(attempt.visible_at - now)}"
+        return _("`%(task)s` was handed back by its worker and is due again in %(left)s") % said
     if delayed:
-        return f"`{attempt.task}` starts in {span(attempt.visible_at - now)}"
+        return _("`%(task)s` starts in %(left)s") % said
     return f"`{attempt.task}` — {_why(attempt, verdicts, now)}"
 
 
 def _which(attempt: Attempt, tries: int | None) -> str:
-    return f" (attempt {attempt.number + 1} of {tries})" if tries else f" (attempt {attempt.number + 1})"
+    said = {"number": attempt.number + 1, "tries": tries}
+    return " " + (_("(attempt %(number)s of %(tries)s)") if tries else _("(attempt %(number)s)")) % said
 
 
 def _after(attempt: Attempt) -> str:
-    return f", after: {first_line(attempt.reason)}" if attempt.reason else ""
+    return _(", after: %(reason)s") % {"reason": first_line(attempt.reason)} if attempt.reason else ""
 
 
 def _why(attempt: Attempt, verdicts: Sequence[Verdict], now: int) -> str:
@@ -60,45 +66,65 @@ def _why(attempt: Attempt, verdicts: Sequence[Verdict], now: int) -> str:
     if obstacles:
         sentence = obstacles[0].sentence.rstrip(".")
         return sentence[:1].lower() + sentence[1:]
-    return f"next in queue `{attempt.queue}` since {span(now - attempt.pending_since)}"
+    said = {"queue": attempt.queue, "since": span(now - attempt.pending_since)}
+    return _("next in queue `%(queue)s` since %(since)s") % said
 
 
 def _with_a_worker(attempt: Attempt, now: int) -> str:
-    worker = f"worker `{attempt.worker}`" if attempt.worker else "a worker"
-    since = span(now - (attempt.claimed_at or attempt.started_at or now))
-    lease = f"; its lease ends in {span(attempt.lease_ends_at - now)}" if (attempt.lease_ends_at or 0) > now else ""
-    return f"`{attempt.task}` is with {worker} since {since}{lease}"
+    said = {"task": attempt.task, "worker": attempt.worker}
+    said["since"] = span(now - (attempt.claimed_at or attempt.started_at or now))
+    left = (attempt.lease_ends_at or 0) - now
+    lease = _("; its lease ends in %(left)s") % {"left": span(left)} if left > 0 else ""
+    if attempt.worker:
+        return _("`%(task)s` is with worker `%(worker)s` since %(since)s") % said + lease
+    return _("`%(task)s` is with a worker since %(since)s") % said + lease
 
 
 def _held_by_the_engine(attempt: Attempt, now: int) -> str:
     say = HELD.get(attempt.task.type)
-    return say(attempt, now) if say else f"`{attempt.task}` ({attempt.task.type}) waits for its moment"
+    if say is not None:
+        return say(attempt, now)
+    return _("`%(task)s` (%(type)s) waits for its moment") % {"task": attempt.task, "type": attempt.task.type}
 
 
 def _until(attempt: Attempt, now: int) -> str:
     if attempt.ends_at == NEVER:
-        return f"`{attempt.task}` waits to be reported on"
-    return f"`{attempt.task}` waits another {span(attempt.ends_at - now)}"
+        return _("`%(task)s` waits to be reported on") % {"task": attempt.task}
+    return _("`%(task)s` waits another %(left)s") % {"task": attempt.task, "left": span(attempt.ends_at - now)}
 
 
-def _turn(task: Task) -> str:
-    return f"`{task}` is in turn {task.iteration}"
+def _said(sentence: Any) -> Callable[[Attempt, int], str]:
+    """A sentence that knows the task, its turn and how long it has waited."""
+
+    def say(attempt: Attempt, now: int) -> str:
+        task = attempt.task
+        return sentence % {"task": task, "turn": task.iteration, "since": span(now - attempt.scheduled_at)}
+
+    return say
 
 
-PHASES = {2: "handler", 3: "last tasks"}
+def _phase(attempt: Attempt, now: int) -> str:
+    said = PHASES.get(attempt.task.iteration, gettext_lazy("`%(task)s` waits for its body"))
+    return said % {"task": attempt.task}
 
 
-HELD = {
-    "HUMAN": lambda attempt, now: f"`{attempt.task}` waits for a person since {span(now - attempt.scheduled_at)}",
+PHASES = {
+    2: gettext_lazy("`%(task)s` waits for its handler"),
+    3: gettext_lazy("`%(task)s` waits for its last tasks"),
+}
+
+
+HELD: dict[str, Callable[[Attempt, int], str]] = {
+    "HUMAN": _said(gettext_lazy("`%(task)s` waits for a person since %(since)s")),
     "WAIT": _until,
-    "PULL_WORKFLOW_MESSAGES": lambda attempt, now: f"`{attempt.task}` waits for a message to the workflow",
-    "SUB_WORKFLOW": lambda attempt, now: f"`{attempt.task}` waits for its sub-workflow",
-    "JOIN": lambda attempt, now: f"`{attempt.task}` waits for the branches that it joins",
-    "EXCLUSIVE_JOIN": lambda attempt, now: f"`{attempt.task}` waits for the first of its branches",
-    "DO_WHILE": lambda attempt, now: _turn(attempt.task),
-    "FOR_EACH": lambda attempt, now: f"`{attempt.task}` waits for its items; {attempt.task.iteration} have begun",
-    "FOR_EACH_ITEM": lambda attempt, now: f"`{attempt.task}` waits for what is done for its item",
-    "TRY_CATCH": lambda attempt, now: f"`{attempt.task}` waits for its {PHASES.get(attempt.task.iteration, 'body')}",
+    "PULL_WORKFLOW_MESSAGES": _said(gettext_lazy("`%(task)s` waits for a message to the workflow")),
+    "SUB_WORKFLOW": _said(gettext_lazy("`%(task)s` waits for its sub-workflow")),
+    "JOIN": _said(gettext_lazy("`%(task)s` waits for the branches that it joins")),
+    "EXCLUSIVE_JOIN": _said(gettext_lazy("`%(task)s` waits for the first of its branches")),
+    "DO_WHILE": _said(gettext_lazy("`%(task)s` is in turn %(turn)s")),
+    "FOR_EACH": _said(gettext_lazy("`%(task)s` waits for its items; %(turn)s have begun")),
+    "FOR_EACH_ITEM": _said(gettext_lazy("`%(task)s` waits for what is done for its item")),
+    "TRY_CATCH": _phase,
 }
 
 

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from ...insight.waits import first_line
 from ..marks import marked
@@ -12,23 +14,23 @@ from ..marks import marked
 MOST = 12
 Line = dict[str, Any]
 PAST = {
-    "cancel": "canceled",
-    "complete": "completed",
-    "complete_with_errors": "completed with errors",
-    "expire": "timed out",
-    "fail": "failed",
-    "fail_for_good": "failed for good",
-    "hand_back": "handed back",
-    "pause": "paused",
-    "reopen": "reopened",
-    "rerun": "rerun",
-    "restart": "restarted",
-    "retry": "retried",
-    "renew": "renewed",
-    "resume": "resumed",
-    "skip": "skipped",
-    "terminate": "terminated",
-    "time_out": "timed out",
+    "cancel": gettext_lazy("canceled"),
+    "complete": gettext_lazy("completed"),
+    "complete_with_errors": gettext_lazy("completed with errors"),
+    "expire": gettext_lazy("timed out"),
+    "fail": gettext_lazy("failed"),
+    "fail_for_good": gettext_lazy("failed for good"),
+    "hand_back": gettext_lazy("handed back"),
+    "pause": gettext_lazy("paused"),
+    "reopen": gettext_lazy("reopened"),
+    "rerun": gettext_lazy("rerun"),
+    "restart": gettext_lazy("restarted"),
+    "retry": gettext_lazy("retried"),
+    "renew": gettext_lazy("renewed"),
+    "resume": gettext_lazy("resumed"),
+    "skip": gettext_lazy("skipped"),
+    "terminate": gettext_lazy("terminated"),
+    "time_out": gettext_lazy("timed out"),
 }
 """What has happened, for each event of core/states.py that a decision may have."""
 
@@ -38,7 +40,9 @@ def in_words(effects: Iterable[Line]) -> list[SafeString]:
     lines = list(effects)
     shown = [marked(_sentence(line)) for line in lines[:MOST]]
     rest = Counter(str(line.get("effect")) for line in lines[MOST:])
-    return shown + [marked(f"{count} more × {kind}") for kind, count in rest.items()]
+    return shown + [
+        marked(_("%(count)s more × %(kind)s") % {"count": count, "kind": kind}) for kind, count in rest.items()
+    ]
 
 
 def _sentence(line: Line) -> str:
@@ -46,22 +50,55 @@ def _sentence(line: Line) -> str:
     return say(line) if say else str(line.get("effect"))
 
 
-def _moved(what: str) -> Callable[[Line], str]:
+def _moved(what: Any) -> Callable[[Line], str]:
+    """A sentence about a move: what moved, and how."""
+
     def say(line: Line) -> str:
         event = str(line.get("event", ""))
-        worker = f", worker `{line['worker']}`" if line.get("worker") else ""
-        return f"{what.format(task=line.get('task', ''))} {PAST.get(event, event)}{worker}{_because(line)}"
+        worker = _(", worker `%(worker)s`") % {"worker": line["worker"]} if line.get("worker") else ""
+        moved = what % {"task": line.get("task", ""), "moved": PAST.get(event, event)}
+        return f"{moved}{worker}{_because(line)}"
 
     return say
+
+
+def _said(sentence: Any, **names: str) -> Callable[[Line], str]:
+    """A sentence with facts of the line: what each is called in the sentence, and in the line."""
+    return lambda line: sentence % {name: line.get(fact, "") for name, fact in names.items()}
 
 
 def _because(line: Line) -> str:
     return f" — {first_line(str(line['reason']))}" if line.get("reason") else ""
 
 
-def _moved_to(line: Line) -> str:
-    queue = f" to `{line['queue']}`" if line.get("queue") else ""
-    return queue + (f", priority {line['priority']}" if "priority" in line else "")
+def _requeued(line: Line) -> str:
+    task = {"task": line.get("task")}
+    moved = _("`%(task)s` moved in its queue") % task
+    queue = _(" to `%(queue)s`") % {"queue": line["queue"]} if line.get("queue") else ""
+    return moved + queue + (_(", priority %(priority)s") % line if "priority" in line else "")
+
+
+def _created(line: Line) -> str:
+    facts = {"task": line.get("task"), "type": line.get("type"), "status": line.get("becomes") or line.get("status")}
+    return _("`%(task)s` (%(type)s) created, %(status)s") % facts
+
+
+def _opened(line: Line) -> str:
+    return _("`%(task)s`: attempt %(number)s opened") % {"task": line.get("task"), "number": _number(line) + 1}
+
+
+def _number(line: Line) -> int:
+    return int(line.get("number", 0))
+
+
+def _taken_back(line: Line) -> str:
+    count, tasks = int(line.get("count", 0)), _named(line.get("tasks", []))
+    said = ngettext("%(count)s task taken back: %(tasks)s", "%(count)s tasks taken back: %(tasks)s", count)
+    return said % {"count": count, "tasks": tasks}
+
+
+def _listed(sentence: Any, fact: str) -> Callable[[Line], str]:
+    return lambda line: sentence % {"names": ", ".join(map(str, line.get(fact, [])))}
 
 
 def _named(tasks: list[Any]) -> str:
@@ -69,17 +106,21 @@ def _named(tasks: list[Any]) -> str:
 
 
 WORDS: dict[str, Callable[[Line], str]] = {
-    "CreateTask": lambda line: f"`{line.get('task')}` ({line.get('type')}) created, {line.get('status')}",
-    "OpenAttempt": lambda line: f"`{line.get('task')}`: attempt {int(line.get('number', 0)) + 1} opened",
-    "MoveAttempt": _moved("attempt of `{task}`"),
-    "ResolveTask": _moved("`{task}`"),
-    "Requeue": lambda line: f"`{line.get('task')}` moved in its queue{_moved_to(line)}",
-    "UpdateTask": lambda line: f"`{line.get('task')}` noted",
-    "ForgetTasks": lambda line: f"turn {line.get('iteration')} of `{line.get('loop')}` forgotten",
-    "TakeBack": lambda line: f"{line.get('count')} tasks taken back: {_named(line.get('tasks', []))}",
-    "SetVariables": lambda line: f"variables set: {', '.join(map(str, line.get('names', [])))}",
-    "MoveRun": _moved("run"),
-    "UpdateRun": lambda line: f"run noted: {', '.join(map(str, line.get('fields', [])))}",
-    "StartRun": lambda line: f"run of `{line.get('definition')}` v{line.get('version')} started",
-    "Send": lambda line: f"message sent: {line.get('subject')}",
+    "CreateTask": _created,
+    "OpenAttempt": _opened,
+    "MoveAttempt": _moved(gettext_lazy("attempt of `%(task)s` %(moved)s")),
+    "ResolveTask": _moved(gettext_lazy("`%(task)s` %(moved)s")),
+    "Requeue": _requeued,
+    "UpdateTask": _said(gettext_lazy("`%(task)s` noted"), task="task"),
+    "ForgetTasks": _said(gettext_lazy("turn %(turn)s of `%(loop)s` forgotten"), turn="iteration", loop="loop"),
+    "TakeBack": _taken_back,
+    "SetVariables": _listed(gettext_lazy("variables set: %(names)s"), "names"),
+    "MoveRun": _moved(gettext_lazy("run %(moved)s")),
+    "UpdateRun": _listed(gettext_lazy("run noted: %(names)s"), "fields"),
+    "StartRun": _said(gettext_lazy("run of `%(name)s` v%(version)s started"), name="definition", version="version"),
+    "Send": _said(gettext_lazy("message sent: %(subject)s"), subject="subject"),
+    "FollowPlan": _said(
+        gettext_lazy("goes on by version %(version)s of `%(name)s`"), name="definition", version="version"
+    ),
 }
+"""What each effect of core/effects.py is called on the page; others are called by their names."""
