@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
@@ -16,7 +16,7 @@ ACTION_FAILED, UNHEARD, DUPLICATE = "ACTION_FAILED", "UNHEARD", "DUPLICATE"
 OUTCOMES = (MATCHED, NOT_MATCHED, FAILED, ACTION_FAILED, UNHEARD, DUPLICATE)
 """By what an event can be looked for: the verdicts of its handlers, an action of theirs that failed, nobody who
 listened, the same message again."""
-LOOKED_AT = 5_000
+LOOKED_AT = 3_000
 """How many events one page looks at where no index answers the whole question."""
 PLACE = re.compile(r"\d{1,15}\.\d{1,18}")
 MOST_NEWS = 100
@@ -113,17 +113,17 @@ def _asked(sought: Sought) -> _Rows:
 
 def _left(asked: _Rows, **wanted: Any) -> _Rows:
     wanted = {name: value for name, value in wanted.items() if value}
-    return _Rows(asked.rows, asked.sort, asked.way, asked.left & Q(**wanted)) if wanted else asked
+    return replace(asked, left=asked.left & Q(**wanted)) if wanted else asked
 
 
 def _of_the_event_itself(asked: _Rows, sought: Sought) -> _Rows:
     """What came more than once; what nobody listened to."""
     if sought.outcome == DUPLICATE:
         again = Q(**{f"{asked.way}duplicates__gt": 0})
-        return _Rows(asked.rows, asked.sort, asked.way, asked.left & again)
+        return replace(asked, left=asked.left & again)
     if sought.outcome == UNHEARD:
         unheard = Q(~Exists(EventVerdict.objects.filter(delivery=OuterRef(f"{asked.way}pk"))))
-        return _Rows(asked.rows, asked.sort, asked.way, asked.left & unheard)
+        return replace(asked, left=asked.left & unheard)
     return asked
 
 
@@ -133,7 +133,7 @@ def _within(asked: _Rows, sought: Sought) -> _Rows:
         bounds[f"{column}__gte"] = sought.since
     if sought.until is not None:
         bounds[f"{column}__lt"] = sought.until
-    return _Rows(asked.rows.filter(**bounds), asked.sort, asked.way, asked.left)
+    return replace(asked, rows=asked.rows.filter(**bounds))
 
 
 def _bounded(asked: _Rows, place: str, *, backwards: bool) -> tuple[QuerySet, str]:
