@@ -6,7 +6,8 @@ from hashlib import blake2b
 from typing import Any
 
 from .definition import Definition
-from .effects import CreateTask, Effect, KeepOutput, KeepResult
+from .effects import CreateTask, Effect
+from .keeping import KeepOutput, KeepResult
 from .knowledge import Knowledge
 from .questions import Cached, CachedRun
 from .sealing import masked_names

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from ..core.effects import Effect, KeepOutput, KeepResult
+from ..core.effects import Effect
+from ..core.keeping import KeepOutput, KeepResult
 from ..core.questions import Cached, CachedRun
 from .statements import fetch
 from .writes import Writes

@@ -3,17 +3,10 @@
 What is not in the table is for administrators alone.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
-
-from ...access.actors import Actor
-from ...access.permissions import Thing, may, missing, require
 from ...access.rights import (
     APPLICATION,
     CREATE,
     DELETE,
-    DOMAIN,
     EXECUTE,
     READ,
     SCHEDULE,
@@ -25,122 +18,21 @@ from ...access.rights import (
     VARIABLE,
     WORKFLOW,
     WORKFLOW_DEF,
-    Right,
 )
-from ...core.errors import Forbidden
-from . import body, things
-
-Finder = Callable[[Any, dict[str, str]], Iterable[Thing]]
-
-
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """One of these rights, on each thing that the request is about.
-
-    `of`: finds the things; it is not called for an actor that has the right over all of them.
-    """
-
-    ways: tuple[Right, ...]
-    of: Finder
-
-    def ask(self, request: Any, named: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not."""
-        # Not everything is in a domain: a right over all domains is none over all things.
-        if not request.actor.powers.over_all(*(way for way in self.ways if way[1] != DOMAIN)):
-            require(request.actor, self.ways, self.of(request, named))
-
-
-@dataclass(frozen=True, slots=True)
-class Defines:
-    """CREATE for what is new, UPDATE for what is there; what is new becomes its maker's."""
-
-    target: str
-    of: Finder
-
-    def ask(self, request: Any, named: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not; note what will be new."""
-        powers = request.actor.powers
-        if powers.is_admin and request.actor.user_id is None:
-            return
-        new, old = things.new_and_old(self.target, list(self.of(request, named)))
-        if not powers.over_all((CREATE, self.target)):
-            require(request.actor, [(CREATE, self.target)], new)
-        if not powers.over_all((UPDATE, self.target)):
-            require(request.actor, [(UPDATE, self.target)], old)
-        request.makes = [(self.target, thing[self.target]) for thing in new]
-
-
-class Polls:
-    """EXECUTE on the task type; in a domain, on the domain as well does."""
-
-    def ask(self, request: Any, named: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not."""
-        powers = request.actor.powers
-        if not powers.over_all((EXECUTE, TASK_DEF)):
-            found = things.queue(request, named)
-            require(request.actor, WORKS if DOMAIN in found else WORKS[:1], [found])
-
-
-class UsesFiles:
-    """What steers or sees the run; or EXECUTE on the type of one of its open tasks, whose worker brings or fetches."""
-
-    def __init__(self, ways: tuple[Right, ...]) -> None:
-        self.ways = ways
-
-    def ask(self, request: Any, named: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not; a run that does not exist is left to the handler."""
-        actor = request.actor
-        if actor.powers.over_all(*self.ways, WORKS[0]):
-            return
-        id = named.get("workflow") or str(body.document(request).get("workflowId") or "")
-        for thing in things.run("workflow")(request, {"workflow": id}):
-            if not may(actor, self.ways, thing) and not any(may(actor, WORKS, task) for task in things.open_tasks(id)):
-                raise missing(actor, self.ways, thing)
-
-
-class Starts:
-    """EXECUTE on the definition; who brings a definition of its own must be allowed to write it, too."""
-
-    def ask(self, request: Any, named: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not."""
-        if request.actor.powers.is_admin:
-            return
-        _require_start(request.actor, *things.started(request, named))
-
-
-def _require_start(actor: Actor, started: Iterable[Thing], written: Iterable[Thing]) -> None:
-    require(actor, [(EXECUTE, WORKFLOW_DEF)], started)
-    require(actor, [(CREATE, WORKFLOW_DEF), (UPDATE, WORKFLOW_DEF)], written)
-
-
-class KeepsSchedule:
-    """To write the schedule, and to start what it starts: it does so for whoever wrote it."""
-
-    def ask(self, request: Any, named: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not."""
-        writes_schedule.ask(request, named)
-        document = body.document(request).get("startWorkflowRequest")
-        if not request.actor.powers.is_admin:
-            _require_start(request.actor, *things.started_by(document if isinstance(document, dict) else {}))
-
-
-class Anybody:
-    """Whoever is let in: nothing that belongs to somebody is shown, or the handler shows what may be read."""
-
-    def ask(self, request: Any, named: dict[str, str]) -> None:
-        """Nothing to ask."""
-
-
-class Nobody:
-    """Administrators alone."""
-
-    def ask(self, request: Any, named: dict[str, str]) -> None:
-        if not request.actor.powers.is_admin:
-            raise Forbidden(f"{request.actor.name} lacks the role ADMIN.", code="FORBIDDEN")
-
-
-ANYBODY, ADMINISTRATORS = Anybody(), Nobody()
-Need = Needs | Defines | Polls | Starts | UsesFiles | KeepsSchedule | Anybody | Nobody
+from . import things
+from .asking import (
+    ADMINISTRATORS,
+    ANYBODY,
+    WORKS,
+    Defines,
+    Finder,
+    KeepsSchedule,
+    Need,
+    Needs,
+    Polls,
+    Starts,
+    UsesFiles,
+)
 
 
 def on(access: str, target: str, of: Finder) -> Needs:
@@ -148,7 +40,6 @@ def on(access: str, target: str, of: Finder) -> Needs:
     return Needs(((access, target),), of)
 
 
-writes_schedule = Defines(SCHEDULE, things.written(SCHEDULE))
 sees_schedule, holds_schedule, runs_schedule, holds_schedules = (
     on(READ, SCHEDULE, things.named(SCHEDULE, "name")),
     on(UPDATE, SCHEDULE, things.named(SCHEDULE, "name")),
@@ -158,7 +49,6 @@ sees_schedule, holds_schedule, runs_schedule, holds_schedules = (
 
 SEES_RUN = ((READ, WORKFLOW_DEF), (READ, WORKFLOW))
 STEERS_RUN = ((EXECUTE, WORKFLOW_DEF), (UPDATE, WORKFLOW), (EXECUTE, WORKFLOW))
-WORKS = ((EXECUTE, TASK_DEF), (EXECUTE, DOMAIN))
 SEES_TASK = (*SEES_RUN, *WORKS)
 ANSWERS_TASK = (*WORKS, *STEERS_RUN)
 

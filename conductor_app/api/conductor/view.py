@@ -10,8 +10,9 @@ from rest_framework.views import APIView
 from ...access.actors import Actor, actor_of
 from ...core.errors import NotFound
 from ...engine.access.grants import give_to_maker
+from .asking import ADMINISTRATORS, Need
 from .errors import answer
-from .needs import ADMINISTRATORS, NEEDS, Need
+from .needs import NEEDS
 from .openapi.schema import ConductorSchema
 from .query import Query
 

@@ -1,0 +1,32 @@
+"""The effects by which a result is kept, to be used again."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .effects import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class KeepResult(Effect):
+    """What an attempt has come to is the result of all tasks of this name and key, until then."""
+
+    name: str
+    digest: str
+    attempt_id: str
+    until: int
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "KeepResult", "name": self.name, "until": self.until}
+
+
+@dataclass(frozen=True, slots=True)
+class KeepOutput(Effect):
+    """What a run has come to is the output of all runs of this name and key, until then."""
+
+    name: str
+    digest: str
+    run_id: str
+    until: int
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "KeepOutput", "name": self.name, "until": self.until}
