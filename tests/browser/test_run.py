@@ -40,7 +40,7 @@ def test_one_choice_holds_on_all_tabs_and_in_the_address(page, failed):
     expect(page.locator("#task-open")).to_contain_text("B-12")
     assert "task=reserve" in page.url
 
-    page.get_by_role("link", name="Events").click()
+    page.get_by_label("Ways of looking at the run").get_by_role("link", name="Events").click()
     expect(page.locator(".history")).to_contain_text("502 from gateway")
     expect(page.locator("#task-open h2")).to_have_text("reserve")
     page.go_back()
