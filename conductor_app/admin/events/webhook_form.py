@@ -47,6 +47,8 @@ class SecretForm(forms.Form):
 class WebhookForm(SecretForm):
     """Everything about a webhook that a person types."""
 
+    field_order = ("name", "verifier", "header_key", "timestamp_key", "user", "secret", "headers", "starts", "platform")
+
     name = forms.CharField(
         max_length=200,
         label=gettext_lazy("Name"),
