@@ -34,7 +34,7 @@ ROOMS: dict[str, set[str]] = {
     "admin": BELOW_FACES,
     "workers": BELOW_FACES | {"scripts"},
     "background": {"workers", "celery", *BELOW_FACES},
-    "management": {"background", "workers", "admin", "api", "scripts", "demo", *BELOW_FACES},
+    "management": {"background", "workers", "admin", "api", "api.taskcluster", "scripts", "demo", *BELOW_FACES},
     "urls": {"api", "api.conductor", "api.taskcluster", "admin", *BELOW_FACES},
     "celery": set(),
 }

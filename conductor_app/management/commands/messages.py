@@ -1,12 +1,14 @@
 """Prints what was told of a stand-alone task, or of all tasks of a group, as JSON."""
 
 import json
+import re
 from textwrap import indent
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 from django.db.models import Q
 
+from conductor_app.api.taskcluster.slugid import SLUGID
 from conductor_app.engine.groups.notices import spelled
 from conductor_app.models import Notice
 
@@ -18,6 +20,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("id", metavar="TASK_OR_GROUP_ID")
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """An id may begin with a dash, and is no option then."""
+        words, ids = ([word for word in argv if bool(re.match(SLUGID, word)) is is_id] for is_id in (False, True))
+        super().run_from_argv([*words, *(["--", *ids] if ids else ())])
 
     def handle(self, *args: Any, id: str, **options: Any) -> None:
         notices = Notice.objects.filter(Q(task_id=id) | Q(group_id=id)).order_by("id")
