@@ -47,6 +47,7 @@ def request_of(schedule: Schedule, execution: ScheduleExecution) -> StartRequest
         document=written.get("workflowDef"),
         idempotency_key=written.get("idempotencyKey") or None,
         idempotency_strategy=written.get("idempotencyStrategy") or "FAIL",
+        labels=tuple(written.get("labels") or ()),
         started_by=str(written.get("createdBy") or ""),
         schedule=schedule.name,
     )

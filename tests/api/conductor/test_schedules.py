@@ -203,6 +203,15 @@ def test_the_next_moments_of_an_expression_are_told(api, clock):
     assert next_few(cronExpression="0 0 0 31 2 *").json() == []
 
 
+def test_runs_of_a_schedule_bear_the_labels_of_its_request(api, clock):
+    api.define(simple("pay"))
+    api.post("/scheduler/schedules", document(startWorkflowRequest={**START, "labels": ["nightly"]}))
+
+    run = api.post("/scheduler/schedules/hourly/run").content.decode()
+
+    assert api.get(f"/workflow/{run}/labels").json() == ["nightly"]
+
+
 def test_a_schedule_is_run_now_and_backfilled(api, saved, clock):
     api.define(simple("pay"))
     run = api.workflow(api.post("/scheduler/schedules/hourly/run").content.decode())

@@ -48,7 +48,7 @@ START_REQUEST: Table = (
     Field("priority", Whole(), 0),
     Field("idempotencyKey", short_text),
     Field("idempotencyStrategy", Choice(*STRATEGIES), "FAIL"),
-    Field("labels", texts, list),
+    Field("labels", texts),
 )
 
 
@@ -70,7 +70,7 @@ def start_request(document: dict[str, Any]) -> StartRequest:
         idempotency_key=(read.get("idempotencyKey") or "").replace("\0", "") or None,
         idempotency_strategy=read["idempotencyStrategy"],
         input_path=read.get("externalInputPayloadStoragePath") or "",
-        labels=tuple(read["labels"]),
+        labels=tuple(read.get("labels") or ()),
     )
 
 
