@@ -16,6 +16,7 @@ from ...core.states import ACTIVE, ATTEMPT
 from ...insight.groups.members import Member
 from ...insight.solo import NAMES_OF_PRIORITIES
 from ...models import Message
+from ...store import solos
 from .acts import act, command_of, note
 
 ASKED = "asked"
@@ -106,5 +107,7 @@ def asked(message: Message) -> None:
     """Do what somebody asked of a task, once. Raises NotFound and Conflict, where it has moved meanwhile."""
     facts = message.facts
     with transaction.atomic():
+        # The task before its message, as whoever deletes a task takes them.
+        solos.hold(message.to)
         if Message.objects.filter(pk=message.pk).delete()[0]:
             act(facts["verb"], message.to, facts["by"], facts["reason"], facts["priority"], asked_at=message.sent_at)
