@@ -57,6 +57,22 @@ def unhidden(value: Any, before: Any) -> Any:
     return before if value == HIDDEN and isinstance(before, str) and before.startswith(MARK) else value
 
 
+def as_it_was(value: Any, before: Any, names: frozenset[str]) -> Any:
+    """A copy of the value in which what reads `***` under one of these names is what stood there before."""
+    if not names:
+        return value
+    if isinstance(value, dict):
+        old = before if isinstance(before, dict) else {}
+        return {
+            key: old[key] if item == HIDDEN and key in names and key in old else as_it_was(item, old.get(key), names)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        old_items = before if isinstance(before, list) else []
+        return [as_it_was(item, old, names) for item, old in zip_longest(value, old_items[: len(value)])]
+    return value
+
+
 def resealed(value: Any, before: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
     """A copy of the value, sealed like the one before it: what reads `***` where something was sealed stays that."""
     if isinstance(value, dict):

@@ -8,6 +8,7 @@ from ..effects import Effect, SetVariables
 from ..errors import Invalid, NotAllowedInState
 from ..knowledge import Knowledge
 from ..reports import Report, hear
+from ..sealing import as_it_was, masked_names
 from ..snapshot import Run
 from ..steps.set_variable import MOST_BYTES
 
@@ -15,14 +16,19 @@ from ..steps.set_variable import MOST_BYTES
 def set_variables(given: Mapping[str, Any], appends: bool = False):
     """The command that lays these variables over the run's own, by name; what waits looks again.
 
-    `appends`: values are added to those variables that are lists.
+    What reads `***`, because the definition masks it, stays what it is. `appends`: values are added to those variables
+    that are lists.
     """
 
     def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         if not run.is_open:
             raise NotAllowedInState(f"Workflow {run.id} is {run.status}: its variables change no more.")
         known = know.variables()
-        fresh = {name: _appended(known.get(name), value) if appends else value for name, value in given.items()}
+        fresh = (
+            {name: _appended(known.get(name), value) for name, value in given.items()}
+            if appends
+            else as_it_was(dict(given), known, masked_names(run.definition))
+        )
         variables = {**known, **fresh}
         size = len(json.dumps(variables, default=str))
         if size > MOST_BYTES:

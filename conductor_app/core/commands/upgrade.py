@@ -11,6 +11,7 @@ from ..given import GIVEN, with_given
 from ..knowledge import Knowledge
 from ..nesting import Level, inside, part_with, path_to, phase_in
 from ..rules.advance import entered
+from ..sealing import as_it_was, masked_names
 from ..snapshot import Run, Task
 from ..states import SKIPPED
 from ..steps import kind_of
@@ -143,7 +144,9 @@ def _effects(
     for key in reversed(plan.canceled):
         effects += given_up(run.tasks[key], now, reason)
     facts: dict[str, Any] = {"last_retried_at": now}
-    facts |= {"input": {**know.input(), **input}} if input else {}
+    if input:
+        old = know.input()
+        facts["input"] = {**old, **as_it_was(dict(input), old, masked_names(run.definition))}
     effects += [FollowPlan(plan.definition, _steps(run, plan.definition)), UpdateRun(facts)]
     after = evolve(run, effects)
     made = [

@@ -1,5 +1,7 @@
 """What a definition masks is shown to nobody but the worker that it is for."""
 
+import pytest
+
 from conductor_app.core.sealing import HIDDEN, MARK
 from tests.builders import step
 
@@ -23,3 +25,39 @@ def test_workers_get_what_clients_do_not_see(api):
     assert shown["tasks"][0]["outputData"] == {"number": HIDDEN}
     task = api.get(f"/tasks/{ship['taskId']}").json()
     assert (task["inputData"], MARK in str(shown), NUMBER in str(shown)) == ({"number": HIDDEN}, False, False)
+
+
+@pytest.mark.parametrize(("address", "field"), [("variables", None), ("state", "variables")])
+def test_variables_that_are_sent_back_as_they_are_shown_stay_what_they_are(api, address, field):
+    number = "${workflow.variables.cards[0].number}"
+    cards = [{"number": NUMBER, "holder": "Ada"}]
+    api.define(
+        step("pay"), step("ship", inputs={"number": number}), maskedFields=["number"], variables={"cards": cards}
+    )
+    id = api.start()
+    shown = api.workflow(id)["variables"]
+    shown["cards"][0]["holder"] = "Grace"
+    sent = {**shown, "number": HIDDEN, "note": HIDDEN}
+
+    reply = api.post(f"/workflow/{id}/{address}", {field: sent} if field else sent)
+
+    assert reply.status_code == 200
+    after = api.workflow(id)["variables"]
+    assert after == {"cards": [{"number": HIDDEN, "holder": "Grace"}], "number": HIDDEN, "note": HIDDEN}
+    api.report(api.poll("pay")[0])
+    assert api.poll("ship")[0]["inputData"] == {"number": NUMBER}
+
+
+def test_an_input_that_an_upgrade_is_given_as_it_is_shown_stays_what_it_is(api):
+    steps = [step("pay"), step("ship", inputs={"number": "${workflow.input.number}"})]
+    api.define(*steps, maskedFields=["number"])
+    id = api.start(input={"number": NUMBER, "holder": "Ada"})
+    api.define(*steps, maskedFields=["number"], version=2)
+    sent = {**api.workflow(id)["input"], "holder": "Grace"}
+
+    reply = api.post(f"/workflow/{id}/upgrade", {"name": "order", "version": 2, "workflowInput": sent})
+
+    assert reply.status_code == 200, reply.content
+    assert api.workflow(id)["input"] == {"number": HIDDEN, "holder": "Grace"}
+    api.report(api.poll("pay")[0])
+    assert api.poll("ship")[0]["inputData"] == {"number": NUMBER}
