@@ -10,13 +10,13 @@ from .. import clock
 from ..core.commands import Abandon
 from ..core.decide import Command, Decision, nothing
 from ..core.effects import Effect
-from ..core.errors import Busy, Moved
+from ..core.errors import Busy, Conflict, Moved
 from ..core.knowledge import Knowledge
 from ..core.questions import Whole
 from ..core.snapshot import Run
 from ..models import AuditEntry, Message
 from ..store import runs as store
-from ..store.shelf import TooLarge
+from ..store.shelf import OverLimit, TooLarge
 from ..store.writes import Stale
 from ..telemetry.about import doing
 from .answers import Answers
@@ -89,7 +89,11 @@ def _change(run_id, command, by, reason, near, message, noted, also, answers: An
         except Undecidable as fault:
             if noted or fault.is_final:
                 raise
-            return _give_up(run_id, fault)
+            return _give_up(run_id, f"The engine could not decide how this workflow goes on: {fault}"[:500])
+        except OverLimit as found:
+            if noted or isinstance(command, Abandon):
+                raise Conflict(f"Workflow {run_id} cannot go on like that: {found}") from found
+            return _give_up(run_id, str(found), with_failure=True)
         if not decision.questions:
             return (*saved, *decision.effects)
         if decision.effects:
@@ -106,10 +110,9 @@ def _change(run_id, command, by, reason, near, message, noted, also, answers: An
     raise Busy(run=run_id)
 
 
-def _give_up(run_id: str, fault: Undecidable) -> tuple[Effect, ...]:
-    """End a run that cannot be decided, with a reason: it would otherwise be tried for ever (execution §11 row 11)."""
-    reason = f"The engine could not decide how this workflow goes on: {fault}"[:500]
-    return change(run_id, Abandon(reason), "engine", reason)
+def _give_up(run_id: str, reason: str, with_failure: bool = False) -> tuple[Effect, ...]:
+    """End a run that cannot go on, with a reason: it would otherwise be tried for ever (execution §11 row 11)."""
+    return change(run_id, Abandon(reason, with_failure), "engine", reason)
 
 
 def _once(run_id, command, by, reason, near, message, noted, also, answers, in_slices) -> Decision:

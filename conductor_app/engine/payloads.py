@@ -27,9 +27,10 @@ DAY_MS = 86_400_000
 
 def shelf(kept: Mapping[str, str], named: Mapping[tuple[str, str], str]) -> Shelf:
     """A shelf with this server's limits."""
+    most = {"most_of_task": conf.task_payload_max_bytes, "most_of_run": conf.workflow_payload_max_bytes}
     if not warehouse.is_open():
-        return Shelf(seal=seal)
-    return Shelf(conf.task_payload_soft_bytes, conf.workflow_payload_soft_bytes, kept, named, seal)
+        return Shelf(seal=seal, **most)
+    return Shelf(conf.task_payload_soft_bytes, conf.workflow_payload_soft_bytes, kept, named, seal, **most)
 
 
 def reserve(kind: str) -> str:

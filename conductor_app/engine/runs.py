@@ -22,7 +22,7 @@ from ..models import Run as RunRow
 from ..models.fields import dumps
 from ..store import outgoing
 from ..store.payloads import release as release_payloads
-from ..store.shelf import TooLarge
+from ..store.shelf import OverLimit, TooLarge
 from ..store.writes import Stale
 from ..telemetry.about import doing
 from . import labels, limits, payloads, plans
@@ -105,6 +105,8 @@ def _start(run: Run, request: StartRequest, definition: Definition, by: str, als
             continue
         except Undecidable as fault:
             raise Invalid(f"The engine could not decide how this workflow begins: {fault}"[:500]) from fault
+        except OverLimit as found:
+            raise Invalid(str(found)) from found
         if not decision.questions:
             return run.id
         if decision.effects:

@@ -20,6 +20,17 @@ class TooLarge(Exception):
         super().__init__(f"{len(texts)} payloads")
 
 
+class OverLimit(Exception):
+    """A payload that the engine has put together is larger than any may be; nothing is written (execution §1.6)."""
+
+    def __init__(self, what: str, size: int, most: int) -> None:
+        super().__init__(f"{what} would take {size} bytes; {most} are allowed.")
+
+
+ROOM_BYTES = 64 * 1024
+"""What the engine may lay around a payload that was measured when it came in, such as the id of a sub-workflow."""
+
+
 class Shelf:
     """The payloads of one change."""
 
@@ -30,25 +41,37 @@ class Shelf:
         kept: Mapping[str, str] | None = None,
         named: Mapping[tuple[str, str], str] | None = None,
         seal: Callable[[str], str] = lambda text: "",
+        most_of_task: int = 0,
+        most_of_run: int = 0,
     ) -> None:
-        """`task_bytes`, `run_bytes`: the largest payload that stays in a row; 0 is any.
+        """`task_bytes`, `run_bytes`: the largest payload that stays in a row; `most_of_…`: that there may be. 0 is any.
 
         `kept`: where large ones are that are kept already, by their digest. `named`: where a client says that one is,
         of any size, by the attempt or run and `input` or `output`. `seal`: how what a definition masks is hidden.
         """
-        self.seal = seal
+        self.seal, self.most_of_task, self.most_of_run = seal, most_of_task, most_of_run
         self.task_bytes, self.run_bytes, self.kept, self.named = task_bytes, run_bytes, kept or {}, named or {}
         self.too_large: dict[str, str] = {}
         self.used: set[tuple[str, str]] = set()
         self.dropped: set[str] = set()
 
     def of_task(self, attempt: Attempt, run: Run, part: str) -> Placed:
-        """The input or output of an attempt."""
-        return self._placed(getattr(attempt, part), run, self.task_bytes, (attempt.id, part))
+        """The input or output of an attempt. Raises OverLimit."""
+        placed = self._placed(getattr(attempt, part), run, self.task_bytes, (attempt.id, part))
+        # What a client has uploaded was measured as it came.
+        if _is_over(placed, self.most_of_task) and (attempt.id, part) not in self.named:
+            raise OverLimit(f"The {part} of {_name(attempt, run)}", placed.size, self.most_of_task)
+        return placed
 
     def of_run(self, run: Run, part: str, also: frozenset[str] = frozenset()) -> Placed:
-        """The input or output of a run. `also`: names that are masked in it besides those of its definition."""
-        return self._placed(getattr(run, part), run, self.run_bytes, (run.id, part), also)
+        """The input or output of a run. `also`: names that are masked in it besides those of its definition.
+
+        Raises OverLimit for an output: inputs are measured where they are given.
+        """
+        placed = self._placed(getattr(run, part), run, self.run_bytes, (run.id, part), also)
+        if part == "output" and _is_over(placed, self.most_of_run):
+            raise OverLimit("The workflow's output", placed.size, self.most_of_run)
+        return placed
 
     def variables(self, run: Run) -> str:
         """The variables of a run, which are never kept elsewhere."""
@@ -103,6 +126,14 @@ class Shelf:
         note = f"INSERT INTO conductor_payloaduse (payload_id, run_id) VALUES {rows} ON CONFLICT DO NOTHING"
         # One that is being forgotten has no size any more.
         return [(f"{claim} AND size IS NOT NULL", paths, len(paths)), (note, pairs, None)]
+
+
+def _name(attempt: Attempt, run: Run) -> str:
+    return next((f"task {task.key}" for task in run.tasks.values() if task.attempt.id == attempt.id), "a task")
+
+
+def _is_over(placed: Placed, most: int) -> bool:
+    return bool(most) and placed.size > most + ROOM_BYTES
 
 
 def digest(text: str) -> str:

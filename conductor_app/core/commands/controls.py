@@ -49,15 +49,15 @@ def stop(reason: str):
 
 
 class Abandon:
-    """The command that ends a run which cannot be decided: it fails, with nothing evaluated."""
+    """The command that ends a run which cannot be decided or written: it fails, and its output is not evaluated."""
 
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
+    def __init__(self, reason: str, with_failure: bool = False) -> None:
+        self.reason, self.with_failure = reason, with_failure
 
     def __call__(self, run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         if run.is_open:
             event = "terminate" if run.status == PAUSED else "fail"
-            yield from end_run(run, know, now, event, self.reason, output={}, with_failure=False)
+            yield from end_run(run, know, now, event, self.reason, output={}, with_failure=self.with_failure)
 
 
 def release(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:

@@ -1,0 +1,80 @@
+"""Payloads that the engine puts together are no larger than those that clients may send (execution §1.6)."""
+
+import pytest
+
+from conductor_app.core.errors import Conflict, Invalid
+from conductor_app.engine import runs
+from conductor_app.models import Run
+from tests.builders import definition, fork, step, sub_workflow
+from tests.story import BY, Story, register
+
+MUCH = "x" * 90_000
+"""What one task may give, and two together may not."""
+TWICE = {"first": "${a.output.text}", "second": "${a.output.text}"}
+
+
+@pytest.fixture(autouse=True)
+def _limits(settings):
+    settings.CONDUCTOR_TASK_PAYLOAD_MAX_BYTES = settings.CONDUCTOR_WORKFLOW_PAYLOAD_MAX_BYTES = 100_000
+
+
+def test_a_join_of_too_much_fails_the_run_and_starts_its_failure_workflow(clock):
+    cleanup = definition(step("sweep"), name="cleanup")
+    story = Story(clock, *fork([step("a")], [step("b")]), others=[cleanup], failureWorkflow="cleanup")
+    story.worker("a").completes(text=MUCH)
+
+    story.worker("b").completes(text=MUCH)
+
+    assert (story.status, story.statuses["join"]) == ("FAILED", "CANCELED")
+    assert story.reason.startswith("The output of task join would take 180")
+    assert story.reason.endswith("bytes; 100000 are allowed.")
+    assert story.output == {"conductor.failure_workflow": Run.objects.get(name="cleanup").id}
+
+
+def test_a_step_that_would_be_given_too_much_fails_the_run(clock):
+    story = Story(clock, step("a"), step("b", inputs=TWICE))
+
+    story.worker("a").completes(text=MUCH)
+
+    assert (story.status, list(story.statuses)) == ("FAILED", ["a"])
+    assert story.reason.startswith("The input of task b would take")
+
+
+def test_a_run_that_would_come_to_too_much_fails_and_so_does_who_waits_for_it(clock):
+    child = definition(step("a"), name="child", outputParameters=TWICE)
+    story = Story(clock, sub_workflow("inner"), others=[child])
+    inner = story.child("inner")
+
+    story.worker("a").completes(text=MUCH)
+
+    assert (inner.status, inner.output, story.status) == ("FAILED", {}, "FAILED")
+    assert inner.reason.startswith("The workflow's output would take")
+    assert inner.reason in story.reason
+
+
+def test_what_fits_is_not_refused_for_what_the_engine_lays_around_it(clock):
+    child = definition(step("a"), name="child")
+    story = Story(clock, sub_workflow("inner"), others=[child])
+
+    story.worker("a").completes(text="x" * 99_980)
+
+    assert (story.status, story.task("inner").output["text"]) == ("COMPLETED", "x" * 99_980)
+
+
+def test_a_run_whose_first_step_would_be_given_too_much_does_not_start(clock):
+    both = {"first": "${workflow.input.text}", "second": "${workflow.input.text}"}
+    register(definition(step("a", inputs=both)))
+
+    with pytest.raises(Invalid, match="The input of task a would take"):
+        runs.start(runs.StartRequest("order", input={"text": MUCH}), BY)
+
+    assert not Run.objects.exists()
+
+
+def test_an_operator_is_refused_what_would_be_too_much(clock):
+    story = Story(clock, step("a"), step("b"), step("c"))
+
+    with pytest.raises(Conflict, match="The input of task c would take"):
+        story.jump("c", text=MUCH * 2)
+
+    assert (story.status, list(story.statuses)) == ("RUNNING", ["a"])
