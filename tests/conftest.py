@@ -50,7 +50,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def touches_rows(item: pytest.Item) -> bool:
-    """Whether the test asks for the suite's database, by a mark or by a fixture."""
+    """Whether the test asks for the suite's database, by a mark or by a fixture, and for more than a page's looks."""
+    if item.get_closest_marker("looks"):
+        return False
     asks = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
     return bool(asks) or item.get_closest_marker("django_db") is not None
 

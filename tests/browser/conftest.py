@@ -28,13 +28,6 @@ HARMLESS = ("net::ERR_ABORTED",)
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 
 
-def pytest_collection_modifyitems(items):
-    """All of a session's browser tests run in one process: there is one browser."""
-    for item in items:
-        if Path(__file__).parent in Path(item.fspath).parents:
-            item.add_marker(pytest.mark.xdist_group("browser"))
-
-
 @pytest.fixture(scope="package")
 def browser():
     """Debian's Chromium, or whatever CHROMIUM names. Its loop ends with these tests: others run loops of their own."""

@@ -62,6 +62,7 @@ def test_an_author_changes_a_workflow_and_saves_it_as_a_new_version(page, order)
     expect(page.get_by_text("order-4711").first).to_be_visible()
 
 
+@pytest.mark.looks
 def test_what_is_typed_is_kept_by_itself(page, order):
     page.goto(f"{WORKFLOWS}{order.pk}/edit/")
     replace(page, '"ship"', '"half')
@@ -72,6 +73,7 @@ def test_what_is_typed_is_kept_by_itself(page, order):
     expect(page.locator(".cm-content")).to_contain_text('"half')
 
 
+@pytest.mark.looks
 def test_a_box_of_the_picture_leads_to_its_lines_and_a_line_to_its_box(page, order):
     page.goto(f"{WORKFLOWS}{order.pk}/edit/")
     page.locator("[data-picture]").get_by_role("link", name="ship").click()
@@ -80,6 +82,7 @@ def test_a_box_of_the_picture_leads_to_its_lines_and_a_line_to_its_box(page, ord
     expect(page.locator(".dg-node.chosen")).to_have_attribute("data-ref", "ship")
 
 
+@pytest.mark.looks
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "dark"), (NARROW, "light")])
 def test_the_authors_pages_fit_and_can_be_used_by_everybody(pages, olga, order, accessible, size, scheme):
     page = pages.open(olga, size=size, scheme=scheme)

@@ -45,6 +45,7 @@ def done(id: str, how: str) -> None:
     tasks.report(id, 0, how)
 
 
+@pytest.mark.looks
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "dark"), (NARROW, "light")])
 def test_every_page_fits_and_can_be_used_by_everybody(pages, olga, build, accessible, size, scheme):
     group, ids = build

@@ -23,6 +23,7 @@ def page_of(run, query=""):
     return f"/admin/conductor/run/{run.pk}/change/{query}"
 
 
+@pytest.mark.looks
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "dark"), (NARROW, "light")])
 def test_every_tab_fits_and_can_be_used_by_everybody(pages, olga, failed, accessible, size, scheme):
     page = pages.open(olga, size=size, scheme=scheme)

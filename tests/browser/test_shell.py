@@ -8,9 +8,8 @@ from tests.insight.situations import define, define_task, start, step, work
 
 from .conftest import NARROW, WIDE, has_no_sideways_scroll
 
+pytestmark = pytest.mark.looks
 SCREENS = ["/admin/", "/admin/conductor/run/", "/admin/queues/", "/admin/conductor/auditentry/", "/admin/preferences/"]
-
-
 REFUSAL = {"Content-Type": "text/html; charset=utf-8", "X-Request-Id": "4711"}
 REFUSED = '<div class="panel-error" role="alert"><p>Queues could not be counted.</p></div>'
 
