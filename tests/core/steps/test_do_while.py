@@ -61,15 +61,17 @@ def test_a_condition_that_fails_fails_the_loop_for_good():
 )
 def test_a_loop_over_a_list_has_a_turn_for_each_item(items, turns):
     fields = {"items": "${workflow.input.items}"}
-    life = Life(plan(loop("l", step("a", inputs={"item": "${l.output.loopItem}"}), **fields)), {"items": items})
+    inputs = {"item": "${l.output.loopItem}", "index": "${l.output.loopIndex}"}
+    life = Life(plan(loop("l", step("a", inputs=inputs), **fields)), {"items": items})
     seen = []
 
     for turn in range(1, turns + 1):
-        seen.append(life.task(f"a__{turn}").attempt.input["item"])
+        seen.append(life.task(f"a__{turn}").attempt.input)
         life.completes(f"a__{turn}")
 
     assert life.status == "COMPLETED"
-    assert seen == (items or [] if isinstance(items, list | None) else [items])
+    expected = items or [] if isinstance(items, list | None) else [items]
+    assert seen == [{"item": item, "index": index} for index, item in enumerate(expected)]
     assert life.task("l").attempt.output["iteration"] == turns
 
 

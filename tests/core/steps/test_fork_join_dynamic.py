@@ -21,7 +21,9 @@ def test_tasks_and_inputs_are_listed_apart():
 
     assert forked.statuses == {"fan": "COMPLETED", "a": "SCHEDULED", "b": "SCHEDULED", "join": "IN_PROGRESS"}
     assert forked.task("a").attempt.input == {"n": 1, "own": True}
-    assert forked.task("fan").attempt.input["forkedTasks"] == ["a", "b"]
+    shown = forked.task("fan").attempt.input
+    assert shown["forkedTasks"] == ["a", "b"]
+    assert [document["taskReferenceName"] for document in shown["forkedTaskDefs"]] == ["a", "b"]
     assert forked.task("join").attempt.input["joinOn"] == ["a", "b"]
 
 
