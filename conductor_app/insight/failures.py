@@ -98,13 +98,19 @@ def failures_of(group: FailureGroup) -> QuerySet[Failure]:
     return Failure.objects.filter(_in([group.pk]))
 
 
-def same_failures(attempt: Attempt) -> FailureGroup | None:
-    """The group of the failure that an attempt was noted as, where it holds others too."""
+def group_of(attempt: Attempt) -> FailureGroup | None:
+    """The group of the failure that an attempt was noted as, of a run or of a stand-alone task."""
     if attempt.status not in FAILED_ENDS:
         return None
-    noted = Failure.objects.filter(run_id=attempt.run_id, attempt_id=attempt.pk, group__isnull=False)
+    of = {"run_id": attempt.run_id} if attempt.run_id else {"task_id": attempt.task_id}
+    noted = Failure.objects.filter(**of, attempt_id=attempt.pk, group__isnull=False)
     found = noted.select_related("group__merged_into").first()
-    group = (found.group.merged_into or found.group) if found and found.group else None
+    return (found.group.merged_into or found.group) if found and found.group else None
+
+
+def same_failures(attempt: Attempt) -> FailureGroup | None:
+    """That group where it holds others too."""
+    group = group_of(attempt)
     return group if group is not None and group.count > 1 else None
 
 

@@ -12,11 +12,12 @@ from django.utils.translation import ngettext
 
 from ... import clock
 from ...core.states import TASK
+from ...insight import failures
 from ...insight.solo import NAMES_OF_PRIORITIES
 from ...insight.solo_queues import notices_of
 from ...insight.solo_waits import Needed, needed_by, waits_for_itself, who_needs, why_it_waits
 from ...insight.spans import span
-from ...models import Artifact, Attempt, Solo
+from ...models import Artifact, Attempt, FailureGroup, Solo
 from ..marks import ACTIVE, badge, group_of, marked
 from ..watching.queues import queue_address
 from . import kept
@@ -24,6 +25,7 @@ from .addresses import group_address, solo_address
 from .group_acts import priorities
 
 MOST_ARTIFACTS = 200
+SEES_FAILURES = "conductor.view_failuregroup"
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,11 @@ class TaskStory:
     def needed(self) -> list[Needed]:
         return needed_by(self.solo)
 
+    @property
+    def failure_group(self) -> FailureGroup | None:
+        """Where the failure of the attempt is counted with those like it."""
+        return failures.group_of(self.attempt) if self.attempt else None
+
 
 def story_of(solo: Solo, asked: Mapping[str, str]) -> TaskStory:
     """The story for what the address asks for."""
@@ -92,6 +99,7 @@ def parts_of(story: TaskStory, user: User | AnonymousUser) -> dict[str, Any]:
         "priorities": priorities(),
         "tries": [_try(attempt, story) for attempt in story.attempts],
         "number": story.number,
+        "failures": story.failure_group if user.has_perm(SEES_FAILURES) else None,
         "artifacts": [kept.shown(row, story.now, user) for row in story.artifacts],
         "needed": [_needed(each) for each in story.needed],
         "needs_itself": waits_for_itself(solo.pk),

@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy
 
 from ...models import AuditEntry
 from ..alone.addresses import group_address as task_group_address
+from ..events.received import page_of
 from ..runs.page import address
 from ..watching.failures import group_address
 from ..watching.queues import queue_address
@@ -67,6 +68,9 @@ ADDRESSES: dict[str, Callable[[str], str]] = {
     "workflow_definition": _definition("conductor_workflowdefinition"),
     "task_definition": _definition("conductor_taskdefinition"),
     "schedule": _listed("conductor_schedule"),
+    "event": _numbered(page_of),
+    "event_handler": _listed("conductor_eventhandler"),
+    "webhook": lambda id: reverse("admin:webhook", args=[id]),
     "retention policy": lambda id: reverse("admin:retention"),
     "secret": _listed("conductor_secret"),
     "variable": _listed("conductor_variable"),

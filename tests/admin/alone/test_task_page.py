@@ -11,9 +11,10 @@ from django.test import Client
 from django.urls import reverse
 
 from conductor_app.admin.alone.addresses import group_address, solo_address
+from conductor_app.engine import failures
 from conductor_app.engine.artifacts import contents, logs
 from conductor_app.engine.groups import acts, claims, groups, tasks
-from conductor_app.models import Artifact, AuditEntry, Dependency, Solo, Worker
+from conductor_app.models import Artifact, AuditEntry, Dependency, FailureGroup, Solo, Worker
 from tests.admin.reading import html, words
 from tests.engine.test_groups_parallel import LINUX, create
 
@@ -71,6 +72,17 @@ def test_a_task_that_waits_says_for_what(held, viewer, clock):
 
     tasks.report(held, 0, "failed")
     assert "It needs build, which did not end well" in words(page(viewer, waiting))
+
+
+def test_the_failure_of_an_attempt_leads_to_its_group(held, viewer, limited, clock):
+    tasks.report(held, 0, "failed")
+    assert "/admin/failures/" not in html(page(viewer, held)).partition("<main")[2]  # not counted yet
+    failures.group_failures(10)
+
+    link = reverse("admin:failure_group", args=[FailureGroup.objects.get().pk])
+    assert link in html(page(viewer, held))
+    assert "The failure of run 0 among all failures" in words(page(viewer, held))
+    assert link not in html(page(limited, held))  # who may not see it is not sent there
 
 
 def test_a_task_that_depends_on_itself_says_so(db, viewer, clock):

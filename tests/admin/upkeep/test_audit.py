@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from conductor_app.admin.upkeep.audit_objects import KINDS
 from conductor_app.engine import retention
 from conductor_app.models import Application, AuditEntry
-from tests.admin.reading import words
+from tests.admin.reading import html, words
 
 pytestmark = pytest.mark.django_db
 AUDIT = "/admin/conductor/auditentry/"
@@ -47,6 +47,18 @@ def test_every_object_is_linked_as_far_as_it_has_a_page(operator, clock, kind):
     said(clock, object_type=kind, object_id="12")
 
     assert operator.get(AUDIT).status_code == 200
+
+
+def test_what_was_done_to_events_handlers_and_webhooks_leads_there(operator, clock):
+    for kind, id in (("event", "12"), ("event_handler", "on paid"), ("webhook", "0198-aa"), ("event", "not a number")):
+        said(clock, object_type=kind, object_id=id)
+
+    shown = html(operator.get(AUDIT))
+
+    assert '<a href="/admin/events/12/">12</a>' in shown
+    assert '<a href="/admin/conductor/eventhandler/?q=on+paid">on paid</a>' in shown
+    assert '<a href="/admin/webhooks/0198-aa/">0198-aa</a>' in shown
+    assert "not a number" in shown
 
 
 def test_the_audit_is_exported_by_the_filter_that_the_list_shows(operator, viewer, clock, monkeypatch):
