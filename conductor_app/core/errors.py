@@ -38,6 +38,14 @@ class InputRefused(ValidationFailed):
     """The input of a run does not fit the schema of its definition; the paths of its complaints begin with `input`."""
 
 
+class OutputRefused(ValidationFailed):
+    """What a person says of a task does not fit the schema of its output; the paths begin with `output`."""
+
+    def __init__(self, message: str, complaints: "list[Complaint]") -> None:
+        super().__init__(complaints)
+        self.message = message
+
+
 class Conflict(Refused):
     """The state of things forbids it."""
 

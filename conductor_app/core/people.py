@@ -6,6 +6,7 @@ The words are those of `__humanTaskDefinition` in the step's input, as Conductor
         {"assignee": {"userType": "CONDUCTOR_USER", "user": "ann"}, "slaMinutes": 30},
         {"assignee": {"userType": "CONDUCTOR_GROUP", "user": "sales"}, "slaMinutes": 60}]}
 
+The form of the answer is drawn from a JSON schema: `jsonSchema` beside these words, or in their `userFormTemplate`.
 Whoever has let their minutes pass is followed by the next; when the last have passed, the task is overdue.
 """
 
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 NAME = "__humanTaskDefinition"
+TEMPLATES = ("userFormTemplate", "fullTemplate")
 MINUTE_MS = 60_000
 LONGEST = 255
 MOST_MINUTES = 60 * 24 * 366 * 10
@@ -54,6 +56,15 @@ def question(input: Mapping[str, Any]) -> Question:
     found = [_assignee(each) for each in asked] if isinstance(asked, list) else []
     title, text = _text(said.get("displayName")), _text(said.get("question")) or _text(input.get("question"))
     return Question(title, text, tuple(each for each in found if each is not None))
+
+
+def schema_of(input: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The JSON schema of the answer that an input asks for; empty where it names none."""
+    said = input.get(NAME)
+    said = said if isinstance(said, Mapping) else {}
+    places = (said, *(said.get(name) for name in TEMPLATES))
+    found = (place.get("jsonSchema") for place in places if isinstance(place, Mapping))
+    return next((schema for schema in found if isinstance(schema, Mapping)), {})
 
 
 def standing(asked: Question, since: int, now: int) -> Standing:

@@ -1,16 +1,23 @@
 """What people do with tasks: they answer in a worker's place; they take, hand on and discuss what waits for them."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from django.db import transaction
 
 from .. import clock
 from ..core import reports
-from ..core.errors import Conflict, Invalid, NotFound
+from ..core.contracts import question, sentence
+from ..core.definition import Schema
+from ..core.errors import Complaint, Conflict, Invalid, NotFound, OutputRefused
+from ..core.people import schema_of
 from ..core.reports import Report
-from ..models import AuditEntry, PersonsTask, Task
+from ..insight.people import step_of
+from ..models import Attempt, AuditEntry, PersonsTask, Task
 from ..store.rows import clean
 from .change import change
+from .judging import fault_of, judge
 from .tasks import within_limit
 
 OUTCOMES = {"COMPLETED": "complete_task", "FAILED": "fail_task"}
@@ -20,14 +27,36 @@ LONGEST_COMMENT = 2_000
 
 def conclude(run_id: str, attempt_id: str, outcome: str, by: str, output: dict[str, Any], reason: str = "") -> None:
     """Say what came of an open task. Raises NotFound, Invalid, AlreadyResolved where it is over, Conflict where
-    somebody else has taken it."""
+    somebody else has taken it, OutputRefused where it would fail for good by what is said."""
     if outcome not in OUTCOMES:
         raise Invalid("A task is completed or failed by hand, nothing else.")
     taken = PersonsTask.objects.filter(task__attempt_id=attempt_id).exclude(taken_by__in=("", by)).first()
     if taken is not None:
         raise Conflict(f"It is taken by {taken.taken_by}: take it over first.")
+    if outcome == "COMPLETED":
+        _refuse_misfit(attempt_id, output)
     said = within_limit(Report(outcome, output=output, reason=reason if outcome == "FAILED" else ""))
     change(run_id, reports.hear(attempt_id, said), by, reason, near=[attempt_id], action=OUTCOMES[outcome])
+
+
+def _refuse_misfit(attempt_id: str, output: dict[str, Any]) -> None:
+    """Tell a person what a schema would refuse, while it can still be put right."""
+    rows = Attempt.objects.of_runs().select_related("task", "run").only("task__ref", "task__type", "run__plan_id")
+    attempt = rows.filter(pk=attempt_id).first()
+    for schema in _schemas(attempt) if attempt else ():
+        if found := judge(question(schema, output)):
+            complaints = [Complaint(f"output{place}", message) for place, message in found]
+            raise OutputRefused(sentence(found, schema, "output"), complaints)
+
+
+def _schemas(attempt: Attempt) -> Iterator[Schema]:
+    """What the output is held to: by the definition of the task, and by the question that a person is asked."""
+    step = step_of(attempt)
+    if step and step.policy.output_schema and step.policy.output_schema.text:
+        yield step.policy.output_schema
+    own = schema_of(attempt.input) if attempt.task.type == "HUMAN" and isinstance(attempt.input, dict) else {}
+    if own and not fault_of(dict(own)):
+        yield Schema("of the question", json.dumps(own, sort_keys=True))
 
 
 def take(task_id: str, by: str, reason: str = "") -> None:

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db.models import QuerySet
 
-from ..core.people import Assignee, Question, Standing, given, question, standing
+from ..core.definition import Step
+from ..core.people import Assignee, Question, Standing, given, question, schema_of, standing
 from ..models import Attempt, AuditEntry, PersonsTask, Task
 from ..models.fields import dumps
 from .plans import plan
@@ -107,3 +109,19 @@ def expected(plan_id: str, ref: str) -> list[str]:
     written = str(dumps(definition.document))
     names = re.findall(rf"\$\{{{re.escape(ref)}\.output\.([A-Za-z_][A-Za-z0-9_]*)", written)
     return list(dict.fromkeys(names))
+
+
+def step_of(attempt: Attempt) -> Step | None:
+    """The step that the attempt is of, where the written plan of its run shows it."""
+    definition = plan(attempt.run.plan_id)
+    return definition.step(attempt.task.ref) if definition else None
+
+
+def schema_of_answer(attempt: Attempt, input: Mapping) -> Mapping[str, Any]:
+    """The JSON schema of what is to be said: the question's own, else that of the task's definition, else empty."""
+    if own := schema_of(input):
+        return own
+    step = step_of(attempt)
+    schema = ((step.document.get("taskDefinition") or {}).get("outputSchema") or {}) if step else {}
+    data = schema.get("data") if schema.get("type") in (None, "JSON") else None
+    return data if isinstance(data, Mapping) else {}

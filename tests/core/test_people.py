@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.people import NAME, Assignee, Question, question, standing
+from conductor_app.core.people import NAME, Assignee, Question, question, schema_of, standing
 
 MINUTE = 60_000
 
@@ -57,3 +57,17 @@ def test_what_makes_no_sense_asks_nobody_in_particular(said):
 @pytest.mark.parametrize("minutes", [-1, 0, True, "30", 1e9, 10**12, None])
 def test_a_span_that_makes_no_sense_is_without_end(minutes):
     assert asked(to("ann", minutes)).assignees == (Assignee("ann"),)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"jsonSchema": {"type": "object"}}, {"userFormTemplate": {"name": "yes_or_no", "jsonSchema": {"type": "object"}}}],
+    ids=["beside it", "in its template"],
+)
+def test_a_question_may_bring_the_schema_of_its_answer(said):
+    assert schema_of({NAME: said}) == {"type": "object"}
+
+
+@pytest.mark.parametrize("said", [None, "x", {}, {"jsonSchema": "x"}, {"userFormTemplate": [], "fullTemplate": 7}])
+def test_a_schema_that_makes_no_sense_is_none(said):
+    assert schema_of({NAME: said}) == {}

@@ -1,7 +1,6 @@
 """One task that waits for a person: what it asks, of which run; taking it, handing it on, the answer."""
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import forms
@@ -13,13 +12,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...core.errors import Invalid, NotFound, Refused
+from ...core.errors import Invalid, NotFound, OutputRefused, Refused
 from ...engine import people
-from ...insight.people import OPEN_FOR_PEOPLE, ask_of, expected, said_of
+from ...insight.people import OPEN_FOR_PEOPLE, ask_of, expected, said_of, schema_of_answer
 from ...insight.spans import MINUTE
 from ...models import Attempt, PersonsTask
+from ..document_form import AS_FORM, AS_JSON, DocumentForm
 from ..documents import documents
-from ..json_editor import JsonDocumentField
 from ..marks import status_in_words
 from ..object_pages import ObjectPage
 from ..refusals import require, tell
@@ -36,15 +35,21 @@ SAID = {
 }
 
 
-class AnswerForm(forms.Form):
-    """What the task's output is to be."""
+class Answer(DocumentForm):
+    """What the task's output is to be: drawn from its schema, else JSON with the names that later steps read."""
 
-    output = JsonDocumentField(label=gettext_lazy("Output"), required=False)
+    def __init__(self, attempt: Attempt, typed: Mapping[str, str] | None = None, mode: str = AS_FORM) -> None:
+        self.expected = expected(attempt.run.plan_id, attempt.task.ref)
+        schema = schema_of_answer(attempt, attempt.input)
+        super().__init__("output", _("Output"), schema, typed, blank=dict.fromkeys(self.expected), mode=mode)
+        self.json.fields["output"].widget.attrs["rows"] = 8
+        self.reason = ReasonForm(typed)
+
+
+class ReasonForm(forms.Form):
+    """Why it is answered so."""
+
     reason = forms.CharField(label=gettext_lazy("Reason or comment"), required=False, max_length=500)
-
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
-        self.fields["output"].widget.attrs["rows"] = 8
 
 
 class AnswerPage(ObjectPage):
@@ -54,52 +59,71 @@ class AnswerPage(ObjectPage):
     route = "waiting/<str:id>/"
 
     def shown(self, request: HttpRequest, id: str = "") -> dict[str, Any]:
-        attempt, now, user = _found(id), clock.now(), request.user
-        ask = ask_of(attempt, attempt.input, PersonsTask.objects.filter(pk=attempt.task_id).first(), now)
-        names = expected(attempt.run.plan_id, attempt.task.ref)
-        return {
-            "title": _("%(task)s waits for a person") % {"task": ask.title},
-            "ask": ask,
-            "whose": whose(ask),
-            "is_overdue": ask.is_overdue(now),
-            "is_mine": ask.taken_by == user.get_username(),
-            "is_anothers": ask.taken_by not in ("", user.get_username()),
-            "attempt": attempt,
-            "run_status": status_in_words(attempt.run.status),
-            "run_address": f"{address(attempt.run_id)}?task={attempt.task}",
-            "form": AnswerForm(initial={"output": json.dumps(dict.fromkeys(names), indent=2)}),
-            "expected": names,
-            "said": [(entry, _said(entry)) for entry in said_of(attempt)],
-            "people": User.objects.filter(is_active=True).order_by("username")[:MOST_NAMES],
-            "groups": Group.objects.order_by("name")[:MOST_NAMES],
-            "documents": documents(attempt, ("input",)),
-            "origins": origins_of(attempt),
-            "may_act": user.has_perm(ACT),
-            "permission": ACT,
-        }
+        attempt = _found(id)
+        return _shown(request, attempt, Answer(attempt, mode=request.GET.get("mode", AS_FORM)))
 
-    def sent(self, request: HttpRequest, id: str = "") -> HttpResponse:
+    def sent(self, request: HttpRequest, id: str = "") -> HttpResponse | dict[str, Any]:
         require(request, ACT)
         attempt, act = _found(id), ACTS.get(request.POST.get("do", ""))
+        if act is None:
+            return _answered(request, attempt)
         try:
-            if act is None:
-                return _answer(request, attempt)
             messages.success(request, act(request, attempt.task_id))
         except Refused as refused:
             tell(request, refused, (_("To the run"), address(attempt.run_id)))
         return HttpResponseRedirect(request.path)
 
 
-def _answer(request: HttpRequest, attempt: Attempt) -> HttpResponse:
-    form = AnswerForm(request.POST)
-    output = form.cleaned_data.get("output") if form.is_valid() else None
-    if not form.is_valid() or not isinstance(output or {}, dict):
-        raise Invalid(_("The output is no JSON object."))
-    said, reason = request.POST.get("outcome", ""), form.cleaned_data["reason"].strip()
-    people.conclude(attempt.run_id, attempt.pk, said, request.user.get_username(), output or {}, reason)
-    named = {"task": str(attempt.task), "run": attempt.run.name}
-    messages.success(request, _("The task %(task)s of %(run)s is answered.") % named)
-    return HttpResponseRedirect(reverse("admin:waiting"))
+def _shown(request: HttpRequest, attempt: Attempt, answer: Answer) -> dict[str, Any]:
+    now, user = clock.now(), request.user
+    ask = ask_of(attempt, attempt.input, PersonsTask.objects.filter(pk=attempt.task_id).first(), now)
+    return {
+        "title": _("%(task)s waits for a person") % {"task": ask.title},
+        "ask": ask,
+        "whose": whose(ask),
+        "is_overdue": ask.is_overdue(now),
+        "is_mine": ask.taken_by == user.get_username(),
+        "is_anothers": ask.taken_by not in ("", user.get_username()),
+        "attempt": attempt,
+        "run_status": status_in_words(attempt.run.status),
+        "run_address": f"{address(attempt.run_id)}?task={attempt.task}",
+        "answer": answer,
+        "fields": answer.shown(),
+        "expected": answer.expected,
+        "said": [(entry, _said(entry)) for entry in said_of(attempt)],
+        "people": User.objects.filter(is_active=True).order_by("username")[:MOST_NAMES],
+        "groups": Group.objects.order_by("name")[:MOST_NAMES],
+        "documents": documents(attempt, ("input",)),
+        "origins": origins_of(attempt),
+        "may_act": user.has_perm(ACT),
+        "permission": ACT,
+    }
+
+
+def _answered(request: HttpRequest, attempt: Attempt) -> HttpResponse | dict[str, Any]:
+    """On to what else waits; where the answer is refused, the page with what was typed and what is wrong with it."""
+    answer = Answer(attempt, request.POST)
+    try:
+        _conclude(request, attempt, answer)
+    except OutputRefused as refused:
+        for complaint in refused.complaints:
+            answer.complain(complaint.path, complaint.message)
+        messages.error(request, _("It is not answered: what is typed does not fit the schema of the output."))
+    except Refused as refused:
+        tell(request, refused, (_("To the run"), address(attempt.run_id)))
+    else:
+        named = {"task": str(attempt.task), "run": attempt.run.name}
+        messages.success(request, _("The task %(task)s of %(run)s is answered.") % named)
+        return HttpResponseRedirect(reverse("admin:waiting"))
+    return _shown(request, attempt, answer)
+
+
+def _conclude(request: HttpRequest, attempt: Attempt, answer: Answer) -> None:
+    is_document = answer.is_valid()
+    if not (answer.reason.is_valid() and is_document):
+        raise Invalid(_("The output is no JSON object.") if answer.mode == AS_JSON else _("It cannot be read so."))
+    said, reason = request.POST.get("outcome", ""), answer.reason.cleaned_data["reason"].strip()
+    people.conclude(attempt.run_id, attempt.pk, said, request.user.get_username(), answer.document, reason)
 
 
 def _take(request: HttpRequest, task_id: str) -> str:

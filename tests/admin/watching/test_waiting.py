@@ -5,9 +5,18 @@ import pytest
 from conductor_app.engine import runs
 from conductor_app.models import AuditEntry
 from tests.admin.reading import html, run_page, words
-from tests.insight.situations import attempt_of, define, now_of, start, step
+from tests.insight.situations import attempt_of, define, define_task, now_of, start, step
 
 INBOX = "/admin/waiting/"
+SCHEMA = {
+    "type": "object",
+    "required": ["approved"],
+    "properties": {
+        "approved": {"type": "boolean", "title": "Is it approved?"},
+        "limit": {"type": "integer", "maximum": 5000},
+        "lines": {"type": "array"},
+    },
+}
 
 
 @pytest.fixture
@@ -95,3 +104,68 @@ def test_the_inbox_costs_few_queries(viewer, asked, django_assert_max_num_querie
         start("order")
     with django_assert_max_num_queries(10):
         viewer.get(INBOX)
+
+
+@pytest.fixture(params=["by the task's definition", "by the question itself"])
+def with_schema(request, clock, db):
+    """A task whose answer is held to a schema."""
+    is_defined = request.param == "by the task's definition"
+    if is_defined:
+        define_task("approve", outputSchema={"type": "JSON", "data": SCHEMA}, enforceSchema=True)
+    told = {} if is_defined else {"__humanTaskDefinition": {"jsonSchema": SCHEMA}}
+    define("order", step("approve", "HUMAN", inputParameters=told))
+    return start("order")
+
+
+def test_the_answer_is_typed_into_a_form_that_the_schema_draws(operator, with_schema):
+    page = operator.get(task_of(with_schema))
+    assert "Is it approved?" in words(page) and 'name="output.limit"' in html(page)
+
+    typed = {"mode": "form", "output.approved": "true", "output.limit": "1200", "output.lines": "[1]"}
+    operator.post(task_of(with_schema), {**typed, "outcome": "COMPLETED"})
+
+    assert now_of(with_schema).status == "COMPLETED"
+    assert attempt_of(with_schema, "approve").output == {"approved": True, "limit": 1200, "lines": [1]}
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ({"output.approved": "true", "output.limit": "9999"}, "maximum"),
+        ({"output.approved": "true", "output.limit": "many"}, "This is not a whole number."),
+        ({"output.limit": "9"}, "approved"),
+    ],
+    ids=["too much", "no number", "a part is missing"],
+)
+def test_an_answer_that_does_not_fit_is_told_so_where_it_is_typed_and_fails_nothing(operator, with_schema, typed, told):
+    page = operator.post(task_of(with_schema), {"mode": "form", **typed, "outcome": "COMPLETED"})
+
+    assert 'class="error"' in html(page) and f'value="{typed["output.limit"]}"' in html(page)
+    assert told in " ".join([*page.context["answer"].above, *page.context["fields"][1].errors])
+    assert now_of(with_schema).status == "RUNNING"
+
+
+def test_an_answer_with_a_schema_can_be_typed_as_json_and_is_held_to_it(operator, with_schema):
+    assert operator.get(task_of(with_schema), {"mode": "json"}).context["answer"].mode == "json"
+
+    said = {"mode": "json", "outcome": "COMPLETED"}
+    page = operator.post(task_of(with_schema), {**said, "output": '{"limit": 1}'})
+    assert "approved" in page.context["answer"].above[0] and "&quot;limit&quot;: 1" in html(page)
+
+    operator.post(task_of(with_schema), {**said, "output": '{"approved": false}'})
+    assert attempt_of(with_schema, "approve").output == {"approved": False}
+
+
+def test_whoever_fails_a_task_need_not_fill_its_form(operator, with_schema):
+    operator.post(task_of(with_schema), {"mode": "form", "reason": "too dear", "outcome": "FAILED"})
+
+    assert now_of(with_schema).status == "FAILED"
+
+
+def test_many_at_once_are_not_answered_with_what_their_schema_refuses(operator, with_schema):
+    chosen = {"attempt": attempt_of(with_schema, "approve").pk, "outcome": "COMPLETED", "reason": "all known"}
+
+    page = operator.post(INBOX, chosen, follow=True)
+
+    assert "does not fit the schema" in words(page)
+    assert now_of(with_schema).status == "RUNNING"
