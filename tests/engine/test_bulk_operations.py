@@ -3,9 +3,9 @@
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid, NotAllowedInState, NotFound
-from conductor_app.engine import bulk_operations, failures
+from conductor_app.engine import bulk_operations, failures, labels
 from conductor_app.engine.bulk_operations import Asked, work
-from conductor_app.models import AuditEntry, BulkItem, BulkOperation, FailureGroup, Run
+from conductor_app.models import AuditEntry, BulkItem, BulkOperation, FailureGroup, Run, RunLabel
 from tests.builders import step
 from tests.story import BY, Story, committed
 
@@ -337,3 +337,44 @@ def test_what_waits_can_be_declined(clock, settings):
     bulk_operations.stop(id, "ben", "Not today.")
 
     assert (row(id).state, row(id).waits_for_approval) == ("STOPPED", False)
+
+
+def test_labels_are_put_on_many_runs_and_taken_off_again(clock):
+    failed(clock, 3)
+    first = Run.objects.order_by("pk").first()
+    labels.add(first.pk, [f"old {number}" for number in range(labels.MOST_LABELS)], BY)
+
+    put_on = begun(action="label", labels=["gateway", "may"], reason="the outage")
+    passes(clock, 2)
+
+    assert outcomes(put_on) == ["REFUSED", "DONE", "DONE"], "one that bears as many as it may is told so"
+    assert Run.objects.filter(labels__name="gateway").count() == 2
+    entry = AuditEntry.objects.filter(action="add labels", reason__contains=put_on).first()
+    assert entry.reason.startswith("the outage") and entry.facts == {"labels": ["gateway", "may"]}
+
+    begun(action="unlabel", selection={"label": "gateway"}, labels=["gateway"])
+    passes(clock, 2)
+    assert set(RunLabel.objects.exclude(name__startswith="old").values_list("name", flat=True)) == {"may"}
+
+
+@pytest.mark.parametrize("names", [[], ["a,b"], ["x" * 300]], ids=["none", "a comma", "too long"])
+def test_what_is_no_label_is_refused_before_anything_begins(clock, names):
+    failed(clock, 1)
+
+    with pytest.raises(Invalid):
+        begun(action="label", labels=names)
+    assert not BulkOperation.objects.exists()
+
+
+def test_labels_that_were_refused_are_tried_again_as_they_were(clock):
+    failed(clock, 1)
+    run = Run.objects.get()
+    labels.add(run.pk, [f"old {number}" for number in range(labels.MOST_LABELS)], BY)
+    id = begun(action="label", labels=["late"])
+    passes(clock, 2)
+    labels.remove(run.pk, ["old 0"], BY)
+
+    bulk_operations.retry_refused(id, BY)
+    passes(clock, 2)
+
+    assert run.labels.filter(name="late").exists()

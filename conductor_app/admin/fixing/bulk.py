@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -46,10 +47,10 @@ def bulk_action(action: Action) -> Callable[..., TemplateResponse]:
     )
     def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> TemplateResponse:
         if request.POST.get("select_across") == "1":
-            return _plan(request, action)
+            return _plan(request, action.name)
         chosen = list(runs.order_by("-created_at")[: MOST + 1])
         if needs_approval(action.name, {"ids": [run.pk for run in chosen]}):
-            return _plan_for(action, {"ids": ",".join(run.pk for run in chosen[:MOST])})
+            return _plan_for(action.name, {"ids": ",".join(run.pk for run in chosen[:MOST])})
         if "confirmed" not in request.POST:
             return _ask(model_admin, request, action, chosen)
         results = [_attempt(action, run, request) for run in chosen[:MOST]]
@@ -59,7 +60,21 @@ def bulk_action(action: Action) -> Callable[..., TemplateResponse]:
     return act
 
 
-def _plan(request: HttpRequest, action: Action) -> HttpResponseRedirect:
+def planned_action(name: str, description: Any) -> Callable[..., HttpResponseRedirect]:
+    """An action that is always planned first, as Django's changelist wants it."""
+
+    @admin.action(description=description, permissions=["operate"])
+    def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> HttpResponseRedirect:
+        if request.POST.get("select_across") == "1":
+            return _plan(request, name)
+        ids = runs.order_by("-created_at").values_list("pk", flat=True)[:MOST]
+        return _plan_for(name, {"ids": ",".join(ids)})
+
+    act.__name__ = name
+    return act
+
+
+def _plan(request: HttpRequest, action: str) -> HttpResponseRedirect:
     """On to the plan for all runs that the list shows."""
     try:
         return _plan_for(action, of_list(request.GET))
@@ -68,8 +83,8 @@ def _plan(request: HttpRequest, action: Action) -> HttpResponseRedirect:
         return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
 
 
-def _plan_for(action: Action, selection: dict[str, str]) -> HttpResponseRedirect:
-    return HttpResponseRedirect(reverse("admin:bulk_plan", query={**selection, "action": action.name}))
+def _plan_for(action: str, selection: dict[str, str]) -> HttpResponseRedirect:
+    return HttpResponseRedirect(reverse("admin:bulk_plan", query={**selection, "action": action}))
 
 
 def _ask(model_admin: admin.ModelAdmin, request: HttpRequest, action: Action, chosen: list[Run]) -> TemplateResponse:

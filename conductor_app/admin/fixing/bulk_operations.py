@@ -97,7 +97,7 @@ class BulkOperationPage(ObjectPage):
             "next": items[PAGE - 1].number if len(items) > PAGE else None,
             "outcome": outcome,
             "outcomes": [(name, words, _count(row, name)) for name, (_, words) in OUTCOMES.items()],
-            "touches": reverse("admin:bulk_plan", query=params(row.selection) | {"action": row.action}),
+            "touches": reverse("admin:bulk_plan", query=_planned(row)),
             "export": reverse("admin:bulk_export", args=[row.pk]),
         }
 
@@ -155,6 +155,12 @@ def _done(row: BulkOperation, request: HttpRequest, by: str, reason: str) -> str
 def _items(row: BulkOperation, outcome: str, after: int) -> list[BulkItem]:
     items: QuerySet[BulkItem] = row.items.filter(number__gt=after).order_by("number")
     return list((items.filter(outcome=outcome) if outcome else items)[: PAGE + 1])
+
+
+def _planned(row: BulkOperation) -> dict[str, str]:
+    """What the address of its plan says."""
+    names = row.options.get("labels")
+    return {**params(row.selection), "action": row.action, **({"labels": ", ".join(names)} if names else {})}
 
 
 def _shares(row: BulkOperation) -> list[tuple[str, int, int]]:

@@ -15,6 +15,7 @@ from ...core.states import RUNNING
 from ...engine import bulk_operations
 from ...engine.bulk_operations import Asked
 from ...engine.bulk_operations.commands import ACTIONS
+from ...engine.bulk_operations.deeds import LABELLING
 from ...engine.detours import reasons_to_stay
 from ...insight import selections
 from ...insight.bulk import selected
@@ -36,6 +37,8 @@ SENTENCES = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
         "Each run that is under way goes on by the newest version of its definition, from where it stands; one that "
         "cannot is refused with the reason."
     ),
+    "label": gettext_lazy("Each run bears these labels then; what it is doing goes on as it was."),
+    "unlabel": gettext_lazy("These labels are taken off each run that bears them; what it is doing goes on as it was."),
 }
 LABELS = {
     "retry": gettext_lazy("Retry"),
@@ -45,6 +48,8 @@ LABELS = {
     "resume": gettext_lazy("Resume"),
     "terminate": gettext_lazy("Terminate"),
     "upgrade": gettext_lazy("Upgrade"),
+    "label": gettext_lazy("Put labels on"),
+    "unlabel": gettext_lazy("Take labels off"),
 }
 OPTIONS = {name: action.options for name, action in RUN_ACTIONS.items()} | {
     "restart": (("latest", gettext_lazy("By the newest version of its definition")),),
@@ -107,6 +112,7 @@ class BulkPlanPage(ObjectPage):
             "label": LABELS.get(action, LABELS["retry"]),
             "sentence": SENTENCES.get(action, ""),
             "options": OPTIONS.get(action, ()),
+            "is_labelling": action in LABELLING,
             "given": given,
             "may_act": request.user.has_perm(PERMISSION),
             "permission": PERMISSION,
@@ -149,6 +155,7 @@ def _asked(given: QueryDict) -> Asked:
         selection=selection_of(given),
         reason=given.get("reason", "").strip()[:2000],
         options={name: name in given for name, _ in OPTIONS.get(action, ())},
+        labels=[label for label in given.get("labels", "").split(",") if label.strip()],
         excluded=given.get("excluded", "").replace(",", " ").split(),
         rate=_rate(given.get("rate", "")),
         canary_size=_number(given.get("canary_size", "") or "0", "canary size"),

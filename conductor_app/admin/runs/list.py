@@ -18,7 +18,7 @@ from ...core.errors import Invalid
 from ...insight.waits import first_line
 from ...models import Run
 from ..choices import choices, choose
-from ..fixing.bulk import bulk_action
+from ..fixing.bulk import bulk_action, planned_action
 from ..fragments import fragment
 from ..marks import ago, badge, exact, lasting
 from ..read_only import ReadOnlyAdmin
@@ -50,7 +50,11 @@ MOST_NEWS = 100
 class RunAdmin(ReadOnlyAdmin):
     """Find any run in seconds, and act on several at once."""
 
-    actions = [bulk_action(action) for action in of_runs()]
+    actions = (
+        *(bulk_action(action) for action in of_runs()),
+        planned_action("label", gettext_lazy("Put labels on the selected runs")),
+        planned_action("unlabel", gettext_lazy("Take labels off the selected runs")),
+    )
     list_display_links = None
     list_display = AT_FIRST
     ordering = ("-created_at", "id")

@@ -13,11 +13,11 @@ from ...core.snapshot import NEVER
 from ...core.states import BULK, CANARY, GATHERING, WATCHING, WORKING
 from ...insight import selections
 from ...models import AuditEntry, BulkItem, BulkOperation
-from ..operations import OPERATIONS, Operation
+from .. import labels
+from .deeds import LABELLING, OPTIONS
 
-ACTIONS = ("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade")
-"""What may be asked of many runs: each is one operation of `engine/operations.py`, without a task of its own."""
-OPTIONS = ("latest", "resume_children", "with_failure")
+ACTIONS = ("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade", *LABELLING)
+"""What may be asked of many runs: operations of `engine/operations.py` without a task of their own, and labels."""
 FASTEST = 1000.0
 GOING_ON = {GATHERING: "gather", CANARY: "try", WATCHING: "watch", WORKING: "work"}
 
@@ -27,13 +27,14 @@ class Asked:
     """What is to be done with which runs, how fast, and how many are tried first.
 
     `canary_share`: the percentage of the canary that has to go well. `excluded`: runs of the selection that are left
-    as they are.
+    as they are. `labels`: those that are put on or taken off.
     """
 
     action: str
     selection: Mapping[str, Any]
     reason: str = ""
-    options: Mapping[str, bool] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    labels: Iterable[str] = ()
     excluded: Iterable[str] = ()
     rate: float = 50.0
     canary_size: int = 0
@@ -47,7 +48,7 @@ def start(asked: Asked, by: str) -> str:
     row = BulkOperation(
         id=derived_id(now, chance.drawn()),
         action=asked.action,
-        options={name: True for name in OPTIONS if asked.options.get(name)},
+        options=_options(asked),
         selection=selections.checked(asked.selection),
         excluded=sorted(set(asked.excluded)),
         reason=asked.reason,
@@ -65,8 +66,18 @@ def start(asked: Asked, by: str) -> str:
     with transaction.atomic():
         row.save(force_insert=True)
         said = {"action": row.action, "selection": row.selection, "rate": row.rate, "canary": row.canary_size}
+        said |= {"labels": row.options["labels"]} if row.action in LABELLING else {}
         note(row, by, "start", asked.reason, said)
     return row.pk
+
+
+def _options(asked: Asked) -> dict[str, Any]:
+    """What goes with the action. Raises Invalid where labels are no labels, or none are named."""
+    if asked.action not in LABELLING:
+        return {name: True for name in OPTIONS if asked.options.get(name)}
+    if not (names := labels.checked(asked.labels)):
+        raise Invalid("It is not said which labels.")
+    return {"labels": names}
 
 
 def needs_approval(action: str, selection: Mapping[str, Any]) -> bool:
@@ -91,7 +102,7 @@ def approve(operation_id: str, by: str, reason: str = "") -> None:
 
 
 def _check(asked: Asked) -> None:
-    if asked.action not in ACTIONS or asked.action not in OPERATIONS:
+    if asked.action not in ACTIONS:
         raise Invalid(f"There is no operation {asked.action[:64]} on many runs; there are: {', '.join(ACTIONS)}.")
     if not 0 < asked.rate <= FASTEST:
         raise Invalid(f"The rate is more than 0 and at most {FASTEST:.0f} runs a second.")
@@ -102,12 +113,6 @@ def _check(asked: Asked) -> None:
         raise Invalid(f"{selections.MOST_IDS} runs can be left out at most.")
     # Asked once, so that what cannot be read is refused here and not in the engine's own time.
     selections.runs(asked.selection).order_by()[:1].exists()
-
-
-def operation_of(row: BulkOperation) -> Operation:
-    """What is asked of each run."""
-    reason = f"{row.reason} (bulk operation {row.pk})".strip()
-    return Operation(row.action, reason=reason, **{name: True for name in OPTIONS if row.options.get(name)})
 
 
 def pause(operation_id: str, by: str, reason: str = "") -> None:
@@ -176,8 +181,8 @@ def retry_refused(operation_id: str, by: str, reason: str = "") -> str:
         raise NotFound(f"There is no bulk operation {operation_id}.")
     if not row.refused:
         raise Conflict(f"Nothing was refused in operation {operation_id}.")
-    asked = Asked(row.action, {"refused_of": row.pk}, reason or row.reason, row.options, rate=row.rate)
-    return start(asked, by)
+    selection, names = {"refused_of": row.pk}, row.options.get("labels", ())
+    return start(Asked(row.action, selection, reason or row.reason, row.options, names, rate=row.rate), by)
 
 
 def locked(operation_id: str) -> BulkOperation:

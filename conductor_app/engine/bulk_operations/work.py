@@ -13,9 +13,9 @@ from ...core.snapshot import NEVER
 from ...core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
 from ...insight import selections
 from ...models import BulkItem, BulkOperation, Run
-from ..operations import Operation, carry_out
 from ..sweeps import each
-from .commands import hold, locked, operation_of
+from .commands import hold, locked
+from .deeds import Deed, deed_of
 
 log = logging.getLogger(__name__)
 
@@ -108,9 +108,9 @@ def _do_some(row: BulkOperation, most: int, then: str) -> None:
     paced_at = max(row.paced_at, clock.now() - 2000)
     allowed = int((clock.now() - paced_at) * row.rate / 1000)
     items = list(_waiting(row)[: max(min(allowed, most, MOST_A_PASS), 0)])
-    operation, handled = operation_of(row), 0
+    deed, handled = deed_of(row), 0
     for item_id, run_id in items:
-        if not _do(row, item_id, run_id, operation):
+        if not _do(row, item_id, run_id, deed):
             return
         handled += 1
     is_over = handled >= most or not _waiting(row)[:1]
@@ -139,13 +139,12 @@ def _note_pass(seen: BulkOperation, paced_at: int, event: str) -> None:
         row.save()
 
 
-def _do(row: BulkOperation, item_id: int, run_id: str, operation: Operation) -> bool:
+def _do(row: BulkOperation, item_id: int, run_id: str, deed: Deed) -> bool:
     """Do it to one run, and write down what came of it; False where the operation was paused or stopped meanwhile."""
     if not BulkOperation.objects.filter(pk=row.pk, state=row.state).exists():
         return False
-    done = partial(_note_item, row.pk, item_id, BulkItem.DONE, "")
     try:
-        carry_out(run_id, operation, row.by, also=lambda now: done())
+        deed(run_id, partial(_note_item, row.pk, item_id, BulkItem.DONE, ""))
     except Refused as refused:
         _note_item(row.pk, item_id, BulkItem.REFUSED, refused.message)
     except Exception:

@@ -201,3 +201,24 @@ def test_the_plan_of_a_move_tells_which_runs_can_and_why_others_cannot(operator,
     assert "Of the newest 2 runs under way, 1 can move." in page
     assert "ship stands in other loops there." in page
     assert further.status == "RUNNING" and story.row.version == 1
+
+
+def test_labels_are_put_on_the_runs_that_were_chosen_by_a_plan(operator, story, clock):
+    chosen = {"action": "label", "_selected_action": [run.pk for run in Run.objects.all()[:2]]}
+    plan = operator.post("/admin/conductor/run/", chosen)["Location"]
+    page = operator.get(plan)
+    assert "Put labels on 2 runs" in words(page) and 'name="labels"' in html(page)
+
+    fields = dict(page.context["fields"])
+    sent = operator.post(PLAN, {**fields, "action": "label", "labels": "outage, may", "reason": "the gateway"})
+    works(clock)
+
+    assert "2 done" in words(operator.get(sent["Location"])) and "outage, may" in words(operator.get(sent["Location"]))
+    assert Run.objects.filter(labels__name="may").count() == 2
+
+
+def test_a_plan_without_labels_says_so_and_keeps_what_was_typed(operator, story):
+    page = operator.post(PLAN, {"action": "unlabel", "status": "FAILED", "labels": " , ", "reason": "tidy"})
+
+    assert "It is not said which labels." in words(page) and 'value="tidy"' in html(page)
+    assert not BulkOperation.objects.exists()

@@ -1,0 +1,37 @@
+"""What an operation does to each of its runs: an operation of the engine, or labels put on and taken off."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from ...models import BulkOperation
+from .. import labels
+from ..operations import Operation, carry_out
+
+Deed = Callable[[str, Callable[[], None]], None]
+"""It is told the run, and what is noted in the same transaction."""
+OPTIONS = ("latest", "resume_children", "with_failure")
+LABELLING: dict[str, Callable[..., Any]] = {"label": labels.add, "unlabel": labels.remove}
+
+
+def deed_of(row: BulkOperation) -> Deed:
+    """What is asked of each run."""
+    reason = f"{row.reason} (bulk operation {row.pk})".strip()
+    if row.action in LABELLING:
+        return partial(_label, LABELLING[row.action], row.options.get("labels", ()), row.by, reason)
+    ticked = {name: True for name in OPTIONS if row.options.get(name)}
+    return partial(_carry_out, Operation(row.action, reason=reason, **ticked), row.by)
+
+
+def _carry_out(operation: Operation, by: str, run_id: str, note: Callable[[], None]) -> None:
+    carry_out(run_id, operation, by, also=lambda now: note())
+
+
+def _label(
+    change: Callable[..., Any], names: Sequence[str], by: str, reason: str, run_id: str, note: Callable[[], None]
+) -> None:
+    with transaction.atomic():
+        change(run_id, names, by, reason)
+        note()
