@@ -2,11 +2,15 @@
 
 from django.db import models
 
+from ..telemetry.about import request_id
 from .fields import DocumentField, MomentField
 
 
 class AuditEntry(models.Model):
-    """One act of a person or a client on a run or a definition, written in the transaction of its effect."""
+    """One act of a person or a client on a run or a definition, written in the transaction of its effect.
+
+    `request_id`: of the request that is answered meanwhile, as its answer and the log lines name it; else empty.
+    """
 
     at = MomentField()
     actor = models.CharField(max_length=255)
@@ -15,12 +19,14 @@ class AuditEntry(models.Model):
     object_id = models.CharField(max_length=320)
     reason = models.TextField(default="", blank=True)
     facts = DocumentField(default=dict)
+    request_id = models.CharField(max_length=128, default=request_id, db_default="", blank=True)
 
     class Meta:
         verbose_name_plural = "audit entries"
         indexes = [
             models.Index(name="audit_by_time", fields=["-at"]),
             models.Index(name="audit_of_object", fields=["object_type", "object_id"]),
+            models.Index(name="audit_of_request", fields=["request_id"], condition=~models.Q(request_id="")),
         ]
 
     def __str__(self) -> str:

@@ -23,7 +23,7 @@ ROOMS: dict[str, set[str]] = {
     "wakeups": set(),
     "warehouse": set(),
     "telemetry": {"core"},
-    "models": {"core"},
+    "models": {"telemetry", "core"},
     "store": {"models", "core"},
     "insight": {"models", "core"},
     "access": {"models", "core"},

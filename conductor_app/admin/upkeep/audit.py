@@ -26,7 +26,7 @@ from ..runs.export import Line, harmless
 from .audit_objects import KINDS, address_of
 
 SPANS = {"hour": HOUR, "24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY}
-EXPORTED = ("at", "actor", "action", "object_type", "object_id", "reason", "facts")
+EXPORTED = ("at", "actor", "action", "object_type", "object_id", "reason", "facts", "request_id")
 BATCH, MOST_SHOWN = 2_000, 120
 
 
@@ -74,9 +74,9 @@ class AuditAdmin(ReadOnlyAdmin):
     list_display_links = None
     list_filter = (SinceFilter, ObjectFilter)
     ordering = ("-at", "-id")
-    search_fields = ("=object_id", "=actor")
-    search_help_text = gettext_lazy("A run id, name:version of a definition, a name, or an actor, exactly")
-    fields = ("when", "who", "action", "what", "reason", "changed", "told")
+    search_fields = ("=object_id", "=actor", "=request_id")
+    search_help_text = gettext_lazy("A run id, name:version of a definition, a name, an actor or a request id, exactly")
+    fields = ("when", "who", "action", "what", "reason", "changed", "told", "of_request")
     change_list_template = "admin/conductor/auditentry/change_list.html"
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[BoundedList]:
@@ -127,6 +127,13 @@ class AuditAdmin(ReadOnlyAdmin):
     def told(self, entry: AuditEntry) -> SafeString:
         rows = ((name, _short(value, 2_000)) for name, value in others(entry).items())
         return format_html_join("\n", "<p><code>{}</code> {}</p>", rows)
+
+    @admin.display(description=gettext_lazy("request id"), empty_value="–")
+    def of_request(self, entry: AuditEntry) -> SafeString | None:
+        if not entry.request_id:
+            return None
+        same = reverse("admin:conductor_auditentry_changelist", query={"request_id": entry.request_id})
+        return format_html('<a href="{}"><code class="id">{}</code></a>', same, entry.request_id)
 
 
 def _short(value: Any, most: int = MOST_SHOWN) -> str:

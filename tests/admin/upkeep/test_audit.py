@@ -83,3 +83,18 @@ def test_the_list_costs_few_queries(operator, clock, django_assert_max_num_queri
 
     with django_assert_max_num_queries(10):
         operator.get(AUDIT)
+
+
+def test_a_line_names_the_request_whose_work_it_was_and_leads_to_all_of_it(operator, clock):
+    told = {"do": "save", "definition": "order", "days": "30", "failed_days": "90", "reason": "Too much."}
+    operator.post("/admin/retention/", told, headers={"X-Request-Id": "req-4711"})
+    said(clock, object_id="of no request")
+
+    row = AuditEntry.objects.get(request_id="req-4711")
+    assert row.reason == "Too much."
+    detail = html(operator.get(f"{AUDIT}{row.pk}/change/"))
+    assert f'<a href="{AUDIT}?request_id=req-4711"><code class="id">req-4711</code></a>' in detail
+    for asked in ({"request_id": "req-4711"}, {"q": "req-4711"}):
+        shown = words(operator.get(AUDIT, asked))
+        assert "Too much." in shown and "of no request" not in shown
+    assert "req-4711" in text(operator.get(f"{AUDIT}export.csv", {"q": "req-4711"}))
