@@ -67,7 +67,7 @@ class StartPages:
             "row": row,
             "start": start,
             "fields": start.shown(),
-            "above": start.wrong.get("", []),
+            "above": start.above,
             "notes": notes,
             "versions": versions[:MOST_VERSIONS],
             "last": last_started(row.name),

@@ -121,7 +121,11 @@ def _answered(request: HttpRequest, attempt: Attempt) -> HttpResponse | dict[str
 def _conclude(request: HttpRequest, attempt: Attempt, answer: Answer) -> None:
     is_document = answer.is_valid()
     if not (answer.reason.is_valid() and is_document):
-        raise Invalid(_("The output is no JSON object.") if answer.mode == AS_JSON else _("It cannot be read so."))
+        raise Invalid(
+            _("The output is no JSON object.")
+            if answer.mode == AS_JSON
+            else _("It cannot be read: its fields say why.")
+        )
     said, reason = request.POST.get("outcome", ""), answer.reason.cleaned_data["reason"].strip()
     people.conclude(attempt.run_id, attempt.pk, said, request.user.get_username(), answer.document, reason)
 
