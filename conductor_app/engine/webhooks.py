@@ -34,7 +34,7 @@ def add(document: Document, by: str, reason: str = "") -> Webhook:
 def replace(id: str, document: Document, by: str, reason: str = "") -> Webhook:
     """Change a webhook; a secret that is not given stays as it was. Raises NotFound, ValidationFailed, Conflict."""
     row = find(id)
-    read, complaints = read_webhook(document, has_secret=bool(row.sealed))
+    read, complaints = read_webhook(document, has_secret=_has_secret(row, document.get("verifier")))
     if complaints:
         raise ValidationFailed(complaints)
     row.updated_at, row.updated_by = clock.now(), by
@@ -82,8 +82,9 @@ def find(id: str) -> Webhook:
 
 
 def _keep(row: Webhook, read: Document, by: str, action: str, reason: str) -> Webhook:
-    secret = {"secret": read.pop("secretValue", None), "headers": read.pop("headers", None)}
     kept = _secrets_of(row) if row.sealed else {}
+    headers = _with_kept(read.pop("headers", None) or {}, kept.get("headers") or {})
+    secret = {"secret": read.pop("secretValue", None), "headers": headers}
     given = {name: value for name, value in secret.items() if value}
     row.sealed = _sealed(row, {**kept, **given})
     shown = dict.fromkeys(given.get("headers") or kept.get("headers") or {}, "")
@@ -97,10 +98,21 @@ def _keep(row: Webhook, read: Document, by: str, action: str, reason: str) -> We
     return row
 
 
+def _with_kept(headers: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, str]:
+    """The headers, where no value is given with that which is kept: a webhook is shown without its secrets."""
+    return {name: value or kept.get(name, "") for name, value in headers.items()}
+
+
 def _note(id: str, action: str, by: str, reason: str) -> None:
     AuditEntry.objects.create(
         at=clock.now(), actor=by, action=action, object_type="webhook", object_id=id, reason=reason
     )
+
+
+def _has_secret(row: Webhook, verifier: Any) -> bool:
+    """Whether what this verifier asks for is kept: a secret that signs says nothing of headers, nor they of it."""
+    known = _secrets_of(row) if row.sealed else {}
+    return any((known.get("headers") or {}).values()) if verifier == "HEADER_BASED" else bool(known.get("secret"))
 
 
 def _sealed(row: Webhook, secrets: Document) -> str:

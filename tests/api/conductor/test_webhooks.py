@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conductor_app.engine import webhooks
 from conductor_app.models import EventDelivery, Run, Webhook
 from tests.api.steps import simple
 
@@ -241,3 +242,41 @@ def test_a_webhook_asks_for_no_login_and_is_reached_at_the_front_door_too(api, w
 
     assert reply.status_code == 200
     assert api.get(f"/metadata/webhook/{id}").status_code == 401
+
+
+HEADERS = {"verifier": "HEADER_BASED", "headers": {"X-Key": SECRET}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "path"),
+    [
+        (HEADERS, {**GITHUB, "secretValue": None}, "secretValue"),
+        (GITHUB, {"verifier": "HEADER_BASED"}, "headers"),
+        (GITHUB, {"verifier": "HEADER_BASED", "headers": {"X-Key": ""}}, "headers"),
+    ],
+)
+def test_another_way_to_verify_needs_a_secret_of_its_own(api, webhook, before, after, path):
+    id = webhook(**before)
+
+    reply = api.put(f"/metadata/webhook/{id}", {"name": "shop", **after})
+
+    assert reply.status_code == 400
+    assert [each["path"] for each in reply.json()["validationErrors"]] == [f"updateWebhook.webhookConfig.{path}"]
+
+
+def test_a_webhook_that_is_sent_back_as_it_is_shown_keeps_its_headers(api, webhook):
+    id = webhook(**HEADERS)
+
+    assert api.put(f"/metadata/webhook/{id}", api.get(f"/metadata/webhook/{id}").json()).status_code == 200
+
+    assert api.post(f"/webhook/{id}", BODY).status_code == 401
+    assert api.post(f"/webhook/{id}", BODY, **{"X-Key": SECRET}).status_code == 200
+
+
+def test_nothing_is_verified_by_a_former_secret_that_there_never_was(api, webhook):
+    id = webhook(**HEADERS)
+    webhooks.rotate(id, {"headers": {"X-Key": "another"}}, 3600, "olga")
+    assert api.put(f"/metadata/webhook/{id}", {"name": "shop", **GITHUB}).status_code == 200
+
+    assert api.post(f"/webhook/{id}", BODY, **{"X-Hub-Signature-256": signed(BODY, "")}).status_code == 401
+    assert api.post(f"/webhook/{id}", BODY, **{"X-Hub-Signature-256": signed(BODY)}).status_code == 200

@@ -41,7 +41,7 @@ def read_webhook(document: dict[str, Any], *, has_secret: bool = False) -> tuple
         place.at("verifier").miss("Missing verifier: it says how the sender proves who it is")
     elif verifier in WITH_SECRET and not (has_secret or read.get("secretValue")):
         place.at("secretValue").miss(f"Missing secretValue: {verifier} is verified by it")
-    elif verifier == "HEADER_BASED" and not (has_secret or read["headers"]):
+    elif verifier == "HEADER_BASED" and not (has_secret or any(read["headers"].values())):
         place.at("headers").miss("Missing headers: at least one must have a value that only the sender knows")
     if verifier in ("HMAC_BASED", "SIGNATURE_BASED") and not read.get("headerKey"):
         place.at("headerKey").miss("Missing headerKey: the name of the header that holds the signature")
