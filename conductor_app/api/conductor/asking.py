@@ -73,7 +73,7 @@ class UsesFiles:
         actor = request.actor
         if actor.powers.over_all(*self.ways, WORKS[0]):
             return
-        id = named.get("workflow") or str(body.document(request).get("workflowId") or "")
+        id = named.get("workflow") or things.name_in(body.document(request).get("workflowId"))
         for thing in things.run("workflow")(request, {"workflow": id}):
             if not may(actor, self.ways, thing) and not any(may(actor, WORKS, task) for task in things.open_tasks(id)):
                 raise missing(actor, self.ways, thing)

@@ -84,7 +84,7 @@ def in_parts(names: Iterable[str], find: Callable[[list[str]], Iterable[Any]]) -
 def listed_runs(request: Any, parts: dict[str, str]) -> list[Thing]:
     """The runs whose ids the body lists; what is no list is left to the handler."""
     ids = body.read(request)
-    asked_for = [_name(each) for each in ids if isinstance(each, str)] if isinstance(ids, list) else []
+    asked_for = [name_in(each) for each in ids if isinstance(each, str)] if isinstance(ids, list) else []
     return [{WORKFLOW: id, WORKFLOW_DEF: name} for id, name in runs(asked_for)]
 
 
@@ -93,7 +93,7 @@ def listed(target: str) -> Finder:
 
     def find(request: Any, parts: dict[str, str]) -> list[Thing]:
         names = body.read(request)
-        return [{target: _name(each)} for each in names] if isinstance(names, list) else []
+        return [{target: name_in(each)} for each in names] if isinstance(names, list) else []
 
     return find
 
@@ -101,7 +101,7 @@ def listed(target: str) -> Finder:
 def correlated(request: Any, parts: dict[str, str]) -> list[Thing]:
     """The definitions whose runs are looked for by correlation ids."""
     names = body.document(request).get("workflowNames")
-    return [{WORKFLOW_DEF: _name(name)} for name in (names if isinstance(names, list) else [names])]
+    return [{WORKFLOW_DEF: name_in(name)} for name in (names if isinstance(names, list) else [names])]
 
 
 def attempt(part: str, *, must_exist: bool = False) -> Finder:
@@ -144,7 +144,7 @@ def started_by(document: dict[str, Any], name: str | None = None) -> tuple[list[
     """The same for the request to start itself. `name`: the address names it instead."""
     own = document.get("workflowDef")
     given = [name or document.get("name"), own.get("name") if isinstance(own, dict) else ""]
-    names = [_name(each) for each in given]
+    names = [name_in(each) for each in given]
     found: list[Thing] = [{WORKFLOW_DEF: each} for each in names if each] or [{}]
     return found, found if isinstance(own, dict) else []
 
@@ -157,7 +157,7 @@ def written(target: str) -> Finder:
         documents = sent if isinstance(sent, list) else [sent]
         if not all(isinstance(each, dict) for each in documents):
             raise Invalid("The request body must hold JSON objects.")
-        return [{target: _name(each.get("name"))} for each in documents]
+        return [{target: name_in(each.get("name"))} for each in documents]
 
     return find
 
@@ -171,5 +171,6 @@ def new_and_old(target: str, found: list[Thing]) -> tuple[list[Thing], list[Thin
     return new, [thing for thing in found if thing[target] in known]
 
 
-def _name(value: Any) -> str:
+def name_in(value: Any) -> str:
+    """A name that a body gives, as those who read the body read it."""
     return value.replace("\0", "") if isinstance(value, str) else "" if value is None else str(value)

@@ -19,7 +19,7 @@ def create(run_id: str, attempt_id: str, name: str, content_type: str) -> FileHa
     """A handle for a file that is to come. Raises NotFound, and Invalid where the run has too many."""
     if not warehouse.is_open():
         raise NotFound("This server keeps no files: PAYLOAD_STORAGE is not set.")
-    if not Run.objects.filter(pk=run_id).exists():
+    if not _is_there(run_id):
         raise NotFound(f"No such workflow found by id: {run_id}")
     if attempt_id and not Attempt.objects.filter(pk=attempt_id, run_id=run_id).exists():
         raise NotFound(f"Task not found for taskId: {attempt_id}")
@@ -33,7 +33,7 @@ def create(run_id: str, attempt_id: str, name: str, content_type: str) -> FileHa
 def find(run_id: str, file_id: str) -> FileHandle:
     """A file that this run or one of its family has; raises NotFound and Forbidden."""
     row = _row(file_id)
-    if row.run_id != run_id and _eldest(row.run_id) != _eldest(run_id):
+    if row.run_id != run_id and not (_is_there(run_id) and _eldest(row.run_id) == _eldest(run_id)):
         raise Forbidden(f"Workflow {run_id} is not of the family of the file's.")
     return row
 
@@ -63,6 +63,11 @@ def _row(file_id: str) -> FileHandle:
     if row is None:
         raise NotFound(f"There is no file {file_id[:100]}.")
     return row
+
+
+def _is_there(run_id: str) -> bool:
+    """Of a run that is gone nobody has asked who may see it."""
+    return Run.objects.filter(pk=run_id).exists()
 
 
 def _eldest(run_id: str) -> str:

@@ -8,7 +8,7 @@ from django.core.files.storage import storages
 
 from conductor_app import conf
 from conductor_app.engine import sweeps
-from conductor_app.models import FileHandle, StoredPayload
+from conductor_app.models import FileHandle, Run, StoredPayload
 from tests.access.people import allow, api_of, application
 
 from ..steps import simple, step
@@ -260,3 +260,21 @@ def test_who_may_work_on_an_open_task_may_bring_and_fetch_files(api, run, settin
     assert api_of(stranger).post("/files", {"workflowId": run}).status_code == 403
     assert api_of(stranger).get(f"/files/{run}/{file}").status_code == 403
     assert api.get(f"/files/{run}/{file}").status_code == 401
+
+
+def test_a_name_with_a_nul_opens_no_door(api, run, settings):
+    settings.CONDUCTOR_API_ACCESS = "token"
+    stranger = application("stranger")
+
+    assert api_of(stranger).post("/files", {"workflowId": f"{run}\0"}).status_code == 403
+
+
+def test_a_run_that_is_gone_is_nobodys_family(api, clock):
+    child = {"name": "child", "tasks": [simple("pay")], "schemaVersion": 2}
+    api.define(step("SUB_WORKFLOW", "sub", subWorkflowParam={"name": "child", "workflowDefinition": child}))
+    parent = api.start()
+    file = send(api, api.workflow(parent)["tasks"][0]["subWorkflowId"])
+
+    Run.objects.filter(pk=parent).delete()
+
+    assert api.get(f"/files/{parent}/{file}").status_code == 403
