@@ -243,6 +243,19 @@ def test_a_failure_workflow_is_given_the_whole_input_as_it_was_masked(clock):
     assert clear_places() == set()
 
 
+def test_a_schedule_hands_nothing_that_is_sealed_to_another_workflow(clock):
+    register(definition(step("pay"), **MASKED), definition(step("tell"), name="leak", **MASKED))
+    request = {"name": "order", "input": CARD}
+    document = {"name": "nightly", "cronExpression": "0 0 3 * * *", "startWorkflowRequest": request}
+    shown = schedules.save(document, BY).document["startWorkflowRequest"]["input"]
+
+    schedules.save({**document, "startWorkflowRequest": {"name": "leak", "input": shown}}, BY)
+    with committed():
+        id = schedules.run_now("nightly", BY)
+
+    assert payloads.opened(payloads.written_input(id))["card"]["number"] == HIDDEN
+
+
 def test_a_schedule_keeps_its_input_sealed_and_starts_with_it(clock):
     register(definition(step("pay", inputs={"number": "${workflow.input.card.number}"}), **MASKED))
     request = {"name": "order", "input": {**CARD, "list": [{"number": 1}, {"number": 2}]}}

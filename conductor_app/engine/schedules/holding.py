@@ -12,7 +12,7 @@ ALL = "*"
 
 
 HELD = (
-    "is_paused", "paused_reason", "updated_at", "updated_by", "revision", "next_run_at", "next_entry",
+    "is_paused", "paused_reason", "updated_at", "updated_by", "revision", "next_run_at", "next_slot_at", "next_entry",
 )  # fmt: skip
 """The columns that holding a schedule and letting it go changes."""
 

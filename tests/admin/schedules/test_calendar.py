@@ -95,6 +95,18 @@ def test_runs_of_one_slot_are_spread(clock):
     assert set(Schedule.objects.values_list("next_slot_at", flat=True)) == {slot + HOUR * 1000}
 
 
+def test_a_schedule_that_was_held_comes_back_to_a_slot_and_not_to_its_spread(clock):
+    row = scheduled(jitterSeconds=600)
+    schedules.pause(row.name, "ann", "")
+    clock.advance(seconds=3 * HOUR)
+
+    schedules.resume(row.name, "ann")
+
+    row.refresh_from_db()
+    slot = clock.now() + HOUR * 1000
+    assert row.next_slot_at == slot and slot <= row.next_run_at <= slot + 600_000
+
+
 def test_a_spread_that_is_longer_than_the_rhythm_passes_no_slot_over(clock):
     row = scheduled(cron="0 * * * * *", jitterSeconds=150)
 
