@@ -99,6 +99,7 @@ class ViewPage(ObjectPage):
         view, now = _view(request, which["view_id"]), clock.now()
         alerts = list(view.alerts.order_by("pk")[:10])
         rings = Ring.objects.filter(alert__in=alerts).order_by("-at", "-pk")[:MOST_RINGS]
+        may_act = request.user.has_perm(PERMISSION)
         tried = next((alert for alert in alerts if str(alert.pk) == request.GET.get("try")), None)
         return {
             "title": view.name,
@@ -110,12 +111,12 @@ class ViewPage(ObjectPage):
             "api": api_address(request, view.selection),
             "kinds": KINDS.items(),
             "zone": zone_of(request),
-            "alerts": [(alert, _sentence(alert)) for alert in alerts],
+            "alerts": [(alert, _sentence(alert), _address(alert, may_act)) for alert in alerts],
             "rings": [(ring, _heard(ring)) for ring in rings],
             "tried": tried,
             "would": [(exact(at), count) for at, count in rings_of_late(tried, now)] if tried else [],
             "is_own": view.owner == request.user.get_username(),
-            "may_act": request.user.has_perm(PERMISSION),
+            "may_act": may_act,
             "permission": PERMISSION,
         }
 
@@ -165,6 +166,14 @@ def _heard(ring: Ring):
     if not ring.error:
         return pill("waiting", _("on its way"))
     return pill("failed", ngettext("not heard, %(n)s try", "not heard, %(n)s tries", ring.tries) % {"n": ring.tries})
+
+
+def _address(alert: Alert, may_act: bool) -> str:
+    """Whom it tells. Who knows the address of a webhook can post there: who may change nothing sees its host alone."""
+    if may_act or not alert.webhook:
+        return f"{alert.webhook} {alert.mail}".strip()
+    scheme, _slash, host, *_path = alert.webhook.split("/")
+    return f"{scheme}//{host.rpartition('@')[2]}/… {alert.mail}".strip()
 
 
 def _sentence(alert: Alert) -> str:

@@ -206,3 +206,12 @@ def test_an_alert_on_age_rings_for_what_is_open_too_long(operator, story, clock)
     assert "1 open for 30 min or longer" in Ring.objects.get().sentence
     assert "one that has been open for 30 min or longer" in words(operator.get(page))
     assert "would have rung 1 time" in words(operator.get(page, {"try": alert.pk}))
+
+
+def test_the_address_of_a_webhook_is_shown_to_those_who_may_change_it(operator, viewer, story):
+    page = saved(operator, is_shared="on")
+    watched(operator, page, webhook="https://bot:secret@chat.example.com/hooks/T0K3N")
+
+    assert "https://bot:secret@chat.example.com/hooks/T0K3N ann@example.com" in words(operator.get(page))
+    assert "https://chat.example.com/… ann@example.com" in words(viewer.get(page))
+    assert "T0K3N" not in words(viewer.get(page)) and "bot:secret" not in words(viewer.get(page))
