@@ -1,11 +1,12 @@
 """Our AdminSite: what is registered, and what every page shows around its own."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group, User
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, reverse
 from django.utils.translation import gettext_lazy as _
@@ -63,6 +64,7 @@ from .schedules.calendar import CalendarPage
 from .schedules.lists import ScheduleAdmin, ScheduleExecutionAdmin
 from .sidebar import sections
 from .strip import StripPage
+from .typed import without_nul
 from .upkeep.audit import AuditAdmin
 from .upkeep.retention import RetentionPage
 from .upkeep.sweeps import SweepsPage
@@ -154,6 +156,9 @@ class OperatorsSite(AdminSite):
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         return [*(line for page in PAGES for line in page.urls(self)), *super().get_urls()]
+
+    def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
+        return super().admin_view(without_nul(view), cacheable)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """What stands around every page: sidebar, environment, how the engine is, the reader's zone."""

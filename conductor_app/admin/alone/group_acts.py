@@ -109,7 +109,7 @@ def _ask(request: HttpRequest, story: GroupStory, verb: str, by: str, reason: st
     priority = PRIORITIES.get(request.POST.get("priority", ""), 0) if verb == acts.PRIORITIZE else 0
     wanted, seen = wanted_of(story, request.POST), request.POST.get("seen", "")
     moved = many.foresee(wanted, verb, priority).moved
-    if not seen.isdecimal() or len(moved) > int(seen):
+    if not seen.isdecimal() or len(moved) > int(seen[:9]):
         # What was confirmed was said with a number.
         messages.error(request, _("Meanwhile it would be more tasks than were shown: look again."))
         return

@@ -8,6 +8,7 @@ from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
 from ...core.errors import Refused, ValidationFailed
@@ -193,4 +194,4 @@ class EditorPages:
 
 def _is_ours(address: str) -> bool:
     """Whether an address is a path on this server."""
-    return address.startswith("/") and not address.startswith("//")
+    return address.startswith("/") and url_has_allowed_host_and_scheme(address, allowed_hosts=None)

@@ -4,10 +4,11 @@ import csv
 from collections.abc import Iterator
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -90,7 +91,11 @@ class AuditAdmin(ReadOnlyAdmin):
         """All lines of the filter as a file, the newest first."""
         if not self.has_view_permission(request):
             raise PermissionDenied("conductor.view_auditentry")
-        rows = self.get_changelist_instance(request).get_queryset(request).order_by("-id")
+        try:
+            rows = self.get_changelist_instance(request).get_queryset(request).order_by("-id")
+        except IncorrectLookupParameters:
+            messages.error(request, _("The filter of the list is not understood."))
+            return HttpResponseRedirect(reverse("admin:conductor_auditentry_changelist"))
         lines, kind = (_json(rows), "application/json") if format == "json" else (_csv(rows), "text/csv; charset=utf-8")
         name = "audit.json" if format == "json" else "audit.csv"
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}

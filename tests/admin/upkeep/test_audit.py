@@ -76,6 +76,13 @@ def test_the_audit_is_exported_by_the_filter_that_the_list_shows(operator, viewe
     assert len(json.loads(text(operator.get(f"{AUDIT}export.json", {"since": "hour"})))) == 1
 
 
+@pytest.mark.parametrize("query", [{"p": "99"}, {"actor__x": "1"}, {"p": "x"}, {"q": "\0"}])
+def test_an_address_that_is_not_understood_exports_nothing_and_is_no_fault(operator, clock, query):
+    said(clock)
+
+    assert operator.get(f"{AUDIT}export.csv", query).status_code in (200, 302, 400)
+
+
 def test_the_list_costs_few_queries(operator, clock, django_assert_max_num_queries):
     for _ in range(20):
         said(clock)

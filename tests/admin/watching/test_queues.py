@@ -72,6 +72,7 @@ def test_what_waits_is_moved_to_the_front_to_a_priority_and_to_a_domain(operator
         {"do": "dance"},
         {"do": "pause", "minutes": "-1"},
         {"do": "pause", "minutes": "9" * 30},
+        {"do": "pause", "minutes": "000000001" + "9" * 30},
         {"do": "front", "attempt": "nobody"},
         {"do": "priority", "attempt": "nobody", "priority": "x"},
         {"do": "domain", "attempt": "nobody", "domain": "\0"},
@@ -82,6 +83,17 @@ def test_what_waits_is_moved_to_the_front_to_a_priority_and_to_a_domain(operator
 def test_hostile_forms_of_a_queue_are_answered(operator, limited, form):
     assert operator.post(queue("ship"), form, follow=True).status_code == 200
     assert not QueueHold.objects.exists()
+
+
+def test_a_nul_in_a_form_is_left_out(operator, limited):
+    operator.post(queue("sh%00ip"), {"do": "pause", "reason": "the van\0 burns"})
+
+    assert QueueHold.objects.get(queue="ship").reason == "the van burns"
+
+
+@pytest.mark.parametrize("address", ["/admin/webhooks/x%00/", "/admin/conductor/run/%00/change/", "/admin/turn/%00/"])
+def test_a_nul_in_an_address_names_nothing(operator, address):
+    assert operator.get(address).status_code == 404
 
 
 def test_an_empty_queue_says_so_and_a_nameless_one_is_not_there(operator):
