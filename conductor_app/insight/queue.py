@@ -12,7 +12,6 @@ from .position import rate
 from .queues import QUIET_AFTER_MS, polls_by
 
 MOST_WAITING, MOST_RUNNING, MOST_POLLERS = 50, 50, 50
-MOST_COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +55,16 @@ class QueueStory:
     limits: list[Limit] = field(default_factory=list)
     definition: TaskDefinition | None = None
 
-    @property
-    def is_empty(self) -> bool:
-        return not (self.pending or self.later or self.leased)
-
 
 def queue_story(name: str, now: int) -> QueueStory:
     """The queue as it is now."""
-    ready, speed = _readable(name).filter(visible_at__lte=now), rate(name, now)
-    counted = Attempt.objects.pending(name).aggregate(
+    pending, leased, speed = Attempt.objects.pending(name), Attempt.objects.leased(name), rate(name, now)
+    counted = pending.aggregate(
         ready=Count("pk", filter=Q(visible_at__lte=now)), later=Count("pk", filter=Q(visible_at__gt=now))
     )
+    ready = _readable(pending).filter(visible_at__lte=now)
     waiting = list(ready.order_by("-priority", "visible_at", "id")[:MOST_WAITING])
-    running = _out(name)
+    running = list(_readable(leased).order_by("claimed_at", "id")[:MOST_RUNNING])
     hold = QueueHold.objects.filter(pk=name, until_at__gt=now).first()
     sample = waiting[0] if waiting else running[0] if running else None
     definition = TaskDefinition.objects.filter(name=sample.name if sample else name).first()
@@ -81,23 +77,17 @@ def queue_story(name: str, now: int) -> QueueStory:
         counted["later"],
         [Waiting(each, place, _eta(place, speed, hold)) for place, each in enumerate(waiting, 1)],
         running,
-        len(running),
+        leased.count() if len(running) == MOST_RUNNING else len(running),
         polls_by(name)[:MOST_POLLERS],
         _limits(sample, now) if sample is not None else [],
         definition,
     )
 
 
-def _readable(name: str) -> QuerySet[Attempt]:
+def _readable(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
+    """With their tasks and runs, without any payload."""
     payloads = [f"run__{part}" for part in ("input", "output", "variables")]
-    attempts = Attempt.objects.pending(name).light().select_related("task", "run")
-    return attempts.defer("input", "output", "task__memo", *payloads)
-
-
-def _out(name: str) -> list[Attempt]:
-    found = Attempt.objects.light().filter(status="LEASED", queue=name).select_related("task", "run")
-    payloads = [f"run__{part}" for part in ("input", "output", "variables")]
-    return list(found.defer("input", "output", "task__memo", *payloads).order_by("claimed_at", "id")[:MOST_RUNNING])
+    return attempts.select_related("task", "run").defer("input", "output", "task__memo", *payloads)
 
 
 def _eta(place: int, speed: float | None, hold: QueueHold | None) -> int | None:

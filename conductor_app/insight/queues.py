@@ -111,5 +111,4 @@ def _pending() -> dict[str, tuple[int, int]]:
 
 
 def _leased() -> dict[str, int]:
-    leased = Attempt.objects.filter(status="LEASED").exclude(queue="")
-    return dict(leased.order_by().values_list("queue").annotate(Count("pk")))
+    return dict(Attempt.objects.leased().order_by().values_list("queue").annotate(Count("pk")))

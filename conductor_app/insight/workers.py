@@ -1,10 +1,10 @@
 """Workers: who polls, what each has in hand, and what came of its work in the last hour."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from django.db.models import Count, Max, Min
+from django.db.models import Count, Max, Min, Q, QuerySet
 
 from ..core.fingerprints import build_of
 from ..core.steps.queued import queue_name
@@ -13,9 +13,10 @@ from .flow import totals
 from .queues import QUIET_AFTER_MS
 from .spans import MINUTE
 
-MOST_WORKERS = 300
+MOST_SHOWN, MOST_KNOWN = 100, 1_000
 MOST_QUEUES = 1_000
 GONE_AFTER_MS = 10 * MINUTE
+IDLE = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,32 +66,49 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Workforce:
-    """All workers of late, those that polled last first."""
+    """The workers that polled last, those first; and the builds of all that are known.
+
+    `known`: how many there are, of whom no more than MOST_KNOWN are counted; `is_capped`: there are more.
+    """
 
     workers: list[Worker] = field(default_factory=list)
     builds: list[Build] = field(default_factory=list)
-    is_cut: bool = False
+    known: int = 0
+    is_capped: bool = False
+
+    @property
+    def more(self) -> int:
+        """How many are known and not among those that polled last."""
+        return self.known - len(self.workers)
 
 
-def workforce(now: int) -> Workforce:
-    """The workers of the last days, in five queries."""
-    polls = Poller.objects.order_by().values_list("worker").annotate(at=Max("polled_at")).order_by("-at", "worker")
-    latest = list(polls[: MOST_WORKERS + 1])
-    names = [name for name, _ in latest[:MOST_WORKERS]]
-    queues, held, worked = _queues(names), _in_hand(names), totals(Tally.WORKER, now)
-    holds = WorkerHold.objects.in_bulk()
+def workforce(now: int, text: str = "") -> Workforce:
+    """The workers of the last days whose name, or a task type that they poll, holds the text; in five queries."""
+    latest = list(_polls(text)[: MOST_KNOWN + 1])
+    known = [name for name, _ in latest[:MOST_KNOWN]]
+    worked, names = totals(Tally.WORKER, known, now), known[:MOST_SHOWN]
+    queues, held, holds = _queues(names), _in_hand(names), WorkerHold.objects.in_bulk(names)
     workers = [
         Worker(
             name,
             at,
             tuple(queues[name]),
             *held.get(name, (0, None, None)),
-            *worked.get(name, (0, 0, 0)),
+            *worked.get(name, IDLE),
             holds.get(name),
         )
-        for name, at in latest[:MOST_WORKERS]
+        for name, at in latest[:MOST_SHOWN]
     ]
-    return Workforce(workers, _builds(workers), len(latest) > MOST_WORKERS)
+    return Workforce(workers, _builds(known, worked), len(known), len(latest) > MOST_KNOWN)
+
+
+def _polls(text: str) -> QuerySet:
+    """Each worker with the moment of its last poll, the last one first."""
+    polls = Poller.objects.order_by()
+    if text:
+        named = Poller.objects.filter(Q(worker__icontains=text) | Q(task_type__icontains=text))
+        polls = polls.filter(worker__in=named.order_by().values("worker"))
+    return polls.values_list("worker").annotate(at=Max("polled_at")).order_by("-at", "worker")
 
 
 def _queues(names: list[str]) -> dict[str, list[str]]:
@@ -102,16 +120,17 @@ def _queues(names: list[str]) -> dict[str, list[str]]:
 
 
 def _in_hand(names: list[str]) -> dict[str, tuple[int, int | None, int | None]]:
-    leased = Attempt.objects.filter(status="LEASED", worker__in=names).exclude(queue="").order_by()
+    leased = Attempt.objects.leased().filter(worker__in=names).order_by()
     rows = leased.values_list("worker").annotate(Count("pk"), Min("claimed_at"), Min("lease_ends_at"))
     return {worker: (count, oldest, expires) for worker, count, oldest, expires in rows}
 
 
-def _builds(workers: Iterable[Worker]) -> list[Build]:
+def _builds(names: Iterable[str], worked: Mapping[str, tuple[int, int, int]]) -> list[Build]:
     found: dict[str, Build] = {}
-    for worker in workers:
-        build = found.setdefault(worker.build, Build(worker.build))
+    for name in names:
+        build = found.setdefault(build_of(name), Build(build_of(name)))
+        done, failed, _ = worked.get(name, IDLE)
         build.workers += 1
-        build.done += worker.done
-        build.failed += worker.failed
+        build.done += done
+        build.failed += failed
     return sorted(found.values(), key=lambda build: (build.name == "", build.name)) if any(found) else []

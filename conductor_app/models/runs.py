@@ -188,6 +188,11 @@ class AttemptQuerySet(models.QuerySet):
         pending = self.filter(status="PENDING").exclude(queue="")
         return pending if queue is None else pending.filter(queue=queue)
 
+    def leased(self, queue: str | None = None):
+        """Those that workers hold: in the words of the index that has them."""
+        leased = self.filter(status="LEASED").exclude(queue="")
+        return leased if queue is None else leased.filter(queue=queue)
+
     def retrying(self):
         """Those that have not ended and are not the first of their task: in the words of the index that has them."""
         return self.filter(ended_at__isnull=True, number__gt=0)

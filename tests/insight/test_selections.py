@@ -55,6 +55,18 @@ def test_moments_and_ids_select(runs):
     assert names(runs, {"ids": [runs["first"]]}) == {"first"}
 
 
+@pytest.mark.parametrize("most", [0, 20_000], ids=["very many ended", "few ended"])
+def test_what_ended_in_a_span_and_took_some_time_is_the_same_however_many_ended(runs, monkeypatch, most):
+    monkeypatch.setattr(selections, "LOOKED_AT", most)
+    ended = Run.objects.get(pk=runs["second"]).ended_at
+
+    assert names(runs, {"ended_since": ended, "least_ms": 0}) == {"second"}
+    assert names(runs, {"ended_since": 0, "ended_before": ended + 1, "most_ms": 60_000}) == {"second"}
+    assert names(runs, {"ended_before": ended, "least_ms": 0}) == set()
+    assert names(runs, {"ended_since": ended + 1, "task": "back"}) == set()
+    assert names(runs, {"ended_before": ended + 1, "task": "pay"}) == set()
+
+
 def test_every_field_has_words(runs):
     assert selections.FILTERS.keys() == selections.WORDS.keys()
     assert selections.in_words({"definition": "order", "status": ["FAILED"]}) == "runs of order, that are FAILED"

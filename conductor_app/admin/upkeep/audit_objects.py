@@ -62,7 +62,7 @@ ADDRESSES: dict[str, Callable[[str], str]] = {
     "view": _numbered(lambda id: reverse("admin:view", args=[id])),
     "alert": lambda id: reverse("admin:views"),
     "queue": queue_address,
-    "worker": lambda id: reverse("admin:workers"),
+    "worker": lambda id: reverse("admin:workers", query={"q": id}),
     "task": lambda id: reverse("admin:conductor_solo_change", args=[id]),
     "task_group": task_group_address,
     "workflow_definition": _definition("conductor_workflowdefinition"),

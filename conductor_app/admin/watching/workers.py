@@ -15,7 +15,7 @@ from ...engine import queues
 from ...insight.skew import skews
 from ...insight.spans import span
 from ...insight.workers import Worker, workforce
-from ..marks import pill
+from ..marks import many, pill
 from ..pages import Page
 from ..refusals import require, tell
 from .queues import queue_address
@@ -41,12 +41,15 @@ class WorkersPage(Page):
     live_template = "ops/workers/rows.html"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
-        now = clock.now()
-        found, off = workforce(now), skews(now)
+        now, text = clock.now(), _text(request)
+        found, off = workforce(now, text), skews(now)
         return {
             "workers": [_shown(worker, now) | {"skew": _skew(off.get(worker.name, 0))} for worker in found.workers],
             "builds": found.builds,
-            "is_cut": found.is_cut,
+            "more": found.more,
+            "many_more": many(found.more) + "+" * found.is_capped,
+            "text": text,
+            "address": _address(text),
             "may_act": request.user.has_perm(PERMISSION),
             "server": f"{request.scheme}://{request.get_host()}/api",
         }
@@ -68,7 +71,16 @@ class WorkersPage(Page):
                 raise Invalid(_("It is not said what is to be done."))
         except Refused as refused:
             tell(request, refused)
-        return HttpResponseRedirect(reverse("admin:workers"))
+        return HttpResponseRedirect(_address(_text(request)))
+
+
+def _text(request: HttpRequest) -> str:
+    """What is looked for among names and task types."""
+    return request.GET.get("q", "").strip()[:100]
+
+
+def _address(text: str) -> str:
+    return reverse("admin:workers", query={"q": text} if text else None)
 
 
 def _shown(worker: Worker, now: int) -> dict[str, Any]:

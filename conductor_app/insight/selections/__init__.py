@@ -12,8 +12,8 @@ from django.db.models import QuerySet
 
 from ...core.errors import Invalid
 from ...models import Run
-from .indexed import INDEXED, LAST, MOST_IDS, search
-from .looking import LOOKING, Looked
+from .indexed import BY_START, INDEXED, LAST, MOST_IDS, ended, search
+from .looking import LOOKED_AT, LOOKING, Looked
 from .words import WORDS, in_words_of
 
 __all__ = [
@@ -61,12 +61,20 @@ def runs(selection: Selection) -> QuerySet[Run]:
 def look(selection: Selection) -> tuple[QuerySet[Run], list[Note]]:
     """The runs of a selection, and which filters have not looked at all of them. Raises Invalid."""
     said, rows, notes = checked(selection), Run.objects.light(), []
-    for name in (name for name in FILTERS if name in said):
-        found = FILTERS[name](rows, said[name])
+    filters = FILTERS | BY_START if _looks_among_many(said) else FILTERS
+    for name in (name for name in filters if name in said):
+        found = filters[name](rows, said[name])
         rows = found.rows if isinstance(found, Looked) else found
         if isinstance(found, Looked) and found.since is not None:
             notes.append(Note(name, found.number, found.since))
     return rows, notes
+
+
+def _looks_among_many(said: Selection) -> bool:
+    """Whether more ended in the span that is named than are looked at: those that began last are, in that order."""
+    if not said.keys() & LOOKING.keys() or not said.keys() & BY_START.keys():
+        return False
+    return ended(said).values("ended_at")[: LOOKED_AT + 1].count() > LOOKED_AT
 
 
 def checked(selection: Selection) -> dict[str, Any]:

@@ -1,14 +1,17 @@
 """Filters of runs that an index answers, however many runs there are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import BigIntegerField, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 
 from ...core.errors import Invalid
+from ...core.snapshot import NEVER
 from ...core.states import RUN
 from ...models import BulkItem, Failure, Run, RunLabel, WorkflowDefinition
 from ..search import RUNS, Question, Search
+from ..spans import MINUTE
 from .looking import Looked
 
 LAST = "z" * 8
@@ -57,6 +60,19 @@ def _refused_of(found: QuerySet[Run], operation: str) -> QuerySet[Run]:
     return found.filter(pk__in=BulkItem.objects.filter(operation=operation, outcome="REFUSED").values("run_id"))
 
 
+def ended(said: Mapping[str, Any]) -> QuerySet[Run]:
+    """All runs that ended in the span that a selection names, by the index of ends alone."""
+    found = Run.objects.order_by()
+    for name in BY_START.keys() & said.keys():
+        found = INDEXED[name](found, said[name])
+    return found
+
+
+def _end(if_open: int) -> Coalesce:
+    """The end in a form that no index answers: by the one of ends, all would be sorted to find who began last."""
+    return Coalesce("ended_at", Value(if_open, BigIntegerField()))
+
+
 INDEXED: dict[str, Callable[[QuerySet[Run], Any], QuerySet[Run]]] = {
     "ids": _ids,
     "definition": lambda found, name: found.of_definition(name),
@@ -75,3 +91,13 @@ INDEXED: dict[str, Callable[[QuerySet[Run], Any], QuerySet[Run]]] = {
     "failure_group": _failure_group,
     "refused_of": _refused_of,
 }
+BY_START: dict[str, Callable[[QuerySet[Run], int], QuerySet[Run]]] = {
+    "ended_since": lambda found, moment: found.alias(end=_end(0)).filter(end__gte=moment),
+    "ended_before": lambda found, moment: found.alias(end=_end(NEVER)).filter(
+        end__lt=moment, created_at__lt=moment + MINUTE
+    ),
+}
+"""The same where very many ended in the span: their starts are walked, the last first.
+
+Nothing ends before it begins, save by the clocks of two servers: those differ by less than a minute.
+"""

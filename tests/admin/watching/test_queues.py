@@ -2,6 +2,8 @@
 
 import pytest
 
+from conductor_app.insight import queue as queue_insight
+from conductor_app.insight import workers
 from conductor_app.models import Attempt, AuditEntry, Poller, QueueHold, TaskLog, WorkerHold
 from tests.admin.reading import html, words
 from tests.builders import bare, policy, step
@@ -114,6 +116,36 @@ def test_workers_are_listed_with_their_work(operator, limited, clock):
 
     clock.advance(seconds=3600)
     assert "gone" in words(operator.get(WORKERS))
+
+
+def test_of_many_workers_the_last_are_shown_and_any_is_found_by_its_name_or_task_type(operator, limited, monkeypatch):
+    monkeypatch.setattr(workers, "MOST_SHOWN", 1)
+    for type, name in (("pack", "box@7"), ("pack", "box@8")):
+        Poller.objects.create(task_type=type, worker=name, polled_at=1)
+    page = words(operator.get(WORKERS))
+
+    assert "van@7" in page and "box@" not in page
+    assert "The 1 that polled last are shown. 2 more are found by their names." in page
+    assert "7 2 0 0" in page, "the builds are those of all workers"
+    assert "box@8" in words(operator.get(WORKERS, {"q": "OX@8"}))
+    assert "van@7" in words(operator.get(WORKERS, {"q": "ship"}))
+    assert "Nothing matches" in words(operator.get(WORKERS, {"q": "train\0"}))
+
+
+def test_what_is_done_to_a_worker_leads_back_to_those_that_were_looked_for(operator, limited):
+    assert 'action="/admin/workers/?q=van"' in html(operator.get(WORKERS, {"q": "van"}))
+    assert operator.post(f"{WORKERS}?q=van", {"worker": "van@7", "do": "drain"})["Location"] == f"{WORKERS}?q=van"
+
+
+def test_a_queue_tells_how_many_are_with_workers_and_shows_the_first(operator, clock, monkeypatch):
+    monkeypatch.setattr(queue_insight, "MOST_RUNNING", 1)
+    story = Story(clock, bare("ship"))
+    for name in ("van@7", "van@8"):
+        story.starts("order")
+        story.worker("ship", name).polls()
+    page = words(operator.get(queue("ship"))).split("With workers")[1].split("Who polls")[0]
+
+    assert "2 now" in page and "van@7" in page and "van@8" not in page and "The first is shown." in page
 
 
 def test_without_workers_the_page_says_how_to_start_one(operator):
