@@ -11,8 +11,9 @@ SEQUENCE = re.compile(
     r"|\x1b\[[0-?]*[ -/]*[@-~]"  # any other movement of a terminal: left out
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles and links
     r"|\x1b[@-Z\\^_]?"
-    r"|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]"
+    r"|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
+"""What is drawn as a look of ours, or left out: what turns the direction of text makes a line say what it does not."""
 COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 WEIGHTS = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 9: "struck"}
 ENDED_BY = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 29: ("struck",)}

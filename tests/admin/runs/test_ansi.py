@@ -22,6 +22,7 @@ ESCAPE = "\x1b"
         ("10 %\r50 %\rdone\r\n", "done"),
         (f"cut off {ESCAPE}[3", "cut off [3"),
         ("bell\x07 and\x00 null", "bell and null"),
+        ("paid to \u202eyrollam\u202c, \x9b31mnot", "paid to yrollam, 31mnot"),
     ],
 )
 def test_what_a_terminal_would_colour_is_marked(given, shown):
