@@ -133,10 +133,10 @@ class AuditAdmin(ReadOnlyAdmin):
         rows = ((name, _short(value, 2_000)) for name, value in others(entry).items())
         return format_html_join("\n", "<p><code>{}</code> {}</p>", rows)
 
-    @admin.display(description=gettext_lazy("request id"), empty_value="–")
-    def of_request(self, entry: AuditEntry) -> SafeString | None:
+    @admin.display(description=gettext_lazy("request id"))
+    def of_request(self, entry: AuditEntry) -> SafeString | str:
         if not entry.request_id:
-            return None
+            return "–"
         same = reverse("admin:conductor_auditentry_changelist", query={"request_id": entry.request_id})
         return format_html('<a href="{}"><code class="id">{}</code></a>', same, entry.request_id)
 

@@ -95,8 +95,9 @@ def test_the_list_costs_few_queries(operator, clock, django_assert_max_num_queri
 def test_a_line_names_the_request_whose_work_it_was_and_leads_to_all_of_it(operator, clock):
     told = {"do": "save", "definition": "order", "days": "30", "failed_days": "90", "reason": "Too much."}
     operator.post("/admin/retention/", told, headers={"X-Request-Id": "req-4711"})
-    said(clock, object_id="of no request")
+    other = said(clock, object_id="of no request")
 
+    assert "Request id: –" in words(operator.get(f"{AUDIT}{other.pk}/change/"))
     row = AuditEntry.objects.get(request_id="req-4711")
     assert row.reason == "Too much."
     detail = html(operator.get(f"{AUDIT}{row.pk}/change/"))
