@@ -6,7 +6,7 @@ somebody has to look; mostly there are others still, and then all such messages 
 
 from ..models import Group, Message
 from ..models.outbox import ABOUT_GROUP
-from .statements import fetch, placeholders, run
+from .statements import fetch, for_update, placeholders, run
 from .writes import Writes
 
 SECOND_MS = 1000
@@ -47,8 +47,9 @@ def forget_messages(writes: Writes, group_id: str) -> None:
 
 def forget_unresolved(now: int) -> int:
     """Delete the messages about groups that have more to do: the last of those tasks will see all others."""
-    return run(
-        f"DELETE FROM conductor_message WHERE subject = '{ABOUT_GROUP}' AND due_at <= %s AND NOT (subject = 'publish') "
-        f'AND EXISTS ({UNRESOLVED}conductor_message."to")',
-        [now],
+    found = (
+        f"SELECT m.id FROM conductor_message m WHERE m.subject = '{ABOUT_GROUP}' AND m.due_at <= %s "
+        f"AND NOT (m.subject = 'publish') AND EXISTS ({UNRESOLVED}m.\"to\"){for_update('m', skip_locked=True)}"
     )
+    # Those that the last task of a group is just deleting are left to it: each would wait for the other.
+    return run(f"DELETE FROM conductor_message WHERE id IN ({found})", [now])
