@@ -1,6 +1,7 @@
 """`python -m tests.browser.screenshots`: pictures of every screen, in both sizes and themes, over the demo's data.
 
 Starts a server of its own, lets the demo's workers fulfil their orders twice, and writes var/screenshots/*.png.
+`ONLY=overview,run` looks at some of them.
 """
 
 import os
@@ -32,7 +33,11 @@ SCREENS = {
     "run-tasks": "{failed}?tab=tasks&task=-",
     "run-data": "{failed}?tab=data&task=-",
     "run-events": "{failed}?tab=events&task=-",
+    "plan": "/admin/runs/{run_id}/plan/",
+    "compare": "/admin/runs/{run_id}/compare/",
     "failures": "/admin/failures/",
+    "views": "/admin/views/",
+    "operations": "/admin/bulk/",
     "waiting": "/admin/waiting/",
     "groups": "/admin/conductor/group/",
     "group": "{group}",
@@ -42,8 +47,16 @@ SCREENS = {
     "queues": "/admin/queues/",
     "workers": "/admin/workers/",
     "workflows": "/admin/conductor/workflowdefinition/",
+    "workflow": "{workflow}change/",
+    "editor": "{workflow}edit/",
+    "simulator": "{workflow}try/",
+    "start": "{workflow}start/",
     "tasks": "/admin/conductor/taskdefinition/",
+    "schedules": "/admin/conductor/schedule/",
+    "events": "/admin/events/",
     "audit": "/admin/conductor/auditentry/",
+    "system": "/admin/system/",
+    "retention": "/admin/retention/",
     "sweeps": "/admin/sweeps/",
     "preferences": "/admin/preferences/",
 }
@@ -114,15 +127,26 @@ def sign_in(page: Page) -> None:
 
 def found(page: Page) -> dict[str, str]:
     """The addresses, with what the demo has done: runs of which one fails and one is retried, and its last build."""
-    runs = {"failed": "?status=FAILED&name=order_fulfilment", "retried": "?correlation_id=A-1004&name=parcel_delivery"}
-    for name, query in runs.items():
-        page.goto(f"/admin/conductor/run/{query}")
-        runs[name] = page.locator("#result_list tbody .field-run a").first.evaluate("link => link.pathname")
-    page.goto("/admin/conductor/group/")
-    group = page.locator("#result_list .field-name a").first.evaluate("link => link.pathname")
-    page.goto(f"{group}?q=test 7")
-    alone = page.locator("[data-rows] th a").first.evaluate("link => link.pathname")
-    return {name: path.format(**runs, group=group, alone=alone) for name, path in SCREENS.items()}
+    runs = "/admin/conductor/run/"
+    group = linked(page, "/admin/conductor/group/", "#result_list .field-name a")
+    known = {
+        "failed": linked(page, f"{runs}?status=FAILED&name=order_fulfilment", "#result_list tbody .field-run a"),
+        "retried": linked(
+            page, f"{runs}?correlation_id=A-1004&name=parcel_delivery", "#result_list tbody .field-run a"
+        ),
+        "group": group,
+        "alone": linked(page, f"{group}?q=test 7", "[data-rows] th a"),
+        "workflow": linked(page, "/admin/conductor/workflowdefinition/?q=order_fulfilment", "#result_list th a"),
+    }
+    known |= {"run_id": known["failed"].split("/")[-3], "workflow": known["workflow"].removesuffix("change/")}
+    wanted = os.environ.get("ONLY", ",".join(SCREENS)).split(",")
+    return {name: path.format(**known) for name, path in SCREENS.items() if name in wanted}
+
+
+def linked(page: Page, list_of: str, link: str) -> str:
+    """Where the first such link of a list leads."""
+    page.goto(list_of)
+    return page.locator(link).first.evaluate("link => link.pathname")
 
 
 if __name__ == "__main__":
