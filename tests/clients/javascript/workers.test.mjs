@@ -36,12 +36,13 @@ test("a task manager serves one step after the other", async () => {
 });
 
 test("a worker takes many tasks of one type, each once", async () => {
-  await define("cuts", simple("cut"));
+  // A type of its own: a last poll of the workers that have just been stopped would take a task along.
+  await define("snips", simple("snip"));
   const seen = [];
-  const counting = { ...cut, execute: async (task) => (seen.push(task.taskId), cut.execute(task)) };
+  const counting = { ...cut, taskDefName: "snip", execute: async (task) => (seen.push(task.taskId), cut.execute(task)) };
 
   await served(async () => {
-    const ids = await Promise.all(Array.from({ length: 10 }, () => start("cuts")));
+    const ids = await Promise.all(Array.from({ length: 10 }, () => start("snips")));
     for (const id of ids) assert.equal((await endOf(id)).status, "COMPLETED");
   }, [counting]);
 
