@@ -9,8 +9,9 @@ from ...insight.groups.graph import graph_of
 from ...insight.groups.members import URGENCY
 from ...insight.groups.picture import Box, picture
 from ...insight.spans import span
-from ...insight.timeline import Scale, zoomed
+from ...insight.timeline import zoomed
 from ..marks import ICONS, badge, group_of, many
+from ..zoom import zoom
 from .addresses import solo_address
 from .group_story import GroupStory, filtered
 
@@ -41,7 +42,7 @@ def timeline(story: GroupStory) -> dict[str, Any]:
         "lines": [_line(row, story) for row in drawn],
         "ticks": scale.ticks(whole.begin),
         "is_zoomed": scale != whole,
-        "zoom": _zoom(scale, whole, story),
+        "zoom": zoom(scale, whole, story.asked.address),
         "earlier": story.asked.address(page=page - 1) if page > 1 else "",
         "later": story.asked.address(page=page + 1) if page < pages else "",
         **filtered(story),
@@ -88,19 +89,6 @@ def _of_one(row: Row, story: GroupStory) -> dict[str, Any]:
         "took": span(member.ran(story.now)) if worked else "",
         "segments": row.segments,
         "is_critical": row.is_critical,
-    }
-
-
-def _zoom(scale: Scale, whole: Scale, story: GroupStory) -> dict[str, Any]:
-    """The ways to a closer and a wider look, and what a drag over the axis needs to know."""
-    begin, end = scale.begin - whole.begin, scale.end - whole.begin
-    quarter = (end - begin) // 4
-    return {
-        "begin": begin,
-        "end": end,
-        "in": story.asked.address(**{"from": begin + quarter, "to": end - quarter}) if quarter else "",
-        "out": story.asked.address(**{"from": max(begin - quarter, 0), "to": end + quarter}),
-        "fit": story.asked.address(**{"from": None, "to": None}),
     }
 
 

@@ -13,6 +13,7 @@ from ...insight.tasks import TaskGroup, TaskWindow, Wanted, attempts_of, page_of
 from ...insight.timeline import Row, Scale, Segment, rows, whole_of, zoomed
 from ...models import Task
 from ..marks import badge, group_of, many
+from ..zoom import zoom
 from .path import below as paths_below
 from .path import in_words as path_in_words
 from .story import NOTHING, Story, address
@@ -74,7 +75,7 @@ def timeline(story: Story) -> dict[str, Any]:
         "lines": lines,
         "ticks": scale.ticks(whole.begin),
         "is_zoomed": scale != whole,
-        "zoom": _zoom(scale, whole, story),
+        "zoom": zoom(scale, whole, story.asked.address),
         "has_children": has_children,
         "children_address": story.asked.address(children="" if story.asked["children"] else "1"),
         "shows_children": bool(story.asked["children"]),
@@ -188,19 +189,6 @@ def _with_path(lines: list[Line], path: list[Stretch]) -> list[Line]:
 def _of_child(row: Row, story: Story) -> Line:
     there = address(row.task.run_id) + f"?task={row.task}"
     return replace(_line(row, story), address=there, depth=1, is_chosen=False, is_slow=False)
-
-
-def _zoom(scale: Scale, whole: Scale, story: Story) -> dict[str, Any]:
-    """The ways to a closer and a wider look, and what a drag over the axis needs to know."""
-    begin, end = scale.begin - whole.begin, scale.end - whole.begin
-    quarter = (end - begin) // 4
-    return {
-        "begin": begin,
-        "end": end,
-        "in": story.asked.address(**{"from": begin + quarter, "to": end - quarter}) if quarter else "",
-        "out": story.asked.address(**{"from": max(begin - quarter, 0), "to": end + quarter}),
-        "fit": story.asked.address(**{"from": None, "to": None}),
-    }
 
 
 def _first_failed(story: Story) -> str:
