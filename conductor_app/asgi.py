@@ -1,4 +1,7 @@
-"""The way in for web servers that speak ASGI; the API is synchronous and faster under WSGI."""
+"""The way in for web servers that speak ASGI; the API is synchronous and faster under WSGI.
+
+No connection is shown there: a poll cannot tell that its client has hung up.
+"""
 
 import os
 

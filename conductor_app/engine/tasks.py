@@ -34,24 +34,42 @@ log = logging.getLogger(__name__)
 LONGEST_NAP = 1.0
 """Seconds after which a waiting poll looks again, whatever it has heard: a lost hint costs no more."""
 Taken = TypeVar("Taken")
+HasLeft = Callable[[], bool]
+"""Whether whoever wants to take something has gone meanwhile."""
 LOGS_A_REPORT = 10
 """Log lines of one report that are kept (api §3.7)."""
 
 
-def claim(task_type: str, *, worker: str = "", domain: str = "", count: int = 1, wait_ms: int = 100) -> list[Attempt]:
+def never() -> bool:
+    """Whoever takes within this process is there."""
+    return False
+
+
+def claim(
+    task_type: str,
+    *,
+    worker: str = "",
+    domain: str = "",
+    count: int = 1,
+    wait_ms: int = 100,
+    has_left: HasLeft = never,
+) -> list[Attempt]:
     """Hand out up to `count` attempts of a type to a worker, waiting up to `wait_ms` for the first."""
     queue = f"{domain}:{task_type}" if domain else task_type
     worker = clean(worker)[:255]
     note_poll(task_type, domain, worker)
-    return waiting(queue, wait_ms, lambda: take(queue, worker, count))
+    return waiting(queue, wait_ms, lambda: take(queue, worker, count), has_left)
 
 
-def waiting(queue: str, wait_ms: int, take: Callable[[], list[Taken]]) -> list[Taken]:
-    """What is taken from the queue, after waiting up to `wait_ms` for the first; some waits are refused."""
+def waiting(queue: str, wait_ms: int, take: Callable[[], list[Taken]], has_left: HasLeft = never) -> list[Taken]:
+    """What is taken from the queue, after waiting up to `wait_ms` for the first; some waits are refused.
+
+    Nothing is taken for a worker that has left: it would wait there for the end of its lease.
+    """
     if wait_ms <= 0 or wakeups.waiting() >= conf.most_waiting_polls:
-        return take()
-    ends_at = monotonic() + wait_ms / 1000
-    while True:
+        return [] if has_left() else take()
+    ends_at, is_woken = monotonic() + wait_ms / 1000, False
+    while not has_left():
         with wakeups.listening(queue) as ear:
             taken = take()
             left = ends_at - monotonic()
@@ -61,7 +79,11 @@ def waiting(queue: str, wait_ms: int, take: Callable[[], list[Taken]]) -> list[T
             # A waiting poll holds no connection (ARCHITECTURE §13).
             give_connection_back()
             with measures.waiting():
-                ear.wait(nap)
+                is_woken = ear.wait(nap)
+    if is_woken:
+        # The hint was used up by somebody who has no use for it: whoever waits next shall look.
+        wakeups.announce([queue])
+    return []
 
 
 @measures.CLAIMS.of

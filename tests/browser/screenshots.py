@@ -73,9 +73,7 @@ def main() -> None:
         )
         try:
             wait_for_it()
-            for turn in range(2):
-                # A last poll of the first build's workers, who have stopped, would take a task of the second along.
-                time.sleep(21 * turn)
+            for _ in range(2):
                 demo = [sys.executable, "manage.py", "demo", "--url", URL]
                 subprocess.run(demo, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
             take(chromium)

@@ -10,6 +10,7 @@ from django.db import connections
 from django.test.testcases import QuietWSGIRequestHandler
 
 from conductor_app import clock
+from conductor_app.api.presence import SOCKET
 from conductor_app.engine.sweeps import sweep_until
 from conductor_app.workers.publishing import publish_off
 from conductor_app.workers.runner import work_off
@@ -20,11 +21,11 @@ IN_CHUNKS = "live.body_in_chunks"
 
 
 class Handler(QuietWSGIRequestHandler):
-    """Does what gunicorn does and Django's own server does not: reads bodies that come in chunks, and tells what was
-    asked as it was asked, for signatures are over that."""
+    """Does what gunicorn does and Django's own server does not: reads bodies that come in chunks, tells what was
+    asked as it was asked, for signatures are over that, and shows the connection."""
 
     def get_environ(self):
-        environ = {**super().get_environ(), "RAW_URI": self.path}
+        environ = {**super().get_environ(), "RAW_URI": self.path, SOCKET: self.connection}
         if self.headers.get("content-type") is None:
             environ.pop("CONTENT_TYPE", None)
         if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":

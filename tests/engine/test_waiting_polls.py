@@ -1,9 +1,11 @@
 """Polls that wait hold a thread each: some threads of a process stay free for work."""
 
+from contextlib import ExitStack
 from threading import Thread
 
 from django.db import connection
 
+from conductor_app import wakeups
 from conductor_app.engine import tasks
 
 
@@ -20,3 +22,25 @@ def test_a_poll_beyond_those_that_may_wait_is_answered_at_once(transactional_db,
     poller.join(10)
 
     assert answers == [[]]
+
+
+def test_nothing_is_taken_for_a_worker_that_has_left():
+    taken = []
+
+    for wait_ms in (0, 60_000):
+        assert tasks.waiting("pay", wait_ms, lambda: taken.append("pay") or ["pay"], lambda: True) == []
+
+    assert taken == []
+
+
+def test_a_hint_that_finds_its_worker_gone_goes_to_whoever_waits_next(db):
+    answers, ears = iter([False, True]), []
+    with ExitStack() as others:
+
+        def another_comes_and_so_does_work():
+            ears.append(others.enter_context(wakeups.listening("pay")))
+            wakeups.announce(["pay"])
+            return []
+
+        assert tasks.waiting("pay", 60_000, another_comes_and_so_does_work, lambda: next(answers)) == []
+        assert [ear.has_heard for ear in ears] == [True]

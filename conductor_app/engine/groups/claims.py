@@ -18,7 +18,7 @@ from ...store.writes import Writes
 from ...telemetry import measures
 from ..pollers import note_poll
 from ..tallies import note_claims
-from ..tasks import waiting
+from ..tasks import HasLeft, never, waiting
 from .notices import PUBLISHERS, notice
 from .rows import is_quarantined, note_worker
 
@@ -31,11 +31,12 @@ class Claimed(NamedTuple):
     definition: dict
 
 
-def claim(queue: str, group: str, name: str, count: int) -> list[Claimed]:
+def claim(queue: str, group: str, name: str, count: int, has_left: HasLeft = never) -> list[Claimed]:
     """Hand out up to `count` attempts to a worker, waiting for the first. One in quarantine waits for nothing."""
     note_poll(queue, "", f"{group}/{name}")
     note_worker(queue, group, name, clock.now())
-    return waiting(queue, round(conf.taskcluster_longest_wait * 1000), lambda: _take(queue, group, name, count))
+    wait_ms = round(conf.taskcluster_longest_wait * 1000)
+    return waiting(queue, wait_ms, lambda: _take(queue, group, name, count), has_left)
 
 
 @measures.CLAIMS.of

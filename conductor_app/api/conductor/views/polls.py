@@ -4,6 +4,7 @@ from django.http import HttpResponse
 
 from ....core.errors import Invalid
 from ....engine.tasks import claim
+from ...presence import hung_up
 from ..replies import Json, Nothing
 from ..serializers.tasks import all_handed_out, handed_out
 from ..view import ConductorRequest, ConductorView
@@ -31,6 +32,7 @@ class BatchPoll(ConductorView):
             domain=query.text("domain")[:LONGEST_DOMAIN],
             count=min(count, MOST_TASKS),
             wait_ms=max(wait_ms, 0),
+            has_left=hung_up(request),
         )
         return Json(all_handed_out(attempts))
 
@@ -40,5 +42,5 @@ class Poll(ConductorView):
 
     def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
         worker, domain = request.query.text("workerid"), request.query.text("domain")[:LONGEST_DOMAIN]
-        attempts = claim(task_type[:LONGEST_TYPE], worker=worker, domain=domain)
+        attempts = claim(task_type[:LONGEST_TYPE], worker=worker, domain=domain, has_left=hung_up(request))
         return Json(handed_out(attempts[0])) if attempts else Nothing()

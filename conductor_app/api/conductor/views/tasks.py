@@ -10,6 +10,7 @@ from ....core.reports import Report
 from ....engine.tasks import Guard, claim, renew, report, report_on_ref
 from ....insight.execution import find_attempt, find_run, wire_runs, wire_task
 from ....models import Attempt, Run
+from ...presence import hung_up
 from .. import body
 from ..needs import ANSWERS_TASK, WORKS
 from ..replies import Empty, Json, Nothing, PlainText
@@ -57,8 +58,9 @@ class TaskUpdatesWithNext(ConductorView):
         is_over = say(result, request.actor)
         thing = task_thing(queue, domain, "", "", "")
         # Whoever answered as the workflow's operator is no worker of the queue.
-        is_worker = is_over and queue and may(request.actor, WORKS, thing)
-        attempts = claim(thing[TASK_DEF], worker=result.worker, domain=domain) if is_worker else []
+        if not (is_over and queue and may(request.actor, WORKS, thing)):
+            return Nothing()
+        attempts = claim(thing[TASK_DEF], worker=result.worker, domain=domain, has_left=hung_up(request))
         return Json(handed_out(attempts[0])) if attempts else Nothing()
 
 

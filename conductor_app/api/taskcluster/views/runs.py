@@ -5,6 +5,7 @@ from django.http import HttpResponse
 from ....core.solo.endings import COMPLETED, FAILED
 from ....engine.groups import claims, tasks
 from ....insight.solo import queue_facts
+from ...presence import hung_up
 from ..body import said_of_success
 from ..replies import Json
 from ..serializers.claims import claim, reclaim
@@ -20,8 +21,9 @@ class ClaimWork(TaskclusterView):
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         asked, queue = request.document, request.params["taskQueueId"]
-        request.require(workerGroup=asked["workerGroup"], workerId=asked["workerId"])
-        taken = claims.claim(queue, asked["workerGroup"], asked["workerId"], int(asked["tasks"]))
+        group, name = asked["workerGroup"], asked["workerId"]
+        request.require(workerGroup=group, workerId=name)
+        taken = claims.claim(queue, group, name, int(asked["tasks"]), hung_up(request))
         return Json({"tasks": [claim(each) for each in taken]})
 
 
