@@ -9,6 +9,8 @@ from django.core.files.storage import Storage, storages
 
 from . import conf
 
+PIECE = 64 * 1024
+
 
 class OutOfReach(Exception):
     """The storage cannot do this now, or the payload is not there."""
@@ -34,16 +36,24 @@ def fetch(path: str) -> bytes:
         return content.read()
 
 
-def chunks(path: str) -> Iterator[bytes]:
-    """The same piece by piece; it is opened at once."""
+def chunks(path: str, part: range | None = None) -> Iterator[bytes]:
+    """The same piece by piece, or a part of its bytes; it is opened at once."""
     with _told():
         content = _storage().open(path, "rb")
 
     def pieces() -> Iterator[bytes]:
         with content:
-            yield from content.chunks()
+            yield from content.chunks() if part is None else _some_of(content, part)
 
     return pieces()
+
+
+def _some_of(content: File, part: range) -> Iterator[bytes]:
+    content.seek(part.start)
+    left = len(part)
+    while left and (piece := content.read(min(left, PIECE))):
+        left -= len(piece)
+        yield piece
 
 
 def part(path: str, begin: int, most: int) -> bytes:

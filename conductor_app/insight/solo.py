@@ -20,7 +20,7 @@ NAMES_OF_PRIORITIES = {number: name for name, number in PRIORITIES.items()}
 def moment(ms: int) -> str:
     """A moment as the wire has it: RFC 3339 in UTC, with exactly three digits of a second."""
     seconds, rest = divmod(ms, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+    return f"{datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()}.{rest:03d}Z"
 
 
 def queue_facts(queue: str) -> dict[str, str]:

@@ -80,6 +80,20 @@ def test_an_encoding_goes_back_as_it_came_whoever_asks(job):
     assert (fetched.headers["Content-Encoding"], fetched.content) == ("gzip", BYTES)
 
 
+def test_a_part_of_a_content_is_fetched_as_long_as_it_is_the_same(job):
+    job.send("public/a")
+    whole = job.fetch("public/a")
+
+    part = job.fetch("public/a", Range="bytes=1-3", **{"If-Range": whole.headers["ETag"]})
+    assert (part.status_code, part.content) == (206, BYTES[1:4])
+    assert part.headers["Content-Range"] == f"bytes 1-3/{len(BYTES)}"
+    behind = job.fetch("public/a", Range=f"bytes={len(BYTES)}-")
+    assert (behind.status_code, behind.headers["Content-Range"]) == (416, f"bytes */{len(BYTES)}")
+
+    job.send("public/a", b"another")
+    assert job.fetch("public/a", Range="bytes=1-3", **{"If-Range": whole.headers["ETag"]}).content == b"another"
+
+
 def test_the_clients_own_download_finds_it(job):
     job.send("public/a.bin", contentType="application/octet-stream")
 

@@ -57,7 +57,7 @@ def empty_storage(db):
 
 
 def read(name="public/a") -> bytes:
-    return b"".join(contents.stream(TASK, 0, name)[1])
+    return b"".join(contents.stream(contents.arrived(TASK, 0, name)))
 
 
 def test_content_goes_with_its_artifact(create, clock):
@@ -126,7 +126,7 @@ def test_a_large_artifact_comes_and_goes_in_little_memory(create):
     tracemalloc.start()
     try:
         contents.fill(TASK, 0, "public/a", Upload(Body(lambda count: piece[:count], size, size)))
-        received = sum(len(chunk) for chunk in contents.stream(TASK, 0, "public/a")[1])
+        received = sum(len(chunk) for chunk in contents.stream(contents.arrived(TASK, 0, "public/a")))
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -27,10 +27,15 @@ def fill(task_id: str, number: int, name: str, content: File, encoding: str = ""
     return row
 
 
-def stream(task_id: str, number: int, name: str) -> tuple[Artifact, Iterator[bytes]]:
-    """An artifact and its content, piece by piece; raises NotFound and Busy."""
+def arrived(task_id: str, number: int, name: str) -> Artifact:
+    """An artifact whose content is here; raises NotFound."""
     row = find(task_id, number, name)
     if not row.path:
         raise NotFound(f"The content of artifact {name} has not come.")
+    return row
+
+
+def stream(row: Artifact, part: range | None = None) -> Iterator[bytes]:
+    """Its content, or a part of that, piece by piece; raises NotFound and Busy."""
     with reached(row.path):
-        return row, warehouse.chunks(row.path)
+        return warehouse.chunks(row.path, part)

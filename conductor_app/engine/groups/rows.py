@@ -121,9 +121,11 @@ def quarantine(queue: str, group: str, name: str, until: int, why: str, by: str)
     _with_worker(queue, group, name, change)
 
 
-def declare_worker(queue: str, group: str, name: str, until: int) -> None:
-    """Keep the worker, and its queue, until then at least."""
+def declare_worker(queue: str, group: str, name: str, until: int) -> Worker:
+    """Keep the worker, and its queue, until then at least; the worker, even if that moment has passed."""
     now = clock.now()
     note_queue(queue, now, until, seen=False)
     _add_worker(now, queue=queue, group=group, name=name, expires_at=until)
-    Worker.objects.filter(queue=queue, group=group, name=name, expires_at__lt=until).update(expires_at=until)
+    found = Worker.objects.filter(queue=queue, group=group, name=name)
+    found.filter(expires_at__lt=until).update(expires_at=until)
+    return found.get()

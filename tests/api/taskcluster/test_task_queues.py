@@ -139,6 +139,8 @@ def test_workers_are_listed_by_whether_they_are_in_quarantine(queue):
             "quarantineInfo": "its disk is full",
         }
     ]
+    lifted = queue.send("PUT", f"{WORKERS}/here/w2", {"quarantineUntil": "0001-01-01T00:00:00Z"})
+    assert lifted.json()["quarantineUntil"] == "0001-01-01T00:00:00.000Z"
 
 
 def test_a_worker_that_has_expired_is_seen_only_in_quarantine(queue):
@@ -162,3 +164,5 @@ def test_a_worker_may_be_declared_before_it_asks(queue):
     assert code(queue.send("PUT", path, {})) == (400, "InputValidationError")
     assert code(queue.send("PUT", path, {"quarantineUntil": queue.at(1)})) == (400, "InputValidationError")
     assert code(queue.send("PUT", f"{WORKERS}/here/w8", {"quarantineUntil": queue.at(1)})) == (404, "ResourceNotFound")
+    gone = queue.send("PUT", path.replace("w7", "w9"), {"expires": queue.at(-DAY)})
+    assert gone.json()["expires"] == queue.at(-DAY)

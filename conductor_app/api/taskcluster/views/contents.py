@@ -10,8 +10,10 @@ from .... import conf
 from ....access.links import FETCH, SEND, artifact_path, check
 from ....core.errors import Busy, Invalid
 from ....engine.artifacts import contents
+from ....models import Artifact
 from ..errors import answer
 from ..patterns import check_params
+from ..ranges import part_of
 from ..uploads import upload_of
 
 SHUT_IN = "default-src 'none'; img-src 'self' data:; media-src 'self'; style-src 'unsafe-inline'; sandbox"
@@ -53,13 +55,41 @@ class Content(View):
 
     def get(self, request: HttpRequest, *key: Any) -> HttpResponse:
         check(artifact_path(*key), FETCH, request.GET.dict())
-        row, chunks = contents.stream(*key)
-        headers = {
-            "Content-Length": str(row.size),
-            "Cache-Control": "private, max-age=0",
-            "Content-Security-Policy": SHUT_IN,
-            "Access-Control-Allow-Origin": "*",
-        }
-        if row.content_encoding:
-            headers["Content-Encoding"] = row.content_encoding
-        return StreamingHttpResponse(chunks, content_type=row.content_type or "application/binary", headers=headers)
+        row = contents.arrived(*key)
+        part = asked_part(request, row)
+        if part is not None and not part:
+            return HttpResponse(status=416, headers={"Content-Range": f"bytes */{row.size}"})
+        status, content_type = 200 if part is None else 206, row.content_type or "application/binary"
+        reply = StreamingHttpResponse(contents.stream(row, part), status=status, content_type=content_type)
+        for name, value in headers_of(row, part).items():
+            reply.headers[name] = value
+        return reply
+
+
+def asked_part(request: HttpRequest, row: Artifact) -> range | None:
+    """The bytes that are asked for, if it is not all, and if they are of the content that the client has begun with."""
+    is_the_same = request.headers.get("If-Range", tag_of(row)) == tag_of(row)
+    is_read = request.method == "GET" and is_the_same
+    return part_of(request.headers.get("Range", ""), row.size) if is_read else None
+
+
+def tag_of(row: Artifact) -> str:
+    """What tells this content from any that replaces it."""
+    return f'"{row.path.rpartition("/")[2]}"'
+
+
+def headers_of(row: Artifact, part: range | None) -> dict[str, str]:
+    """What is said of the content, beside its type."""
+    said = {
+        "Content-Length": str(row.size if part is None else len(part)),
+        "Accept-Ranges": "bytes",
+        "ETag": tag_of(row),
+        "Cache-Control": "private, max-age=0",
+        "Content-Security-Policy": SHUT_IN,
+        "Access-Control-Allow-Origin": "*",
+    }
+    if row.content_encoding:
+        said["Content-Encoding"] = row.content_encoding
+    if part is not None:
+        said["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{row.size}"
+    return said

@@ -60,8 +60,8 @@ class DeclaredWorker(TaskclusterView):
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         request.require(properties=sorted(request.document))
-        rows.declare_worker(queue_of(request), *names(request), milliseconds(request.document["expires"], "expires"))
-        return the_worker(request)
+        until = milliseconds(request.document["expires"], "expires")
+        return Json(shown.worker(rows.declare_worker(queue_of(request), *names(request), until)))
 
 
 def names(request: TaskclusterRequest) -> tuple[str, str]:

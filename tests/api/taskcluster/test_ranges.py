@@ -1,0 +1,26 @@
+"""Which bytes of a content are asked for (RFC 9110 §14)."""
+
+import pytest
+
+from conductor_app.api.taskcluster.ranges import part_of
+
+PARTS = {
+    "bytes=0-0": range(1), "bytes=2-4": range(2, 5), "bytes=8-": range(8, 10), "bytes=-3": range(7, 10),
+    "bytes=7-99": range(7, 10), "bytes=-99": range(10), " bytes=0-9 ": range(10),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", PARTS)
+def test_a_part_is_found(asked):
+    assert part_of(asked, 10) == PARTS[asked]
+
+
+@pytest.mark.parametrize("asked", ["bytes=10-", "bytes=10-20", "bytes=-0"])
+def test_there_is_nothing_behind_the_end(asked):
+    assert not part_of(asked, 10)
+    assert part_of(asked, 10) is not None
+
+
+@pytest.mark.parametrize("asked", ["", "bytes=-", "bytes=4-2", "bytes=0-1,3-4", "lines=1-2", "bytes=a-b", "bytes=²-"])
+def test_what_is_no_range_is_no_reason_to_refuse(asked):
+    assert part_of(asked, 10) is None
