@@ -1,10 +1,13 @@
 """Operations on many runs: a canary first, then all at a rate; paused, resumed, stopped; what came of each is kept."""
 
+import time
+
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid, NotAllowedInState, NotFound
 from conductor_app.engine import bulk_operations, failures, labels
 from conductor_app.engine.bulk_operations import Asked, work
+from conductor_app.engine.bulk_operations.deeds import deed_of
 from conductor_app.models import AuditEntry, BulkItem, BulkOperation, FailureGroup, Run, RunLabel
 from tests.builders import step
 from tests.story import BY, Story, committed
@@ -89,6 +92,44 @@ def test_what_was_not_used_of_the_rate_is_not_made_up_for(clock):
         bulk_operations.work_off()
 
     assert row(id).done <= 8
+
+
+def test_between_two_beats_it_goes_on_at_its_rate(clock, monkeypatch):
+    failed(clock, 40)
+    id = begun(rate=50.0)
+    monkeypatch.setattr(time, "sleep", lambda seconds: clock.advance(seconds=seconds))
+    until = clock.now() + 500
+
+    with committed():
+        bulk_operations.work_off_until(until, wait_ms=500)
+
+    assert clock.now() - until <= 100
+    assert 25 <= row(id).done <= 30
+
+
+def test_who_is_told_to_stop_goes_on_with_nothing(clock):
+    failed(clock, 3)
+    id = begun(rate=1000.0)
+
+    with committed():
+        bulk_operations.work_off_until(clock.now() + 500, wait_ms=500, is_stopping=lambda: True)
+
+    assert row(id).done == 0
+
+
+def test_what_is_stopped_or_taken_out_while_a_run_is_acted_on_comes_to_nothing(clock):
+    failed(clock, 4)
+    id = begun(rate=1.0)
+    passes(clock, 1)
+    seen, items = row(id), list(BulkItem.objects.filter(operation=id, outcome="WAITING").values_list("pk", "run_id"))
+
+    bulk_operations.withdraw(id, [items[0][1]], BY)
+    assert work._do(seen, *items[0], deed_of(seen))
+    bulk_operations.stop(id, BY)
+    assert not work._do(seen, *items[1], deed_of(seen))
+
+    assert running() == row(id).done
+    assert (row(id).withdrawn, row(id).left) == (1, 3 - row(id).done)
 
 
 def test_a_canary_is_tried_and_watched_before_the_others(clock):

@@ -64,7 +64,7 @@ class AttemptList(ChangeList):
         self.result_list, (self.result_count, self.is_capped) = self.listed.rows, listing.count(rows, self.listed)
         self.show_full_result_count, self.show_admin_actions = False, False
         self.full_result_count, self.can_show_all, self.multi_page = self.result_count, False, True
-        self.paginator = self.model_admin.get_paginator(request, rows, 50)
+        self.paginator = self.model_admin.get_paginator(request, self.queryset, 50)
 
     def ways(self) -> dict[str, Any]:
         """The ways to other pages, as the template names them."""

@@ -183,7 +183,7 @@ class RunAdmin(ReadOnlyAdmin):
         slow = run.usual.is_slow(end - run.created_at)
         return format_html(
             '<span{} title="{}">{}{}</span>',
-            format_html(' class="slow"') if slow else "",
+            SafeString(' class="slow"') if slow else "",
             run.usual.sentence,
             took,
             format_html(' <span class="times">{}×</span>', _times(end - run.created_at, run.usual.p50)) if slow else "",

@@ -1,11 +1,12 @@
 """How operations on many runs are worked off: gathered in batches, tried on a few, then done at their rate."""
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Min
 
 from ... import clock
 from ...core.errors import Refused
@@ -13,6 +14,7 @@ from ...core.snapshot import NEVER
 from ...core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
 from ...insight import selections
 from ...models import BulkItem, BulkOperation, Run
+from ...store import bulk as store
 from ..sweeps import each
 from .commands import hold, locked
 from .deeds import Deed, deed_of
@@ -22,7 +24,10 @@ log = logging.getLogger(__name__)
 BATCH = 1_000
 BATCHES_A_PASS = 10
 MOST_A_PASS = 200
-"""Runs that one pass handles: the next one comes within half a second."""
+"""Runs that one pass handles, and how long it lasts at most: others have their turn then."""
+PASS_MS = 1_000
+STRIDE_MS = 100
+"""How often a pass is made of an operation that is under way: one for each run would cost as much as the run."""
 HELD_MS = 60_000
 """How long an operation is its process's: longer than one pass; a process that died leaves it to the next."""
 WATCHED_MS = 60_000
@@ -35,10 +40,36 @@ OPENING = ("retry", "rerun", "restart")
 BAD = ("FAILED", "TIMED_OUT")
 
 
+class Overtaken(Exception):
+    """The operation was paused or stopped, or the run withdrawn, while it was acted on."""
+
+
 def work_off(limit: int = 100) -> int:
     """Go on with every operation that is due; returns how many were."""
-    due = BulkOperation.objects.filter(state__in=sorted(BULK.open), due_at__lte=clock.now()).order_by("due_at")
+    now = clock.now()
+    due = _free(now).filter(due_at__lte=now).order_by("due_at")
     return each(list(due.values_list("pk", flat=True)[:limit]), _work)
+
+
+def work_off_until(end_ms: int, wait_ms: int, is_stopping: Callable[[], bool] = lambda: False) -> int:
+    """Go on with what is due, and with what becomes due until the end, at its moment; returns how often.
+
+    A rate is kept by looking often: between two beats a slow machine would lose what it needs. It returns where nothing
+    becomes due within `wait_ms`: whoever calls it looks at what is new.
+    """
+    handled = work_off()
+    while (now := clock.now()) < end_ms and not is_stopping():
+        moment = _free(now).aggregate(first=Min("due_at"))["first"]
+        if moment is None or moment > now + wait_ms:
+            break
+        time.sleep(max(moment - now, 0) / 1000)
+        handled += work_off()
+    return handled
+
+
+def _free(now: int):
+    """The operations that no process has at the moment."""
+    return BulkOperation.objects.filter(state__in=sorted(BULK.open), held_until__lte=now)
 
 
 def _work(operation_id: str) -> None:
@@ -104,12 +135,14 @@ def _do_all(row: BulkOperation) -> None:
 
 def _do_some(row: BulkOperation, most: int, then: str) -> None:
     """As many as the rate allows by now; with none left it moves on."""
+    began = clock.now()
     # What was not used for a while is not made up for.
-    paced_at = max(row.paced_at, clock.now() - 2000)
-    allowed = int((clock.now() - paced_at) * row.rate / 1000)
-    items = list(_waiting(row)[: max(min(allowed, most, MOST_A_PASS), 0)])
+    paced_at = max(row.paced_at, began - 2000)
+    allowed = int((began - paced_at) * row.rate / 1000)
     deed, handled = deed_of(row), 0
-    for item_id, run_id in items:
+    for item_id, run_id in list(_waiting(row)[: max(min(allowed, most, MOST_A_PASS), 0)]):
+        if clock.now() - began >= PASS_MS:
+            break
         if not _do(row, item_id, run_id, deed):
             return
         handled += 1
@@ -129,7 +162,7 @@ def _note_pass(seen: BulkOperation, paced_at: int, event: str) -> None:
         if row.state != seen.state:
             return
         row.updated_at = clock.now()
-        row.paced_at, row.due_at = paced_at, paced_at + round(1000 / row.rate)
+        row.paced_at, row.due_at = paced_at, paced_at + max(round(1000 / row.rate), STRIDE_MS)
         if event:
             row.state, row.due_at = BULK.after(row.state, event), row.updated_at
         if row.state == WATCHING:
@@ -141,25 +174,34 @@ def _note_pass(seen: BulkOperation, paced_at: int, event: str) -> None:
 
 def _do(row: BulkOperation, item_id: int, run_id: str, deed: Deed) -> bool:
     """Do it to one run, and write down what came of it; False where the operation was paused or stopped meanwhile."""
-    if not BulkOperation.objects.filter(pk=row.pk, state=row.state).exists():
-        return False
     try:
-        deed(run_id, partial(_note_item, row.pk, item_id, BulkItem.DONE, ""))
-    except Refused as refused:
-        _note_item(row.pk, item_id, BulkItem.REFUSED, refused.message)
-    except Exception:
-        log.exception("bulk_item_failed", extra={"operation": row.pk, "run_id": run_id})
-        _note_item(row.pk, item_id, BulkItem.REFUSED, "It went wrong; the server's log says how.")
+        _do_and_note(row, item_id, run_id, deed)
+    except Overtaken:
+        return BulkOperation.objects.filter(pk=row.pk, state=row.state).exists()
     return True
 
 
-def _note_item(operation_id: str, item_id: int, outcome: str, answer: str) -> None:
-    """Once: what was done is counted in the transaction that did it."""
+def _do_and_note(row: BulkOperation, item_id: int, run_id: str, deed: Deed) -> None:
+    try:
+        deed(run_id, partial(_note_item, row, item_id, BulkItem.DONE))
+    except Refused as refused:
+        _note_alone(row, item_id, refused.message)
+    except Overtaken:
+        raise
+    except Exception:
+        log.exception("bulk_item_failed", extra={"operation": row.pk, "run_id": run_id})
+        _note_alone(row, item_id, "It went wrong; the server's log says how.")
+
+
+def _note_alone(row: BulkOperation, item_id: int, answer: str) -> None:
     with transaction.atomic():
-        waiting = BulkItem.objects.filter(pk=item_id, outcome=BulkItem.WAITING)
-        if waiting.update(outcome=outcome, answer=answer[:1000], at=clock.now()):
-            counter = "done" if outcome == BulkItem.DONE else "refused"
-            BulkOperation.objects.filter(pk=operation_id).update(**{counter: F(counter) + 1})
+        _note_item(row, item_id, BulkItem.REFUSED, answer)
+
+
+def _note_item(row: BulkOperation, item_id: int, outcome: str, answer: str = "") -> None:
+    """Once, in the transaction that did it: it comes to nothing where the operation or the item waits no more."""
+    if not store.note(row.pk, row.state, item_id, outcome, answer[:1000], clock.now()):
+        raise Overtaken
 
 
 def _watch(row: BulkOperation) -> None:
