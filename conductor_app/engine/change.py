@@ -10,7 +10,7 @@ from .. import clock
 from ..core.commands import Abandon
 from ..core.decide import Command, Decision, nothing
 from ..core.effects import Effect
-from ..core.errors import Busy, Conflict, Moved
+from ..core.errors import AlreadyResolved, Busy, Conflict, Moved
 from ..core.knowledge import Knowledge
 from ..core.questions import Whole
 from ..core.snapshot import Run
@@ -93,7 +93,7 @@ def _change(run_id, command, by, reason, near, message, noted, also, answers: An
         except OverLimit as found:
             if noted or isinstance(command, Abandon):
                 raise Conflict(f"Workflow {run_id} cannot go on like that: {found}") from found
-            return _give_up(run_id, str(found), with_failure=True)
+            return _end_with(run_id, command, by, str(found), message, also, answers.named)
         if not decision.questions:
             return (*saved, *decision.effects)
         if decision.effects:
@@ -108,6 +108,17 @@ def _change(run_id, command, by, reason, near, message, noted, also, answers: An
         # The run is to be woken at once, and goes on then.
         return saved
     raise Busy(run=run_id)
+
+
+def _end_with(run_id, command, by, reason, message, also, named) -> tuple[Effect, ...]:
+    """End a run for which what follows is too much. What a worker has said is kept, unless it is that."""
+    last = Abandon(reason, with_failure=True, heard=command)
+    try:
+        return change(run_id, last, by, reason, message=message, also=also, named=named)
+    except AlreadyResolved:
+        raise
+    except Conflict:
+        return _give_up(run_id, reason, with_failure=True)
 
 
 def _give_up(run_id: str, reason: str, with_failure: bool = False) -> tuple[Effect, ...]:

@@ -6,9 +6,9 @@ from typing import Any
 from django.db import transaction
 
 from ..access import changes
-from ..access.rights import EVENT_HANDLER, TASK_DEF, WORKFLOW_DEF
+from ..access.rights import EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
 from ..core.errors import Invalid, NotFound
-from ..models import EventHandler, Tag, TaskDefinition, WorkflowDefinition
+from ..models import EventHandler, Tag, TaskDefinition, Webhook, WorkflowDefinition
 from . import definitions
 from .access.notes import note
 
@@ -16,10 +16,12 @@ Document = dict[str, Any]
 METADATA, RATE_LIMIT = "METADATA", "RATE_LIMIT"
 LONGEST = 128
 KEPT = {
-    WORKFLOW_DEF: (WorkflowDefinition, "workflow_definition"),
-    TASK_DEF: (TaskDefinition, "task_definition"),
-    EVENT_HANDLER: (EventHandler, "event_handler"),
+    WORKFLOW_DEF: (WorkflowDefinition, "name", "workflow_definition"),
+    TASK_DEF: (TaskDefinition, "name", "task_definition"),
+    EVENT_HANDLER: (EventHandler, "name", "event_handler"),
+    WEBHOOK: (Webhook, "pk", "webhook"),
 }
+"""Where the carriers of tags are kept, what finds them there, and what the audit calls them."""
 
 
 def tags_of(target: str, name: str) -> list[Document]:
@@ -131,10 +133,13 @@ def _refuse_too_long(tag: Document) -> None:
 
 
 def _refuse_unknown(target: str, name: str) -> None:
-    if target in KEPT and not KEPT[target][0].objects.filter(name=name).exists():
-        raise NotFound(f"There is no {KEPT[target][1].replace('_', ' ')} named {name}.")
+    if target not in KEPT:
+        return
+    model, column, kind = KEPT[target]
+    if not model.objects.filter(**{column: name}).exists():
+        raise NotFound(f"There is no {kind.replace('_', ' ')} named {name}.")
 
 
 def _note(target: str, name: str, action: str, by: str) -> None:
-    kind = KEPT[target][1] if target in KEPT else target.lower()
+    kind = KEPT[target][2] if target in KEPT else target.lower()
     note(kind, name, action, by, tags=[f"{tag['key']}:{tag['value']}" for tag in metadata_tags(target, name)])

@@ -26,6 +26,7 @@ def test_a_join_of_too_much_fails_the_run_and_starts_its_failure_workflow(clock)
     story.worker("b").completes(text=MUCH)
 
     assert (story.status, story.statuses["join"]) == ("FAILED", "CANCELED")
+    assert (story.statuses["b"], story.task("b").output) == ("COMPLETED", {"text": MUCH})
     assert story.reason.startswith("The output of task join would take 180")
     assert story.reason.endswith("bytes; 100000 are allowed.")
     assert story.output == {"conductor.failure_workflow": Run.objects.get(name="cleanup").id}
@@ -36,7 +37,7 @@ def test_a_step_that_would_be_given_too_much_fails_the_run(clock):
 
     story.worker("a").completes(text=MUCH)
 
-    assert (story.status, list(story.statuses)) == ("FAILED", ["a"])
+    assert (story.status, story.statuses) == ("FAILED", {"a": "COMPLETED"})
     assert story.reason.startswith("The input of task b would take")
 
 

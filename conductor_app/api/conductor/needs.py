@@ -295,6 +295,9 @@ NEEDS: dict[str, Need] = {
     "WebhookOne.get": ADMINISTRATORS,
     "WebhookOne.put": ADMINISTRATORS,
     "WebhookOne.delete": ADMINISTRATORS,
+    "WebhookTags.get": ADMINISTRATORS,
+    "WebhookTags.put": ADMINISTRATORS,
+    "WebhookTags.delete": ADMINISTRATORS,
     # A path that nobody else is told is the key to what is kept there.
     "PayloadLocation.get": ANYBODY,
     "Configuration.get": ANYBODY,

@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..effects import Effect, MoveRun, UpdateRun, UpdateTask
+from ..decide import Command
+from ..effects import Effect, MoveRun, ResolveTask, UpdateRun, UpdateTask, evolve
 from ..knowledge import Knowledge
 from ..moments import next_clock
 from ..rules.endings import end_run
+from ..rules.retry import give_up
 from ..snapshot import Run
-from ..states import PAUSED, RUN, TERMINATED
+from ..states import COMPLETED, PAUSED, RUN, TERMINATED
 from ..values import replace
+from .reopening import need_whole
 
 
 def pause(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
@@ -49,15 +52,34 @@ def stop(reason: str):
 
 
 class Abandon:
-    """The command that ends a run which cannot be decided or written: it fails, and its output is not evaluated."""
+    """The command that ends a run which cannot be decided or written: it fails, and its output is not evaluated.
 
-    def __init__(self, reason: str, with_failure: bool = False) -> None:
-        self.reason, self.with_failure = reason, with_failure
+    `heard`: the command over which it could not go on; what that says of its own is kept.
+    """
+
+    def __init__(self, reason: str, with_failure: bool = False, heard: Command | None = None) -> None:
+        self.reason, self.with_failure, self.heard = reason, with_failure, heard
 
     def __call__(self, run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        if self.heard is not None:
+            said = self._heard(self.heard, run, know, now)
+            yield from said
+            run = evolve(run, said)
+            know = Knowledge(run, know.answers)
         if run.is_open:
             event = "terminate" if run.status == PAUSED else "fail"
             yield from end_run(run, know, now, event, self.reason, output={}, with_failure=self.with_failure)
+
+    def _heard(self, command: Command, run: Run, know: Knowledge, now: int) -> list[Effect]:
+        """What the command asks for; a task whose attempt is over because of it has ended as that has."""
+        need_whole(run)
+        said = list(command(run, know, now))
+        for task in evolve(run, said).open_tasks:
+            if task.attempt.status == COMPLETED:
+                said.append(ResolveTask(task.key, "complete"))
+            elif task.attempt.ended_badly:
+                said.append(give_up(task))
+        return said
 
 
 def release(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:

@@ -237,6 +237,9 @@ POST   /metadata/webhook
 GET    /metadata/webhook/{id}
 PUT    /metadata/webhook/{id}
 DELETE /metadata/webhook/{id}
+GET    /metadata/webhook/{id}/tags
+PUT    /metadata/webhook/{id}/tags
+DELETE /metadata/webhook/{id}/tags
 POST   /webhook/{id}
 """
 
@@ -309,8 +312,6 @@ LEFT_OUT = {
         POST   /metadata/workflow-task-defs/upload""",
     "a probe of the hosted service": """
         GET    /scheduler/test/timeout""",
-    "webhooks carry no tags here": """
-        GET    /metadata/webhook/{id}/tags""",
 }
 
 

@@ -57,6 +57,18 @@ def test_a_webhook_is_kept_shown_changed_and_forgotten(api, webhook):
     assert api.post(f"/webhook/{id}", BODY).status_code == 404
 
 
+def test_a_webhook_carries_tags_as_long_as_it_is_there(api, webhook):
+    tags = f"/metadata/webhook/{(id := webhook(**GITHUB))}/tags"
+    team, stage = {"key": "team", "value": "shop"}, {"key": "stage", "value": "live"}
+
+    assert api.put(tags, [team, stage]).status_code == 200
+    assert api.delete(tags, [stage]).status_code == 200
+
+    assert api.get(tags).json() == [{**team, "type": "METADATA"}]
+    api.delete(f"/metadata/webhook/{id}")
+    assert (api.get(tags).status_code, api.get("/metadata/tags").json()) == (404, [])
+
+
 def test_secrets_are_never_shown_and_never_lie_open(api, webhook):
     id = webhook(verifier="HEADER_BASED", headers={"X-Key": SECRET}, secretValue=SECRET)
 

@@ -3,13 +3,15 @@
 from django.http import HttpResponse
 
 from .... import conf
+from ....access.rights import WEBHOOK
 from ....core.errors import TooLarge
-from ....engine import webhooks
+from ....engine import tags, webhooks
 from ....models import Webhook
 from .. import body
 from ..replies import Empty, Json
 from ..serializers.events import webhook
 from ..serializers.requests import complaints_at
+from ..serializers.tags import sent_tags
 from ..view import ConductorRequest, ConductorView
 
 
@@ -36,6 +38,21 @@ class WebhookOne(ConductorView):
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         webhooks.remove(id, request.actor.name)
+        return Empty()
+
+
+class WebhookTags(ConductorView):
+    """GET, PUT, DELETE /api/metadata/webhook/{id}/tags: shown, some more, some less."""
+
+    def get(self, request: ConductorRequest, id: str) -> HttpResponse:
+        return Json(tags.tags_of(WEBHOOK, id))
+
+    def put(self, request: ConductorRequest, id: str) -> HttpResponse:
+        tags.add_tags(WEBHOOK, id, sent_tags(request), request.actor.name)
+        return Empty()
+
+    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+        tags.remove_tags(WEBHOOK, id, sent_tags(request), request.actor.name)
         return Empty()
 
 
