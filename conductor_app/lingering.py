@@ -2,6 +2,7 @@
 
 import select
 from threading import Lock
+from time import monotonic
 from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker
@@ -12,6 +13,8 @@ LINGER_MS = 50
 A worker that has reported polls or reports again within milliseconds. Handing its connection back to the main thread
 and out again meanwhile takes two more threads, each of which has to wait for the interpreter.
 """
+SKIPPED_BYTES, SKIP_SECONDS = 32 << 20, 5
+"""What may be skipped of a request that was answered before all of it was read, and for how long."""
 
 
 class LingeringWorker(ThreadWorker):
@@ -27,6 +30,14 @@ class LingeringWorker(ThreadWorker):
         while kept is True and self.alive and self.is_readable(conn):
             kept = super().handle(conn)
         return kept
+
+    def handle_request(self, req: Any, conn: TConn) -> bool:
+        """Answer a request. What was not read of it is skipped, so that its connection serves the next one.
+
+        A report that is refused for its token is sent again at once: over a connection that was cut off it would fail.
+        """
+        kept = super().handle_request(req, conn)
+        return kept and conn.parser.finish_body(monotonic() + SKIP_SECONDS, SKIPPED_BYTES)
 
     def is_readable(self, conn: TConn) -> bool:
         """Whether the next request comes soon; False at once where too many threads wait already."""
