@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
 from .. import clock
-from ..insight.spans import decimal, span
+from ..insight.spans import decimal, elapsed, span
 
 WAITING, ACTIVE, SUCCEEDED, FAILED, STOPPED, PAUSED = "waiting", "active", "succeeded", "failed", "stopped", "paused"
 GROUPS = {
@@ -100,7 +100,7 @@ def ago(moment: int | None, now: int | None = None) -> SafeString:
         return mark_safe('<span class="quiet">–</span>')
     passed = (clock.now() if now is None else now) - moment
     words = _("%(span)s ago") if passed >= 0 else _("in %(span)s")
-    return _time(moment, words % {"span": span(abs(passed))}, "ago")
+    return _time(moment, words % {"span": elapsed(abs(passed))}, "ago")
 
 
 def lasting(begin: int | None, end: int | None = None) -> SafeString:

@@ -53,7 +53,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry(Attempt, _("Attempts"), "attempts"),
         Entry("waiting", pgettext_lazy("the inbox of people", "Waiting"), "inbox"),
         Entry(TaskGroup, _("Task groups"), "columns"),
-        Entry(Solo, _("Stand-alone tasks"), "tasks"),
+        Entry(Solo, _("Stand-alone tasks"), "todo"),
         Entry("queues", _("Queues"), "queues"),
         Entry("workers", _("Workers"), "workers"),
     ),
@@ -66,15 +66,15 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
     "record": (
         Entry(ScheduleExecution, _("Scheduled starts"), "starts"),
         Entry(AuditEntry, _("Audit"), "audit"),
-        Entry(Artifact, _("Artifacts"), "starts"),
+        Entry(Artifact, _("Artifacts"), "box"),
     ),
     "system": (
-        Entry("system", _("System"), "sweeps"),
-        Entry("retention", _("Retention"), "starts"),
+        Entry("system", _("System"), "server"),
+        Entry("retention", _("Retention"), "archive"),
         Entry("sweeps", _("Sweeps"), "sweeps"),
         Entry(PeriodicTask, _("Beats"), "beats"),
-        Entry(IntervalSchedule, _("Intervals"), "beats"),
-        Entry(CrontabSchedule, _("Crontabs"), "beats"),
+        Entry(IntervalSchedule, _("Intervals"), "waiting"),
+        Entry(CrontabSchedule, _("Crontabs"), "schedules"),
         Entry(Secret, _("Secrets"), "secrets"),
         Entry(Variable, _("Variables"), "variables"),
         Entry(Application, _("Applications"), "applications"),
@@ -82,10 +82,15 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry(Grant, _("Permissions"), "permissions"),
         Entry(Client, _("Taskcluster clients"), "keys"),
         Entry(ScopeRole, _("Taskcluster roles"), "permissions"),
-        Entry(User, _("Users"), "people"),
+        Entry(User, _("Users"), "person"),
         Entry(Group, _("Groups and roles"), "people"),
     ),
 }
+
+
+def word_of(model: Any) -> Any:
+    """By which word its page is known; nothing where it has none here."""
+    return next((entry.word for entries in SECTIONS.values() for entry in entries if entry.of is model), None)
 
 
 def sections(known: Mapping[Any, dict[str, Any]]) -> list[dict[str, Any]]:

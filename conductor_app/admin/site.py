@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group, User
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, reverse
 from django.utils.translation import gettext_lazy as _
@@ -177,6 +177,10 @@ class OperatorsSite(AdminSite):
         if known.keys() - EVERYBODYS:
             known["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}
         return sections(known)
+
+    def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> HttpResponse:
+        """Django's page of one app: what there is stands in the sidebar, whatever app it is of."""
+        return HttpResponseRedirect(reverse("admin:index"))
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         shown = {**self.each_context(request), "title": self.index_title, **(extra_context or {})}

@@ -4,6 +4,7 @@ from typing import Any
 
 from django import template
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import capfirst
 
 from ..core.schema_form import written
 from ..insight.differences import MISSING
@@ -11,6 +12,7 @@ from ..insight.spans import span
 from ..models.fields import dumps
 from . import marks
 from .json_editor import formatted
+from .sidebar import word_of
 
 LONGEST_VALUE = 300
 
@@ -31,6 +33,12 @@ register.filter("as_json", formatted)
 def span_or_dash(milliseconds: int | str | None) -> str:
     """A span in words; a dash where there is none, or nothing that could have one."""
     return "–" if milliseconds in (None, "") else span(milliseconds)
+
+
+@register.filter
+def page_name(opts: Any) -> str:
+    """What the list of a model is called: as the sidebar has it."""
+    return str(word_of(opts.model) or capfirst(opts.verbose_name_plural))
 
 
 @register.filter

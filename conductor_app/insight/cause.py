@@ -12,7 +12,7 @@ from ..models import Attempt, Run
 from .explain import Verdict, verdicts_on
 from .moves import last_move
 from .plans import plan, tries_allowed
-from .spans import span
+from .spans import elapsed, span
 from .waits import by_interest, first_line, what_it_waits_for
 
 DEEPEST = 3
@@ -114,7 +114,7 @@ def _inside(attempt: Attempt, now: int, deeper: int) -> str:
 
 def _terminated(run: Run, now: int) -> Cause:
     entry = last_move(run.pk, "terminate")
-    said = {"by": entry.by if entry else "", "passed": span(now - (run.ended_at or now))}
+    said = {"by": entry.by if entry else "", "passed": elapsed(now - (run.ended_at or now))}
     sentence = _("Terminated by %(by)s %(passed)s ago") if said["by"] else _("Terminated %(passed)s ago")
     return Cause(_because(sentence % said, run.reason))
 
@@ -123,7 +123,7 @@ def _paused(run: Run, now: int) -> Cause:
     out = Attempt.objects.filter(run_id=run.pk, status="LEASED").exclude(queue="").count()
     with_workers = ngettext("; %(count)s task is still with workers", "; %(count)s tasks are still with workers", out)
     entry = last_move(run.pk, "pause")
-    said = {"by": entry.by, "passed": span(now - entry.at)} if entry else {}
+    said = {"by": entry.by, "passed": elapsed(now - entry.at)} if entry else {}
     if said.get("by"):
         sentence = _("Paused by %(by)s %(passed)s ago") % said
     else:

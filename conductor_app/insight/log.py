@@ -15,6 +15,15 @@ SEARCHED = 20_000
 CHUNK = 2_000
 
 
+IN_SECONDS = 100_000_000_000
+"""What stamps below it count: Conductor's Python SDK stamps its lines in seconds, where others do in milliseconds."""
+
+
+def moment_of(line_at: int) -> int:
+    """When a line was logged, by its stamp."""
+    return line_at * 1000 if line_at < IN_SECONDS else line_at
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a line stands among those of its attempt; lines of one moment stand in the order in which they came."""

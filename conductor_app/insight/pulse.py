@@ -14,6 +14,8 @@ from .usual import ENOUGH, Usual
 
 WORDS = {"started": gettext_lazy("started"), "completed": gettext_lazy("completed"), "failed": gettext_lazy("failed")}
 MOST_DEFINITIONS, MOST_RUNS = 40, 8
+FEW = 10
+"""Below so many a share says less than the number itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class Beat:
             return _("as a week ago")
         if not self.then:
             return _("none a week ago")
+        if self.then < FEW:
+            return _("%(count)s a week ago") % {"count": self.then}
         return _("%(change)s %% against a week ago") % {"change": f"{100 * (self.now - self.then) / self.then:+.0f}"}
 
     @property

@@ -1,6 +1,7 @@
 """Whose clock goes wrong: workers stamp their log lines themselves, and no line is older or newer than its attempt."""
 
 from ..models import Attempt, TaskLog
+from .log import moment_of
 from .spans import SECOND
 
 LOOKED_AT = 500
@@ -19,7 +20,7 @@ def skews(now: int) -> dict[str, int]:
     found: dict[str, int] = {}
     for attempt_id, at in lines:
         worker, claimed_at, ended_at = held.get(attempt_id, ("", None, None))
-        off = _off(at, claimed_at, ended_at or now) if worker and claimed_at else 0
+        off = _off(moment_of(at), claimed_at, ended_at or now) if worker and claimed_at else 0
         if abs(off) > TOLERATED_MS:
             found.setdefault(worker, off)
     return found

@@ -19,6 +19,12 @@ def span(milliseconds: int) -> str:
     return _pair(spent, DAY, "d", HOUR, "h")
 
 
+def elapsed(milliseconds: int) -> str:
+    """How long ago something was, or when it will be: nobody counts the tenths of a second on a page."""
+    spent = max(int(milliseconds), 0)
+    return f"{spent // SECOND} s" if spent < MINUTE else span(spent)
+
+
 def decimal(number: float) -> str:
     """A number with one decimal, as the reader's language writes it."""
     return f"{number:.1f}".replace(".", pgettext("between the whole and the tenths of a number", "."))

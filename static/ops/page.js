@@ -16,10 +16,11 @@
     if (ms < 86400000) return pair(ms, 3600000, "h", 60000, "min");
     return pair(ms, 86400000, "d", 3600000, "h");
   };
+  const elapsed = (ms) => ms < 60000 ? `${Math.floor(ms / 1000)} s` : span(ms);
   const count = () => {
     for (const time of document.querySelectorAll("time[data-counts]")) {
       const passed = Date.now() - Date.parse(time.dateTime);
-      const words = time.dataset.counts === "since" ? span(Math.max(passed, 0)) : (passed < 0 ? said.until : said.ago).replace("{}", span(Math.abs(passed)));
+      const words = time.dataset.counts === "since" ? span(Math.max(passed, 0)) : (passed < 0 ? said.until : said.ago).replace("{}", elapsed(Math.abs(passed)));
       if (time.textContent !== words) time.textContent = words;
     }
   };
@@ -51,6 +52,14 @@
     close.addEventListener("click", () => message.remove());
     message.append(close);
   }
+
+  // Django's choosers say nothing of what they choose: each is given the name that its label has.
+  addEventListener("load", () => {
+    for (const label of document.querySelectorAll("label[for]")) {
+      const parts = document.querySelectorAll(`#${CSS.escape(label.htmlFor)} + .select2 :is([role=combobox], [role=textbox])`);
+      for (const part of parts) part.setAttribute("aria-label", label.textContent.trim());
+    }
+  });
 
   const system = document.getElementById("nav-system");
   if (system) {

@@ -119,7 +119,7 @@ def test_a_terminated_run_says_who_ended_it_and_why(clock):
     runs.terminate(run.pk, "bob", "ordered twice")
     clock.advance(seconds=2)
 
-    assert said(run) == "Terminated by bob 2.0 s ago: ordered twice"
+    assert said(run) == "Terminated by bob 2 s ago: ordered twice"
 
 
 def test_a_completed_run_says_how_long_it_took(clock):

@@ -1,14 +1,22 @@
 """Users and groups on Django's own pages; what is changed there stands in the audit, too."""
 
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
+from django.contrib.admin import ShowFacets, display
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Model, QuerySet
+from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy
 
 from ...access.rights import SYSTEM_ROLES
 from ...engine.access.notes import note
+from ..marks import ago
 
 
 class Audited:
@@ -35,17 +43,63 @@ class Audited:
         note(self.kind, str(obj), action, request.user.get_username(), fields=fields)
 
 
-class People(Audited, UserAdmin):
+class PermissionBoxes(CheckboxSelectMultiple):
+    """A box for each permission, gathered by what it is about."""
+
+    def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        option = super().create_option(name, value, *args, **kwargs)
+        permission = value.instance
+        return option | {"label": permission.name, "about": permission.content_type.name}
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        shown = self.get_context(name, value, attrs)
+        options = [option for _, group, _ in shown["widget"]["optgroups"] for option in group]
+        about = groupby(sorted(options, key=itemgetter("about")), key=itemgetter("about"))
+        shown["abouts"] = [_about(name, list(group)) for name, group in about]
+        return render_to_string("ops/boxes.html", shown)
+
+
+def _about(name: str, options: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"name": name, "options": options, "chosen": sum(option["selected"] for option in options)}
+
+
+class Boxed:
+    """Groups and permissions are chosen by ticking boxes, which keys and screen readers reach."""
+
+    filter_horizontal = ()
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **given: Any) -> Any:
+        widget = CheckboxSelectMultiple if db_field.name == "groups" else PermissionBoxes
+        field = super().formfield_for_manytomany(db_field, request, widget=widget(), **given)  # type: ignore[misc]
+        if db_field.name != "groups":
+            field.queryset = Permission.objects.select_related("content_type")
+        return field
+
+
+class People(Audited, Boxed, UserAdmin):
     """Users: people, and those of applications."""
 
     kind = "user"
+    show_facets = ShowFacets.NEVER
+    search_help_text = gettext_lazy("Part of a name or of a mail address")
+    readonly_fields = ("seen", "joined")
+    fieldsets = (*UserAdmin.fieldsets[:-1], (gettext_lazy("Important dates"), {"fields": ("seen", "joined")}))
+
+    @display(description=gettext_lazy("last login"))
+    def seen(self, row: User) -> SafeString:
+        return ago(row.last_login and round(row.last_login.timestamp() * 1000))
+
+    @display(description=gettext_lazy("date joined"))
+    def joined(self, row: User) -> SafeString:
+        return ago(round(row.date_joined.timestamp() * 1000))
 
 
-class Groups(Audited, GroupAdmin):
+class Groups(Audited, Boxed, GroupAdmin):
     """Groups, and the roles that every server has: these are written at each start as they are meant to be."""
 
     kind = "group"
     list_display = ("name", "role")
+    search_help_text = gettext_lazy("Part of a name")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
         return super().get_queryset(request).select_related("facts")

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.fates import AGAIN, CANCELLED, DROPPED, FATES, GOES_ON, NEW, REUSED, Fate
 from ...engine.planning import Plan, RunPlan
@@ -66,7 +66,7 @@ def planned(plan: Plan, run: Run) -> dict[str, Any]:
     """What the template shows of it."""
     return {
         "counts": [_counted(name, count) for name, count in plan.counts.items()],
-        "counted": ", ".join(f"{many(count)} {WORDS[name]}" for name, count in plan.counts.items()),
+        "counted": ", ".join(_count_in_words(name, count) for name, count in plan.counts.items()),
         "parts": [_part(each) for each in plan.runs],
         "external": [(part.definition, part.run_id, str(fate.key)) for part, fate in plan.external],
         "picture": _picture(plan, run),
@@ -75,7 +75,15 @@ def planned(plan: Plan, run: Run) -> dict[str, Any]:
 
 def _counted(name: str, count: int) -> SafeString:
     tone, icon = LOOKS[name]
-    return pill(tone, f"{many(count)} {WORDS[name]}", icon)
+    return pill(tone, _count_in_words(name, count), icon)
+
+
+def _count_in_words(name: str, count: int) -> str:
+    if name == REUSED:
+        return ngettext("%(n)s result reused", "%(n)s results reused", count) % {"n": many(count)}
+    if name == DROPPED:
+        return ngettext("%(n)s result dropped", "%(n)s results dropped", count) % {"n": many(count)}
+    return f"{many(count)} {WORDS[name]}"
 
 
 def _part(run: RunPlan) -> Part:

@@ -220,7 +220,7 @@ class RunAdmin(ReadOnlyAdmin):
 def _times(took: int, usual: int) -> str:
     """How many times the usual it took."""
     times = took / max(usual, 1)
-    return f"{times:.1f}" if times < 10 else f"{min(times, 9999):.0f}"
+    return f"{times:.1f}" if times < 10 else f"{times:.0f}" if times < 100 else "> 99 "
 
 
 def _without_since(request: HttpRequest) -> str:

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone
 
 from ...core.states import ATTEMPT
-from ...insight.log import Place, Wanted, Window, in_chunks, place_of, window
+from ...insight.log import Place, Wanted, Window, in_chunks, moment_of, place_of, window
 from ...models import Attempt, TaskLog
 from ..marks import exact, machine
 from .ansi import coloured, plain
@@ -89,7 +89,7 @@ def _line(line: TaskLog, wanted: Wanted, address: Callable[..., str]) -> LogLine
     return LogLine(
         place.id,
         str(place),
-        _moment(line.at),
+        _moment(moment_of(line.at)),
         level_of(text),
         coloured(text, wanted.find),
         len(line.line) > LONGEST_LINE,
@@ -123,4 +123,4 @@ def as_text(attempt: Attempt) -> StreamingHttpResponse:
 
 def _texts(attempt_id: str) -> Iterator[str]:
     for chunk in in_chunks(attempt_id):
-        yield "".join(f"{machine(line.at)} {line.line}\n" for line in chunk)
+        yield "".join(f"{machine(moment_of(line.at))} {line.line}\n" for line in chunk)

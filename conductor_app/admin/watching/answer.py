@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid, NotFound, OutputRefused, Refused
+from ...core.people import NAME as ASK
 from ...engine import people
 from ...insight.people import OPEN_FOR_PEOPLE, ask_of, expected, said_of, schema_of_answer
 from ...insight.spans import MINUTE
@@ -93,11 +94,18 @@ def _shown(request: HttpRequest, attempt: Attempt, answer: Answer) -> dict[str, 
         "said": [(entry, _said(entry)) for entry in said_of(attempt)],
         "people": User.objects.filter(is_active=True).order_by("username")[:MOST_NAMES],
         "groups": Group.objects.order_by("name")[:MOST_NAMES],
-        "documents": documents(attempt, ("input",)),
+        "documents": documents(_without_what_it_asks(attempt), ("input",)),
         "origins": origins_of(attempt),
         "may_act": user.has_perm(ACT),
         "permission": ACT,
     }
+
+
+def _without_what_it_asks(attempt: Attempt) -> Attempt:
+    """The title, the question and who is asked stand above: what is left is what the run has given."""
+    given = attempt.small_input
+    attempt.small_input = {name: value for name, value in given.items() if name != ASK} if given else given
+    return attempt
 
 
 def _answered(request: HttpRequest, attempt: Attempt) -> HttpResponse | dict[str, Any]:

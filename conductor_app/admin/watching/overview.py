@@ -12,7 +12,7 @@ from ...insight.people import overdue, waiting
 from ...insight.queues import QueueState, queues
 from ...insight.spans import span
 from ...insight.waits import first_line
-from ...models import BulkOperation, FailureGroup, Run, WorkflowDefinition
+from ...models import BulkOperation, FailureGroup, QueueHold, Run, WorkflowDefinition
 from ..marks import ago, badge
 from ..paginator import MOST_COUNTED
 from ..runs.page import address
@@ -72,10 +72,18 @@ def _sweeps(health: Health, now: int) -> list[dict[str, Any]]:
 
 
 def _neglected(states: list[QueueState], now: int) -> list[dict[str, Any]]:
+    """Queues in which work waits though nobody asks for it, or because somebody has paused them."""
+    waiting = [queue for queue in states if queue.pending]
+    holds = QueueHold.objects.filter(until_at__gt=now).in_bulk() if waiting else {}
     return [
-        {"queue": queue, "address": queue_address(queue.name), "oldest": span(now - (queue.oldest_at or now))}
-        for queue in states
-        if queue.is_neglected(now)
+        {
+            "queue": queue,
+            "address": queue_address(queue.name),
+            "oldest": span(now - (queue.oldest_at or now)),
+            "hold": holds.get(queue.name),
+        }
+        for queue in waiting
+        if queue.name in holds or queue.is_neglected(now)
     ]
 
 

@@ -42,11 +42,15 @@ class PulsePage(Page):
         now = clock.now()
         of_the_day = cache(lambda: rhythm(now))
         return {
-            "tiles": [
-                tile(_("The last hour"), "ops/overview/hour.html", lambda: _hour(of_the_day(), now)),
-                tile(_("The last day"), "ops/overview/day.html", lambda: _day(of_the_day())),
-                tile(_("What is slow"), "ops/overview/slow.html", lambda: _slow(now)),
-                tile(_("What waits longest"), "ops/overview/oldest.html", lambda: {"rows": _oldest(now)}),
+            "columns": [
+                [
+                    tile(_("The last day"), "ops/overview/day.html", lambda: _day(of_the_day())),
+                    tile(_("What is slow"), "ops/overview/slow.html", lambda: _slow(now)),
+                ],
+                [
+                    tile(_("The last hour"), "ops/overview/hour.html", lambda: _hour(of_the_day(), now)),
+                    tile(_("What waits longest"), "ops/overview/oldest.html", lambda: {"rows": _oldest(now)}),
+                ],
             ]
         }
 

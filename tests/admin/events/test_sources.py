@@ -34,7 +34,7 @@ def test_what_this_server_is_told_needs_nobody_who_listens(viewer, clock):
     heard("start", WRITTEN["event"])
     told("m1")
 
-    assert "conductor:orders:paid told to this server 0 ms ago 1" in words(viewer.get(SOURCES))
+    assert "conductor:orders:paid told to this server 0 s ago 1" in words(viewer.get(SOURCES))
 
 
 def test_a_line_that_stands_one_that_is_broken_and_one_that_nobody_holds(viewer, clock, settings):
@@ -47,8 +47,8 @@ def test_a_line_that_stands_one_that_is_broken_and_one_that_nobody_holds(viewer,
 
     shown = words(viewer.get(SOURCES))
 
-    assert "redis:up connected host:7, connected 0 ms ago · last message 0 ms ago" in shown
-    assert "redis:down not connected host:7, broken 0 ms ago redis cannot be reached: ConnectionError." in shown
+    assert "redis:up connected host:7, connected 0 s ago · last message 0 s ago" in shown
+    assert "redis:down not connected host:7, broken 0 s ago redis cannot be reached: ConnectionError." in shown
     assert "redis:alone nobody listens No process listens to other systems" in shown
     assert "kafka:orders not configured The server is started without EVENT_QUEUES_KAFKA_SERVERS." in shown
 

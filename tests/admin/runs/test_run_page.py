@@ -102,7 +102,7 @@ def test_a_button_asks_the_engine_with_the_persons_name_and_reason(operator, clo
     page = operator.post(run_do(run, "pause"), {"reason": "stock count"}, follow=True)
 
     assert "The run is paused." in words(page)
-    assert "Paused by olga 0 ms ago: stock count" in words(page)
+    assert "Paused by olga 0 s ago: stock count" in words(page)
     assert now_of(run).status == "PAUSED"
 
 

@@ -97,7 +97,7 @@ def test_a_line_names_the_request_whose_work_it_was_and_leads_to_all_of_it(opera
     operator.post("/admin/retention/", told, headers={"X-Request-Id": "req-4711"})
     other = said(clock, object_id="of no request")
 
-    assert "Request id: –" in words(operator.get(f"{AUDIT}{other.pk}/change/"))
+    assert "Request id –" in words(operator.get(f"{AUDIT}{other.pk}/change/"))
     row = AuditEntry.objects.get(request_id="req-4711")
     assert row.reason == "Too much."
     detail = html(operator.get(f"{AUDIT}{row.pk}/change/"))

@@ -1,0 +1,132 @@
+"""Those who look after the returns: what they have noted, asked for, named, and left open."""
+
+from django.contrib.auth.models import Group, User
+
+from conductor_app.core.alerts import Quiet
+from conductor_app.engine import (
+    alerts,
+    bulk_operations,
+    event_handlers,
+    events,
+    failures,
+    named,
+    people,
+    queues,
+    retention,
+    schedules,
+    tasks,
+    webhooks,
+)
+from conductor_app.engine.access import applications, scope_roles
+from conductor_app.insight.spans import DAY, HOUR, MINUTE
+from conductor_app.models import Attempt, FailureGroup, Task
+
+from .returns import RETURN, at, begin, work
+
+PLACED = "conductor:shop:return_announced"
+NIGHTS = {"cronExpression": "0 30 2 * * *", "zoneId": "Europe/Berlin"}
+HANDLER = {
+    "name": "begin_return",
+    "event": PLACED,
+    "condition": "$.total > 20 && $.country == 'DE'",
+    "evaluatorType": "javascript",
+    "actions": [{"action": "start_workflow", "start_workflow": {"name": RETURN, "input": {"order": "${order}"}}}],
+    "active": True,
+}
+
+
+def keep(now: int) -> None:
+    """What each screen has to show."""
+    staff()
+    look_after_failures(now)
+    by_the_clock(now)
+    listen(now)
+    name_things(now)
+    watch(now)
+    leave_open(now)
+
+
+def staff() -> None:
+    for name, role in (("ann", "Authors"), ("otto", "Operators"), ("vera", "Viewers")):
+        person = User.objects.create_user(name, f"{name}@example.com", is_staff=True)
+        person.groups.add(Group.objects.get(name=role))
+
+
+def look_after_failures(now: int) -> None:
+    first, second, *_ = FailureGroup.objects.order_by("-count")
+    with at(now - 90 * MINUTE):
+        failures.move(first.pk, "acknowledge", "otto", "payments-3 is being replaced (OPS-2207)")
+        failures.assign(first.pk, "otto", "otto")
+        failures.annotate(first.pk, "Only build-42 of the payment workers meets it.", "otto")
+        failures.move(second.pk, "resolve", "otto", "closed accounts are paid by cheque", version=3)
+
+
+def by_the_clock(now: int) -> None:
+    with at(now - 3 * DAY):
+        for name, more in {
+            "nightly_return_report": NIGHTS | {"description": "What came back, for the morning's meeting."},
+            "hourly_carrier_sync": {"cronExpression": "0 0 * * * *", "zoneId": "UTC", "paused": True},
+            "monday_stock_count": {"cronExpression": "0 0 6 * * MON", "zoneId": "Europe/London"},
+        }.items():
+            schedules.save({"name": name, **more, "startWorkflowRequest": {"name": RETURN, "input": {}}}, "ann")
+
+
+def listen(now: int) -> None:
+    with at(now - 5 * HOUR):
+        event_handlers.add(
+            [HANDLER, {**HANDLER, "name": "count_returns", "condition": "$.total > 0", "active": False}], "ann"
+        )
+        webhooks.add(
+            {"name": "carrier", "verifier": "HMAC_BASED", "headerKey": "X-Signature", "secretValue": "carrier-says-so"},
+            "ann",
+        )
+    for number, (total, country) in enumerate([(19, "DE"), (84, "FR"), (240, "AT"), (12, "DE")]):
+        with at(now - (50 - 11 * number) * MINUTE):
+            told = {"order": f"R-9{number}017", "total": total, "country": country}
+            events.receive(PLACED, f"shop-{number}", told, "api")
+
+
+def name_things(now: int) -> None:
+    with at(now - 2 * DAY):
+        named.put_secret("payments_token", "s3cr3t-of-the-bank", "ann", "rotated as every quarter")
+        named.put_secret("carrier_password", "another-one", "ann")
+        named.put_variable("returns_address", "Lagerstraße 7, 20357 Hamburg", "ann", "we have moved")
+        application = applications.create_application("returns-desk", "olga", "WORKER")
+        applications.create_key(application.pk, "olga")
+        scope_roles.create_role("repo:shop/*", ["queue:create-task:demo/*"], "What the shop's builds may do.", "olga")
+        retention.save("", 30, 90, 100, "olga", "as agreed with audit")
+        retention.save(RETURN, 14, 60, 0, "olga", "many, and small")
+
+
+def watch(now: int) -> None:
+    refused = {"definition": RETURN, "status": ["FAILED"]}
+    with at(now - 4 * HOUR):
+        view = alerts.save_view("Refunds that failed", refused, "olga", is_shared=True, is_tile=True)
+        quiet = Quiet(22 * 60, 7 * 60, "Europe/Berlin")
+        alerts.save_alert(view, "count", 3, 60, 120, "olga", mail="returns@example.com", quiet=quiet)
+        alerts.save_view("Dear returns", {"definition": RETURN, "inside": "input.dear=yes"}, "otto", is_shared=True)
+    with at(now - MINUTE):
+        asked = bulk_operations.Asked("retry", refused, "the bank is back", canary_size=4, canary_share=50, rate=1.0)
+        bulk_operations.start(asked, "otto")
+
+
+def leave_open(now: int) -> None:
+    """Returns that wait: for a person, for a worker, for a limit, for a queue that is held."""
+    for number in range(3):
+        begin(now - (60 + 100 * number) * MINUTE, 4211 + 977 * number, dear=True)
+        spent = work(now - (59 + 100 * number) * MINUTE, "collect_return", 4_000, label="RL0815")
+        work(spent + 500, "inspect_goods", 11_000, verdict="damaged")
+    asked = Task.objects.filter(ref="approve_refund").order_by("pk").last()
+    with at(now - 30 * MINUTE):
+        people.comment(asked.pk, "The customer sent pictures; see the ticket.", "otto")
+    for number in range(9):
+        begin(now - (20 - 2 * number) * MINUTE, 30_011 + 531 * number)
+        if number < 6:
+            work(now - (19 - 2 * number) * MINUTE, "collect_return", 3_000 + 200 * number, label=f"RL77{number}")
+    with at(now - 3_000):
+        tasks.claim("inspect_goods", worker="hall-1@build-7", count=2, wait_ms=0)
+    first = Attempt.objects.filter(queue="collect_return", status="PENDING").order_by("pk").first()
+    with at(now - 2_000):
+        queues.pause("collect_return", "otto", "the van is at the garage until noon")
+        queues.drain("hall-2@build-7", "otto", "is to be updated")
+        queues.prioritise(first.pk, 90, "otto", "a customer of many years")

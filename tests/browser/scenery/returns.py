@@ -1,0 +1,116 @@
+"""Goods come back: runs of a week, begun and worked off at moments that are past."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from conductor_app import clock
+from conductor_app.core.reports import Report
+from conductor_app.engine import definitions, runs, tasks
+from conductor_app.insight.spans import DAY, HOUR, MINUTE
+
+RETURN = "return_intake"
+REFUSALS = (
+    "502 from payments-3: upstream timed out after 30000 ms",
+    "Account 88231 is closed; the refund cannot be sent",
+    "KeyError: 'iban' in refund.py, line 118",
+)
+POLICIES: dict[str, dict[str, Any]] = {
+    "collect_return": {"description": "Fetch a parcel from the customer.", "retryCount": 2},
+    "inspect_goods": {"description": "Look at what has come back.", "retryCount": 1, "concurrentExecLimit": 2},
+    "refund_customer": {"description": "Send the money back.", "retryCount": 0, "sideEffects": "external"},
+}
+WORKERS = {"refund_customer": ("pay-1@build-41", "pay-2@build-42")}
+PERSON = {
+    "displayName": "Approve a refund",
+    "question": "Is this refund in order, though the goods are damaged?",
+    "assignments": [{"assignee": {"userType": "CONDUCTOR_USER", "user": "olga"}, "slaMinutes": 240}],
+}
+
+
+@contextmanager
+def at(moment: int) -> Iterator[None]:
+    """As if it were then."""
+    source, clock._source = clock._source, lambda: moment * 1_000_000
+    try:
+        yield
+    finally:
+        clock._source = source
+
+
+def come_back(now: int) -> None:
+    """Some each hour, today and a week ago; since noon, so to speak, by the second version."""
+    with at(now - 8 * DAY):
+        define(1, "first release")
+    for hour in range(24, 0, -1):
+        if hour == 12:
+            with at(now - hour * HOUR):
+                define(2, "Dear returns are seen by a person (SHOP-812)")
+        for week in (7 * DAY, 0):
+            for number in range(1 + hour * 5 % 4):
+                come(now - week - hour * HOUR + number * 13 * MINUTE, may_fail=not week)
+
+
+def define(version: int, reason: str) -> None:
+    """What is done with goods that come back; the second version asks a person about dear ones."""
+    common = {"ownerEmail": "returns@example.com", "timeoutSeconds": 7200, "responseTimeoutSeconds": 3600}
+    for name, policy in POLICIES.items():
+        definitions.save_task({"name": name, **common, **policy}, "ann", reason=reason)
+    document = {
+        "name": RETURN,
+        "version": version,
+        "description": "Goods come back: fetched, looked at, and paid back.",
+        "ownerEmail": "returns@example.com",
+        "inputParameters": ["order", "total", "dear"],
+        "tasks": steps(version),
+        "outputParameters": {"refund": "${refund_customer.output.refund}"},
+    }
+    definitions.save_workflow(document, "ann", overwrite=True, reason=reason)
+
+
+def steps(version: int) -> list[dict[str, Any]]:
+    order, total = "${workflow.input.order}", "${workflow.input.total}"
+    looked = {"total": total, "verdict": "${inspect_goods.output.verdict}"}
+    approval = step("approve_refund", "HUMAN", __humanTaskDefinition=PERSON, **looked)
+    cases = {"evaluatorType": "value-param", "expression": "dear", "decisionCases": {"yes": [approval]}}
+    dear = step("is_dear", "SWITCH", dear="${workflow.input.dear}") | cases | {"defaultCase": []}
+    return [
+        step("collect_return", order=order),
+        step("inspect_goods", order=order, label="${collect_return.output.label}"),
+        *([dear] if version == 2 else []),
+        step("refund_customer", **looked),
+    ]
+
+
+def step(ref: str, type: str = "SIMPLE", **inputs: Any) -> dict[str, Any]:
+    return {"name": ref, "taskReferenceName": ref, "type": type, "inputParameters": inputs}
+
+
+def come(begins: int, may_fail: bool) -> None:
+    """One return, from the customer's door to the money, which does not always arrive."""
+    mixed = begins // (13 * MINUTE) * 31
+    begin(begins, mixed)
+    begins = work(begins + 800, "collect_return", 4_000 + mixed % 3_000, label=f"RL{mixed % 9999:04}")
+    begins = work(begins + 400, "inspect_goods", 9_000 + mixed % 14_000, verdict="as new" if mixed % 3 else "worn")
+    reason = REFUSALS[mixed % 3] if may_fail and mixed % 7 in (2, 5) else ""
+    work(begins + 300, "refund_customer", 1_200 + mixed % 900, reason, refund=f"RF-{mixed % 99999}")
+
+
+def begin(moment: int, mixed: int, dear: bool = False) -> str:
+    order = f"R-{mixed % 100_000:05}"
+    given = {"order": order, "total": 20 + mixed % 180 + 400 * dear, "dear": "yes" if dear else "no"}
+    with at(moment):
+        return runs.start(runs.StartRequest(RETURN, input=given, correlation_id=order, labels=("shop",)), "till-2")
+
+
+def work(begins: int, queue: str, lasts: int, reason: str = "", **output: Any) -> int:
+    """A worker takes the next task, and reports on it so much later; returns when."""
+    worker = WORKERS.get(queue, ("hall-1@build-7", "hall-2@build-7"))[1 if reason else begins % 2]
+    with at(begins):
+        [attempt] = tasks.claim(queue, worker=worker, wait_ms=0)
+    with at(begins + lasts):
+        lines = [(f"{queue} begins", begins), (f"ERROR {reason}" if reason else "done", begins + lasts)]
+        tasks.add_logs(attempt.pk, lines, begins)
+        outcome = "FAILED" if reason else "COMPLETED"
+        tasks.report(attempt.run_id, attempt.pk, Report(outcome, {} if reason else output, reason), worker)
+    return begins + lasts

@@ -1,0 +1,169 @@
+"""The screens that are pictured, each with its address; a page of one thing shows the thing that has most to say."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+
+from conductor_app.admin.alone.addresses import group_address, solo_address
+from conductor_app.models import (
+    Application,
+    Attempt,
+    BulkOperation,
+    EventDelivery,
+    EventHandler,
+    FailureGroup,
+    Group,
+    Run,
+    SavedView,
+    Schedule,
+    ScopeRole,
+    Secret,
+    Solo,
+    TaskDefinition,
+    Webhook,
+    WorkflowDefinition,
+)
+
+LISTS = {
+    "runs": "run",
+    "attempts": "attempt",
+    "groups": "group",
+    "stand-alone-tasks": "solo",
+    "workflows": "workflowdefinition",
+    "task-definitions": "taskdefinition",
+    "schedules": "schedule",
+    "scheduled-starts": "scheduleexecution",
+    "handlers": "eventhandler",
+    "audit": "auditentry",
+    "artifacts": "artifact",
+    "secrets": "secret",
+    "variables": "variable",
+    "applications": "application",
+    "keys": "accesskey",
+    "permissions": "grant",
+    "taskcluster-clients": "client",
+    "taskcluster-roles": "scoperole",
+}
+PAGES = {
+    "overview": "",
+    "failures": "failures/",
+    "views": "views/",
+    "operations": "bulk/",
+    "bulk-plan": "bulk/plan/?do=retry&status=FAILED",
+    "waiting": "waiting/",
+    "queues": "queues/",
+    "queue": "queue/?name=inspect_goods",
+    "queue-paused": "queue/?name=collect_return",
+    "workers": "workers/",
+    "week": "schedule_week/",
+    "events": "events/",
+    "sources": "event_sources/",
+    "webhooks": "webhooks/",
+    "webhook-new": "webhooks/new/",
+    "import": "conductor/workflowdefinition/import/",
+    "workflow-new": "conductor/workflowdefinition/add/",
+    "task-new": "conductor/taskdefinition/form/",
+    "schedule-new": "conductor/schedule/add/",
+    "secret-new": "conductor/secret/add/",
+    "permission-new": "conductor/grant/add/",
+    "taskcluster-client-new": "conductor/client/add/",
+    "system": "system/",
+    "retention": "retention/",
+    "sweeps": "sweeps/",
+    "preferences": "preferences/",
+    "find": "find/?q=return",
+    "runs-filtered": "conductor/run/?status=FAILED&task=charge_card:FAILED",
+    "nothing-matches": "conductor/run/?status=TIMED_OUT",
+    "gone": "conductor/run/01a1fefd-0000-7713-a9be-d9d47189da94/change/",
+    "beats": "django_celery_beat/periodictask/",
+    "users": "auth/user/",
+    "user-new": "auth/user/add/",
+    "roles": "auth/group/",
+    "role": "auth/group/1/change/",
+    "password": "password_change/",
+}
+
+
+def addresses() -> dict[str, str]:
+    """Every screen's, over what the scenery and the demo have left."""
+    found = {name: f"/admin/{path}" for name, path in PAGES.items()}
+    found |= {name: f"/admin/conductor/{model}/" for name, model in LISTS.items()}
+    return found | _runs() | _alone() | _definitions() | _others()
+
+
+def _runs() -> dict[str, str]:
+    failed = _last(Run.objects.filter(name="order_fulfilment", correlation_id="A-1005"))
+    retried = _last(Run.objects.filter(name="parcel_delivery", correlation_id="A-1004"))
+    pending = Attempt.objects.filter(queue="inspect_goods", status="PENDING").earliest("pk")
+    attempt = Attempt.objects.filter(task__run=failed, task__ref="charge_card").latest("number")
+    page, fix = f"/admin/conductor/run/{failed.pk}/change/", f"/admin/runs/{failed.pk}"
+    tabs = ("diagram", "tasks", "data", "events", "audit", "raw")
+    return {
+        "run": page,
+        "run-timeline": f"/admin/conductor/run/{retried.pk}/change/?task=-",
+        **{f"run-{tab}": f"{page}?tab={tab}&task=-" for tab in tabs},
+        "run-waiting": f"/admin/conductor/run/{pending.run_id}/change/?task=inspect_goods",
+        "attempt": f"/admin/conductor/attempt/{attempt.pk}/change/",
+        "turn": f"/admin/turn/{pending.pk}/",
+        "plan": f"{fix}/plan/",
+        "compare": f"{fix}/compare/",
+    }
+
+
+def _alone() -> dict[str, str]:
+    group = group_address(_last(Group.objects.all()).pk)
+    return {
+        "group": group,
+        **{f"group-{tab}": f"{group}?tab={tab}" for tab in ("timeline", "diagram", "audit")},
+        "stand-alone-task": solo_address(_last(Solo.objects.filter(task__attempts__number=1)).pk),
+    }
+
+
+def _definitions() -> dict[str, str]:
+    versions = WorkflowDefinition.objects.order_by("version")
+    order, returns = (versions.filter(name=name).last() for name in ("order_fulfilment", "return_intake"))
+    task = TaskDefinition.objects.get(name="book_courier")
+    order, returns = (f"/admin/conductor/workflowdefinition/{row.pk}" for row in (order, returns))
+    task = f"/admin/conductor/taskdefinition/{task.pk}"
+    return {
+        "workflow": f"{returns}/change/",
+        "editor": f"{order}/edit/",
+        "versions": f"{returns}/compare/",
+        "simulator": f"{order}/try/",
+        "start": f"{order}/start/",
+        "task-definition": f"{task}/change/",
+        "task-form": f"{task}/form/",
+        "task-editor": f"{task}/edit/",
+    }
+
+
+def _others() -> dict[str, str]:
+    asked = Attempt.objects.filter(task__ref="approve_refund", ended_at=None).earliest("pk")
+    nightly = Schedule.objects.get(name="nightly_return_report").pk
+    application, ann = Application.objects.get().pk, User.objects.get(username="ann").pk
+    conductor = "/admin/conductor"
+    return {
+        "failure-group": f"/admin/failures/{FailureGroup.objects.latest('count').pk}/",
+        "operation": f"/admin/bulk/{BulkOperation.objects.latest('created_at').pk}/",
+        "view": f"/admin/views/{SavedView.objects.get(name='Refunds that failed').pk}/",
+        "waiting-task": f"/admin/waiting/{asked.pk}/",
+        "schedule": f"{conductor}/schedule/{nightly}/change/",
+        "schedule-form": f"{conductor}/schedule/{nightly}/edit/",
+        "backfill": f"{conductor}/schedule/{nightly}/backfill/",
+        "event": f"/admin/events/{EventDelivery.objects.earliest('pk').pk}/",
+        "handler": f"{conductor}/eventhandler/{EventHandler.objects.get(name='begin_return').pk}/change/",
+        "handler-editor": f"{conductor}/eventhandler/{EventHandler.objects.get(name='begin_return').pk}/edit/",
+        "webhook": f"/admin/webhooks/{Webhook.objects.get().pk}/",
+        "secret": f"{conductor}/secret/{Secret.objects.earliest('pk').pk}/change/",
+        "application": f"{conductor}/application/{application}/change/",
+        "taskcluster-role": f"{conductor}/scoperole/{ScopeRole.objects.latest('pk').pk}/change/",
+        "user": f"/admin/auth/user/{ann}/change/",
+        "user-password": f"/admin/auth/user/{ann}/password/",
+        "user-history": f"/admin/auth/user/{ann}/history/",
+        "user-delete": f"/admin/auth/user/{ann}/delete/",
+    }
+
+
+def _last(rows: QuerySet) -> Any:
+    return rows.order_by("pk").last()
