@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from django.templatetags.static import static
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
 from .. import clock
+from ..insight import spans
 from ..insight.spans import decimal, elapsed, span
 
 WAITING, ACTIVE, SUCCEEDED, FAILED, STOPPED, PAUSED = "waiting", "active", "succeeded", "failed", "stopped", "paused"
@@ -86,7 +86,7 @@ def pill(group: str, word: str, symbol: str = "") -> SafeString:
 
 def exact(moment: int | None) -> str:
     """A moment in the reader's zone, with its offset."""
-    return "" if moment is None else _words(_utc(moment).astimezone(get_current_timezone()))
+    return "" if moment is None else spans.exact(moment)
 
 
 def machine(moment: int | None) -> str:
@@ -118,16 +118,11 @@ def many(count: int) -> str:
 
 
 def _time(moment: int, words: str, counting: str) -> SafeString:
-    title, utc = exact(moment), _words(_utc(moment))
+    title, utc = exact(moment), spans.in_words(_utc(moment))
     title = title if title == utc else f"{title}\n{utc}"
     return format_html(
         '<time datetime="{}" title="{}" data-counts="{}">{}</time>', machine(moment), title, counting, words
     )
-
-
-def _words(moment: datetime) -> str:
-    zone = "UTC" if not moment.utcoffset() else f"{moment:%z}"
-    return f"{moment:%Y-%m-%d %H:%M:%S} {zone}"
 
 
 def marked(sentence: str) -> SafeString:

@@ -1,7 +1,7 @@
 """Runs before their first decision."""
 
 from .effects import StartRun
-from .moments import run_ends_at
+from .moments import run_wakes_at
 from .snapshot import Run
 from .states import RUNNING
 from .values import replace
@@ -25,10 +25,11 @@ def begun(effect: StartRun, parent: Run, now: int) -> Run:
             watched_as=parent.watched_as if waits else "",
             watched_until=parent.watched_until if waits else 0,
             variables=dict(effect.definition.document.get("variables") or {}),
-        )
+        ),
+        now,
     )
 
 
-def with_timer(run: Run) -> Run:
-    """The run, to be woken when its own time is over."""
-    return replace(run, wake_at=run_ends_at(run))
+def with_timer(run: Run, now: int) -> Run:
+    """The run, to be woken at its start if that is yet to come, or when its own time is over."""
+    return replace(run, wake_at=run_wakes_at(run, now))

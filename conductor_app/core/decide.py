@@ -6,9 +6,9 @@ from typing import Any
 
 from .effects import CreateTask, Effect, evolve
 from .knowledge import Knowledge
-from .moments import is_due, run_ends_at
+from .moments import is_due, run_ends_at, run_wakes_at
 from .questions import Asked, Question, Script
-from .rules import RULES, RULES_WHILE_PAUSED
+from .rules import RULES, RULES_WHILE_RESTING
 from .snapshot import Run
 from .states import PAUSED
 from .tidings import tidings
@@ -99,7 +99,8 @@ def _decided(run: Run, answers: Mapping[Question, Any], now: int, effects: list[
 
 def _first_to_speak(run: Run, answers: Mapping[Question, Any], now: int) -> list[Effect]:
     know = Knowledge(run, answers)
-    for rule in RULES_WHILE_PAUSED if run.status == PAUSED else RULES:
+    rests = run.status == PAUSED or run.begins_later(now)
+    for rule in RULES_WHILE_RESTING if rests else RULES:
         spoken = list(rule(run, know, now))
         if spoken:
             return spoken
@@ -109,4 +110,4 @@ def _first_to_speak(run: Run, answers: Mapping[Question, Any], now: int) -> list
 def _with_wake_up(run: Run, now: int, count: int) -> Run:
     if not run.is_open:
         return run
-    return replace(run, wake_at=now if count >= BUDGET else run_ends_at(run))
+    return replace(run, wake_at=now if count >= BUDGET else run_wakes_at(run, now))

@@ -15,6 +15,12 @@ def derived_id(now: int, *parts: object) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
+def first_id(moment: int) -> str:
+    """What every id made at this moment or later sorts behind, and no earlier one."""
+    text = f"{moment & (2**48 - 1):012x}"
+    return f"{text[:8]}-{text[8:]}"
+
+
 def share(*parts: object) -> float:
     """A number from 0 up to 1 that looks drawn by chance and is the same for the same parts."""
     return int.from_bytes(blake2b("\0".join(map(str, parts)).encode(), digest_size=7).digest(), "big") / 2**56

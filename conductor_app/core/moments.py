@@ -54,7 +54,12 @@ def run_ends_at(run: Run) -> int:
     """When the run itself times out, or NEVER (execution §4.5)."""
     if not (run.definition.timeout_seconds and run.definition.times_out):
         return NEVER
-    return (run.last_retried_at or run.created_at) + run.definition.timeout_seconds * 1000
+    return max(run.last_retried_at, run.created_at) + run.definition.timeout_seconds * 1000
+
+
+def run_wakes_at(run: Run, now: int) -> int:
+    """When somebody has to look at the run: at its start if that is yet to come, else when its time is over."""
+    return run.created_at if run.begins_later(now) else run_ends_at(run)
 
 
 def is_due(task: Task, now: int) -> bool:

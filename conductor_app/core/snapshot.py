@@ -168,6 +168,10 @@ class Run:
     def has_begun(self) -> bool:
         return self.next_seq > 1
 
+    def begins_later(self, now: int) -> bool:
+        """Whether it was asked for ahead of its start, which is when it counts as created."""
+        return not self.has_begun and now < self.created_at
+
     @property
     def open_tasks(self) -> list[Task]:
         return [task for task in self.tasks.values() if task.is_open]

@@ -164,7 +164,7 @@ def _summary(run: Run, status: str, event: str, know: Knowledge, now: int) -> di
         "startTime": run.created_at,
         "updateTime": now,
         "endTime": now if is_over else 0,
-        "executionTime": now - run.created_at if is_over else 0,
+        "executionTime": max(now - run.created_at, 0) if is_over else 0,
         "reasonForIncompletion": run.reason or None,
         "failedReferenceTaskNames": sorted(run.failed_refs),
         "input": masked(know.input(), run.definition),

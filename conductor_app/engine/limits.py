@@ -73,6 +73,12 @@ def admit(run_id: str) -> None:
         Run.objects.filter(pk=run_id, next_seq=1).update(limit_key=key, is_held=is_held)
 
 
+def admit_late(run_id: str) -> None:
+    """Hold a run whose start was asked for ahead and has come, if its definition's limit is reached by now."""
+    if Run.objects.filter(pk=run_id, next_seq=1, limit_key="", parent_id="").exists():
+        admit(run_id)
+
+
 def scope_of(values: dict[str, Any]) -> Callable[[str, str], Any]:
     """What the expression of a key may name: facts of the run that starts."""
     return lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING

@@ -47,12 +47,17 @@ __all__ = [
 ]
 
 
+FARTHEST_MS = 366 * 86_400_000
+"""How far ahead a start may be asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class StartRequest:
     """What a client asks for when it starts a run. `document`: a definition given in place instead of a name.
 
     `request_id`: names the request itself; sent again, it finds the run that it has started. `input_path`: where the
-    input is kept, if it was uploaded before. `labels`: what it is found by.
+    input is kept, if it was uploaded before. `labels`: what it is found by. `starts_at`: when it takes its first step,
+    if that is yet to come; until then it is there and waits.
     """
 
     name: str
@@ -70,6 +75,7 @@ class StartRequest:
     schedule: str = ""
     input_path: str = ""
     labels: tuple[str, ...] = ()
+    starts_at: int = 0
 
 
 def start(request: StartRequest, by: str, also: Callable[[str], None] | None = None) -> str:
@@ -78,6 +84,8 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
     `also`: what else is written in the transaction that creates the run; whatever it raises, the run is not there.
     """
     now = clock.now()
+    if request.starts_at > now + FARTHEST_MS:
+        raise Invalid("A run starts within a year.")
     request = replace(with_input(request), labels=tuple(labels.checked(request.labels)))
     definition = plans.asked_for(request.name, request.version, request.document, now)
     if (earlier := _earlier(request, definition.name)) is not None:
@@ -152,7 +160,7 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
         id=derived_id(now, seed),
         definition=definition,
         status=RUNNING,
-        created_at=now,
+        created_at=max(now, request.starts_at),
         input={**template, **request.input},
         output={},
         variables=dict(definition.document.get("variables") or {}),
@@ -161,7 +169,7 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
         domains=request.domains,
     )
     _check_input(run)
-    return with_timer(run)
+    return with_timer(run, now)
 
 
 def _check_input(run: Run) -> None:
@@ -178,7 +186,8 @@ def _begin(run: Run, request: StartRequest, by: str, also, answers: Answers, in_
     """One transaction: the run and its first steps are written, unless something has to be answered first."""
     with transaction.atomic():
         now = clock.now()
-        run = _limited(run)
+        # One that starts later is counted among those that go on when its moment has come.
+        run = run if run.begins_later(now) else _limited(run)
         decision = decided(run, nothing, answers, now, in_slices)
         if decision.questions and not decision.effects:
             return decision

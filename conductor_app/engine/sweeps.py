@@ -10,7 +10,7 @@ from ..core.errors import NotFound
 from ..models import CachedResult, Poller, ScheduleExecution, SweepPass
 from ..store import due
 from ..telemetry.about import doing, learn
-from . import events, failures, groups, outbox, retention, schedules, tallies
+from . import events, failures, groups, limits, outbox, retention, schedules, tallies
 from .access import client_upkeep
 from .artifacts import entries as artifacts
 from .change import change
@@ -73,8 +73,13 @@ def pass_deadlines(limit: int) -> int:
 
 
 def wake_runs(limit: int) -> int:
-    """Look at the runs whose time is over, and at those that asked to be woken."""
-    return each(due.runs(clock.now(), limit), lambda run_id: change(run_id, nothing, CLOCK))
+    """Look at the runs whose time is over, whose start has come, and at those that asked to be woken."""
+    return each(due.runs(clock.now(), limit), _wake)
+
+
+def _wake(run_id: str) -> None:
+    limits.admit_late(run_id)
+    change(run_id, nothing, CLOCK)
 
 
 def deliver_messages(limit: int) -> int:

@@ -12,7 +12,7 @@ from ..models import Attempt, Run
 from .explain import Verdict, verdicts_on
 from .moves import last_move
 from .plans import plan, tries_allowed
-from .spans import elapsed, span
+from .spans import elapsed, exact, span
 from .waits import by_interest, first_line, what_it_waits_for
 
 DEEPEST = 3
@@ -52,6 +52,9 @@ def failures(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
 
 
 def _running(run: Run, now: int) -> Cause:
+    if run.begins_later(now):
+        until = {"moment": exact(run.created_at), "left": elapsed(run.created_at - now)}
+        return Cause(_("Waiting: its start is asked for at %(moment)s, in %(left)s") % until, is_waiting=True)
     if run.is_held:
         said = _("Waiting: the workflow's limit of runs at a time is reached; an earlier run has to end first")
         return Cause(said, is_waiting=True)

@@ -1,5 +1,8 @@
-"""Spans of time as people say them: `3.2 s`, `12 min 5 s`, `2 d 4 h`."""
+"""Spans of time as people say them: `3.2 s`, `12 min 5 s`, `2 d 4 h`; and moments on their reader's clock."""
 
+from datetime import UTC, datetime
+
+from django.utils.timezone import get_current_timezone
 from django.utils.translation import pgettext
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
@@ -23,6 +26,17 @@ def elapsed(milliseconds: int) -> str:
     """How long ago something was, or when it will be: nobody counts the tenths of a second on a page."""
     spent = max(int(milliseconds), 0)
     return f"{spent // SECOND} s" if spent < MINUTE else span(spent)
+
+
+def exact(moment: int) -> str:
+    """A moment in the reader's zone, with its offset."""
+    return in_words(datetime.fromtimestamp(moment / 1000, UTC).astimezone(get_current_timezone()))
+
+
+def in_words(moment: datetime) -> str:
+    """A moment with the offset of its clock."""
+    zone = "UTC" if not moment.utcoffset() else f"{moment:%z}"
+    return f"{moment:%Y-%m-%d %H:%M:%S} {zone}"
 
 
 def decimal(number: float) -> str:

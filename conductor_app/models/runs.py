@@ -128,6 +128,10 @@ class Run(models.Model):
     def __str__(self) -> str:
         return self.id
 
+    def begins_later(self, now: int) -> bool:
+        """Whether its start was asked for ahead, and is yet to come."""
+        return self.next_seq == 1 and now < self.created_at
+
 
 class TaskQuerySet(models.QuerySet):
     """How tasks are found."""

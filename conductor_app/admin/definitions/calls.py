@@ -18,6 +18,7 @@ def body_of(request: StartRequest) -> dict[str, Any]:
         "taskToDomain": request.domains,
         "idempotencyKey": request.idempotency_key,
         "labels": list(request.labels),
+        "startAt": request.starts_at,
     }
     if request.idempotency_key:
         said["idempotencyStrategy"] = request.idempotency_strategy

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
+from django.utils.timezone import get_current_timezone_name
 from django.utils.translation import gettext as _
 
 from ...core.errors import InputRefused, Refused, ValidationFailed
@@ -73,6 +74,7 @@ class StartPages:
             "last": last_started(row.name),
             "like": request.GET.get("like", ""),
             "strategies": STRATEGIES,
+            "zone": get_current_timezone_name(),
             "curl": as_curl(call, server) if call else "",
             "python": as_python(call, server) if call else "",
         }

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.forms.widgets import DateTimeInput
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ... import clock
 from ...core.errors import Invalid
 from ...engine.labels import checked
 from ...engine.runs import StartRequest
@@ -35,6 +37,11 @@ class StartForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": "charge_card = blue"}),
     )
     labels = forms.CharField(required=False, max_length=1400, label=gettext_lazy("Labels"))
+    starts_at = forms.DateTimeField(
+        required=False,
+        label=gettext_lazy("Start at"),
+        widget=DateTimeInput(attrs={"type": "datetime-local", "step": 1}),
+    )
     reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
 
     def clean_labels(self) -> list[str]:
@@ -43,6 +50,14 @@ class StartForm(forms.Form):
             return checked(label for label in self.cleaned_data["labels"].split(",") if label.strip())
         except Invalid as refused:
             raise forms.ValidationError(refused.message) from refused
+
+    def clean_starts_at(self) -> int:
+        """In milliseconds; 0 is now."""
+        moment = self.cleaned_data["starts_at"]
+        at = round(moment.timestamp() * 1000) if moment else 0
+        if at and at <= clock.now():
+            raise forms.ValidationError(_("That moment has passed."))
+        return at
 
     def clean_domains(self) -> dict[str, str]:
         """`task = domain`, a line each."""
@@ -90,6 +105,7 @@ class Start(DocumentForm):
             priority=said.get("priority") or 0,
             domains=said["domains"] if isinstance(said.get("domains"), dict) else {},
             labels=tuple(said["labels"]) if isinstance(said.get("labels"), list) else (),
+            starts_at=said.get("starts_at") or 0,
             idempotency_key=said.get("idempotency_key") or None,
             idempotency_strategy=said.get("idempotency_strategy") or "FAIL",
         )

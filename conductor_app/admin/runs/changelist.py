@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
+from ... import clock
 from ...core.errors import Invalid
 from ...insight import listing, selections
 from ...insight.cause import failures
@@ -85,7 +86,9 @@ class RunList(ChangeList):
     def around(self) -> dict[str, Any]:
         """What the template shows around the rows: the bar, the chips, the ways to other pages and orders."""
         listed, given = self.listed, self.given
-        first = self.result_list[0].created_at if self.result_list and not given.get("after") else 0
+        # Runs that wait for their start stand before all that have begun.
+        begun = [run.created_at for run in self.result_list if not run.begins_later(clock.now())]
+        first = begun[0] if begun and not given.get("after") else 0
         return {
             "bar": bar(given),
             "notes": reaches(self.notes, given),

@@ -100,7 +100,10 @@ class RunAdmin(ReadOnlyAdmin):
         self._admit(request)
         since = request.GET.get("since", "")
         try:
-            newer = matching(request).filter(created_at__gt=int(since) if since.isdecimal() else clock.now())
+            now = clock.now()
+            newer = matching(request).filter(
+                created_at__gt=int(since) if since.isdecimal() else now, created_at__lte=now
+            )
             count = newer.order_by().values("pk")[:MOST_NEWS].count()
         except (Invalid, OverflowError):
             count = 0
@@ -171,7 +174,9 @@ class RunAdmin(ReadOnlyAdmin):
         return ago(run.ended_at)
 
     @admin.display(description=gettext_lazy("duration"))
-    def took(self, run: Run) -> SafeString:
+    def took(self, run: Run) -> SafeString | str:
+        if run.begins_later(clock.now()):
+            return ""
         took = lasting(run.created_at, run.ended_at)
         end = clock.now() if run.ended_at is None else run.ended_at
         if run.usual is None:
@@ -210,6 +215,8 @@ class RunAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("failing task and reason"), empty_value="")
     def trouble(self, run: Run) -> SafeString | str:
+        if run.begins_later(clock.now()):
+            return _("waits for its start at %(moment)s") % {"moment": exact(run.created_at)}
         if run.is_held:
             return _("held by the workflow's limit of runs")
         if run.failure is None:

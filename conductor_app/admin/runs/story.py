@@ -93,11 +93,12 @@ def opened(story: Story) -> Panel | None:
 def _facts(story: Story) -> list[tuple[str, Any]]:
     run, usual = story.run, story.usual.get("")
     end = story.now if run.ended_at is None else run.ended_at
+    later = run.begins_later(story.now)
     facts = [
-        (_("Duration"), lasting(run.created_at, run.ended_at)),
+        (_("Duration"), "" if later else lasting(run.created_at, run.ended_at)),
         (_("Usually"), _("%(from)s to %(to)s") % {"from": span(usual.p50), "to": span(usual.p95)} if usual else ""),
         (_("Compared"), _("slower than usual") if usual and usual.is_slow(end - run.created_at) else ""),
-        (_("Started"), ago(run.created_at, story.now)),
+        (_("Starts") if later else _("Started"), ago(run.created_at, story.now)),
         (_("Ended"), ago(run.ended_at, story.now) if run.ended_at else ""),
         (_("Started by"), run.started_by),
         (_("Correlation id"), run.correlation_id),

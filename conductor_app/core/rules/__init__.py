@@ -9,4 +9,5 @@ from .settle import settle
 from .time_out import time_out
 
 RULES = (time_out, recall, retry, rescue, break_off, advance, settle, conclude)
-RULES_WHILE_PAUSED = (time_out,)
+RULES_WHILE_RESTING = (time_out,)
+"""Those of a run that is paused, or whose start is yet to come."""

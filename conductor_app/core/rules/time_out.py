@@ -99,7 +99,7 @@ def sentence(task: Task, clock: Clock) -> str:
 
 
 def _run_sentence(run: Run, now: int) -> str:
-    elapsed = (now - (run.last_retried_at or run.created_at)) // 1000
+    elapsed = (now - max(run.last_retried_at, run.created_at)) // 1000
     return (
         f"Workflow timed out after {elapsed} seconds. Timeout configured as {run.definition.timeout_seconds} seconds. "
         "Timeout policy configured to TIME_OUT_WF"

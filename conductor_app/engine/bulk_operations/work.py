@@ -10,6 +10,7 @@ from django.db.models import Min
 
 from ... import clock
 from ...core.errors import Refused
+from ...core.ids import first_id
 from ...core.snapshot import NEVER
 from ...core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
 from ...insight import selections
@@ -90,7 +91,8 @@ def _work(operation_id: str) -> None:
 def _gather(row: BulkOperation) -> None:
     """Note the runs of the selection, so many at a time; it is asked once from its first run to its last."""
     for _ in range(BATCHES_A_PASS):
-        wanted = selections.runs(row.selection).filter(pk__gt=row.cursor, created_at__lte=row.created_at)
+        # Not by `created_at`: that of a run whose start was asked for ahead is yet to come.
+        wanted = selections.runs(row.selection).filter(pk__gt=row.cursor, pk__lt=first_id(row.created_at + 1))
         ids = list(wanted.order_by("pk").values_list("pk", flat=True)[:BATCH])
         with transaction.atomic():
             row = locked(row.pk)

@@ -1,6 +1,7 @@
 """A run is started by hand: from a form that the schema draws, or from JSON; as a client would start it."""
 
 import json
+from html import unescape
 
 import pytest
 
@@ -49,6 +50,18 @@ def test_the_form_is_drawn_from_the_schema(operator, order):
 
     assert "Order number" in words(page) and 'name="input.amount"' in html(page)
     assert '<option value="standard" selected>' in html(page)
+
+
+def test_a_start_is_asked_for_ahead_and_its_page_says_until_when_it_waits(operator, order, clock):
+    answer = send(operator, order, order="4711", starts_at="2027-03-01T14:30:00")
+    run = Run.objects.get()
+
+    assert (run.created_at - clock.now()) == 9_000_000
+    assert "its start is asked for at 2027-03-01 14:30:00 UTC, in 2 h 30 min" in words(operator.get(answer.url))
+    assert "waits for its start at 2027-03-01 14:30:00 UTC" in words(operator.get("/admin/conductor/run/"))
+    call = send(operator, order, order="4711", starts_at="2027-03-01T14:30:00", step="show")
+    assert f'"startAt": {run.created_at}' in unescape(html(call))
+    assert "That moment has passed." in words(send(operator, order, order="1", starts_at="2027-03-01T11:00:00"))
 
 
 def test_what_is_typed_starts_a_run_and_leads_to_its_page(operator, order):

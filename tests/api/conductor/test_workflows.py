@@ -25,6 +25,13 @@ def test_a_start_by_name_takes_the_body_as_input(api, defined):
     assert (workflow["input"], workflow["correlationId"], workflow["priority"]) == ({"total": 5}, "c1", 7)
 
 
+def test_a_start_is_asked_for_ahead(api, defined, clock):
+    workflow = api.workflow(api.start(startAt=clock.now() + 60_000))
+
+    assert (workflow["startTime"], workflow["tasks"]) == (clock.now() + 60_000, [])
+    assert api.post("/workflow", {"name": "order", "startAt": 10**30}).status_code == 400
+
+
 def test_a_workflow_is_shown_with_all_that_clients_read(api, defined, clock):
     workflow_id = api.start(input={"total": 5}, taskToDomain={"*": "NO_DOMAIN"})
 

@@ -22,7 +22,7 @@ def workflow_summary(run: RunLine) -> dict[str, Any]:
         "status": run.status,
         "input": payload_text(run.input),
         "output": payload_text(run.output),
-        "executionTime": run.ended_at - run.created_at if run.ended_at else 0,
+        "executionTime": max(run.ended_at - run.created_at, 0) if run.ended_at else 0,
         "failedReferenceTaskNames": ",".join(run.failed_refs),
         "failedTaskNames": run.failed_names,
         "priority": run.priority,

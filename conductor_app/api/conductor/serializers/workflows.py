@@ -49,6 +49,7 @@ START_REQUEST: Table = (
     Field("idempotencyKey", short_text),
     Field("idempotencyStrategy", Choice(*STRATEGIES), "FAIL"),
     Field("labels", texts),
+    Field("startAt", Whole(64)),
 )
 
 
@@ -71,6 +72,7 @@ def start_request(document: dict[str, Any]) -> StartRequest:
         idempotency_strategy=read["idempotencyStrategy"],
         input_path=read.get("externalInputPayloadStoragePath") or "",
         labels=tuple(read.get("labels") or ()),
+        starts_at=read.get("startAt") or 0,
     )
 
 

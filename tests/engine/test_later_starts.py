@@ -1,0 +1,104 @@
+"""A start that is asked for ahead: the run is there at once, and takes its first step at its moment."""
+
+import pytest
+
+from conductor_app.core.errors import Invalid
+from conductor_app.engine import bulk_operations
+from conductor_app.engine.bulk_operations import Asked
+from conductor_app.insight.cause import cause
+from conductor_app.models import Run
+from conductor_app.store import due
+from tests.builders import step
+from tests.story import BY, Story, View
+
+pytestmark = pytest.mark.django_db
+
+HOUR_MS = 3_600_000
+
+
+def ahead(clock, *steps, **fields) -> tuple[Story, View]:
+    """A run that has begun, and one that begins an hour after it."""
+    story = Story(clock, *(steps or [step("pay")]), **fields)
+    return story, story.starts("order", starts_at=clock.now() + HOUR_MS)
+
+
+def test_it_takes_its_first_step_at_its_moment(clock):
+    story, later = ahead(clock)
+    moment = clock.now() + HOUR_MS
+    assert (later.status, later.statuses, due.next_moment()) == ("RUNNING", {}, moment)
+    assert cause(later.row).sentence.endswith("in 1 h")
+
+    story.later(seconds=3599)
+    assert later.statuses == {}
+    story.later(seconds=1)
+
+    assert later.is_waiting_for("pay")
+    assert later.task("pay").scheduled_at == moment == later.row.created_at
+
+
+def test_its_time_limit_counts_from_its_start(clock):
+    story, later = ahead(clock, timeoutSeconds=60, timeoutPolicy="TIME_OUT_WF")
+
+    story.later(seconds=3659)
+    assert later.status == "RUNNING"
+    story.later(seconds=1)
+
+    assert later.status == "TIMED_OUT"
+
+
+def test_it_is_paused_and_terminated_before_its_start(clock):
+    story, later = ahead(clock)
+    later.pause()
+    story.later(seconds=3601)
+    assert (later.status, later.statuses) == ("PAUSED", {})
+    later.resume()
+    assert later.is_waiting_for("pay")
+
+    other = story.starts("order", starts_at=clock.now() + HOUR_MS)
+    other.terminate("not any more")
+    story.later(seconds=3601)
+    assert (other.status, other.statuses) == ("TERMINATED", {})
+
+
+def test_one_that_is_restarted_begins_at_once(clock):
+    _, later = ahead(clock)
+    later.terminate()
+
+    later.restart()
+
+    assert later.is_waiting_for("pay")
+
+
+def test_it_takes_no_place_of_its_limit_before_its_start(clock):
+    limit = {"rateLimitConfig": {"rateLimitKey": "one", "concurrentExecLimit": 1}}
+    story, later = ahead(clock, **limit)
+    story.worker("pay").completes()
+    second = story.starts("order")
+    assert not second.row.is_held
+
+    story.later(seconds=3600)
+    assert later.row.is_held
+    story.worker("pay").completes()
+
+    assert second.status == "COMPLETED"
+    assert later.is_waiting_for("pay") and not later.row.is_held
+
+
+def test_operations_on_many_runs_reach_it_too(clock):
+    _, later = ahead(clock)
+    bulk_operations.start(Asked("terminate", {"definition": "order", "status": ["RUNNING"]}, rate=1000.0), BY)
+
+    for _ in range(3):
+        clock.advance(seconds=1)
+        bulk_operations.work_off()
+
+    assert set(Run.objects.values_list("status", flat=True)) == {"TERMINATED"}
+    assert later.row.reason
+
+
+def test_a_moment_that_has_passed_is_now_and_one_too_far_is_refused(clock):
+    story, _ = ahead(clock)
+
+    assert story.starts("order", starts_at=clock.now() - 5).is_waiting_for("pay")
+    with pytest.raises(Invalid):
+        story.starts("order", starts_at=clock.now() + 400 * 24 * HOUR_MS)
