@@ -11,6 +11,10 @@ from .writes import Writes
 
 SECOND_MS = 1000
 COLUMNS = ("id", "scheduler_id", "created_at", "expires_at", "sealed_at")
+GROUP_AND_TASK = (
+    f"SELECT EXISTS (SELECT 1 FROM conductor_solo s WHERE s.task_id = %s), {', '.join(f'g.{each}' for each in COLUMNS)} "
+    "FROM (SELECT 1 AS one) o LEFT JOIN conductor_group g ON g.id = %s"
+)
 UNRESOLVED = "SELECT 1 FROM conductor_solo o WHERE NOT o.ever_resolved AND o.group_id = "
 
 
@@ -25,12 +29,16 @@ def find(id: str) -> Group | None:
     return Group(**dict(zip(COLUMNS, found[0], strict=True))) if found else None
 
 
-def add(group: Group) -> None:
-    """Write a new group, unless somebody else has just done so."""
-    run(
-        f"INSERT INTO conductor_group ({', '.join(COLUMNS)}) VALUES ({placeholders(COLUMNS)}) ON CONFLICT DO NOTHING",
-        [getattr(group, column) for column in COLUMNS],
-    )
+def find_for(task_id: str, id: str) -> tuple[Group | None, bool]:
+    """The group, or None, for a task that is to join it; and whether there is such a task already."""
+    [(is_there, *found)] = fetch(GROUP_AND_TASK, [task_id, id])
+    return None if found[0] is None else Group(**dict(zip(COLUMNS, found, strict=True))), bool(is_there)
+
+
+def add(group: Group) -> bool:
+    """Write a new group; False where somebody else has just done so."""
+    sql = f"INSERT INTO conductor_group ({', '.join(COLUMNS)}) VALUES ({placeholders(COLUMNS)}) ON CONFLICT DO NOTHING"
+    return run(sql, [getattr(group, column) for column in COLUMNS]) == 1
 
 
 def leave_message(writes: Writes, group_id: str, now: int) -> None:

@@ -65,11 +65,6 @@ def hold(task_id: str) -> None:
     fetch(f"SELECT a.id FROM conductor_attempt a WHERE a.task_id = %s{for_update('a')}", [task_id])
 
 
-def is_there(task_id: str) -> bool:
-    """Whether there is such a task."""
-    return bool(fetch("SELECT 1 FROM conductor_solo WHERE task_id = %s", [task_id]))
-
-
 def find(task_id: str) -> Solo:
     """The task, not locked; raises NotFound."""
     return _read(task_id)

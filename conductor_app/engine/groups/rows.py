@@ -24,19 +24,23 @@ MOST_LOGGED = 100
 """Lines of a worker's quarantine that are kept."""
 
 
-def join_group(id: str, scheduler_id: str, until: int) -> None:
-    """A task joins its group, which is made with the first one and outlives them all. Raises Conflict."""
+def join_group(task_id: str, id: str, scheduler_id: str, until: int) -> bool:
+    """A task joins its group, which is made with the first one and outlives them all. Raises Conflict.
+
+    Whether the task is there already.
+    """
     expires_at = min(until + HOUR_MS, LAST_MS)
-    group = solo_groups.find(id)
+    group, is_there = solo_groups.find_for(task_id, id)
     if group is None:
-        solo_groups.add(Group(id=id, scheduler_id=scheduler_id, created_at=clock.now(), expires_at=expires_at))
-        group = find_group(id)
+        group = Group(id=id, scheduler_id=scheduler_id, created_at=clock.now(), expires_at=expires_at)
+        group = group if solo_groups.add(group) else find_group(id)
     if group.scheduler_id != scheduler_id:
         raise Conflict(f"Task group {id} belongs to the scheduler {group.scheduler_id}, not to {scheduler_id}.")
     if group.sealed_at is not None:
         raise Conflict(f"Task group {id} is sealed: it takes no more tasks.")
     if group.expires_at < until:
         Group.objects.filter(pk=id, expires_at__lt=until).update(expires_at=expires_at)
+    return is_there
 
 
 def find_group(id: str) -> Group:

@@ -53,8 +53,7 @@ def create(new: NewTask) -> Solo:
 
 
 def _created(new: NewTask, now: int) -> Solo:
-    rows.join_group(new.group_id, new.scheduler_id, new.expires_at)
-    if solos.is_there(new.id):
+    if rows.join_group(new.id, new.group_id, new.scheduler_id, new.expires_at):
         return _created_again(new, now)
     required = _required(new)
     grace_ms = conf.taskcluster_deadline_delay * 1000
