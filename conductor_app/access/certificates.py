@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from ..core.errors import Unauthenticated
 from . import hawk
 from .scopes import SCOPE
@@ -105,5 +107,5 @@ def issue(issuer: str, key: str, name: str, scopes: Sequence[str], *, start: int
     return {
         "clientId": name,
         "accessToken": temporary_key(blank, key),
-        "certificate": json.dumps(certificate, separators=(",", ":")),
+        "certificate": orjson.dumps(certificate).decode(),
     }

@@ -12,7 +12,8 @@ from .writes import Writes
 SECOND_MS = 1000
 COLUMNS = ("id", "scheduler_id", "created_at", "expires_at", "sealed_at")
 GROUP_AND_TASK = (
-    f"SELECT EXISTS (SELECT 1 FROM conductor_solo s WHERE s.task_id = %s), {', '.join(f'g.{each}' for each in COLUMNS)} "
+    "SELECT EXISTS (SELECT 1 FROM conductor_solo s WHERE s.task_id = %s), "
+    f"{', '.join(f'g.{column}' for column in COLUMNS)} "
     "FROM (SELECT 1 AS one) o LEFT JOIN conductor_group g ON g.id = %s"
 )
 UNRESOLVED = "SELECT 1 FROM conductor_solo o WHERE NOT o.ever_resolved AND o.group_id = "

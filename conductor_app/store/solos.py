@@ -16,7 +16,7 @@ from ..models import Solo as SoloRow
 from ..models import Task as TaskRow
 from ..models.fields import dumps, loads
 from . import failures
-from .notices import forget_oldest
+from .notices import NewNotice, forget_oldest
 from .rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, updated_attempt
 from .statements import fetch, for_update
 from .writes import Stale, Writes
@@ -136,7 +136,7 @@ def save(
     before: Solo,
     effects: Sequence[Effect],
     after: Solo,
-    notices: Sequence[Notice],
+    notices: Sequence[NewNotice],
     now: int,
     is_new: bool = False,
 ) -> None:
@@ -163,7 +163,7 @@ def save(
         raise Stale from twice
 
 
-def tell(writes: Writes, notices: Sequence[Notice], repeats: bool = False) -> None:
+def tell(writes: Writes, notices: Sequence[NewNotice], repeats: bool = False) -> None:
     """Have notices written, in their order. `repeats`: a client may say so as often as it likes."""
     columns = ("task_id", "group_id", "name", "key", "routes", "payload", "sent_at", "due_at", "tries", "error")
     rows = [

@@ -10,6 +10,7 @@ from ...core.solo.endings import DEADLINE
 from ...core.solo.snapshot import Solo
 from ...insight.solo import NAMES_OF_PRIORITIES, group_document, moment, queue_facts, status_document, worker_facts
 from ...models import Group, Notice
+from ...store.notices import NewNotice
 
 PUBLISHERS = "EVENT"
 """The queue of the built-in worker that also tells other systems what waits for them."""
@@ -17,7 +18,7 @@ NOBODY = "_"
 ARTIFACT_CREATED = "artifact-created"
 
 
-def notices_of(before: Solo, effects: Iterable[Effect], now: int) -> list[Notice]:
+def notices_of(before: Solo, effects: Iterable[Effect], now: int) -> list[NewNotice]:
     """What the effects tell, each with the task as it was at that point."""
     solo, told = before, []
     for effect in effects:
@@ -34,7 +35,7 @@ def _name(about: str) -> str:
     return f"task-{about}"
 
 
-def notice(solo: Solo, name: str, effect: Tell, now: int) -> Notice:
+def notice(solo: Solo, name: str, effect: Tell, now: int) -> NewNotice:
     """One message about a task."""
     attempt = None if effect.number is None else solo.attempts[effect.number]
     payload: dict[str, Any] = {"version": 1, "status": status_document(solo)}
@@ -47,7 +48,7 @@ def notice(solo: Solo, name: str, effect: Tell, now: int) -> Notice:
         payload["task"] = {"tags": dict(solo.tags)}
     payload |= _run_facts(attempt, name)
     key, routes = _key(solo, attempt), [f"route.{route}" for route in solo.routes]
-    return Notice(
+    return NewNotice(
         task_id=solo.id, group_id=solo.group_id, name=name, key=key, routes=routes, payload=payload,
         sent_at=now, due_at=due_at(now),
     )  # fmt: skip
@@ -76,11 +77,11 @@ def _key(solo: Solo, attempt: Attempt | None) -> str:
     return ".".join(map(str, words))
 
 
-def of_group(group: Group, name: str, now: int, **facts: Any) -> Notice:
+def of_group(group: Group, name: str, now: int, **facts: Any) -> NewNotice:
     """One message about a group."""
     key = f"primary.{group.id}.{group.scheduler_id}.{NOBODY}"
     payload = {"version": 1, **(facts or group_document(group))}
-    return Notice(group_id=group.id, name=name, key=key, payload=payload, sent_at=now, due_at=due_at(now))
+    return NewNotice("", group.id, name, key, (), payload, sent_at=now, due_at=due_at(now))
 
 
 def due_at(now: int) -> int:

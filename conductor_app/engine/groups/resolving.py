@@ -8,15 +8,16 @@ from django.db import transaction
 from ... import clock
 from ...core.solo.effects import Effect, Resolved
 from ...core.solo.snapshot import Solo
-from ...models import Message, Notice
+from ...models import Message
 from ...store import dependencies, solo_groups, solos
+from ...store.notices import NewNotice
 from ...store.writes import Writes
 from .notices import of_group
 
 GROUP_RESOLVED = "task-group-resolved"
 
 
-def told_of_group(writes: Writes, before: Solo, effects: Iterable[Effect], now: int) -> list[Notice]:
+def told_of_group(writes: Writes, before: Solo, effects: Iterable[Effect], now: int) -> list[NewNotice]:
     """That all of the group is resolved, where nothing else of it was left; else somebody has to look later."""
     if not _resolutions(effects):
         return []
@@ -26,7 +27,7 @@ def told_of_group(writes: Writes, before: Solo, effects: Iterable[Effect], now: 
     return _told(writes, before.group_id, now)
 
 
-def _told(writes: Writes, group_id: str, now: int) -> list[Notice]:
+def _told(writes: Writes, group_id: str, now: int) -> list[NewNotice]:
     solo_groups.forget_messages(writes, group_id)
     group = solo_groups.find(group_id)
     return [of_group(group, GROUP_RESOLVED, now)] if group is not None else []
