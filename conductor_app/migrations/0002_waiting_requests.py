@@ -5,29 +5,32 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0001_first_tables'),
+        ("conductor", "0001_first_tables"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='run',
-            name='request_id',
+            model_name="run",
+            name="request_id",
             field=models.CharField(blank=True, max_length=255, null=True),
         ),
         migrations.AddField(
-            model_name='run',
-            name='watched_as',
-            field=conductor_app.models.fields.IdField(blank=True, default='', max_length=64),
+            model_name="run",
+            name="watched_as",
+            field=conductor_app.models.fields.IdField(blank=True, default="", max_length=64),
         ),
         migrations.AddField(
-            model_name='run',
-            name='watched_until',
+            model_name="run",
+            name="watched_until",
             field=conductor_app.models.fields.MomentField(default=0),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('request_id__isnull', False)), fields=('name', 'request_id'), name='one_run_per_request'),
+            model_name="run",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("request_id__isnull", False)),
+                fields=("name", "request_id"),
+                name="one_run_per_request",
+            ),
         ),
     ]

@@ -5,110 +5,122 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0002_waiting_requests'),
+        ("conductor", "0002_waiting_requests"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Schedule',
+            name="Schedule",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=255, unique=True)),
-                ('document', conductor_app.models.fields.DocumentField(default=dict)),
-                ('tags', conductor_app.models.fields.DocumentField(default=list)),
-                ('workflow_name', models.CharField(max_length=255, verbose_name='definition')),
-                ('overlap', models.CharField(default='ALLOW', max_length=16)),
-                ('is_paused', models.BooleanField(default=False)),
-                ('paused_reason', models.TextField(blank=True, default='')),
-                ('next_run_at', conductor_app.models.fields.MomentField(null=True)),
-                ('next_entry', models.IntegerField(default=0)),
-                ('revision', models.IntegerField(default=1)),
-                ('created_at', conductor_app.models.fields.MomentField(default=0)),
-                ('created_by', models.CharField(blank=True, default='', max_length=255)),
-                ('updated_at', conductor_app.models.fields.MomentField(default=0)),
-                ('updated_by', models.CharField(blank=True, default='', max_length=255)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=255, unique=True)),
+                ("document", conductor_app.models.fields.DocumentField(default=dict)),
+                ("tags", conductor_app.models.fields.DocumentField(default=list)),
+                ("workflow_name", models.CharField(max_length=255, verbose_name="definition")),
+                ("overlap", models.CharField(default="ALLOW", max_length=16)),
+                ("is_paused", models.BooleanField(default=False)),
+                ("paused_reason", models.TextField(blank=True, default="")),
+                ("next_run_at", conductor_app.models.fields.MomentField(null=True)),
+                ("next_entry", models.IntegerField(default=0)),
+                ("revision", models.IntegerField(default=1)),
+                ("created_at", conductor_app.models.fields.MomentField(default=0)),
+                ("created_by", models.CharField(blank=True, default="", max_length=255)),
+                ("updated_at", conductor_app.models.fields.MomentField(default=0)),
+                ("updated_by", models.CharField(blank=True, default="", max_length=255)),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='ScheduleExecution',
+            name="ScheduleExecution",
             fields=[
-                ('id', conductor_app.models.fields.IdField(max_length=64, primary_key=True, serialize=False)),
-                ('schedule_name', models.CharField(max_length=255)),
-                ('workflow_name', models.CharField(max_length=255, verbose_name='definition')),
-                ('run_id', conductor_app.models.fields.IdField(blank=True, default='', max_length=64)),
-                ('state', models.CharField(max_length=16)),
-                ('slot_at', conductor_app.models.fields.MomentField()),
-                ('executed_at', conductor_app.models.fields.MomentField()),
-                ('cron_expression', models.TextField(blank=True, default='')),
-                ('zone_id', models.CharField(default='UTC', max_length=64)),
-                ('waits_for_others', models.BooleanField(default=False)),
-                ('created_at', conductor_app.models.fields.MomentField()),
-                ('reason', models.TextField(blank=True, default='')),
-                ('trace', models.TextField(blank=True, default='')),
-                ('request', conductor_app.models.fields.DocumentField(default=dict)),
+                ("id", conductor_app.models.fields.IdField(max_length=64, primary_key=True, serialize=False)),
+                ("schedule_name", models.CharField(max_length=255)),
+                ("workflow_name", models.CharField(max_length=255, verbose_name="definition")),
+                ("run_id", conductor_app.models.fields.IdField(blank=True, default="", max_length=64)),
+                ("state", models.CharField(max_length=16)),
+                ("slot_at", conductor_app.models.fields.MomentField()),
+                ("executed_at", conductor_app.models.fields.MomentField()),
+                ("cron_expression", models.TextField(blank=True, default="")),
+                ("zone_id", models.CharField(default="UTC", max_length=64)),
+                ("waits_for_others", models.BooleanField(default=False)),
+                ("created_at", conductor_app.models.fields.MomentField()),
+                ("reason", models.TextField(blank=True, default="")),
+                ("trace", models.TextField(blank=True, default="")),
+                ("request", conductor_app.models.fields.DocumentField(default=dict)),
             ],
         ),
         migrations.CreateModel(
-            name='Scheduler',
+            name="Scheduler",
             fields=[
-                ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ('is_paused', models.BooleanField(default=False)),
-                ('changed_at', conductor_app.models.fields.MomentField(default=0)),
-                ('changed_by', models.CharField(blank=True, default='', max_length=255)),
+                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("is_paused", models.BooleanField(default=False)),
+                ("changed_at", conductor_app.models.fields.MomentField(default=0)),
+                ("changed_by", models.CharField(blank=True, default="", max_length=255)),
             ],
         ),
         migrations.AddField(
-            model_name='run',
-            name='schedule',
-            field=models.CharField(blank=True, default='', max_length=255),
+            model_name="run",
+            name="schedule",
+            field=models.CharField(blank=True, default="", max_length=255),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('status__in', ['PAUSED', 'RUNNING']), models.Q(('schedule', ''), _negated=True)), fields=['schedule'], name='run_by_schedule'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("status__in", ["PAUSED", "RUNNING"]), models.Q(("schedule", ""), _negated=True)),
+                fields=["schedule"],
+                name="run_by_schedule",
+            ),
         ),
         migrations.AddIndex(
-            model_name='schedule',
-            index=models.Index(condition=models.Q(('next_run_at__isnull', False)), fields=['next_run_at'], name='schedule_due'),
+            model_name="schedule",
+            index=models.Index(
+                condition=models.Q(("next_run_at__isnull", False)), fields=["next_run_at"], name="schedule_due"
+            ),
         ),
         migrations.AddIndex(
-            model_name='schedule',
-            index=models.Index(fields=['workflow_name', 'name'], name='schedule_by_workflow'),
+            model_name="schedule",
+            index=models.Index(fields=["workflow_name", "name"], name="schedule_by_workflow"),
         ),
         migrations.AddConstraint(
-            model_name='schedule',
-            constraint=models.CheckConstraint(condition=models.Q(('is_paused', False), ('next_run_at__isnull', True), _connector='OR'), name='paused_schedule_has_no_next_run'),
+            model_name="schedule",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("is_paused", False), ("next_run_at__isnull", True), _connector="OR"),
+                name="paused_schedule_has_no_next_run",
+            ),
         ),
         migrations.AddIndex(
-            model_name='scheduleexecution',
-            index=models.Index(fields=['-slot_at', 'id'], name='execution_by_slot'),
+            model_name="scheduleexecution",
+            index=models.Index(fields=["-slot_at", "id"], name="execution_by_slot"),
         ),
         migrations.AddIndex(
-            model_name='scheduleexecution',
-            index=models.Index(fields=['schedule_name', '-slot_at'], name='execution_of_schedule'),
+            model_name="scheduleexecution",
+            index=models.Index(fields=["schedule_name", "-slot_at"], name="execution_of_schedule"),
         ),
         migrations.AddIndex(
-            model_name='scheduleexecution',
-            index=models.Index(fields=['state', '-slot_at'], name='execution_by_state'),
+            model_name="scheduleexecution",
+            index=models.Index(fields=["state", "-slot_at"], name="execution_by_state"),
         ),
         migrations.AddIndex(
-            model_name='scheduleexecution',
-            index=models.Index(fields=['workflow_name', '-slot_at'], name='execution_by_workflow'),
+            model_name="scheduleexecution",
+            index=models.Index(fields=["workflow_name", "-slot_at"], name="execution_by_workflow"),
         ),
         migrations.AddIndex(
-            model_name='scheduleexecution',
-            index=models.Index(fields=['executed_at'], name='execution_by_time'),
+            model_name="scheduleexecution",
+            index=models.Index(fields=["executed_at"], name="execution_by_time"),
         ),
         migrations.AddIndex(
-            model_name='scheduleexecution',
-            index=models.Index(condition=models.Q(('state', 'POLLED')), fields=['schedule_name', 'slot_at'], name='execution_waiting'),
+            model_name="scheduleexecution",
+            index=models.Index(
+                condition=models.Q(("state", "POLLED")), fields=["schedule_name", "slot_at"], name="execution_waiting"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='scheduleexecution',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['EXECUTED', 'FAILED', 'POLLED'])), name='execution_state_is_known'),
+            model_name="scheduleexecution",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["EXECUTED", "FAILED", "POLLED"])), name="execution_state_is_known"
+            ),
         ),
     ]

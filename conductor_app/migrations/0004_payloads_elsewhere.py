@@ -6,54 +6,69 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0003_schedules'),
+        ("conductor", "0003_schedules"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='attempt',
-            name='input_path',
-            field=models.CharField(blank=True, default='', max_length=255),
+            model_name="attempt",
+            name="input_path",
+            field=models.CharField(blank=True, default="", max_length=255),
         ),
         migrations.AddField(
-            model_name='attempt',
-            name='output_path',
-            field=models.CharField(blank=True, default='', max_length=255),
+            model_name="attempt",
+            name="output_path",
+            field=models.CharField(blank=True, default="", max_length=255),
         ),
         migrations.AddField(
-            model_name='run',
-            name='input_path',
-            field=models.CharField(blank=True, default='', max_length=255),
+            model_name="run",
+            name="input_path",
+            field=models.CharField(blank=True, default="", max_length=255),
         ),
         migrations.AddField(
-            model_name='run',
-            name='output_path',
-            field=models.CharField(blank=True, default='', max_length=255),
+            model_name="run",
+            name="output_path",
+            field=models.CharField(blank=True, default="", max_length=255),
         ),
         migrations.CreateModel(
-            name='StoredPayload',
+            name="StoredPayload",
             fields=[
-                ('path', models.CharField(max_length=255, primary_key=True, serialize=False)),
-                ('size', models.BigIntegerField(null=True)),
-                ('created_at', conductor_app.models.fields.MomentField()),
-                ('expires_at', conductor_app.models.fields.MomentField(null=True)),
+                ("path", models.CharField(max_length=255, primary_key=True, serialize=False)),
+                ("size", models.BigIntegerField(null=True)),
+                ("created_at", conductor_app.models.fields.MomentField()),
+                ("expires_at", conductor_app.models.fields.MomentField(null=True)),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('expires_at__isnull', False)), fields=['expires_at'], name='payload_to_forget')],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("expires_at__isnull", False)),
+                        fields=["expires_at"],
+                        name="payload_to_forget",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='PayloadUse',
+            name="PayloadUse",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('run_id', conductor_app.models.fields.IdField(max_length=64)),
-                ('payload', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='uses', to='conductor.storedpayload')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("run_id", conductor_app.models.fields.IdField(max_length=64)),
+                (
+                    "payload",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="uses",
+                        to="conductor.storedpayload",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['run_id'], name='payload_of_run')],
-                'constraints': [models.UniqueConstraint(fields=('payload', 'run_id'), name='one_use_per_payload_and_run')],
+                "indexes": [models.Index(fields=["run_id"], name="payload_of_run")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("payload", "run_id"), name="one_use_per_payload_and_run")
+                ],
             },
         ),
     ]

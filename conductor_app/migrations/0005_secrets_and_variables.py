@@ -5,42 +5,41 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0004_payloads_elsewhere'),
+        ("conductor", "0004_payloads_elsewhere"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Secret',
+            name="Secret",
             fields=[
-                ('name', models.CharField(max_length=255, primary_key=True, serialize=False)),
-                ('tags', conductor_app.models.fields.DocumentField(default=list)),
-                ('created_at', conductor_app.models.fields.MomentField(default=0)),
-                ('created_by', models.CharField(blank=True, default='', max_length=255)),
-                ('updated_at', conductor_app.models.fields.MomentField(default=0)),
-                ('updated_by', models.CharField(blank=True, default='', max_length=255)),
-                ('sealed', models.TextField()),
+                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
+                ("tags", conductor_app.models.fields.DocumentField(default=list)),
+                ("created_at", conductor_app.models.fields.MomentField(default=0)),
+                ("created_by", models.CharField(blank=True, default="", max_length=255)),
+                ("updated_at", conductor_app.models.fields.MomentField(default=0)),
+                ("updated_by", models.CharField(blank=True, default="", max_length=255)),
+                ("sealed", models.TextField()),
             ],
             options={
-                'ordering': ['name'],
-                'abstract': False,
+                "ordering": ["name"],
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='Variable',
+            name="Variable",
             fields=[
-                ('name', models.CharField(max_length=255, primary_key=True, serialize=False)),
-                ('tags', conductor_app.models.fields.DocumentField(default=list)),
-                ('created_at', conductor_app.models.fields.MomentField(default=0)),
-                ('created_by', models.CharField(blank=True, default='', max_length=255)),
-                ('updated_at', conductor_app.models.fields.MomentField(default=0)),
-                ('updated_by', models.CharField(blank=True, default='', max_length=255)),
-                ('value', models.TextField(blank=True, default='')),
+                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
+                ("tags", conductor_app.models.fields.DocumentField(default=list)),
+                ("created_at", conductor_app.models.fields.MomentField(default=0)),
+                ("created_by", models.CharField(blank=True, default="", max_length=255)),
+                ("updated_at", conductor_app.models.fields.MomentField(default=0)),
+                ("updated_by", models.CharField(blank=True, default="", max_length=255)),
+                ("value", models.TextField(blank=True, default="")),
             ],
             options={
-                'ordering': ['name'],
-                'abstract': False,
+                "ordering": ["name"],
+                "abstract": False,
             },
         ),
     ]

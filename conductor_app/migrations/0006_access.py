@@ -7,104 +7,182 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('auth', '0012_alter_user_first_name_max_length'),
-        ('conductor', '0005_secrets_and_variables'),
+        ("auth", "0012_alter_user_first_name_max_length"),
+        ("conductor", "0005_secrets_and_variables"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='AccessRevision',
+            name="AccessRevision",
             fields=[
-                ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ('revision', models.BigIntegerField(default=0)),
+                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("revision", models.BigIntegerField(default=0)),
             ],
         ),
         migrations.AlterModelOptions(
-            name='taskdefinition',
-            options={'ordering': ['name'], 'permissions': [('execute_taskdefinition', 'Can poll and report tasks')]},
+            name="taskdefinition",
+            options={"ordering": ["name"], "permissions": [("execute_taskdefinition", "Can poll and report tasks")]},
         ),
         migrations.AlterModelOptions(
-            name='workflowdefinition',
-            options={'ordering': ['name', '-version'], 'permissions': [('execute_workflowdefinition', 'Can start workflows')]},
+            name="workflowdefinition",
+            options={
+                "ordering": ["name", "-version"],
+                "permissions": [("execute_workflowdefinition", "Can start workflows")],
+            },
         ),
         migrations.AlterModelOptions(
-            name='schedule',
-            options={'ordering': ['name'], 'permissions': [('execute_schedule', 'Can run schedules')]},
+            name="schedule",
+            options={"ordering": ["name"], "permissions": [("execute_schedule", "Can run schedules")]},
         ),
         migrations.CreateModel(
-            name='Application',
+            name="Application",
             fields=[
-                ('id', models.CharField(max_length=64, primary_key=True, serialize=False, verbose_name='application id')),
-                ('name', models.CharField(max_length=255)),
-                ('created_at', conductor_app.models.fields.MomentField()),
-                ('created_by', models.CharField(blank=True, default='', max_length=255)),
-                ('updated_at', conductor_app.models.fields.MomentField(default=0)),
-                ('updated_by', models.CharField(blank=True, default='', max_length=255)),
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='application', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.CharField(max_length=64, primary_key=True, serialize=False, verbose_name="application id"),
+                ),
+                ("name", models.CharField(max_length=255)),
+                ("created_at", conductor_app.models.fields.MomentField()),
+                ("created_by", models.CharField(blank=True, default="", max_length=255)),
+                ("updated_at", conductor_app.models.fields.MomentField(default=0)),
+                ("updated_by", models.CharField(blank=True, default="", max_length=255)),
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="application",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['name', 'id'],
+                "ordering": ["name", "id"],
             },
         ),
         migrations.CreateModel(
-            name='GroupFacts',
+            name="GroupFacts",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(blank=True, max_length=100, null=True, unique=True)),
-                ('description', models.TextField(blank=True, default='')),
-                ('default_access', conductor_app.models.fields.DocumentField(default=dict)),
-                ('contact', conductor_app.models.fields.DocumentField(default=dict)),
-                ('group', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='facts', to='auth.group')),
-                ('roles', models.ManyToManyField(blank=True, related_name='given_to', to='auth.group')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("role", models.CharField(blank=True, max_length=100, null=True, unique=True)),
+                ("description", models.TextField(blank=True, default="")),
+                ("default_access", conductor_app.models.fields.DocumentField(default=dict)),
+                ("contact", conductor_app.models.fields.DocumentField(default=dict)),
+                (
+                    "group",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="facts", to="auth.group"
+                    ),
+                ),
+                ("roles", models.ManyToManyField(blank=True, related_name="given_to", to="auth.group")),
             ],
         ),
         migrations.CreateModel(
-            name='Profile',
+            name="Profile",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('contact', conductor_app.models.fields.DocumentField(default=dict)),
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='profile', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("contact", conductor_app.models.fields.DocumentField(default=dict)),
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="profile", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Tag',
+            name="Tag",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('object_type', models.CharField(max_length=32)),
-                ('object_name', models.CharField(max_length=255)),
-                ('key', models.CharField(max_length=128)),
-                ('value', models.CharField(max_length=128)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("object_type", models.CharField(max_length=32)),
+                ("object_name", models.CharField(max_length=255)),
+                ("key", models.CharField(max_length=128)),
+                ("value", models.CharField(max_length=128)),
             ],
             options={
-                'indexes': [models.Index(fields=['key', 'value'], name='tag_by_value')],
-                'constraints': [models.UniqueConstraint(fields=('object_type', 'object_name', 'key', 'value'), name='one_tag_per_object_key_and_value')],
+                "indexes": [models.Index(fields=["key", "value"], name="tag_by_value")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("object_type", "object_name", "key", "value"), name="one_tag_per_object_key_and_value"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Grant',
+            name="Grant",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('target_type', models.CharField(max_length=32)),
-                ('target_id', models.CharField(max_length=512)),
-                ('access', models.CharField(max_length=16)),
-                ('granted_at', conductor_app.models.fields.MomentField()),
-                ('granted_by', models.CharField(blank=True, default='', max_length=255)),
-                ('group', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='grants', to='auth.group')),
-                ('user', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='grants', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("target_type", models.CharField(max_length=32)),
+                ("target_id", models.CharField(max_length=512)),
+                ("access", models.CharField(max_length=16)),
+                ("granted_at", conductor_app.models.fields.MomentField()),
+                ("granted_by", models.CharField(blank=True, default="", max_length=255)),
+                (
+                    "group",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="grants",
+                        to="auth.group",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="grants",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'permissions': [('execute_domain', 'Can poll in task domains'), ('add_event_handler', 'Can add event handlers'), ('view_event_handler', 'Can view event handlers'), ('change_event_handler', 'Can change event handlers'), ('delete_event_handler', 'Can delete event handlers'), ('execute_event_handler', 'Can execute event handlers'), ('add_schema', 'Can add schemas'), ('view_schema', 'Can view schemas'), ('change_schema', 'Can change schemas'), ('delete_schema', 'Can delete schemas'), ('execute_schema', 'Can execute schemas'), ('add_webhook', 'Can add webhooks'), ('view_webhook', 'Can view webhooks'), ('change_webhook', 'Can change webhooks'), ('delete_webhook', 'Can delete webhooks'), ('execute_webhook', 'Can execute webhooks')],
-                'indexes': [models.Index(fields=['target_type', 'target_id'], name='grant_by_target')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('user__isnull', False), ('group__isnull', False), _connector='XOR'), name='grant_has_one_subject'), models.UniqueConstraint(condition=models.Q(('user__isnull', False)), fields=('user', 'target_type', 'target_id', 'access'), name='one_grant_per_user_target_and_access'), models.UniqueConstraint(condition=models.Q(('group__isnull', False)), fields=('group', 'target_type', 'target_id', 'access'), name='one_grant_per_group_target_and_access')],
+                "permissions": [
+                    ("execute_domain", "Can poll in task domains"),
+                    ("add_event_handler", "Can add event handlers"),
+                    ("view_event_handler", "Can view event handlers"),
+                    ("change_event_handler", "Can change event handlers"),
+                    ("delete_event_handler", "Can delete event handlers"),
+                    ("execute_event_handler", "Can execute event handlers"),
+                    ("add_schema", "Can add schemas"),
+                    ("view_schema", "Can view schemas"),
+                    ("change_schema", "Can change schemas"),
+                    ("delete_schema", "Can delete schemas"),
+                    ("execute_schema", "Can execute schemas"),
+                    ("add_webhook", "Can add webhooks"),
+                    ("view_webhook", "Can view webhooks"),
+                    ("change_webhook", "Can change webhooks"),
+                    ("delete_webhook", "Can delete webhooks"),
+                    ("execute_webhook", "Can execute webhooks"),
+                ],
+                "indexes": [models.Index(fields=["target_type", "target_id"], name="grant_by_target")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("user__isnull", False), ("group__isnull", False), _connector="XOR"),
+                        name="grant_has_one_subject",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("user__isnull", False)),
+                        fields=("user", "target_type", "target_id", "access"),
+                        name="one_grant_per_user_target_and_access",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("group__isnull", False)),
+                        fields=("group", "target_type", "target_id", "access"),
+                        name="one_grant_per_group_target_and_access",
+                    ),
+                ],
             },
         ),
-        migrations.RenameField(model_name='accesskey', old_name='application', new_name='application_name'),
+        migrations.RenameField(model_name="accesskey", old_name="application", new_name="application_name"),
         migrations.AddField(
-            model_name='accesskey',
-            name='application',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='keys', to='conductor.application'),
+            model_name="accesskey",
+            name="application",
+            field=models.ForeignKey(
+                null=True, on_delete=django.db.models.deletion.CASCADE, related_name="keys", to="conductor.application"
+            ),
         ),
     ]

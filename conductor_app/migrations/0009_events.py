@@ -6,85 +6,108 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0008_keys_of_applications'),
+        ("conductor", "0008_keys_of_applications"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='EventDelivery',
+            name="EventDelivery",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('event', models.CharField(max_length=255)),
-                ('message_id', models.CharField(max_length=255)),
-                ('source', models.CharField(blank=True, default='', max_length=64)),
-                ('received_at', conductor_app.models.fields.MomentField()),
-                ('payload', conductor_app.models.fields.DocumentField(null=True)),
-                ('payload_size', models.IntegerField(default=0)),
-                ('duplicates', models.IntegerField(default=0)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("event", models.CharField(max_length=255)),
+                ("message_id", models.CharField(max_length=255)),
+                ("source", models.CharField(blank=True, default="", max_length=64)),
+                ("received_at", conductor_app.models.fields.MomentField()),
+                ("payload", conductor_app.models.fields.DocumentField(null=True)),
+                ("payload_size", models.IntegerField(default=0)),
+                ("duplicates", models.IntegerField(default=0)),
             ],
             options={
-                'verbose_name_plural': 'event deliveries',
-                'indexes': [models.Index(fields=['-received_at', '-id'], name='delivery_by_time'), models.Index(fields=['event', '-received_at'], name='delivery_of_event')],
-                'constraints': [models.UniqueConstraint(fields=('event', 'message_id'), name='one_delivery_per_message')],
+                "verbose_name_plural": "event deliveries",
+                "indexes": [
+                    models.Index(fields=["-received_at", "-id"], name="delivery_by_time"),
+                    models.Index(fields=["event", "-received_at"], name="delivery_of_event"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("event", "message_id"), name="one_delivery_per_message")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='EventHandler',
+            name="EventHandler",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=255, unique=True)),
-                ('event', models.CharField(max_length=255)),
-                ('is_active', models.BooleanField(default=False)),
-                ('document', conductor_app.models.fields.DocumentField(default=dict)),
-                ('created_at', conductor_app.models.fields.MomentField(default=0)),
-                ('created_by', models.CharField(blank=True, default='', max_length=255)),
-                ('updated_at', conductor_app.models.fields.MomentField(default=0)),
-                ('updated_by', models.CharField(blank=True, default='', max_length=255)),
-                ('revision', models.IntegerField(default=1)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=255, unique=True)),
+                ("event", models.CharField(max_length=255)),
+                ("is_active", models.BooleanField(default=False)),
+                ("document", conductor_app.models.fields.DocumentField(default=dict)),
+                ("created_at", conductor_app.models.fields.MomentField(default=0)),
+                ("created_by", models.CharField(blank=True, default="", max_length=255)),
+                ("updated_at", conductor_app.models.fields.MomentField(default=0)),
+                ("updated_by", models.CharField(blank=True, default="", max_length=255)),
+                ("revision", models.IntegerField(default=1)),
             ],
             options={
-                'ordering': ['name'],
-                'indexes': [models.Index(fields=['event', 'is_active'], name='handler_of_event')],
+                "ordering": ["name"],
+                "indexes": [models.Index(fields=["event", "is_active"], name="handler_of_event")],
             },
         ),
         migrations.CreateModel(
-            name='EventAction',
+            name="EventAction",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('handler', models.CharField(max_length=255)),
-                ('position', models.IntegerField()),
-                ('action', models.CharField(max_length=64)),
-                ('document', conductor_app.models.fields.DocumentField(default=dict)),
-                ('status', models.CharField(default='IN_PROGRESS', max_length=16)),
-                ('created_at', conductor_app.models.fields.MomentField()),
-                ('ended_at', conductor_app.models.fields.MomentField(null=True)),
-                ('run_id', conductor_app.models.fields.IdField(blank=True, default='', max_length=64)),
-                ('output', conductor_app.models.fields.DocumentField(default=dict)),
-                ('error', models.TextField(blank=True, default='')),
-                ('delivery', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='actions', to='conductor.eventdelivery')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("handler", models.CharField(max_length=255)),
+                ("position", models.IntegerField()),
+                ("action", models.CharField(max_length=64)),
+                ("document", conductor_app.models.fields.DocumentField(default=dict)),
+                ("status", models.CharField(default="IN_PROGRESS", max_length=16)),
+                ("created_at", conductor_app.models.fields.MomentField()),
+                ("ended_at", conductor_app.models.fields.MomentField(null=True)),
+                ("run_id", conductor_app.models.fields.IdField(blank=True, default="", max_length=64)),
+                ("output", conductor_app.models.fields.DocumentField(default=dict)),
+                ("error", models.TextField(blank=True, default="")),
+                (
+                    "delivery",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="actions",
+                        to="conductor.eventdelivery",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['handler', '-created_at'], name='action_of_handler')],
-                'constraints': [models.UniqueConstraint(fields=('delivery', 'handler', 'position'), name='one_action_per_delivery_handler_and_position')],
+                "indexes": [models.Index(fields=["handler", "-created_at"], name="action_of_handler")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("delivery", "handler", "position"), name="one_action_per_delivery_handler_and_position"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='EventVerdict',
+            name="EventVerdict",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('handler', models.CharField(max_length=255)),
-                ('at', conductor_app.models.fields.MomentField()),
-                ('outcome', models.CharField(max_length=16)),
-                ('condition', models.TextField(blank=True, default='')),
-                ('seen', conductor_app.models.fields.DocumentField(default=dict)),
-                ('value', conductor_app.models.fields.DocumentField(null=True)),
-                ('error', models.TextField(blank=True, default='')),
-                ('delivery', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='verdicts', to='conductor.eventdelivery')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("handler", models.CharField(max_length=255)),
+                ("at", conductor_app.models.fields.MomentField()),
+                ("outcome", models.CharField(max_length=16)),
+                ("condition", models.TextField(blank=True, default="")),
+                ("seen", conductor_app.models.fields.DocumentField(default=dict)),
+                ("value", conductor_app.models.fields.DocumentField(null=True)),
+                ("error", models.TextField(blank=True, default="")),
+                (
+                    "delivery",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="verdicts",
+                        to="conductor.eventdelivery",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['handler', '-at'], name='verdict_of_handler')],
+                "indexes": [models.Index(fields=["handler", "-at"], name="verdict_of_handler")],
             },
         ),
     ]

@@ -4,27 +4,30 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0009_events'),
+        ("conductor", "0009_events"),
     ]
 
     operations = [
         migrations.RemoveIndex(
-            model_name='message',
-            name='message_due',
+            model_name="message",
+            name="message_due",
         ),
         migrations.AddField(
-            model_name='attempt',
-            name='tells_start',
+            model_name="attempt",
+            name="tells_start",
             field=models.BooleanField(default=False),
         ),
         migrations.AddIndex(
-            model_name='message',
-            index=models.Index(condition=models.Q(('subject', 'publish'), _negated=True), fields=['due_at', 'id'], name='message_due'),
+            model_name="message",
+            index=models.Index(
+                condition=models.Q(("subject", "publish"), _negated=True), fields=["due_at", "id"], name="message_due"
+            ),
         ),
         migrations.AddIndex(
-            model_name='message',
-            index=models.Index(condition=models.Q(('subject', 'publish')), fields=['due_at', 'id'], name='message_to_publish'),
+            model_name="message",
+            index=models.Index(
+                condition=models.Q(("subject", "publish")), fields=["due_at", "id"], name="message_to_publish"
+            ),
         ),
     ]

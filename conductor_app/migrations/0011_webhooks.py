@@ -5,26 +5,25 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0010_tidings'),
+        ("conductor", "0010_tidings"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Webhook',
+            name="Webhook",
             fields=[
-                ('id', conductor_app.models.fields.IdField(max_length=64, primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=200, unique=True)),
-                ('document', conductor_app.models.fields.DocumentField(default=dict)),
-                ('sealed', models.TextField(blank=True, default='')),
-                ('created_at', conductor_app.models.fields.MomentField()),
-                ('created_by', models.CharField(blank=True, default='', max_length=255)),
-                ('updated_at', conductor_app.models.fields.MomentField(default=0)),
-                ('updated_by', models.CharField(blank=True, default='', max_length=255)),
+                ("id", conductor_app.models.fields.IdField(max_length=64, primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=200, unique=True)),
+                ("document", conductor_app.models.fields.DocumentField(default=dict)),
+                ("sealed", models.TextField(blank=True, default="")),
+                ("created_at", conductor_app.models.fields.MomentField()),
+                ("created_by", models.CharField(blank=True, default="", max_length=255)),
+                ("updated_at", conductor_app.models.fields.MomentField(default=0)),
+                ("updated_by", models.CharField(blank=True, default="", max_length=255)),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
     ]

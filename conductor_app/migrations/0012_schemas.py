@@ -5,28 +5,29 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0011_webhooks'),
+        ("conductor", "0011_webhooks"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='SchemaDefinition',
+            name="SchemaDefinition",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=255)),
-                ('version', models.IntegerField(default=1)),
-                ('document', conductor_app.models.fields.DocumentField(default=dict)),
-                ('created_at', conductor_app.models.fields.MomentField(default=0)),
-                ('created_by', models.CharField(blank=True, default='', max_length=255)),
-                ('updated_at', conductor_app.models.fields.MomentField(default=0)),
-                ('updated_by', models.CharField(blank=True, default='', max_length=255)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=255)),
+                ("version", models.IntegerField(default=1)),
+                ("document", conductor_app.models.fields.DocumentField(default=dict)),
+                ("created_at", conductor_app.models.fields.MomentField(default=0)),
+                ("created_by", models.CharField(blank=True, default="", max_length=255)),
+                ("updated_at", conductor_app.models.fields.MomentField(default=0)),
+                ("updated_by", models.CharField(blank=True, default="", max_length=255)),
             ],
             options={
-                'ordering': ['name', '-version'],
-                'default_permissions': (),
-                'constraints': [models.UniqueConstraint(fields=('name', 'version'), name='one_schema_per_name_and_version')],
+                "ordering": ["name", "-version"],
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(fields=("name", "version"), name="one_schema_per_name_and_version")
+                ],
             },
         ),
     ]

@@ -6,28 +6,35 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0012_schemas'),
+        ("conductor", "0012_schemas"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='run',
-            name='inbox',
+            model_name="run",
+            name="inbox",
             field=models.IntegerField(default=0),
         ),
         migrations.CreateModel(
-            name='InboxMessage',
+            name="InboxMessage",
             fields=[
-                ('number', models.BigAutoField(primary_key=True, serialize=False)),
-                ('id', conductor_app.models.fields.IdField(max_length=64)),
-                ('received_at', conductor_app.models.fields.MomentField()),
-                ('payload', conductor_app.models.fields.DocumentField(default=dict)),
-                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='inbox_messages', to='conductor.run')),
+                ("number", models.BigAutoField(primary_key=True, serialize=False)),
+                ("id", conductor_app.models.fields.IdField(max_length=64)),
+                ("received_at", conductor_app.models.fields.MomentField()),
+                ("payload", conductor_app.models.fields.DocumentField(default=dict)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="inbox_messages",
+                        to="conductor.run",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['run', 'number'], name='inbox_of_run')],
+                "indexes": [models.Index(fields=["run", "number"], name="inbox_of_run")],
             },
         ),
     ]

@@ -4,82 +4,115 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0013_inbox_messages'),
+        ("conductor", "0013_inbox_messages"),
     ]
 
     operations = [
         migrations.RemoveConstraint(
-            model_name='run',
-            name='one_run_per_idempotency_key',
+            model_name="run",
+            name="one_run_per_idempotency_key",
         ),
         migrations.RemoveIndex(
-            model_name='run',
-            name='run_by_start',
+            model_name="run",
+            name="run_by_start",
         ),
         migrations.RemoveIndex(
-            model_name='run',
-            name='run_by_definition',
+            model_name="run",
+            name="run_by_definition",
         ),
         migrations.RemoveIndex(
-            model_name='run',
-            name='run_by_correlation',
+            model_name="run",
+            name="run_by_correlation",
         ),
         migrations.RemoveIndex(
-            model_name='run',
-            name='run_by_parent',
+            model_name="run",
+            name="run_by_parent",
         ),
         migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(fields=['name', 'id'], name='attempt_by_name'),
+            model_name="attempt",
+            index=models.Index(fields=["name", "id"], name="attempt_by_name"),
         ),
         migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('domain', ''), _negated=True), fields=['domain', 'id'], name='attempt_by_domain'),
+            model_name="attempt",
+            index=models.Index(
+                condition=models.Q(("domain", ""), _negated=True), fields=["domain", "id"], name="attempt_by_domain"
+            ),
         ),
         migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('status__in', ['CANCELED', 'EXPIRED', 'FAILED', 'FAILED_FOR_GOOD'])), fields=['status', 'id'], name='attempt_ended_badly'),
+            model_name="attempt",
+            index=models.Index(
+                condition=models.Q(("status__in", ["CANCELED", "EXPIRED", "FAILED", "FAILED_FOR_GOOD"])),
+                fields=["status", "id"],
+                name="attempt_ended_badly",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['-created_at', 'id', 'parent_id', 'version', 'priority', 'started_by'], name='run_by_start'),
+            model_name="run",
+            index=models.Index(
+                fields=["-created_at", "id", "parent_id", "version", "priority", "started_by"], name="run_by_start"
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['name', '-created_at', 'version', 'status'], name='run_by_definition'),
+            model_name="run",
+            index=models.Index(fields=["name", "-created_at", "version", "status"], name="run_by_definition"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('correlation_id', ''), _negated=True), fields=['correlation_id', '-created_at'], name='run_by_correlation'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("correlation_id", ""), _negated=True),
+                fields=["correlation_id", "-created_at"],
+                name="run_by_correlation",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('parent_id', ''), _negated=True), fields=['parent_id', '-created_at'], name='run_by_parent'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("parent_id", ""), _negated=True),
+                fields=["parent_id", "-created_at"],
+                name="run_by_parent",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('event', ''), _negated=True), fields=['event', '-created_at'], name='run_by_event'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("event", ""), _negated=True), fields=["event", "-created_at"], name="run_by_event"
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('limit_key', ''), _negated=True), fields=['limit_key', '-created_at'], name='run_by_limit_key'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("limit_key", ""), _negated=True),
+                fields=["limit_key", "-created_at"],
+                name="run_by_limit_key",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('reason', ''), _negated=True), fields=['-created_at'], name='run_with_reason'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("reason", ""), _negated=True), fields=["-created_at"], name="run_with_reason"
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('failed_refs', []), _negated=True), fields=['-created_at'], name='run_with_failures'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("failed_refs", []), _negated=True), fields=["-created_at"], name="run_with_failures"
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('status__in', ['COMPLETED_WITH_ERRORS', 'SKIPPED'])), fields=['status'], name='task_ended_oddly'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("status__in", ["COMPLETED_WITH_ERRORS", "SKIPPED"])),
+                fields=["status"],
+                name="task_ended_oddly",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('idempotency_key__isnull', False)), fields=('idempotency_key', 'name'), name='one_run_per_idempotency_key'),
+            model_name="run",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("idempotency_key__isnull", False)),
+                fields=("idempotency_key", "name"),
+                name="one_run_per_idempotency_key",
+            ),
         ),
     ]

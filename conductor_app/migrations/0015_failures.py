@@ -6,101 +6,130 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0014_indexes_for_searches'),
+        ("conductor", "0014_indexes_for_searches"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='FailureGroup',
+            name="FailureGroup",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('fingerprint', models.CharField(max_length=40, unique=True)),
-                ('definition', models.CharField(max_length=255)),
-                ('ref', models.CharField(blank=True, default='', max_length=512)),
-                ('message', models.TextField(blank=True, default='')),
-                ('sample', models.TextField(blank=True, default='')),
-                ('sample_run_id', conductor_app.models.fields.IdField(blank=True, default='', max_length=64)),
-                ('sample_attempt_id', conductor_app.models.fields.IdField(blank=True, default='', max_length=64)),
-                ('first_at', conductor_app.models.fields.MomentField()),
-                ('last_at', conductor_app.models.fields.MomentField()),
-                ('count', models.BigIntegerField(default=0)),
-                ('state', models.CharField(default='OPEN', max_length=16)),
-                ('assignee', models.CharField(blank=True, default='', max_length=255)),
-                ('note', models.TextField(blank=True, default='')),
-                ('resolved_version', models.IntegerField(null=True)),
-                ('resolved_build', models.CharField(blank=True, default='', max_length=255)),
-                ('earlier_builds', conductor_app.models.fields.DocumentField(default=list)),
-                ('merged_into', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='parts', to='conductor.failuregroup')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("fingerprint", models.CharField(max_length=40, unique=True)),
+                ("definition", models.CharField(max_length=255)),
+                ("ref", models.CharField(blank=True, default="", max_length=512)),
+                ("message", models.TextField(blank=True, default="")),
+                ("sample", models.TextField(blank=True, default="")),
+                ("sample_run_id", conductor_app.models.fields.IdField(blank=True, default="", max_length=64)),
+                ("sample_attempt_id", conductor_app.models.fields.IdField(blank=True, default="", max_length=64)),
+                ("first_at", conductor_app.models.fields.MomentField()),
+                ("last_at", conductor_app.models.fields.MomentField()),
+                ("count", models.BigIntegerField(default=0)),
+                ("state", models.CharField(default="OPEN", max_length=16)),
+                ("assignee", models.CharField(blank=True, default="", max_length=255)),
+                ("note", models.TextField(blank=True, default="")),
+                ("resolved_version", models.IntegerField(null=True)),
+                ("resolved_build", models.CharField(blank=True, default="", max_length=255)),
+                ("earlier_builds", conductor_app.models.fields.DocumentField(default=list)),
+                (
+                    "merged_into",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="parts",
+                        to="conductor.failuregroup",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Failure',
+            name="Failure",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('fingerprint', models.CharField(max_length=40)),
-                ('run_id', conductor_app.models.fields.IdField(max_length=64)),
-                ('attempt_id', conductor_app.models.fields.IdField(blank=True, default='', max_length=64)),
-                ('definition', models.CharField(max_length=255)),
-                ('version', models.IntegerField()),
-                ('ref', models.CharField(blank=True, default='', max_length=512)),
-                ('message', models.TextField(blank=True, default='')),
-                ('queue', models.CharField(blank=True, default='', max_length=640)),
-                ('worker', models.CharField(blank=True, default='', max_length=255)),
-                ('build', models.CharField(blank=True, default='', max_length=255)),
-                ('at', conductor_app.models.fields.MomentField()),
-                ('group', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, to='conductor.failuregroup')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("fingerprint", models.CharField(max_length=40)),
+                ("run_id", conductor_app.models.fields.IdField(max_length=64)),
+                ("attempt_id", conductor_app.models.fields.IdField(blank=True, default="", max_length=64)),
+                ("definition", models.CharField(max_length=255)),
+                ("version", models.IntegerField()),
+                ("ref", models.CharField(blank=True, default="", max_length=512)),
+                ("message", models.TextField(blank=True, default="")),
+                ("queue", models.CharField(blank=True, default="", max_length=640)),
+                ("worker", models.CharField(blank=True, default="", max_length=255)),
+                ("build", models.CharField(blank=True, default="", max_length=255)),
+                ("at", conductor_app.models.fields.MomentField()),
+                (
+                    "group",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        to="conductor.failuregroup",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='FailureTally',
+            name="FailureTally",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('hour_at', conductor_app.models.fields.MomentField()),
-                ('version', models.IntegerField()),
-                ('build', models.CharField(blank=True, default='', max_length=255)),
-                ('count', models.IntegerField(default=0)),
-                ('group', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, to='conductor.failuregroup')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("hour_at", conductor_app.models.fields.MomentField()),
+                ("version", models.IntegerField()),
+                ("build", models.CharField(blank=True, default="", max_length=255)),
+                ("count", models.IntegerField(default=0)),
+                (
+                    "group",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.CASCADE, to="conductor.failuregroup"
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'failure tallies',
+                "verbose_name_plural": "failure tallies",
             },
         ),
         migrations.AddIndex(
-            model_name='failuregroup',
-            index=models.Index(fields=['state', '-last_at'], name='failure_group_by_state'),
+            model_name="failuregroup",
+            index=models.Index(fields=["state", "-last_at"], name="failure_group_by_state"),
         ),
         migrations.AddIndex(
-            model_name='failuregroup',
-            index=models.Index(fields=['-last_at'], name='failure_group_by_time'),
+            model_name="failuregroup",
+            index=models.Index(fields=["-last_at"], name="failure_group_by_time"),
         ),
         migrations.AddIndex(
-            model_name='failuregroup',
-            index=models.Index(fields=['definition', '-last_at'], name='failure_group_of_name'),
+            model_name="failuregroup",
+            index=models.Index(fields=["definition", "-last_at"], name="failure_group_of_name"),
         ),
         migrations.AddConstraint(
-            model_name='failuregroup',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['ACKNOWLEDGED', 'IGNORED', 'OPEN', 'REGRESSED', 'RESOLVED'])), name='failure_state_is_known'),
+            model_name="failuregroup",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["ACKNOWLEDGED", "IGNORED", "OPEN", "REGRESSED", "RESOLVED"])),
+                name="failure_state_is_known",
+            ),
         ),
         migrations.AddIndex(
-            model_name='failure',
-            index=models.Index(condition=models.Q(('group__isnull', True)), fields=['id', 'at'], name='failure_to_count'),
+            model_name="failure",
+            index=models.Index(
+                condition=models.Q(("group__isnull", True)), fields=["id", "at"], name="failure_to_count"
+            ),
         ),
         migrations.AddIndex(
-            model_name='failure',
-            index=models.Index(condition=models.Q(('group__isnull', False)), fields=['group', '-at', 'run_id'], name='failure_of_group'),
+            model_name="failure",
+            index=models.Index(
+                condition=models.Q(("group__isnull", False)), fields=["group", "-at", "run_id"], name="failure_of_group"
+            ),
         ),
         migrations.AddIndex(
-            model_name='failure',
-            index=models.Index(fields=['run_id'], name='failure_of_run'),
+            model_name="failure",
+            index=models.Index(fields=["run_id"], name="failure_of_run"),
         ),
         migrations.AddIndex(
-            model_name='failure',
-            index=models.Index(fields=['at'], name='failure_by_time'),
+            model_name="failure",
+            index=models.Index(fields=["at"], name="failure_by_time"),
         ),
         migrations.AddConstraint(
-            model_name='failuretally',
-            constraint=models.UniqueConstraint(fields=('group', 'hour_at', 'version', 'build'), name='one_tally_per_hour'),
+            model_name="failuretally",
+            constraint=models.UniqueConstraint(
+                fields=("group", "hour_at", "version", "build"), name="one_tally_per_hour"
+            ),
         ),
     ]

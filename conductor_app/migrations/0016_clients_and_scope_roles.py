@@ -5,47 +5,52 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0015_failures'),
+        ("conductor", "0015_failures"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='ScopeRole',
+            name="ScopeRole",
             fields=[
-                ('created_at', conductor_app.models.fields.MomentField(default=0)),
-                ('created_by', models.CharField(blank=True, default='', max_length=255)),
-                ('updated_at', conductor_app.models.fields.MomentField(default=0)),
-                ('updated_by', models.CharField(blank=True, default='', max_length=255)),
-                ('id', models.CharField(max_length=512, primary_key=True, serialize=False, verbose_name='role id')),
-                ('scopes', conductor_app.models.fields.DocumentField(default=list)),
-                ('description', models.TextField(blank=True, default='')),
+                ("created_at", conductor_app.models.fields.MomentField(default=0)),
+                ("created_by", models.CharField(blank=True, default="", max_length=255)),
+                ("updated_at", conductor_app.models.fields.MomentField(default=0)),
+                ("updated_by", models.CharField(blank=True, default="", max_length=255)),
+                ("id", models.CharField(max_length=512, primary_key=True, serialize=False, verbose_name="role id")),
+                ("scopes", conductor_app.models.fields.DocumentField(default=list)),
+                ("description", models.TextField(blank=True, default="")),
             ],
             options={
-                'ordering': ['id'],
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='Client',
+            name="Client",
             fields=[
-                ('created_at', conductor_app.models.fields.MomentField(default=0)),
-                ('created_by', models.CharField(blank=True, default='', max_length=255)),
-                ('updated_at', conductor_app.models.fields.MomentField(default=0)),
-                ('updated_by', models.CharField(blank=True, default='', max_length=255)),
-                ('id', models.CharField(max_length=255, primary_key=True, serialize=False, verbose_name='client id')),
-                ('sealed', models.TextField()),
-                ('scopes', conductor_app.models.fields.DocumentField(default=list)),
-                ('description', models.TextField(blank=True, default='')),
-                ('expires_at', conductor_app.models.fields.MomentField()),
-                ('is_disabled', models.BooleanField(default=False, verbose_name='disabled')),
-                ('is_deleted_when_expired', models.BooleanField(default=False, verbose_name='deleted when expired')),
-                ('rotated_at', conductor_app.models.fields.MomentField(default=0)),
-                ('used_at', conductor_app.models.fields.MomentField(default=0)),
+                ("created_at", conductor_app.models.fields.MomentField(default=0)),
+                ("created_by", models.CharField(blank=True, default="", max_length=255)),
+                ("updated_at", conductor_app.models.fields.MomentField(default=0)),
+                ("updated_by", models.CharField(blank=True, default="", max_length=255)),
+                ("id", models.CharField(max_length=255, primary_key=True, serialize=False, verbose_name="client id")),
+                ("sealed", models.TextField()),
+                ("scopes", conductor_app.models.fields.DocumentField(default=list)),
+                ("description", models.TextField(blank=True, default="")),
+                ("expires_at", conductor_app.models.fields.MomentField()),
+                ("is_disabled", models.BooleanField(default=False, verbose_name="disabled")),
+                ("is_deleted_when_expired", models.BooleanField(default=False, verbose_name="deleted when expired")),
+                ("rotated_at", conductor_app.models.fields.MomentField(default=0)),
+                ("used_at", conductor_app.models.fields.MomentField(default=0)),
             ],
             options={
-                'ordering': ['id'],
-                'indexes': [models.Index(condition=models.Q(('is_deleted_when_expired', True)), fields=['expires_at'], name='client_to_forget')],
+                "ordering": ["id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("is_deleted_when_expired", True)),
+                        fields=["expires_at"],
+                        name="client_to_forget",
+                    )
+                ],
             },
         ),
     ]

@@ -7,18 +7,26 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('auth', '0012_alter_user_first_name_max_length'),
-        ('conductor', '0016_clients_and_scope_roles'),
+        ("auth", "0012_alter_user_first_name_max_length"),
+        ("conductor", "0016_clients_and_scope_roles"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Preference',
+            name="Preference",
             fields=[
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='preference', serialize=False, to=settings.AUTH_USER_MODEL)),
-                ('choices', conductor_app.models.fields.DocumentField(default=dict)),
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="preference",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("choices", conductor_app.models.fields.DocumentField(default=dict)),
             ],
         ),
     ]

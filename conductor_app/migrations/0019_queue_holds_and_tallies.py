@@ -5,48 +5,47 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0018_stand_alone_tasks'),
+        ("conductor", "0018_stand_alone_tasks"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='QueueHold',
+            name="QueueHold",
             fields=[
-                ('queue', models.CharField(max_length=640, primary_key=True, serialize=False)),
-                ('until_at', conductor_app.models.fields.MomentField()),
-                ('held_at', conductor_app.models.fields.MomentField()),
-                ('by', models.CharField(max_length=255)),
-                ('reason', models.TextField(blank=True, default='')),
+                ("queue", models.CharField(max_length=640, primary_key=True, serialize=False)),
+                ("until_at", conductor_app.models.fields.MomentField()),
+                ("held_at", conductor_app.models.fields.MomentField()),
+                ("by", models.CharField(max_length=255)),
+                ("reason", models.TextField(blank=True, default="")),
             ],
         ),
         migrations.CreateModel(
-            name='WorkerHold',
+            name="WorkerHold",
             fields=[
-                ('worker', models.CharField(max_length=255, primary_key=True, serialize=False)),
-                ('held_at', conductor_app.models.fields.MomentField()),
-                ('by', models.CharField(max_length=255)),
-                ('reason', models.TextField(blank=True, default='')),
+                ("worker", models.CharField(max_length=255, primary_key=True, serialize=False)),
+                ("held_at", conductor_app.models.fields.MomentField()),
+                ("by", models.CharField(max_length=255)),
+                ("reason", models.TextField(blank=True, default="")),
             ],
         ),
         migrations.CreateModel(
-            name='Tally',
+            name="Tally",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(max_length=8)),
-                ('name', models.CharField(max_length=640)),
-                ('at', conductor_app.models.fields.MomentField()),
-                ('scheduled', models.IntegerField(default=0)),
-                ('started', models.IntegerField(default=0)),
-                ('done', models.IntegerField(default=0)),
-                ('failed', models.IntegerField(default=0)),
-                ('busy_ms', models.BigIntegerField(default=0)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("kind", models.CharField(max_length=8)),
+                ("name", models.CharField(max_length=640)),
+                ("at", conductor_app.models.fields.MomentField()),
+                ("scheduled", models.IntegerField(default=0)),
+                ("started", models.IntegerField(default=0)),
+                ("done", models.IntegerField(default=0)),
+                ("failed", models.IntegerField(default=0)),
+                ("busy_ms", models.BigIntegerField(default=0)),
             ],
             options={
-                'verbose_name_plural': 'tallies',
-                'indexes': [models.Index(fields=['at'], name='tally_by_time')],
-                'constraints': [models.UniqueConstraint(fields=('kind', 'name', 'at'), name='one_tally_per_minute')],
+                "verbose_name_plural": "tallies",
+                "indexes": [models.Index(fields=["at"], name="tally_by_time")],
+                "constraints": [models.UniqueConstraint(fields=("kind", "name", "at"), name="one_tally_per_minute")],
             },
         ),
     ]

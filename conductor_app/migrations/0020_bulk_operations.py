@@ -6,60 +6,94 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0019_queue_holds_and_tallies'),
+        ("conductor", "0019_queue_holds_and_tallies"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='BulkOperation',
+            name="BulkOperation",
             fields=[
-                ('id', conductor_app.models.fields.IdField(max_length=64, primary_key=True, serialize=False)),
-                ('action', models.CharField(max_length=32)),
-                ('options', conductor_app.models.fields.DocumentField(default=dict)),
-                ('selection', conductor_app.models.fields.DocumentField(default=dict)),
-                ('excluded', conductor_app.models.fields.DocumentField(default=list)),
-                ('state', models.CharField(default='GATHERING', max_length=16)),
-                ('goes_on_as', models.CharField(blank=True, default='', max_length=16)),
-                ('reason', models.TextField(blank=True, default='')),
-                ('by', models.CharField(max_length=255)),
-                ('rate', models.FloatField()),
-                ('canary_size', models.IntegerField(default=0)),
-                ('canary_share', models.IntegerField(default=100)),
-                ('verdict', models.TextField(blank=True, default='')),
-                ('created_at', conductor_app.models.fields.MomentField()),
-                ('updated_at', conductor_app.models.fields.MomentField()),
-                ('ended_at', conductor_app.models.fields.MomentField(null=True)),
-                ('watched_since', conductor_app.models.fields.MomentField(null=True)),
-                ('due_at', conductor_app.models.fields.MomentField(default=9007199254740991)),
-                ('paced_at', conductor_app.models.fields.MomentField(default=0)),
-                ('held_until', conductor_app.models.fields.MomentField(default=0)),
-                ('cursor', conductor_app.models.fields.IdField(blank=True, default='', max_length=64)),
-                ('total', models.IntegerField(default=0)),
-                ('done', models.IntegerField(default=0)),
-                ('refused', models.IntegerField(default=0)),
-                ('withdrawn', models.IntegerField(default=0)),
+                ("id", conductor_app.models.fields.IdField(max_length=64, primary_key=True, serialize=False)),
+                ("action", models.CharField(max_length=32)),
+                ("options", conductor_app.models.fields.DocumentField(default=dict)),
+                ("selection", conductor_app.models.fields.DocumentField(default=dict)),
+                ("excluded", conductor_app.models.fields.DocumentField(default=list)),
+                ("state", models.CharField(default="GATHERING", max_length=16)),
+                ("goes_on_as", models.CharField(blank=True, default="", max_length=16)),
+                ("reason", models.TextField(blank=True, default="")),
+                ("by", models.CharField(max_length=255)),
+                ("rate", models.FloatField()),
+                ("canary_size", models.IntegerField(default=0)),
+                ("canary_share", models.IntegerField(default=100)),
+                ("verdict", models.TextField(blank=True, default="")),
+                ("created_at", conductor_app.models.fields.MomentField()),
+                ("updated_at", conductor_app.models.fields.MomentField()),
+                ("ended_at", conductor_app.models.fields.MomentField(null=True)),
+                ("watched_since", conductor_app.models.fields.MomentField(null=True)),
+                ("due_at", conductor_app.models.fields.MomentField(default=9007199254740991)),
+                ("paced_at", conductor_app.models.fields.MomentField(default=0)),
+                ("held_until", conductor_app.models.fields.MomentField(default=0)),
+                ("cursor", conductor_app.models.fields.IdField(blank=True, default="", max_length=64)),
+                ("total", models.IntegerField(default=0)),
+                ("done", models.IntegerField(default=0)),
+                ("refused", models.IntegerField(default=0)),
+                ("withdrawn", models.IntegerField(default=0)),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('state__in', ['CANARY', 'GATHERING', 'PAUSED', 'WATCHING', 'WORKING'])), fields=['due_at'], name='bulk_due'), models.Index(fields=['-created_at'], name='bulk_by_time')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['CANARY', 'DONE', 'GATHERING', 'PAUSED', 'STOPPED', 'WATCHING', 'WORKING'])), name='bulk_state_is_known'), models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', False), ('state__in', ['DONE', 'STOPPED'])), models.Q(('ended_at__isnull', True), ('state__in', ['CANARY', 'GATHERING', 'PAUSED', 'WATCHING', 'WORKING'])), _connector='OR'), name='bulk_has_ended_exactly_when_final')],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state__in", ["CANARY", "GATHERING", "PAUSED", "WATCHING", "WORKING"])),
+                        fields=["due_at"],
+                        name="bulk_due",
+                    ),
+                    models.Index(fields=["-created_at"], name="bulk_by_time"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state__in", ["CANARY", "DONE", "GATHERING", "PAUSED", "STOPPED", "WATCHING", "WORKING"])
+                        ),
+                        name="bulk_state_is_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("ended_at__isnull", False), ("state__in", ["DONE", "STOPPED"])),
+                            models.Q(
+                                ("ended_at__isnull", True),
+                                ("state__in", ["CANARY", "GATHERING", "PAUSED", "WATCHING", "WORKING"]),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="bulk_has_ended_exactly_when_final",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='BulkItem',
+            name="BulkItem",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.IntegerField()),
-                ('run_id', conductor_app.models.fields.IdField(max_length=64)),
-                ('outcome', models.CharField(default='WAITING', max_length=16)),
-                ('answer', models.TextField(blank=True, default='')),
-                ('at', conductor_app.models.fields.MomentField(null=True)),
-                ('operation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='items', to='conductor.bulkoperation')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.IntegerField()),
+                ("run_id", conductor_app.models.fields.IdField(max_length=64)),
+                ("outcome", models.CharField(default="WAITING", max_length=16)),
+                ("answer", models.TextField(blank=True, default="")),
+                ("at", conductor_app.models.fields.MomentField(null=True)),
+                (
+                    "operation",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="items",
+                        to="conductor.bulkoperation",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['operation', 'outcome', 'number'], name='bulk_item_by_outcome')],
-                'constraints': [models.UniqueConstraint(fields=('operation', 'run_id'), name='one_item_per_operation_and_run')],
+                "indexes": [models.Index(fields=["operation", "outcome", "number"], name="bulk_item_by_outcome")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("operation", "run_id"), name="one_item_per_operation_and_run")
+                ],
             },
         ),
     ]

@@ -5,33 +5,34 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0020_bulk_operations'),
+        ("conductor", "0020_bulk_operations"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Artifact',
+            name="Artifact",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('task_id', conductor_app.models.fields.IdField(max_length=64)),
-                ('number', models.IntegerField()),
-                ('name', models.CharField(max_length=1024)),
-                ('kind', models.CharField(max_length=16)),
-                ('content_type', models.CharField(max_length=255)),
-                ('content_encoding', models.CharField(blank=True, default='', max_length=64)),
-                ('content_length', models.BigIntegerField(null=True)),
-                ('details', conductor_app.models.fields.DocumentField(default=dict)),
-                ('is_present', models.BooleanField(default=True)),
-                ('path', models.CharField(blank=True, default='', max_length=255)),
-                ('size', models.BigIntegerField(default=0)),
-                ('created_at', conductor_app.models.fields.MomentField()),
-                ('expires_at', conductor_app.models.fields.MomentField()),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("task_id", conductor_app.models.fields.IdField(max_length=64)),
+                ("number", models.IntegerField()),
+                ("name", models.CharField(max_length=1024)),
+                ("kind", models.CharField(max_length=16)),
+                ("content_type", models.CharField(max_length=255)),
+                ("content_encoding", models.CharField(blank=True, default="", max_length=64)),
+                ("content_length", models.BigIntegerField(null=True)),
+                ("details", conductor_app.models.fields.DocumentField(default=dict)),
+                ("is_present", models.BooleanField(default=True)),
+                ("path", models.CharField(blank=True, default="", max_length=255)),
+                ("size", models.BigIntegerField(default=0)),
+                ("created_at", conductor_app.models.fields.MomentField()),
+                ("expires_at", conductor_app.models.fields.MomentField()),
             ],
             options={
-                'indexes': [models.Index(fields=['expires_at'], name='artifact_by_expiry')],
-                'constraints': [models.UniqueConstraint(fields=('task_id', 'number', 'name'), name='one_artifact_per_name')],
+                "indexes": [models.Index(fields=["expires_at"], name="artifact_by_expiry")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("task_id", "number", "name"), name="one_artifact_per_name")
+                ],
             },
         ),
     ]

@@ -4,18 +4,17 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0021_artifacts'),
+        ("conductor", "0021_artifacts"),
     ]
 
     operations = [
         migrations.RemoveIndex(
-            model_name='notice',
-            name='notice_of_task',
+            model_name="notice",
+            name="notice_of_task",
         ),
         migrations.AddIndex(
-            model_name='notice',
-            index=models.Index(fields=['task_id', 'group_id', 'id'], name='notice_of_task'),
+            model_name="notice",
+            index=models.Index(fields=["task_id", "group_id", "id"], name="notice_of_task"),
         ),
     ]

@@ -5,41 +5,46 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0022_notices_in_order'),
+        ("conductor", "0022_notices_in_order"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='DefinitionDraft',
+            name="DefinitionDraft",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(max_length=16)),
-                ('name', models.CharField(blank=True, default='', max_length=255)),
-                ('author', models.CharField(max_length=255)),
-                ('base', models.CharField(blank=True, default='', max_length=64)),
-                ('text', models.TextField()),
-                ('updated_at', conductor_app.models.fields.MomentField()),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("kind", models.CharField(max_length=16)),
+                ("name", models.CharField(blank=True, default="", max_length=255)),
+                ("author", models.CharField(max_length=255)),
+                ("base", models.CharField(blank=True, default="", max_length=64)),
+                ("text", models.TextField()),
+                ("updated_at", conductor_app.models.fields.MomentField()),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('author', 'kind', 'name'), name='one_draft_per_definition_and_author')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("author", "kind", "name"), name="one_draft_per_definition_and_author"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='SimulationCase',
+            name="SimulationCase",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('workflow', models.CharField(max_length=255)),
-                ('name', models.CharField(max_length=120)),
-                ('input', conductor_app.models.fields.DocumentField(default=dict)),
-                ('outcomes', conductor_app.models.fields.DocumentField(default=dict)),
-                ('expected', conductor_app.models.fields.DocumentField(default=dict)),
-                ('created_at', conductor_app.models.fields.MomentField()),
-                ('created_by', models.CharField(blank=True, default='', max_length=255)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("workflow", models.CharField(max_length=255)),
+                ("name", models.CharField(max_length=120)),
+                ("input", conductor_app.models.fields.DocumentField(default=dict)),
+                ("outcomes", conductor_app.models.fields.DocumentField(default=dict)),
+                ("expected", conductor_app.models.fields.DocumentField(default=dict)),
+                ("created_at", conductor_app.models.fields.MomentField()),
+                ("created_by", models.CharField(blank=True, default="", max_length=255)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('workflow', 'name'), name='one_case_per_workflow_and_name')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("workflow", "name"), name="one_case_per_workflow_and_name")
+                ],
             },
         ),
     ]

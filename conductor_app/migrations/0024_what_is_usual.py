@@ -5,26 +5,27 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0023_drafts_and_cases'),
+        ("conductor", "0023_drafts_and_cases"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='UsualDuration',
+            name="UsualDuration",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=255)),
-                ('version', models.IntegerField()),
-                ('ref', models.CharField(blank=True, default='', max_length=512)),
-                ('count', models.IntegerField()),
-                ('p50_ms', models.BigIntegerField()),
-                ('p95_ms', models.BigIntegerField()),
-                ('measured_at', conductor_app.models.fields.MomentField()),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=255)),
+                ("version", models.IntegerField()),
+                ("ref", models.CharField(blank=True, default="", max_length=512)),
+                ("count", models.IntegerField()),
+                ("p50_ms", models.BigIntegerField()),
+                ("p95_ms", models.BigIntegerField()),
+                ("measured_at", conductor_app.models.fields.MomentField()),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('name', 'version', 'ref'), name='one_usual_duration_per_step')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("name", "version", "ref"), name="one_usual_duration_per_step")
+                ],
             },
         ),
     ]

@@ -5,23 +5,22 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0024_what_is_usual'),
+        ("conductor", "0024_what_is_usual"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='CachedResult',
+            name="CachedResult",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=255)),
-                ('digest', models.CharField(max_length=64)),
-                ('attempt_id', conductor_app.models.fields.IdField(max_length=64)),
-                ('expires_at', conductor_app.models.fields.MomentField(db_index=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=255)),
+                ("digest", models.CharField(max_length=64)),
+                ("attempt_id", conductor_app.models.fields.IdField(max_length=64)),
+                ("expires_at", conductor_app.models.fields.MomentField(db_index=True)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('digest', 'name'), name='one_result_per_key')],
+                "constraints": [models.UniqueConstraint(fields=("digest", "name"), name="one_result_per_key")],
             },
         ),
     ]

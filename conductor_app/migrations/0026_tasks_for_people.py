@@ -4,14 +4,17 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0025_cached_results'),
+        ("conductor", "0025_cached_results"),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('status', 'ACTIVE'), ('type', 'HUMAN')), fields=['created_at'], name='task_for_people'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("status", "ACTIVE"), ("type", "HUMAN")),
+                fields=["created_at"],
+                name="task_for_people",
+            ),
         ),
     ]

@@ -5,25 +5,24 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0026_tasks_for_people'),
+        ("conductor", "0026_tasks_for_people"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='RetentionPolicy',
+            name="RetentionPolicy",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('definition', models.CharField(blank=True, max_length=255, unique=True)),
-                ('days', models.IntegerField()),
-                ('failed_days', models.IntegerField()),
-                ('keep_last', models.IntegerField(default=0)),
-                ('changed_at', conductor_app.models.fields.MomentField()),
-                ('by', models.CharField(max_length=255)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("definition", models.CharField(blank=True, max_length=255, unique=True)),
+                ("days", models.IntegerField()),
+                ("failed_days", models.IntegerField()),
+                ("keep_last", models.IntegerField(default=0)),
+                ("changed_at", conductor_app.models.fields.MomentField()),
+                ("by", models.CharField(max_length=255)),
             ],
             options={
-                'verbose_name_plural': 'retention policies',
+                "verbose_name_plural": "retention policies",
             },
         ),
     ]

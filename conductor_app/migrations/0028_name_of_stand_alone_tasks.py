@@ -4,14 +4,13 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0027_retention_policies'),
+        ("conductor", "0027_retention_policies"),
     ]
 
     operations = [
         migrations.AlterModelOptions(
-            name='solo',
-            options={'verbose_name': 'stand-alone task'},
+            name="solo",
+            options={"verbose_name": "stand-alone task"},
         ),
     ]

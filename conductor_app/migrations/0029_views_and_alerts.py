@@ -6,65 +6,79 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0028_name_of_stand_alone_tasks'),
+        ("conductor", "0028_name_of_stand_alone_tasks"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='SavedView',
+            name="SavedView",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120)),
-                ('owner', models.CharField(max_length=255)),
-                ('is_shared', models.BooleanField(default=False)),
-                ('selection', conductor_app.models.fields.DocumentField(default=dict)),
-                ('created_at', conductor_app.models.fields.MomentField()),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("owner", models.CharField(max_length=255)),
+                ("is_shared", models.BooleanField(default=False)),
+                ("selection", conductor_app.models.fields.DocumentField(default=dict)),
+                ("created_at", conductor_app.models.fields.MomentField()),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('is_shared', True)), fields=['name'], name='view_shared')],
-                'constraints': [models.UniqueConstraint(fields=('owner', 'name'), name='one_view_per_owner_and_name')],
+                "indexes": [models.Index(condition=models.Q(("is_shared", True)), fields=["name"], name="view_shared")],
+                "constraints": [models.UniqueConstraint(fields=("owner", "name"), name="one_view_per_owner_and_name")],
             },
         ),
         migrations.CreateModel(
-            name='Alert',
+            name="Alert",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(max_length=16)),
-                ('threshold', models.IntegerField()),
-                ('window_minutes', models.IntegerField()),
-                ('repeat_minutes', models.IntegerField()),
-                ('webhook', models.CharField(blank=True, default='', max_length=1000)),
-                ('mail', models.CharField(blank=True, default='', max_length=254)),
-                ('by', models.CharField(max_length=255)),
-                ('next_at', conductor_app.models.fields.MomentField(default=9007199254740991)),
-                ('rang_at', conductor_app.models.fields.MomentField(null=True)),
-                ('view', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='conductor.savedview')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("kind", models.CharField(max_length=16)),
+                ("threshold", models.IntegerField()),
+                ("window_minutes", models.IntegerField()),
+                ("repeat_minutes", models.IntegerField()),
+                ("webhook", models.CharField(blank=True, default="", max_length=1000)),
+                ("mail", models.CharField(blank=True, default="", max_length=254)),
+                ("by", models.CharField(max_length=255)),
+                ("next_at", conductor_app.models.fields.MomentField(default=9007199254740991)),
+                ("rang_at", conductor_app.models.fields.MomentField(null=True)),
+                (
+                    "view",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="alerts", to="conductor.savedview"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Ring',
+            name="Ring",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', conductor_app.models.fields.MomentField()),
-                ('sentence', models.TextField()),
-                ('channel', models.CharField(max_length=16)),
-                ('heard_at', conductor_app.models.fields.MomentField(null=True)),
-                ('tries', models.IntegerField(default=0)),
-                ('error', models.TextField(blank=True, default='')),
-                ('alert', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='rings', to='conductor.alert')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("at", conductor_app.models.fields.MomentField()),
+                ("sentence", models.TextField()),
+                ("channel", models.CharField(max_length=16)),
+                ("heard_at", conductor_app.models.fields.MomentField(null=True)),
+                ("tries", models.IntegerField(default=0)),
+                ("error", models.TextField(blank=True, default="")),
+                (
+                    "alert",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="rings",
+                        to="conductor.alert",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['alert', '-at'], name='ring_of_alert')],
+                "indexes": [models.Index(fields=["alert", "-at"], name="ring_of_alert")],
             },
         ),
         migrations.AddIndex(
-            model_name='alert',
-            index=models.Index(fields=['next_at'], name='alert_due'),
+            model_name="alert",
+            index=models.Index(fields=["next_at"], name="alert_due"),
         ),
         migrations.AddConstraint(
-            model_name='alert',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ('count', 'share', 'absence'))), name='alert_kind_is_known'),
+            model_name="alert",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ("count", "share", "absence"))), name="alert_kind_is_known"
+            ),
         ),
     ]

@@ -5,15 +5,14 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0029_views_and_alerts'),
+        ("conductor", "0029_views_and_alerts"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='cachedresult',
-            name='run_id',
-            field=conductor_app.models.fields.IdField(blank=True, db_default='', default='', max_length=64),
+            model_name="cachedresult",
+            name="run_id",
+            field=conductor_app.models.fields.IdField(blank=True, db_default="", default="", max_length=64),
         ),
     ]

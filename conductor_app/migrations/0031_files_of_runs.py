@@ -5,31 +5,34 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0030_outputs_of_runs_used_again'),
+        ("conductor", "0030_outputs_of_runs_used_again"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='FileHandle',
+            name="FileHandle",
             fields=[
-                ('id', conductor_app.models.fields.IdField(max_length=64, primary_key=True, serialize=False)),
-                ('run_id', conductor_app.models.fields.IdField(db_index=True, max_length=64)),
-                ('attempt_id', conductor_app.models.fields.IdField(blank=True, default='', max_length=64)),
-                ('name', models.CharField(blank=True, default='', max_length=255)),
-                ('content_type', models.CharField(max_length=255)),
-                ('status', models.CharField(default='UPLOADING', max_length=16)),
-                ('path', models.CharField(blank=True, default='', max_length=255)),
-                ('size', models.BigIntegerField(null=True)),
-                ('digest', models.CharField(blank=True, default='', max_length=64)),
-                ('upload_id', conductor_app.models.fields.IdField(blank=True, default='', max_length=64)),
-                ('parts', conductor_app.models.fields.DocumentField(default=dict)),
-                ('created_at', conductor_app.models.fields.MomentField()),
-                ('updated_at', conductor_app.models.fields.MomentField()),
+                ("id", conductor_app.models.fields.IdField(max_length=64, primary_key=True, serialize=False)),
+                ("run_id", conductor_app.models.fields.IdField(db_index=True, max_length=64)),
+                ("attempt_id", conductor_app.models.fields.IdField(blank=True, default="", max_length=64)),
+                ("name", models.CharField(blank=True, default="", max_length=255)),
+                ("content_type", models.CharField(max_length=255)),
+                ("status", models.CharField(default="UPLOADING", max_length=16)),
+                ("path", models.CharField(blank=True, default="", max_length=255)),
+                ("size", models.BigIntegerField(null=True)),
+                ("digest", models.CharField(blank=True, default="", max_length=64)),
+                ("upload_id", conductor_app.models.fields.IdField(blank=True, default="", max_length=64)),
+                ("parts", conductor_app.models.fields.DocumentField(default=dict)),
+                ("created_at", conductor_app.models.fields.MomentField()),
+                ("updated_at", conductor_app.models.fields.MomentField()),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('status', 'UPLOADING')), fields=['created_at'], name='file_unfinished')],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("status", "UPLOADING")), fields=["created_at"], name="file_unfinished"
+                    )
+                ],
             },
         ),
     ]

@@ -4,14 +4,13 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0033_events_replayed_and_listeners'),
+        ("conductor", "0033_events_replayed_and_listeners"),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name='message',
-            index=models.Index(condition=models.Q(('subject', 'group')), fields=['to'], name='message_about_group'),
+            model_name="message",
+            index=models.Index(condition=models.Q(("subject", "group")), fields=["to"], name="message_about_group"),
         ),
     ]

@@ -4,14 +4,17 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0034_look_at_groups'),
+        ("conductor", "0034_look_at_groups"),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('schedule', ''), _negated=True), fields=['schedule', '-created_at'], name='run_of_schedule'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("schedule", ""), _negated=True),
+                fields=["schedule", "-created_at"],
+                name="run_of_schedule",
+            ),
         ),
     ]

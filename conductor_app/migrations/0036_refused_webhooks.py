@@ -5,20 +5,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
         ("conductor", "0035_runs_of_a_schedule"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='webhook',
-            name='refusals',
+            model_name="webhook",
+            name="refusals",
             field=models.IntegerField(db_default=0, default=0),
         ),
         migrations.AddField(
-            model_name='webhook',
-            name='refused_at',
+            model_name="webhook",
+            name="refused_at",
             field=conductor_app.models.fields.MomentField(null=True),
         ),
     ]

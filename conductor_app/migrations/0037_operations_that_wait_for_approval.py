@@ -5,25 +5,24 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0036_refused_webhooks'),
+        ("conductor", "0036_refused_webhooks"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='bulkoperation',
-            name='approved_at',
+            model_name="bulkoperation",
+            name="approved_at",
             field=conductor_app.models.fields.MomentField(null=True),
         ),
         migrations.AddField(
-            model_name='bulkoperation',
-            name='approved_by',
-            field=models.CharField(blank=True, db_default='', default='', max_length=255),
+            model_name="bulkoperation",
+            name="approved_by",
+            field=models.CharField(blank=True, db_default="", default="", max_length=255),
         ),
         migrations.AddField(
-            model_name='bulkoperation',
-            name='needs_approval',
+            model_name="bulkoperation",
+            name="needs_approval",
             field=models.BooleanField(db_default=False, default=False),
         ),
     ]

@@ -5,15 +5,14 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
         ("conductor", "0037_operations_that_wait_for_approval"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='schedule',
-            name='next_slot_at',
+            model_name="schedule",
+            name="next_slot_at",
             field=conductor_app.models.fields.MomentField(null=True),
         ),
     ]

@@ -6,30 +6,41 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0038_spread_schedules'),
+        ("conductor", "0038_spread_schedules"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='PersonsTask',
+            name="PersonsTask",
             fields=[
-                ('task', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='persons', serialize=False, to='conductor.task')),
-                ('taken_by', models.CharField(blank=True, default='', max_length=255)),
-                ('taken_at', conductor_app.models.fields.MomentField(null=True)),
-                ('assignee', models.CharField(blank=True, default='', max_length=255)),
-                ('is_group', models.BooleanField(default=False)),
-                ('is_reassigned', models.BooleanField(default=False)),
-                ('due_at', conductor_app.models.fields.MomentField(null=True)),
+                (
+                    "task",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="persons",
+                        serialize=False,
+                        to="conductor.task",
+                    ),
+                ),
+                ("taken_by", models.CharField(blank=True, default="", max_length=255)),
+                ("taken_at", conductor_app.models.fields.MomentField(null=True)),
+                ("assignee", models.CharField(blank=True, default="", max_length=255)),
+                ("is_group", models.BooleanField(default=False)),
+                ("is_reassigned", models.BooleanField(default=False)),
+                ("due_at", conductor_app.models.fields.MomentField(null=True)),
             ],
         ),
         migrations.RemoveIndex(
-            model_name='run',
-            name='run_by_end',
+            model_name="run",
+            name="run_by_end",
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('ended_at__isnull', False)), fields=['ended_at', 'status'], name='run_by_end'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("ended_at__isnull", False)), fields=["ended_at", "status"], name="run_by_end"
+            ),
         ),
     ]

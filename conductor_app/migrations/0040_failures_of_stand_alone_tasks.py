@@ -5,19 +5,20 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
         ("conductor", "0039_tasks_in_peoples_hands"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='failure',
-            name='task_id',
-            field=conductor_app.models.fields.IdField(blank=True, db_default='', default='', max_length=64),
+            model_name="failure",
+            name="task_id",
+            field=conductor_app.models.fields.IdField(blank=True, db_default="", default="", max_length=64),
         ),
         migrations.AddIndex(
-            model_name='failure',
-            index=models.Index(condition=models.Q(('task_id', ''), _negated=True), fields=['task_id'], name='failure_of_task'),
+            model_name="failure",
+            index=models.Index(
+                condition=models.Q(("task_id", ""), _negated=True), fields=["task_id"], name="failure_of_task"
+            ),
         ),
     ]

@@ -4,38 +4,39 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0040_failures_of_stand_alone_tasks'),
+        ("conductor", "0040_failures_of_stand_alone_tasks"),
     ]
 
     operations = [
         migrations.RemoveConstraint(
-            model_name='alert',
-            name='alert_kind_is_known',
+            model_name="alert",
+            name="alert_kind_is_known",
         ),
         migrations.AddField(
-            model_name='alert',
-            name='quiet_from',
+            model_name="alert",
+            name="quiet_from",
             field=models.SmallIntegerField(null=True),
         ),
         migrations.AddField(
-            model_name='alert',
-            name='quiet_until',
+            model_name="alert",
+            name="quiet_until",
             field=models.SmallIntegerField(null=True),
         ),
         migrations.AddField(
-            model_name='alert',
-            name='zone',
-            field=models.CharField(db_default='UTC', default='UTC', max_length=64),
+            model_name="alert",
+            name="zone",
+            field=models.CharField(db_default="UTC", default="UTC", max_length=64),
         ),
         migrations.AddField(
-            model_name='savedview',
-            name='is_tile',
+            model_name="savedview",
+            name="is_tile",
             field=models.BooleanField(db_default=False, default=False),
         ),
         migrations.AddConstraint(
-            model_name='alert',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ('count', 'share', 'absence', 'age'))), name='alert_kind_is_known'),
+            model_name="alert",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ("count", "share", "absence", "age"))), name="alert_kind_is_known"
+            ),
         ),
     ]

@@ -4,18 +4,17 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
         ("conductor", "0041_quiet_hours_and_tiles"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='CaseRule',
+            name="CaseRule",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('workflow', models.CharField(max_length=255, unique=True)),
-                ('holds', models.BooleanField(default=False)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("workflow", models.CharField(max_length=255, unique=True)),
+                ("holds", models.BooleanField(default=False)),
             ],
         ),
     ]

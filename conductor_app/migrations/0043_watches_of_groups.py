@@ -5,27 +5,33 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0042_rules_of_cases'),
+        ("conductor", "0042_rules_of_cases"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='GroupWatch',
+            name="GroupWatch",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('group_id', conductor_app.models.fields.IdField(max_length=64)),
-                ('event', models.CharField(max_length=16)),
-                ('mail', models.CharField(max_length=254)),
-                ('by', models.CharField(max_length=255)),
-                ('created_at', conductor_app.models.fields.MomentField()),
-                ('looked_at', conductor_app.models.fields.MomentField(default=0)),
-                ('told_at', conductor_app.models.fields.MomentField(null=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("group_id", conductor_app.models.fields.IdField(max_length=64)),
+                ("event", models.CharField(max_length=16)),
+                ("mail", models.CharField(max_length=254)),
+                ("by", models.CharField(max_length=255)),
+                ("created_at", conductor_app.models.fields.MomentField()),
+                ("looked_at", conductor_app.models.fields.MomentField(default=0)),
+                ("told_at", conductor_app.models.fields.MomentField(null=True)),
             ],
             options={
-                'verbose_name_plural': 'group watches',
-                'indexes': [models.Index(fields=['group_id'], name='watch_of_group'), models.Index(condition=models.Q(('told_at__isnull', True)), fields=['looked_at', 'id'], name='watch_to_look_at')],
+                "verbose_name_plural": "group watches",
+                "indexes": [
+                    models.Index(fields=["group_id"], name="watch_of_group"),
+                    models.Index(
+                        condition=models.Q(("told_at__isnull", True)),
+                        fields=["looked_at", "id"],
+                        name="watch_to_look_at",
+                    ),
+                ],
             },
         ),
     ]

@@ -5,18 +5,17 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0043_watches_of_groups'),
+        ("conductor", "0043_watches_of_groups"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='StoredDay',
+            name="StoredDay",
             fields=[
-                ('day_at', conductor_app.models.fields.MomentField(primary_key=True, serialize=False)),
-                ('bytes', models.BigIntegerField(default=0)),
-                ('removed', models.IntegerField(default=0)),
+                ("day_at", conductor_app.models.fields.MomentField(primary_key=True, serialize=False)),
+                ("bytes", models.BigIntegerField(default=0)),
+                ("removed", models.IntegerField(default=0)),
             ],
         ),
     ]

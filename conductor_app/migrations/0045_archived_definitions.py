@@ -5,20 +5,19 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
         ("conductor", "0044_stored_days"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='taskdefinition',
-            name='archived_at',
+            model_name="taskdefinition",
+            name="archived_at",
             field=conductor_app.models.fields.MomentField(null=True),
         ),
         migrations.AddField(
-            model_name='workflowdefinition',
-            name='archived_at',
+            model_name="workflowdefinition",
+            name="archived_at",
             field=conductor_app.models.fields.MomentField(null=True),
         ),
     ]

@@ -5,22 +5,29 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0045_archived_definitions'),
+        ("conductor", "0045_archived_definitions"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='RunLabel',
+            name="RunLabel",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=64)),
-                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='labels', to='conductor.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=64)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="labels",
+                        to="conductor.run",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['name', 'run'], name='run_label_by_name')],
-                'constraints': [models.UniqueConstraint(fields=('run', 'name'), name='one_label_of_a_name_per_run')],
+                "indexes": [models.Index(fields=["name", "run"], name="run_label_by_name")],
+                "constraints": [models.UniqueConstraint(fields=("run", "name"), name="one_label_of_a_name_per_run")],
             },
         ),
     ]

@@ -4,14 +4,17 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0046_labels_of_runs'),
+        ("conductor", "0046_labels_of_runs"),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('ended_at__isnull', True), ('number__gt', 0)), fields=['id'], name='attempt_retrying'),
+            model_name="attempt",
+            index=models.Index(
+                condition=models.Q(("ended_at__isnull", True), ("number__gt", 0)),
+                fields=["id"],
+                name="attempt_retrying",
+            ),
         ),
     ]

@@ -5,19 +5,22 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conductor', '0047_attempts_at_another_try'),
+        ("conductor", "0047_attempts_at_another_try"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='auditentry',
-            name='request_id',
-            field=models.CharField(blank=True, db_default='', default=conductor_app.telemetry.about.request_id, max_length=128),
+            model_name="auditentry",
+            name="request_id",
+            field=models.CharField(
+                blank=True, db_default="", default=conductor_app.telemetry.about.request_id, max_length=128
+            ),
         ),
         migrations.AddIndex(
-            model_name='auditentry',
-            index=models.Index(condition=models.Q(('request_id', ''), _negated=True), fields=['request_id'], name='audit_of_request'),
+            model_name="auditentry",
+            index=models.Index(
+                condition=models.Q(("request_id", ""), _negated=True), fields=["request_id"], name="audit_of_request"
+            ),
         ),
     ]

@@ -15,7 +15,7 @@ class Group(models.Model):
 
     id = IdField(primary_key=True)
     scheduler_id = models.CharField(max_length=38)
-    created_at = MomentField(default=0)
+    created_at = MomentField(default=0, db_default=0)
     expires_at = MomentField()
     sealed_at = MomentField(null=True)
 
