@@ -11,6 +11,9 @@ PIP := $(BIN) -m pip --disable-pip-version-check install --quiet --constraint re
 PYTEST := $(BIN) -m pytest -n 2 --dist loadfile
 PINS := pyproject.toml requirements.lock
 
+# Set where images are built, it would make each of the tests' processes compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run demo test bench screenshots messages lint clean
 
 run: .venv/for-run

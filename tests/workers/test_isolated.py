@@ -5,6 +5,7 @@ from threading import Event
 import pytest
 
 from conductor_app import wakeups
+from conductor_app.workers import isolated
 from conductor_app.workers.isolated import Desk, queues
 from tests.builders import policy, step
 from tests.management.server import until
@@ -13,7 +14,9 @@ from tests.web import answering, as_json
 
 
 @pytest.mark.django_db(transaction=True)
-def test_work_that_comes_while_somebody_waits_is_done(settings, clock):
+def test_work_that_comes_while_somebody_waits_is_done(settings, clock, monkeypatch):
+    # Who waits at the door when this ends waits to its end.
+    monkeypatch.setattr(isolated, "WAIT_MS", 1000)
     forget_all_that_was_seen()
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
     stopping = Event()
@@ -22,8 +25,8 @@ def test_work_that_comes_while_somebody_waits_is_done(settings, clock):
         with answering() as server:
             server.answers["/a"] = as_json({"n": 1})
             inputs = {"http_request": {"uri": f"{server.url}/a", "method": "GET"}}
-            isolated = policy() | {"isolationGroupId": "blue"}
-            story = Story(clock, {**step("get", inputs=inputs, policy=isolated), "type": "HTTP"})
+            blue = policy() | {"isolationGroupId": "blue"}
+            story = Story(clock, {**step("get", inputs=inputs, policy=blue), "type": "HTTP"})
 
             until(lambda: story.status == "COMPLETED")
     finally:
