@@ -273,6 +273,9 @@ class Attempt(models.Model):
                 name="attempt_ended_badly", fields=["status", "id"], condition=one_of(ATTEMPT.final - {"COMPLETED"})
             ),
             models.Index(
+                name="attempt_bad_by_name", fields=["name", "id"], condition=one_of(ATTEMPT.final - {"COMPLETED"})
+            ),
+            models.Index(
                 name="attempt_to_claim",
                 fields=["queue", "-priority", "visible_at", "id"],
                 condition=Q(status="PENDING") & ~Q(queue=""),

@@ -10,7 +10,8 @@ from ...core.errors import Complaint, ValidationFailed
 from ...insight.search import RUNS, TASKS, Clause, Page, Places, Question, Search, Value
 from ...insight.search.pages import Sort
 from ...insight.search.questions import Language
-from ...models import Attempt, Run
+from ...insight.search.tasks import attempts_of_runs
+from ...models import Run
 from .query import Query
 
 LARGEST = 5_000
@@ -55,7 +56,7 @@ def workflow_search(query: Query, actor: Actor) -> Asked:
 
 def task_search(query: Query, actor: Actor, shown: str = "pk") -> Asked:
     """A search for the tasks of workflows that the actor may read. `shown`: what of each hit is wanted."""
-    return asked(query, actor, TASKS, readable_runs(actor, Attempt.objects.of_runs(), "run__"), [], str, shown)
+    return asked(query, actor, TASKS, readable_runs(actor, attempts_of_runs(), "run__"), [], str, shown)
 
 
 def asked(

@@ -44,6 +44,14 @@ class Field:
     """Whether it is the moment by which rows are ordered."""
     is_nullable: bool = False
 
+    def is_told_by(self, leading: str, clause: Clause) -> bool:
+        """Whether the index of the field that leads tells this comparison too."""
+        return leading in self.read_with
+
+    def listed(self, clause: Clause) -> Q:
+        """What that index lists, where it does not list all rows."""
+        return EVERYTHING
+
     def bounds(self, clause: Clause) -> Q | None:
         """What it says of the moment by which rows are ordered, if anything."""
         return None

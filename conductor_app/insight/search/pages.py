@@ -75,6 +75,8 @@ class Search:
         found: set[str] = set()
         for column in self.language.exact:
             same = self.rows.filter(**{column: self.question.words[0], f"{self.newest}__lt": self.since})
+            # The words of the index's own condition, without which SQLite does not take it.
+            same = same.exclude(**{column: ""})
             found.update(same.values_list("pk", flat=True)[:MOST_OLDER])
         rows = self.rows.filter(self.question.condition(), pk__in=found)
         return self.ids(rows, self.order(Unordered(F(self.newest))), 0, MOST_OLDER) if found else []
@@ -167,7 +169,9 @@ class Search:
     def order(self, newest: Any = None) -> list[OrderBy]:
         """The newest first, unless the oldest are asked for."""
         order = [OrderBy(newest or F(self.newest), descending=True)]
-        order += [] if self.newest == "id" else [OrderBy(F("id"))]
+        if self.newest != "id":
+            # An index of few rows does not list them by their ids too: SQLite would rather read all rows in order.
+            order.append(OrderBy(Unordered(F("id")) if self.question.is_rare(self.question.lead) else F("id")))
         return order if self.descends else reversed_order(order)
 
     def after(self, place: Place) -> Q:

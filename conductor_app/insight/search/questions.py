@@ -95,7 +95,9 @@ class Question:
 
     def condition(self, hides_lead: bool = False) -> Q:
         """Everything that is asked for, as a condition on rows; raises Invalid where a value does not fit."""
-        return reduce(and_, [self.q(part, hides_lead or part is not self.lead) for part in self.parts], self.free())
+        asked = [self.q(part, hides_lead or part is not self.lead) for part in self.parts]
+        told = [self.asked(part)[1].listed(part) for part in self.parts if self.is_told(part)]
+        return reduce(and_, [*asked, *told], self.free())
 
     def lead_condition(self) -> Q:
         """What the index is asked for, and the bounds of time."""
@@ -151,13 +153,16 @@ class Question:
     def reach_of(self, part: Condition) -> int | None:
         match part:
             case Clause():
-                leading = self.asked(self.lead)[0] if isinstance(self.lead, Clause) else None if self.lead else ""
-                _, found = self.asked(part)
-                return None if leading in found.read_with or self.is_in_order(part) else found.reach
+                return None if self.is_told(part) or self.is_in_order(part) else self.asked(part)[1].reach
             case Not():
                 return self.reach_of(part.part)
         reaches = [reach for each in part.parts if (reach := self.reach_of(each)) is not None]
         return min(reaches, default=None)
+
+    def is_told(self, part: Condition) -> bool:
+        """Whether the index that leads tells it too."""
+        leading = self.asked(self.lead)[0] if isinstance(self.lead, Clause) else None if self.lead else ""
+        return isinstance(part, Clause) and part is not self.lead and self.asked(part)[1].is_told_by(leading, part)
 
     def is_in_order(self, part: Condition) -> bool:
         """Whether it bounds the moment by which rows are ordered."""

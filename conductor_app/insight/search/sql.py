@@ -22,6 +22,16 @@ class Hidden(Func):
         return compiler.compile(self.source_expressions[0])
 
 
+class IsThere(Func):
+    """Whether a column has a value; SQLite shall not look for that in an index."""
+
+    template = "+%(expressions)s IS NOT NULL"
+    output_field = BooleanField()
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+        return super().as_sql(compiler, connection, template="%(expressions)s IS NOT NULL", **context)
+
+
 class Unordered(Func):
     """A column to order by that no database reads in the order of an index: few rows are found first, then sorted."""
 

@@ -4,19 +4,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import BooleanField, F, Func, Q
+from django.db.models import BooleanField, F, Func, Q, QuerySet
 
 from ...core.ids import derived_id
 from ...core.knowledge import WIRE_STATUS
 from ...core.states import ATTEMPT
 from ...core.steps import KINDS
-from ...models import Run
+from ...models import Attempt, Run
 from .fields import NOTHING, Field, Id, checked
 from .grammar import Clause, Value
 from .numbers import Moment, Whole
 from .payloads import Document
 from .questions import Language
-from .sql import column, matching, one_of
+from .sql import IsThere, column, matching, one_of
 from .words import Words
 
 MOST_RUNS = 1_000
@@ -27,7 +27,14 @@ ODD = ("COMPLETED_WITH_ERRORS", "SKIPPED")
 BAD = tuple(sorted(ATTEMPT.final - {"COMPLETED"}))
 OPEN = tuple(sorted(ATTEMPT.open))
 OWN_STATUS = {WIRE_STATUS.get(status, status): status for status in sorted(ATTEMPT.statuses)}
+NAMES = frozenset(["taskDefName", "taskType"])
 SPELLED_TYPES = {"FORK": ("FORK_JOIN", "FORK_JOIN_DYNAMIC")}
+
+
+def attempts_of_runs() -> QuerySet:
+    """What is looked at. Where no task stands alone nothing is said of it: an index then tells where looking begins."""
+    found = Attempt.objects.all()
+    return found.filter(IsThere(F("run_id"))) if found.filter(run__isnull=True).exists() else found
 
 
 class AmongLiterals(Func):
@@ -51,6 +58,14 @@ class TaskStatus(Words):
         own = {OWN_STATUS.get(word, word) for word in words}
         is_indexed = any(own <= set(indexed) for indexed in (BAD, OPEN, ODD))
         return self.rank if is_indexed else None
+
+    def is_told_by(self, leading: str, clause: Clause) -> bool:
+        """What has ended badly is listed by its name too."""
+        is_bad = clause.operator in ("=", "IN") and {OWN_STATUS.get(word) for word in self.chosen(clause)} <= set(BAD)
+        return leading in NAMES and is_bad
+
+    def listed(self, clause: Clause) -> Q:
+        return Q(AmongLiterals("status", BAD))
 
     def among(self, found: list[str], hidden: bool) -> Q:
         own = [OWN_STATUS[word] for word in found if word in OWN_STATUS]

@@ -427,5 +427,5 @@ def test_a_page_takes_few_statements_however_many_it_shows(api, clock, django_as
         api.start(input={"n": number}, correlationId=f"c-{number}")
     api.get(f"/{address}")
 
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(6):
         assert api.get(f"/{address}", query=query, size=10).status_code == 200

@@ -1,0 +1,71 @@
+"""Searches are answered by an index that lists few rows, and look at nothing else."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from conductor_app.engine.groups import tasks
+from conductor_app.insight.search import RUNS, TASKS, Question, Search
+from conductor_app.insight.search.tasks import attempts_of_runs
+from conductor_app.models import Attempt, Run
+
+BY_INDEX = {
+    "workflows: freeText=nowhere": {
+        "run_by_start",
+        "run_by_correlation",
+        "one_run_per_idempotency_key",
+        "conductor_run_1",
+    },
+    "workflows: reasonForIncompletion = '*nowhere*'": {"run_with_reason"},
+    "tasks: status = IN_PROGRESS": {"attempt_due"},
+    "tasks: status = FAILED": {"attempt_ended_badly"},
+    "tasks: taskDefName = pay AND status = FAILED": {"attempt_bad_by_name"},
+    "tasks: taskDefName = pay AND status = COMPLETED": {"attempt_by_name"},
+    "tasks: retryCount > 0": {"conductor_attempt_1"},
+}
+ID = "fN1SbArXTPSVFNUvaOlinQ"
+pytestmark = pytest.mark.django_db
+
+
+def searched(asked):
+    """The page that is asked for, over all rows."""
+    things, _, query = asked.partition(": ")
+    word = query.partition("freeText=")[2]
+    if things == "tasks":
+        return Search(attempts_of_runs(), Question(TASKS, query)).page(0, 100)
+    return Search(Run.objects.all(), Question(RUNS, "" if word else query, word)).page(0, 100)
+
+
+def indexes(statement, table):
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN QUERY PLAN " + statement.replace("%", "%%"), [])
+        lines = [line for *_, line in cursor.fetchall() if table in line.split()]
+    return {line.split("INDEX ")[-1].split()[0].removeprefix("sqlite_autoindex_") for line in lines}
+
+
+@pytest.mark.parametrize("asked", BY_INDEX)
+def test_a_search_reads_the_index_that_lists_few_rows(asked, monkeypatch):
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL chooses by what it has counted.")
+    monkeypatch.setattr(Search, "nth_newest", lambda *asked: 1 if asked[0].newest == "created_at" else "0")
+    with CaptureQueriesContext(connection) as said:
+        searched(asked)
+
+    table = "conductor_attempt" if asked.startswith("tasks") else "conductor_run"
+    statements = [each["sql"] for each in said if "IS NULL LIMIT 1" not in each["sql"]]
+    assert set().union(*(indexes(statement, table) for statement in statements)) == BY_INDEX[asked]
+
+
+def test_tasks_that_stand_alone_are_not_found(clock):
+    facts = {"id": ID, "group_id": ID, "scheduler_id": "-", "project_id": "none", "queue": "a/b", "priority": 1}
+    ends = {"deadline_at": clock.now() + 1, "expires_at": clock.now() + 2, "retries": 0, "requires": ()}
+    rest = {"accepts_failure": False, "tags": {}, "routes": (), "name": "n", "definition": {}}
+    tasks.create(tasks.NewTask(**facts, **ends, **rest))
+
+    assert (Attempt.objects.count(), searched("tasks: ").ids) == (1, [])
+
+
+def test_failures_of_a_task_are_found_however_old_and_other_ends_in_the_newest():
+    assert Question(TASKS, "taskDefName = pay AND status IN (FAILED, CANCELED)").reach is None
+    assert Question(TASKS, "taskDefName = pay AND status = COMPLETED").reach is not None
+    assert Question(TASKS, "workerId = w AND status = FAILED").reach is not None
