@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conductor', '0048_requests_of_audit_entries'),
+        ('conductor', '0049_age_of_groups_by_itself'),
     ]
 
     operations = [
