@@ -1,7 +1,6 @@
 """The reader's own choices: the zone in which moments are said, the language that the pages speak."""
 
 from typing import Any
-from zoneinfo import available_timezones
 
 from django.conf import settings
 from django.contrib import messages
@@ -14,7 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from .choices import choose
 from .pages import Page
-from .reader import chosen_language, language_of, zone_of
+from .reader import chosen_language, language_of, zone_of, zones
 
 BY_THE_BROWSER = ""
 
@@ -28,8 +27,7 @@ class PreferencesPage(Page):
         return request.user.is_active
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
-        zones = sorted(available_timezones())
-        return {"zone": zone_of(request), "zones": zones, "language": chosen_language(request)}
+        return {"zone": zone_of(request), "zones": sorted(zones()), "language": chosen_language(request)}
 
     def post(self, request: HttpRequest) -> HttpResponse:
         if "language" in request.POST:
@@ -52,7 +50,7 @@ def _speak(request: HttpRequest, language: str) -> None:
 
 
 def _say_moments_in(request: HttpRequest, zone: str) -> None:
-    if zone in available_timezones():
+    if zone in zones():
         choose(request, zone=zone)
         messages.success(request, _("Moments are shown in %(zone)s.") % {"zone": zone})
     else:

@@ -4,6 +4,7 @@ Only pages have a reader. What the API answers, what is written into rows and wh
 """
 
 from collections.abc import Callable
+from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.conf import settings
@@ -46,4 +47,10 @@ def chosen_language(request: HttpRequest) -> str:
 def zone_of(request: HttpRequest) -> str:
     """The name of the reader's zone."""
     chosen = choices(request).get("zone", UTC)
-    return chosen if chosen in available_timezones() else UTC
+    return chosen if chosen in zones() else UTC
+
+
+@cache
+def zones() -> frozenset[str]:
+    """The names of all zones; kept, since the system's files are looked through for them."""
+    return frozenset(available_timezones())
