@@ -14,6 +14,7 @@ from .schemas import SCHEMAS, complaints
 MOST_BYTES = 10 * 1024 * 1024
 DEEPEST = 200
 NUL = b"\\u0000"
+UTF_8 = ("utf-8", "utf8", "us-ascii")
 
 
 def read(request: HttpRequest, method: str) -> Any:
@@ -22,6 +23,8 @@ def read(request: HttpRequest, method: str) -> Any:
         return None
     if request.content_type != "application/json":
         raise MalformedPayload("Payload must be JSON with content-type: application/json")
+    if (request.content_params or {}).get("charset", "utf-8").strip('"').lower() not in UTF_8:
+        raise Invalid("JSON is written in UTF-8, and in no other charset.")
     body = bytes_of(request)
     try:
         value = loads(body)

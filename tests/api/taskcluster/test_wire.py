@@ -83,6 +83,15 @@ def test_a_body_must_say_that_it_is_json(queue, type):
     assert code(queue.send("POST", f"/claim-work/{LINUX}", body, type=type)) == MALFORMED
 
 
+@pytest.mark.parametrize(("charset", "is_read"), [("utf-8", True), ('"UTF-8"', True), ("klingon", False)])
+def test_a_body_is_in_utf_8(queue, charset, is_read):
+    body = {"workerGroup": "a", "workerId": "b"}
+
+    reply = queue.send("POST", f"/claim-work/{LINUX}", body, type=f"application/json; charset={charset}")
+
+    assert reply.status_code == 200 if is_read else code(reply) == INPUT
+
+
 def test_a_method_without_a_body_minds_none(queue):
     id = queue.create()
 
