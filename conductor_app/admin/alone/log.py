@@ -1,18 +1,24 @@
 """The log of an attempt, read on the page of its task: the end first, as text, whatever its makers call it."""
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from ...core.errors import Refused
 from ...core.solo.artifacts import REFERENCE
 from ...engine.artifacts import logs
 from ...models import Artifact
-from . import kept, terminal
+from ..ansi import Piece, lines, marked
+from . import kept
 from .kept import is_text, may_read
 from .task_story import TaskStory
 
+BAD = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|FAILED|Traceback)\b")
+LONGEST_LINE = 4_000
 LOGS = ("public/logs/live_backing.log", "public/logs/live.log", "public/logs/task.log")
 """Names under which Taskcluster's workers keep what a task has written."""
 
@@ -67,4 +73,25 @@ def _page(story: TaskStory, row: Artifact) -> dict[str, Any]:
     until = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 15 else None
     page = logs.page(row, until)
     text = page.content.decode("utf-8", "replace")
-    return {"page": page, "lines": terminal.shown(text), "is_end": until is None}
+    return {"page": page, "lines": listed(text), "is_end": until is None}
+
+
+def listed(text: str) -> SafeString:
+    """The lines as items of a list; those that speak of an error are marked."""
+    return mark_safe("".join(map(_item, lines(text))))
+
+
+def _item(line: list[Piece]) -> str:
+    text = "".join(part for part, _ in line)
+    spans = "".join(marked(*piece) for piece in _cut(line))
+    more = f'<i class="quiet">… {len(text) - LONGEST_LINE:,}</i>' if len(text) > LONGEST_LINE else ""
+    bad = ' class="error"' if BAD.search(text) else ""
+    return f'<li{bad}><span class="text">{spans}{more}</span></li>'
+
+
+def _cut(line: list[Piece]) -> Iterator[Piece]:
+    left = LONGEST_LINE
+    for part, looks in line:
+        if part and left:
+            yield part[:left], looks
+            left = max(left - len(part), 0)

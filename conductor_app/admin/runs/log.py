@@ -13,8 +13,8 @@ from django.utils.timezone import get_current_timezone
 from ...core.states import ATTEMPT
 from ...insight.log import Place, Wanted, Window, in_chunks, moment_of, place_of, window
 from ...models import Attempt, TaskLog
+from ..ansi import coloured, plain
 from ..marks import exact, machine
-from .ansi import coloured, plain
 from .asked import OF_A_LOG, Asked
 
 LEVEL = re.compile(r"\b(FATAL|CRITICAL|ERROR|WARN|WARNING|DEBUG|TRACE)\b", re.I)

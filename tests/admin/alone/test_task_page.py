@@ -121,7 +121,7 @@ def test_the_end_of_a_log_is_read_on_the_page_coloured_and_as_text(held, viewer,
 
     shown = html(page(viewer, held))
 
-    assert '<span class="ansi-1">red</span> &lt;b&gt;' in shown
+    assert '<span class="ansi-ink-red">red</span> &lt;b&gt;' in shown
     assert "line 099" in shown
     assert "line 001" not in shown
     seen = re.findall(r"line (\d+)", shown)

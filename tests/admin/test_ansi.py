@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.admin.runs.ansi import coloured, pieces, plain
+from conductor_app.admin.ansi import coloured, pieces, plain
 
 ESCAPE = "\x1b"
 
@@ -19,6 +19,7 @@ ESCAPE = "\x1b"
         (f"{ESCAPE}[38;5;200mfar{ESCAPE}[38;2;1;2;3m off", "far off"),
         (f"{ESCAPE}[2K{ESCAPE}[1Amoved", "moved"),
         (f"{ESCAPE}]8;;https://example.org{ESCAPE}\\link{ESCAPE}]8;;{ESCAPE}\\", "link"),
+        (f"{ESCAPE}(B{ESCAPE}[mtext{ESCAPE}P1$r{ESCAPE}\\.", "text."),
         ("10 %\r50 %\rdone\r\n", "done"),
         (f"cut off {ESCAPE}[3", "cut off [3"),
         ("bell\x07 and\x00 null", "bell and null"),

@@ -1,4 +1,4 @@
-"""Colours of terminals in lines that workers logged, as marks of ours: no text of a worker is ever taken for HTML."""
+"""Colours of terminals in what workers have written, as marks of ours: none of their text is ever taken for HTML."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString, mark_safe
 SEQUENCE = re.compile(
     r"\x1b\[([0-9;:]*)m"  # a colour or a weight
     r"|\x1b\[[0-?]*[ -/]*[@-~]"  # any other movement of a terminal: left out
-    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles and links
-    r"|\x1b[@-Z\\^_]?"
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links, what terminals are told
+    r"|\x1b[ -/]*[0-Z\\`-~]?"  # sets of characters, and what is cut off
     r"|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 """What is drawn as a look of ours, or left out: what turns the direction of text makes a line say what it does not."""
@@ -19,9 +19,13 @@ WEIGHTS = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 9: "struck"}
 ENDED_BY = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 29: ("struck",)}
 
 
+Piece = tuple[str, tuple[str, ...]]
+"""A stretch of text, and the names of its looks."""
+
+
 def coloured(text: str, find: str = "") -> SafeString:
     """The text with its colours, and what was looked for marked in it."""
-    return mark_safe("".join(_marked(part, style, find) for part, style in pieces(text)))
+    return mark_safe("".join(marked(part, looks, find) for part, looks in pieces(text)))
 
 
 def plain(text: str) -> str:
@@ -29,7 +33,19 @@ def plain(text: str) -> str:
     return "".join(part for part, _ in pieces(text))
 
 
-def pieces(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+def lines(text: str) -> Iterator[list[Piece]]:
+    """Its lines; a colour holds until it is changed, over their ends too."""
+    line: list[Piece] = []
+    for part, looks in pieces(text):
+        first, *others = part.split("\n")
+        line.append((first, looks))
+        for other in others:
+            yield line
+            line = [(other, looks)]
+    yield line
+
+
+def pieces(text: str) -> Iterator[Piece]:
     """Stretches of the text, each with the names of its looks. What a progress bar has overwritten is left out."""
     look: dict[str, str] = {}
     begin = 0
@@ -79,7 +95,8 @@ def _of_many(left: list[int]) -> int | None:
     return taken[0] % 8 if kind == 5 and taken and taken[0] < 16 else None
 
 
-def _marked(part: str, looks: tuple[str, ...], find: str) -> str:
+def marked(part: str, looks: tuple[str, ...], find: str = "") -> str:
+    """A piece as HTML, with what was looked for marked in it."""
     inner = _with_hits(part, find) if find else escape(part)
     return format_html('<span class="{}">{}</span>', " ".join(looks), inner) if looks else inner
 
