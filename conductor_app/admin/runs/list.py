@@ -24,6 +24,7 @@ from ..marks import ago, badge, exact, lasting
 from ..read_only import ReadOnlyAdmin
 from . import page as run_page
 from .actions import of_runs
+from .bundle import give_out, look_into
 from .changelist import RunList, matching, sort_of
 from .export import export
 from .labels import change_labels
@@ -123,7 +124,9 @@ class RunAdmin(ReadOnlyAdmin):
         return [
             path("columns/", self.admin_site.admin_view(self.columns), name="run_columns"),
             path("export.<str:format>", self.admin_site.admin_view(self.export), name="run_export"),
+            path("bundle/", self.admin_site.admin_view(self.look_into), name="run_bundle_opened"),
             path("news/", self.admin_site.admin_view(self.news), name="run_news"),
+            path("<path:run_id>/bundle.json", self.admin_site.admin_view(give_out), name="run_bundle"),
             path("<path:run_id>/labels/", self.admin_site.admin_view(change_labels), name="run_labels"),
             path("<path:run_id>/parts/", self.admin_site.admin_view(self.parts), name="run_parts"),
             path("<path:run_id>/raw/<str:field>/", self.admin_site.admin_view(self.raw), name="run_raw"),
@@ -133,6 +136,10 @@ class RunAdmin(ReadOnlyAdmin):
 
     def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
         return run_page.page(self, request, object_id)
+
+    def look_into(self, request: HttpRequest) -> HttpResponse:
+        """A bundle from elsewhere."""
+        return look_into(self, request)
 
     def parts(self, request: HttpRequest, run_id: str) -> HttpResponse:
         """The changing parts of the page, or nothing new."""

@@ -1,0 +1,182 @@
+"""Bundles of runs: a run with all that explains it, as a document that a colleague opens elsewhere.
+
+What is in one is what pages show: whatever a definition masks is hidden in it. What is opened has come from anywhere:
+of each place only the kind of value is taken that belongs there, and nothing is written.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.errors import Conflict, Invalid
+from ..models import Attempt, HistoryEntry, Run
+from .execution import run_document
+
+KIND, FORMAT = "run", 1
+MOST_ATTEMPTS, MOST_HISTORY = 20_000, 5_000
+LAST_MOMENT = 253_402_300_799_000
+"""The end of the year 9999: behind it there are no dates."""
+REPEATED = ("workflowTask", "taskDefinition")
+"""What each attempt says again that stands in the definition."""
+TURNS = re.compile(r"(__\d+)+$")
+STATUSES = {"SCHEDULED": "PENDING", "IN_PROGRESS": "LEASED", "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
+"""Clients' words for the states of an attempt, where pages have others."""
+
+
+def bundle(run: Run, now: int, by: str, server: str) -> dict[str, Any]:
+    """The run with its definition, attempts and history. Raises Conflict where it is too large for one document."""
+    if Attempt.objects.filter(run_id=run.pk).values("pk")[: MOST_ATTEMPTS + 1].count() > MOST_ATTEMPTS:
+        raise Conflict(f"A bundle holds {MOST_ATTEMPTS} attempts at most, and run {run.pk} has more.")
+    document = run_document(run)
+    for task in document["tasks"]:
+        for name in REPEATED:
+            task.pop(name, None)
+    entries = HistoryEntry.objects.filter(run_id=run.pk).order_by("-revision")[:MOST_HISTORY]
+    shown = ("revision", "at", "by", "reason", "effects")
+    return {
+        "bundle": KIND,
+        "format": FORMAT,
+        "takenAt": now,
+        "takenBy": by,
+        "server": server,
+        "labels": list(run.labels.order_by("name").values_list("name", flat=True)),
+        "run": document,
+        "history": [{name: getattr(entry, name) for name in shown} for entry in entries],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedAttempt:
+    """One try at a task, as the bundle tells of it."""
+
+    task: str
+    name: str
+    type: str
+    status: str
+    number: int
+    iteration: int
+    worker: str
+    reason: str
+    scheduled_at: int | None
+    started_at: int | None
+    ended_at: int | None
+    is_last: bool
+    input: Any
+    output: Any
+
+    @property
+    def ref(self) -> str:
+        """The step that it is a try at."""
+        return TURNS.sub("", self.task) if self.iteration else self.task
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedEntry:
+    """One decision."""
+
+    revision: int
+    at: int | None
+    by: str
+    reason: str
+    effects: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a bundle holds."""
+
+    id: str
+    name: str
+    version: int
+    status: str
+    reason: str
+    correlation_id: str
+    started_by: str
+    created_at: int | None
+    ended_at: int | None
+    taken_at: int | None
+    taken_by: str
+    server: str
+    labels: list[str]
+    definition: dict[str, Any]
+    documents: dict[str, Any]
+    attempts: list[OpenedAttempt]
+    history: list[OpenedEntry]
+
+
+def opened(document: Any) -> Opened:
+    """What the document holds. Raises Invalid where it is no bundle of a run."""
+    given = _map(document)
+    if given.get("bundle") != KIND or not isinstance(given.get("run"), dict):
+        raise Invalid('This is no bundle of a run: those have "bundle": "run" and a "run".')
+    if given.get("format") != FORMAT:
+        raise Invalid(f"This bundle has a format that is not known here; known is {FORMAT}.")
+    run = given["run"]
+    return Opened(
+        id=_text(run.get("workflowId")),
+        name=_text(run.get("workflowName")),
+        version=_number(run.get("workflowVersion")),
+        status=_text(run.get("status"))[:40],
+        reason=_text(run.get("reasonForIncompletion")),
+        correlation_id=_text(run.get("correlationId")),
+        started_by=_text(run.get("createdBy")),
+        created_at=_moment(run.get("startTime")),
+        ended_at=_moment(run.get("endTime")),
+        taken_at=_moment(given.get("takenAt")),
+        taken_by=_text(given.get("takenBy")),
+        server=_text(given.get("server")),
+        labels=[_text(label) for label in _list(given.get("labels"))][:20],
+        definition=_map(run.get("workflowDefinition")),
+        documents={name: run.get(name) for name in ("input", "output", "variables")},
+        attempts=list(_attempts(run)),
+        history=list(_history(given)),
+    )
+
+
+def _attempts(run: Mapping[str, Any]) -> Iterator[OpenedAttempt]:
+    for task in filter(None, map(_map, _list(run.get("tasks"))[:MOST_ATTEMPTS])):
+        status = _text(task.get("status"))[:40]
+        yield OpenedAttempt(
+            task=_text(task.get("referenceTaskName")),
+            name=_text(task.get("taskDefName")),
+            type=_text(task.get("taskType")),
+            status=STATUSES.get(status, status),
+            number=_number(task.get("retryCount")),
+            iteration=_number(task.get("iteration")),
+            worker=_text(task.get("workerId")),
+            reason=_text(task.get("reasonForIncompletion")),
+            scheduled_at=_moment(task.get("scheduledTime")),
+            started_at=_moment(task.get("startTime")),
+            ended_at=_moment(task.get("endTime")),
+            is_last=task.get("retried") is not True,
+            input=task.get("inputData"),
+            output=task.get("outputData"),
+        )
+
+
+def _history(given: Mapping[str, Any]) -> Iterator[OpenedEntry]:
+    for entry in filter(None, map(_map, _list(given.get("history"))[:MOST_HISTORY])):
+        effects = [each for each in _list(entry.get("effects")) if isinstance(each, dict)]
+        said = (_text(entry.get("by")), _text(entry.get("reason")))
+        yield OpenedEntry(_number(entry.get("revision")), _moment(entry.get("at")), *said, effects)
+
+
+def _map(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    return value[:4_000] if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _moment(value: Any) -> int | None:
+    return value if 0 < _number(value) <= LAST_MOMENT else None

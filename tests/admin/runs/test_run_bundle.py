@@ -1,0 +1,96 @@
+"""A run as a file: given out as pages show it, and looked into elsewhere without keeping anything."""
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from conductor_app.models import AuditEntry, Run
+from tests.admin.reading import html, words
+from tests.builders import step
+from tests.story import Story
+
+pytestmark = pytest.mark.django_db
+LOOK = "/admin/conductor/run/bundle/"
+
+
+@pytest.fixture
+def story(clock) -> Story:
+    story = Story(
+        clock,
+        step("pay", inputParameters={"card": "${workflow.input.card}", "sum": 3}),
+        input={"card": "4111", "order": "4711"},
+        maskedFields=["card"],
+    )
+    clock.advance(seconds=2)
+    story.worker("pay").fails("<b>no</b> funds")
+    return story
+
+
+def given(client, story) -> dict:
+    answer = client.get(f"/admin/conductor/run/{story.id}/bundle.json")
+    assert answer["Content-Disposition"].startswith("attachment")
+    return json.loads(answer.content)
+
+
+def looked_into(client, document, text: str = ""):
+    file = SimpleUploadedFile("run.json", (text or json.dumps(document)).encode("utf-8", "surrogatepass"))
+    return client.post(LOOK, {"file": file})
+
+
+def test_a_bundle_holds_what_explains_the_run_and_nothing_that_is_masked(viewer, story):
+    document = given(viewer, story)
+
+    [attempt] = document["run"]["tasks"]
+    assert (attempt["status"], attempt["reasonForIncompletion"]) == ("FAILED", "<b>no</b> funds")
+    assert document["run"]["workflowDefinition"]["tasks"][0]["taskReferenceName"] == "pay"
+    assert [entry["revision"] for entry in document["history"]] == sorted(
+        (entry["revision"] for entry in document["history"]), reverse=True
+    )
+    assert "4111" not in json.dumps(document) and "4711" in json.dumps(document)
+
+
+def test_a_colleague_looks_into_it_and_nothing_is_kept(viewer, story):
+    document = given(viewer, story)
+    Run.objects.all().delete()
+    before = AuditEntry.objects.count()
+
+    page = looked_into(viewer, document)
+
+    text = words(page)
+    assert "order v1 Failed" in text and "<b>no</b> funds" in text and "4711" in text
+    assert "<b>no</b>" not in html(page) and "order v1: 1 step" in html(page)
+    assert "nothing of it is kept" in text
+    assert (Run.objects.count(), AuditEntry.objects.count()) == (0, before)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        {},
+        {"tasks": [None, 3, {"inputData": {"a": [1]}, "endTime": 10**18, "startTime": -1, "retryCount": "x"}]},
+        {"workflowName": "<script>alert(1)</script>", "tasks": "all", "input": "\u202e", "startTime": True},
+        {"workflowDefinition": {"name": 3, "tasks": [{"type": "SWITCH"}]}, "status": ["FAILED"], "labels": {"a": 1}},
+        {"tasks": [{"referenceTaskName": "a__1", "iteration": 1, "status": "IN_PROGRESS"}] * 400},
+    ],
+)
+def test_whatever_a_file_claims_is_shown_as_text_or_left_out(viewer, run):
+    history = [{"effects": [{"effect": "TakeBack", "count": "x"}, {"effect": "MoveRun"}, 3]}, None]
+
+    page = looked_into(viewer, {"bundle": "run", "format": 1, "run": run, "history": history, "takenAt": 10**15})
+
+    assert "<script>alert" not in html(page)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"bundle": "run"}', "9" * 5000, '{"bundle": "\\ud800"}', "[" * 5000])
+def test_what_is_no_bundle_is_told(viewer, text):
+    page = looked_into(viewer, None, text or " ")
+
+    assert "errorlist" in html(page)
+
+
+def test_it_is_closed_to_whoever_may_not_see_runs(client, django_user_model, story):
+    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
+
+    assert client.get(f"/admin/conductor/run/{story.id}/bundle.json").status_code == 403
+    assert client.get(LOOK).status_code == 403
