@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..core.states import FAILURE, IGNORED, REGRESSED, RESOLVED
-from ..models import Attempt, Failure, FailureGroup, FailureTally
+from ..models import Attempt, Failure, FailureGroup, FailureTally, Run, RunLabel
 from .spans import DAY, HOUR
 
 MOST_GROUPS = 100
@@ -20,6 +20,8 @@ LOOKED_AT = 2_000
 MOST_COUNTED = 5_000
 MOST_PARTS = 8
 SAMPLES = 10
+INPUTS_READ, LARGEST_INPUT = 500, 16_000
+"""Runs whose input is read to count the values at a place in it, the newest first, and the bytes it may have."""
 
 VIEWS: dict[str, tuple[Any, Q]] = {
     "open": (gettext_lazy("Open"), Q(state__in=sorted(FAILURE.open))),
@@ -120,6 +122,7 @@ class Story:
 
     listed: Listed
     by: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    by_value: list[tuple[str, int]] = field(default_factory=list)
     samples: list[Failure] = field(default_factory=list)
     looked_at: int = 0
     runs: int = 0
@@ -134,8 +137,8 @@ class Story:
         return self.runs >= MOST_COUNTED
 
 
-def story(group: FailureGroup, now: int) -> Story:
-    """By which versions, builds, workers and queues; some failures; how many runs."""
+def story(group: FailureGroup, now: int, place: str = "") -> Story:
+    """By which versions, builds, workers, queues, labels, and values at a place of the input; some; how many runs."""
     tallied = FailureTally.objects.filter(_in([group.pk])).order_by()
     by = {
         name: [(str(value) or _("not told"), count) for value, count in _most(tallied, name)]
@@ -145,8 +148,32 @@ def story(group: FailureGroup, now: int) -> Story:
     for name in ("worker", "queue"):
         counted = Counter(getattr(failure, name) for failure in newest)
         by[name] = [(value or _("none"), count) for value, count in counted.most_common(MOST_PARTS)]
+    affected = list(dict.fromkeys(failure.run_id for failure in newest if failure.run_id))
+    labels = RunLabel.objects.filter(run__in=affected).order_by().values_list("name")
+    by["label"] = list(labels.annotate(count=Count("pk")).order_by("-count", "name")[:MOST_PARTS])
     runs = failures_of(group).order_by().values("run_id", "task_id").distinct()[:MOST_COUNTED].count()
-    return Story(_with_hours([group], now)[0], by, newest[:SAMPLES], len(newest), runs)
+    values = _values(affected[:INPUTS_READ], place) if place else []
+    return Story(_with_hours([group], now)[0], by, values, newest[:SAMPLES], len(newest), runs)
+
+
+def _values(run_ids: Sequence[str], place: str) -> list[tuple[str, int]]:
+    """How often each value stands at a place of the input: `order.country`."""
+    inputs = Run.objects.filter(pk__in=run_ids, input_size__lte=LARGEST_INPUT).values_list("input", flat=True)
+    counted = Counter(_spelled(_at(input, place.split("."))) for input in inputs)
+    return sorted(counted.items(), key=lambda pair: (-pair[1], not pair[0], pair[0]))[:MOST_PARTS]
+
+
+def _at(value: Any, names: Iterable[str]) -> Any:
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _spelled(value: Any) -> str:
+    """A value as the filter of runs takes it; empty where there is none that could be asked for."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)[:200] if isinstance(value, str | int | float) else ""
 
 
 def _most(tallied: QuerySet[FailureTally], name: str) -> list[tuple[object, int]]:

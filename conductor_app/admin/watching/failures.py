@@ -37,6 +37,7 @@ BY = {
     "build": gettext_lazy("By worker build"),
     "worker": gettext_lazy("By worker"),
     "queue": gettext_lazy("By queue"),
+    "label": gettext_lazy("By label of the run"),
 }
 """What the failures of a group are counted by."""
 
@@ -107,6 +108,12 @@ def state_pill(state: str) -> SafeString:
     return pill(tone, word, icon)
 
 
+def _runs_with(group: FailureGroup, place: str, value: str) -> str:
+    """Where the group's runs with that value are listed; nowhere for none."""
+    asked = {"failure_group": group.pk, "inside": f"input.{place}={value}"}
+    return reverse("admin:conductor_run_changelist", query=asked) if value else ""
+
+
 def group_address(group_id: int) -> str:
     """Where the page of a group is."""
     return reverse("admin:failure_group", args=[group_id])
@@ -120,7 +127,8 @@ class FailureGroupPage(ObjectPage):
 
     def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         group = _group(which["group_id"])
-        told = story(group, clock.now())
+        place = request.GET.get("place", "").replace("\0", "").strip()[:200].removeprefix("input.")
+        told = story(group, clock.now(), place)
         acts = AuditEntry.objects.filter(object_type="failure group", object_id=str(group.pk)).order_by("-id")
         versions = [int(value) for value, _count in told.by["version"]]
         return {
@@ -129,6 +137,9 @@ class FailureGroupPage(ObjectPage):
             "state": state_pill(group.state),
             "story": told,
             "spark": spark(told.listed.hours, _("failures in each of the last 24 hours"), "bad"),
+            "place": place,
+            "by_value": [(value, count, _runs_with(group, place, value)) for value, count in told.by_value],
+            "most_of_a_value": max((count for _value, count in told.by_value), default=0),
             "by": [(BY[name], rows, max(count for _value, count in rows)) for name, rows in told.by.items() if rows],
             "moves": [move for move in MOVES if FAILURE.allows(group.state, move.event)],
             "newest_version": max(versions, default=0),

@@ -1,5 +1,8 @@
 """The inbox of failures and the page of one group."""
 
+import re
+from html import unescape
+
 import pytest
 
 from conductor_app.engine import failures
@@ -63,6 +66,23 @@ def test_a_group_shows_what_its_failures_have_in_common(operator, story):
     assert "Runs affected 2" in page
     assert "502 from gateway 2" in page
     assert f"/admin/bulk/plan/?failure_group={group().pk}&amp;action=retry" in html(operator.get(page_of(group())))
+
+
+def test_a_group_is_counted_by_label_and_by_a_value_of_the_input(operator, story):
+    for country in ("de", "fr", "de"):
+        run = story.starts("order", {"order": {"country": country, "is_gift": True}}, labels=(f"from-{country}",))
+        story.worker("pay").fails("502 from gateway 3")
+        assert run.status == "FAILED"
+    failures.group_failures(100)
+
+    page = operator.get(page_of(group()), {"place": "input.order.country"})
+
+    assert "By label of the run from-de 2 from-fr 1" in words(page)
+    assert "By a value of the input Count de 2 none 2 fr 1" in words(page)
+    [address] = re.findall(r'href="([^"]*country%3Dde[^"]*)"', html(page))
+    assert len(operator.get(unescape(address)).context["cl"].result_list) == 2
+    assert "true 3" in words(operator.get(page_of(group()), {"place": "order.is_gift"}))
+    assert operator.get(page_of(group()), {"place": "order..\0\ud800"}).status_code == 200
 
 
 def test_a_group_is_resolved_with_a_reason(operator, story):
