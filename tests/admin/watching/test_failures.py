@@ -78,11 +78,11 @@ def test_a_group_is_counted_by_label_and_by_a_value_of_the_input(operator, story
     page = operator.get(page_of(group()), {"place": "input.order.country"})
 
     assert "By label of the run from-de 2 from-fr 1" in words(page)
-    assert "By a value of the input Count de 2 none 2 fr 1" in words(page)
+    assert "By a value of the input Place in the input Count de 2 none 2 fr 1" in words(page)
     [address] = re.findall(r'href="([^"]*country%3Dde[^"]*)"', html(page))
     assert len(operator.get(unescape(address)).context["cl"].result_list) == 2
     assert "true 3" in words(operator.get(page_of(group()), {"place": "order.is_gift"}))
-    assert operator.get(page_of(group()), {"place": "order..\0\ud800"}).status_code == 200
+    assert operator.get(page_of(group()), {"place": "order..\0"}).status_code == 200
 
 
 def test_a_group_is_resolved_with_a_reason(operator, story):
