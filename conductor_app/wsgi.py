@@ -7,6 +7,8 @@ from typing import Any
 
 from django.core.wsgi import get_wsgi_application
 
+from .api.conductor.slashes import marked
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
 
 STREAMED = "/api/artifacts/"
@@ -35,4 +37,15 @@ def read_whole(environ: Environ) -> None:
     environ["wsgi.input"], environ["CONTENT_LENGTH"] = BytesIO(body), str(len(body))
 
 
-application = with_chunked_bodies(get_wsgi_application())
+def with_slashes_in_names(application: Application) -> Application:
+    """Tell a slash inside a name from those around it; only servers that show the target as it was sent can."""
+
+    def answer(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if path := marked(environ.get("RAW_URI", "")):
+            environ["PATH_INFO"] = path
+        return application(environ, start_response)
+
+    return answer
+
+
+application = with_slashes_in_names(with_chunked_bodies(get_wsgi_application()))

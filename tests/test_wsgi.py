@@ -1,11 +1,13 @@
 """The way in for web servers."""
 
 from io import BytesIO
+from urllib.parse import unquote, unquote_to_bytes
 
 import pytest
 
 from conductor_app import conf
-from conductor_app.wsgi import with_chunked_bodies
+from conductor_app.api.conductor.slashes import MARK, unmarked
+from conductor_app.wsgi import with_chunked_bodies, with_slashes_in_names
 
 
 def body_seen(**environ: object) -> bytes:
@@ -16,6 +18,27 @@ def body_seen(**environ: object) -> bytes:
 
     [body] = with_chunked_bodies(application)(environ, None)
     return body
+
+
+def path_seen(target: str) -> str:
+    """The path that an application sees."""
+
+    def application(environ: dict, start_response: object) -> list[str]:
+        return [environ["PATH_INFO"].encode("latin-1").decode()]
+
+    decoded = unquote_to_bytes(target.partition("?")[0]).decode("latin-1")
+    [path] = with_slashes_in_names(application)({"RAW_URI": target, "PATH_INFO": decoded}, None)
+    return path
+
+
+def test_a_slash_in_a_name_is_told_from_those_around_it():
+    assert path_seen("/api/secrets/team%2fdb%20ü?x=%2F".replace("ü", "%C3%BC")) == f"/api/secrets/team{MARK}db ü"
+    assert unmarked({"key": f"team{MARK}db"}) == {"key": "team/db"}
+
+
+@pytest.mark.parametrize("target", ["/api/secrets/a%252Fb", "/api/queue/v1/task-queues/a%2Fb", "/admin/a%2Fb"])
+def test_other_addresses_are_left_as_they_are(target):
+    assert path_seen(target) == unquote(target)
 
 
 def test_a_body_of_unknown_length_is_read():

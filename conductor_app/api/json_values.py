@@ -7,6 +7,9 @@ from typing import Any
 import orjson
 
 LONG_NUMBER = re.compile(rb"\d{19}")
+PAIR, HALF = rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..", rb"(\\u[dD][89a-fA-F]..)"
+ESCAPED = re.compile(PAIR + b"|" + HALF + rb"|\\.", re.DOTALL)
+"""Whatever a backslash begins, so that one behind another begins nothing; its group is half a character."""
 
 
 def loads(body: bytes) -> Any:
@@ -14,6 +17,11 @@ def loads(body: bytes) -> Any:
     value = orjson.loads(body)
     # Only the slower reader keeps all digits of a long integer; what the other refuses is refused.
     return json.loads(body) if LONG_NUMBER.search(body) else value
+
+
+def whole_characters(body: bytes) -> bytes:
+    """The body with a sign for what is half a character: JavaScript cuts texts so, and no database can hold them."""
+    return ESCAPED.sub(lambda found: b"\\ufffd" if found[1] else found[0], body) if b"\\" in body else body
 
 
 def is_too_deep(value: Any, body: bytes, limit: int) -> bool:

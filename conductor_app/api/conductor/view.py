@@ -15,6 +15,7 @@ from .errors import answer
 from .needs import NEEDS
 from .openapi.schema import ConductorSchema
 from .query import Query
+from .slashes import MARK, unmarked
 
 
 class ConductorRequest(HttpRequest):
@@ -44,6 +45,8 @@ class ConductorView(APIView):
             if "\0" in request.path_info:
                 # PostgreSQL keeps no NUL in text, not even to look for it.
                 kwargs = {name: value.replace("\0", "") for name, value in kwargs.items()}
+            if MARK in request.path_info:
+                kwargs = unmarked(kwargs)
             return self._answer(request, kwargs)
         except Exception as error:
             return self.get_exception_handler()(error, {"request": request, "view": self})

@@ -36,12 +36,12 @@ BODIES = {
     "two values": b"{} {}",
     "not a number": b'{"name": NaN}',
     "infinity": b'{"name": 1e999, "tasks": [-Infinity]}',
-    "half a pair": b'{"name": "\\ud800"}',
+    "half a pair": b'"\\ud800"',
     "no UTF-8": b'{"name": "\xff\xfe"}',
     "a mark of byte order": b"\xef\xbb\xbf{}",
     "ten thousand lists": b"[" * 10_000 + b"]" * 10_000,
     "nine hundred objects": b'{"a":' * 900 + b"1" + b"}" * 900,
-    "a long number beside half a pair": b'{"a": 12345678901234567890123, "name": "\\ud800"}',
+    "a long number beside half a pair": b'[12345678901234567890123, "\\ud800"]',
     "a number": b"1",
     "a text": b'"x"',
     "a list of nulls": b"[null, null]",
@@ -65,6 +65,25 @@ def test_no_body_whatsoever_is_a_fault_of_ours(api, body):
 
         check(reply)
         assert reply.status_code >= 400 or (address.endswith("COMPLETED") and reply.content == b""), address
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    {
+        '"cut \\ud83d"': "cut \ufffd",
+        '"\\uDE00\\ud83d\\ude00 \\ud83d\\ud83d\\ude00"': "\ufffd\U0001f600 \ufffd\U0001f600",
+        '"\\\\ud800 \\\\\\ud800 12345678901234567890123"': "\\ud800 \\\ufffd 12345678901234567890123",
+    }.items(),
+)
+def test_a_report_whose_text_was_cut_within_a_character_counts(api, sent, kept):
+    api.define(simple("pay"))
+    api.start()
+    [task] = api.poll("pay")
+    names = {"taskId": task["taskId"], "workflowInstanceId": task["workflowInstanceId"], "status": "COMPLETED"}
+
+    reply = api.post("/tasks", (json.dumps(names)[:-1] + ', "outputData": {"said": ' + sent + "}}").encode())
+
+    assert (reply.status_code, api.get(f"/tasks/{task['taskId']}").json()["outputData"]) == (200, {"said": kept})
 
 
 def test_ten_megabytes_are_answered(api):
