@@ -5,21 +5,25 @@ from http.client import HTTPConnection
 import pytest
 import taskcluster
 
-from conductor_app import wakeups
+from conductor_app.telemetry.measures import WAITING
 
 from .shop import Shop
 from .test_taskcluster_queue import LINUX, claimed, created
 from .waiting import eventually
 
 
+def somebody_waits() -> bool:
+    return any(sample.value for metric in WAITING.collect() for sample in metric.samples)
+
+
 @pytest.fixture
 def hang_up(server):
-    """Ask, wait until the server waits as well, and hang up."""
+    """Ask, wait until the server has looked once and waits as well, and hang up."""
 
     def ask(method: str, path: str, body: str = "") -> None:
         client = HTTPConnection(server.removeprefix("http://"))
         client.request(method, path, body, {"Content-Type": "application/json"})
-        eventually(wakeups.waiting)
+        eventually(somebody_waits)
         client.close()
 
     return ask
