@@ -10,7 +10,15 @@ from django.utils.text import capfirst
 from .paginator import CappedPaginator
 
 
-class BoundedList(ChangeList):
+class AddressedList(ChangeList):
+    """A list that knows the server's own address, for what it says while it is empty of how it is filled."""
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        self.server = f"{request.scheme}://{request.get_host()}"
+        super().__init__(request, *args, **kwargs)
+
+
+class BoundedList(AddressedList):
     """A list that always asks for one page of rows.
 
     Django asks for all rows when it has counted less than a page of them; databases then plan to read the table.

@@ -54,7 +54,7 @@
   }
 
   // Django's choosers say nothing of what they choose: each is given the name that its label has.
-  addEventListener("load", () => {
+  window.django?.jQuery?.(() => {
     for (const label of document.querySelectorAll("label[for]")) {
       const parts = document.querySelectorAll(`#${CSS.escape(label.htmlFor)} + .select2 :is([role=combobox], [role=textbox])`);
       for (const part of parts) part.setAttribute("aria-label", label.textContent.trim());
@@ -142,8 +142,10 @@
     if (!all.length) return;
     const place = all.findIndex((hit) => hit.classList.contains("chosen"));
     all[place]?.classList.remove("chosen");
+    all[place]?.removeAttribute("aria-selected");
     const next = all[(place + steps + all.length) % all.length];
     next.classList.add("chosen");
+    next.setAttribute("aria-selected", "true");
     next.scrollIntoView({ block: "nearest" });
   };
   const ask = async () => {

@@ -4,14 +4,14 @@
         page.goto("/admin/")                 # addresses are relative to it
         expect(page.get_by_role("heading", name="Overview")).to_be_visible()
 
-Wait for conditions (`expect`), never for time. `wide`, `narrow`, `dark` pages: see `PAGES`. Without Chromium the tests
-are skipped, with the reason.
+Wait for conditions (`expect`), never for time: what a page does after a while it does at once where its clock was taken
+over before it was loaded (`page.clock.install()`) and is put on (`page.clock.fast_forward(3000)`). Without Chromium the
+tests are skipped, with the reason.
 """
 
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
@@ -19,8 +19,8 @@ from django.test import Client
 
 from tests.clients.live import running_server
 
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
+from .looks import WIDE
+
 HARMLESS = ("net::ERR_ABORTED",)
 """What a browser says of requests that a page left behind as it was left."""
 
@@ -99,23 +99,3 @@ def olga(transactional_db) -> User:
 def page(pages, olga):
     """A wide, light page of olga's."""
     return pages.open(olga)
-
-
-@pytest.fixture
-def accessible():
-    """`accessible(page)`: axe finds nothing of weight to complain of on it."""
-
-    def check(page) -> None:
-        # Into the page's own world by the debugger, past its policy: axe is the tester's, not the page's.
-        page.evaluate(AXE.read_text())
-        options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
-        found = page.evaluate("options => axe.run(document, options)", options)["violations"]
-        said = "\n".join(f"{each['id']}: {each['nodes'][0]['html'][:200]} ({len(each['nodes'])})" for each in found)
-        assert not said, f"{page.url}\n{said}"
-
-    return check
-
-
-def has_no_sideways_scroll(page) -> bool:
-    """Whether the page fits its width."""
-    return page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

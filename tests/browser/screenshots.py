@@ -2,6 +2,8 @@
 
 Serves a database of its own, in which returns came back for a week (`scenery/`), lets the demo's workers fulfil their
 orders, and writes var/screenshots/*.png. `ONLY=overview,run` looks at some of them; `LANGUAGE=de` reads them in German.
+Whatever a page says on the console, whatever does not fit, and whatever axe finds is told at the end, which is then a
+failure: no test looks at as many pages.
 """
 
 import os
@@ -16,14 +18,15 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import django
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+from .looks import NARROW, RULES, WIDE, faults, has_no_sideways_scroll
 
 ROOT = Path(__file__).parents[2]
 TARGET = ROOT / "var" / "screenshots"
 PORT = int(os.environ.get("PORT", "8765"))
 URL = f"http://127.0.0.1:{PORT}"
 NAME, PASSWORD = "olga", "a-password-for-pictures"
-WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 TALLEST = 4000
 
 
@@ -42,10 +45,12 @@ def main() -> None:
             wait_for_it()
             demo = [sys.executable, "manage.py", "demo", "--url", URL]
             subprocess.run(demo, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-            take(chromium, asked_for())
+            complaints = take(chromium, asked_for())
         finally:
             server.terminate()
             server.wait()
+    if complaints:
+        sys.exit("\n".join(complaints))
 
 
 def furnish() -> None:
@@ -80,28 +85,42 @@ def asked_for() -> dict[str, str]:
     return {name: known[name] for name in wanted}
 
 
-def take(chromium: str, screens: Mapping[str, str]) -> None:
-    """Every screen, loaded once, in each size and theme."""
+def take(chromium: str, screens: Mapping[str, str]) -> list[str]:
+    """Every screen, loaded once, in each size and theme; returns what there is to complain of."""
+    complaints: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = signed_in(browser)
+        page.on("console", lambda said: complaints.append(f"{page.url}: {said.text}") if is_grave(said) else None)
         for name, path in screens.items():
             page.set_viewport_size(WIDE)
             page.goto(path)
             if page.locator("[data-at-once], [data-code-editor]").count():
                 page.wait_for_load_state("networkidle")
-            picture(page, name)
+            complaints += picture(page, name)
             print(name, flush=True)
         browser.close()
+    return complaints
 
 
-def picture(page: Page, name: str) -> None:
+def is_grave(said: ConsoleMessage) -> bool:
+    """Whether the console should not have to say so; that a page is not there is what one picture is about."""
+    return said.type in ("error", "warning") and "404" not in said.text
+
+
+def picture(page: Page, name: str) -> list[str]:
+    """The page in both sizes and themes, and what is wrong with it."""
+    complaints = []
     for size, viewport in (("wide", WIDE), ("narrow", NARROW)):
         page.set_viewport_size(viewport)
         is_short = page.evaluate("document.documentElement.scrollHeight") < TALLEST
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme)
             page.screenshot(path=TARGET / f"{name}-{size}-{theme}.png", full_page=is_short)
+        found = faults(page, RULES if size == "wide" else ["color-contrast"])
+        found += [] if has_no_sideways_scroll(page) else ["does not fit"]
+        complaints += [f"{name}, {size}, dark: {fault}" for fault in found]
+    return complaints
 
 
 def signed_in(browser: Browser) -> Page:

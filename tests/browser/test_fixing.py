@@ -10,7 +10,7 @@ from conductor_app.models import BulkItem, BulkOperation, Run, Task
 from tests.builders import bare, definition, fork, loop, policy, step
 from tests.story import BY, register
 
-from .conftest import NARROW, has_no_sideways_scroll
+from .looks import NARROW, accessible, has_no_sideways_scroll
 
 
 def start(name: str) -> str:
@@ -28,7 +28,7 @@ def again(page) -> set[str]:
     return {row.split()[0] for row in rows.all_inner_texts()}
 
 
-def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_does_what_its_plan_showed(page, pages, olga, accessible):
+def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_does_what_its_plan_showed(page):
     charge = step("charge", policy=policy() | {"sideEffects": "external"})
     body = fork([charge, step("notify")], [step("stock")])
     register(definition(step("first"), loop("rounds", *body, step("pack"), times=3), name="parcel"))
@@ -52,12 +52,12 @@ def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_does_what_its_plan_showed(p
     page.wait_for_url(f"**/run/{run}/change/**")
     kept = set(Task.objects.filter(run_id=run).values_list("ref", "turn"))
     assert ("charge", "2") in kept and ("notify", "2") not in kept and ("stock", "2") in kept
-    narrow = pages.open(olga, size=NARROW, scheme="dark")
-    narrow.goto(f"/admin/runs/{run}/plan/?do=skip&ref=pack")
-    assert has_no_sideways_scroll(narrow)
+    page.set_viewport_size(NARROW)
+    page.goto(f"/admin/runs/{run}/plan/?do=skip&ref=pack")
+    assert has_no_sideways_scroll(page)
 
 
-def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_canary(page, accessible):
+def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_canary(page):
     register(definition(step("pay"), name="order"))
     reasons = [f"502 from gateway {n}" for n in range(12)] + ["no funds 7", "no funds 8", "KeyError: 'total'"]
     for _ in reasons:
@@ -98,7 +98,7 @@ def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_can
     assert BulkItem.objects.filter(outcome="DONE").count() == Run.objects.filter(status="RUNNING").count() == done
 
 
-def test_a_waiting_task_says_which_gate_holds_it_and_raising_the_limit_releases_it(page, accessible):
+def test_a_waiting_task_says_which_gate_holds_it_and_raising_the_limit_releases_it(page):
     register(definition(bare("ship"), name="shipping"), tasks=[policy("ship", concurrent_limit=1)])
     first, second = start("shipping"), start("shipping")
     [held] = tasks.claim("ship", worker="van@7", wait_ms=0)

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from tests.insight.situations import define, define_task, start, step, work
 
-from .conftest import NARROW, WIDE, has_no_sideways_scroll
+from .looks import NARROW, accessible, has_no_sideways_scroll, is_for_everybody
 
 pytestmark = pytest.mark.looks
 SCREENS = ["/admin/", "/admin/conductor/run/", "/admin/queues/", "/admin/conductor/auditentry/", "/admin/preferences/"]
@@ -23,42 +23,32 @@ def orders(transactional_db):
     return failed
 
 
-@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")])
-def test_screens_fit_keep_their_policy_and_can_be_used_by_everybody(pages, olga, orders, accessible, size, scheme):
-    page = pages.open(olga, size=size, scheme=scheme)
-
+def test_screens_fit_keep_their_policy_and_can_be_used_by_everybody(page, orders):
     for path in SCREENS:
-        page.goto(path)
-        assert has_no_sideways_scroll(page), path
-        accessible(page)
+        is_for_everybody(page, path)
 
 
-def test_the_palette_finds_a_run_by_its_correlation_id_and_opens_it(page, orders):
-    page.goto("/admin/")
-    page.keyboard.press("Control+k")
-    page.keyboard.type("order-4711")
-    expect(page.locator("#find-hits a.chosen")).to_contain_text("order-4711")
-    page.keyboard.press("Enter")
-
-    page.wait_for_url(f"**/run/{orders.pk}/change/")
-
-
-def test_keys_walk_the_rows_and_open_one(page, orders):
-    page.goto("/admin/conductor/run/")
-    page.keyboard.press("j")
-    expect(page.locator("tr.at")).to_have_count(1)
-    page.keyboard.press("Enter")
-
-    page.wait_for_url(f"**/run/{orders.pk}/change/")
-
-
-def test_keys_stay_letters_in_a_text_field(page, orders):
+def test_keys_alone_find_a_run_walk_the_rows_and_stay_letters_in_a_text_field(page, orders):
     page.goto("/admin/conductor/run/")
     page.keyboard.press("/")
     page.keyboard.type("jx?")
-
     expect(page.locator("#searchbar")).to_have_value("jx?")
     expect(page.locator("tr.at")).to_have_count(0)
+
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("j")
+    expect(page.locator("tr.at")).to_have_count(1)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/run/{orders.pk}/change/")
+
+    page.keyboard.press("Control+k")
+    page.keyboard.type("order-4711")
+    expect(page.locator("#find-hits a.chosen")).to_contain_text("order-4711")
+    accessible(page)
+    page.evaluate("window.stays = true")
+    page.keyboard.press("Enter")
+    page.wait_for_function("!window.stays")
+    assert page.url.endswith(f"/run/{orders.pk}/change/")
 
 
 def test_a_narrow_page_opens_its_side(pages, olga, orders):
@@ -67,6 +57,11 @@ def test_a_narrow_page_opens_its_side(pages, olga, orders):
     page.locator(".burger").click()
 
     expect(page.get_by_role("link", name="Queues", exact=True)).to_be_in_viewport()
+    accessible(page)
+    assert page.goto("/admin/nowhere/").status == 404
+    assert has_no_sideways_scroll(page)
+    expect(page.get_by_role("link", name="To the overview")).to_be_in_viewport()
+    pages.complaints.clear()  # the browser says on its console that there is no such page
 
 
 def test_moments_are_shown_in_the_chosen_zone(page, orders):
@@ -81,7 +76,9 @@ def test_moments_are_shown_in_the_chosen_zone(page, orders):
 
 def test_a_fragment_that_the_server_refuses_says_why_and_can_be_tried_again(pages, page, orders):
     page.route("**/admin/queues/live/**", lambda route: route.fulfill(status=500, headers=REFUSAL, body=REFUSED))
+    page.clock.install()
     page.goto("/admin/queues/")
+    page.clock.fast_forward(3000)
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("Queues could not be counted.")
     expect(alert).to_contain_text("Request 4711")
@@ -92,7 +89,7 @@ def test_a_fragment_that_the_server_refuses_says_why_and_can_be_tried_again(page
     pages.complaints.clear()  # the browser says on its console that the server failed
 
 
-def test_the_pages_speak_german_and_english_again(page, orders, accessible):
+def test_the_pages_speak_german_and_english_again(page, orders):
     page.goto("/admin/")
     page.locator("#user-tools summary").click()
     page.get_by_role("button", name="Deutsch").click()
@@ -100,7 +97,6 @@ def test_the_pages_speak_german_and_english_again(page, orders, accessible):
     expect(page.locator("html")).to_have_attribute("lang", "de")
     expect(page.get_by_role("heading", name="Braucht Aufmerksamkeit")).to_be_visible()
     expect(page.get_by_role("heading", name="Die letzten 24 Stunden")).to_be_visible()
-    accessible(page)
     page.goto("/admin/conductor/run/")
     expect(page.get_by_role("heading", name="Läufe")).to_be_visible()
     expect(page.locator("#result_list tbody")).to_contain_text("Fehlgeschlagen")

@@ -24,7 +24,7 @@ from ...insight.waits import first_line
 from ...models import Attempt
 from ..documents import as_file
 from ..marks import ago, badge
-from ..read_only import ReadOnlyAdmin
+from ..read_only import AddressedList, ReadOnlyAdmin
 from ..refusals import require, tell
 from .actions import offered
 from .asked import Asked
@@ -50,7 +50,7 @@ class OpenFilter(admin.SimpleListFilter):
         return queryset.filter(status="LEASED").exclude(queue="") if self.value() == "leased" else queryset
 
 
-class AttemptList(ChangeList):
+class AttemptList(AddressedList):
     """Pages that go on where the last one ended, however many rows lie before it."""
 
     def get_filters_params(self, params: Any = None) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
@@ -15,6 +14,7 @@ from ...insight.cause import failures
 from ...insight.listing import Sort
 from ...insight.usual import usual_runs
 from ...models import Run
+from ..read_only import AddressedList
 from .filters import address_with, bar, selection_of
 from .reaches import reaches
 
@@ -46,7 +46,7 @@ def sort_of(request: HttpRequest) -> Sort:
     return SORTS.get(request.GET.get("sort", ""), SORTS[""])
 
 
-class RunList(ChangeList):
+class RunList(AddressedList):
     """Keeps Django's actions and templates, and answers the filters, the order and the pages itself."""
 
     def get_filters_params(self, params: Any = None) -> dict[str, Any]:

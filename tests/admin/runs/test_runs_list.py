@@ -88,7 +88,7 @@ def test_counting_stops_early(operator, orders, monkeypatch):
 def test_an_empty_list_says_what_a_run_is_and_how_to_start_one(operator):
     page = words(operator.get(LIST))
 
-    assert "No run yet" in page and "make demo" in page
+    assert "No run yet" in page and "make demo" in page and "http://testserver/api/workflow/" in page
 
 
 def test_a_search_without_a_hit_offers_to_clear_it(operator, orders):

@@ -18,7 +18,7 @@ from conductor_app.engine import (
     webhooks,
 )
 from conductor_app.engine.access import applications, scope_roles
-from conductor_app.insight.spans import DAY, HOUR, MINUTE
+from conductor_app.insight.spans import DAY, HOUR, MINUTE, SECOND
 from conductor_app.models import Attempt, FailureGroup, Task
 
 from .returns import RETURN, at, begin, work
@@ -105,9 +105,14 @@ def watch(now: int) -> None:
         quiet = Quiet(22 * 60, 7 * 60, "Europe/Berlin")
         alerts.save_alert(view, "count", 3, 60, 120, "olga", mail="returns@example.com", quiet=quiet)
         alerts.save_view("Dear returns", {"definition": RETURN, "inside": "input.dear=yes"}, "otto", is_shared=True)
-    with at(now - MINUTE):
-        asked = bulk_operations.Asked("retry", refused, "the bank is back", canary_size=4, canary_share=50, rate=1.0)
-        bulk_operations.start(asked, "otto")
+    asked = bulk_operations.Asked("retry", refused, "the bank is back", canary_size=4, canary_share=50, rate=1.0)
+    with at(now - 9 * MINUTE):
+        operation = bulk_operations.start(asked, "otto")
+    for second in range(5):
+        with at(now - 9 * MINUTE + second * SECOND):
+            bulk_operations.work_off()
+    with at(now - 8 * MINUTE):
+        bulk_operations.pause(operation, "otto", "the bank asks for an hour of rest")
 
 
 def leave_open(now: int) -> None:
