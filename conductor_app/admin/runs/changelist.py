@@ -37,7 +37,7 @@ def matching(request: HttpRequest) -> QuerySet[Run]:
 
 def looked_for(request: HttpRequest) -> tuple[QuerySet[Run], list[selections.Note]]:
     """The runs that the address asks for, and which filters have looked at the newest only. Raises Invalid."""
-    rows, notes = selections.look(selection_of(request.GET))
+    rows, notes = selections.look(selection_of(request.GET), by_start=sort_of(request).column == "created_at")
     return rows.defer("domains"), notes
 
 
@@ -59,10 +59,12 @@ class RunList(AddressedList):
         self.notes: list[selections.Note] = []
         try:
             rows, self.notes = looked_for(request)
+            self.counted = selections.to_count(selection_of(request.GET), rows)
             return rows
         except Invalid as refused:
             messages.error(request, refused.message)
-            return Run.objects.none()
+            self.counted = Run.objects.none()
+            return self.counted
 
     def get_results(self, request: HttpRequest) -> None:
         """One page of rows, a count that stops early, and what the rows show read together."""
@@ -70,7 +72,7 @@ class RunList(AddressedList):
         self.listed = listing.page(self.queryset, self.sort, **place)
         self.result_list, (self.result_count, self.is_capped) = (
             self.listed.rows,
-            listing.count(self.queryset, self.listed),
+            listing.count(self.counted, self.listed),
         )
         self.show_full_result_count, self.show_admin_actions = False, bool(self.listed.rows)
         self.full_result_count, self.can_show_all, self.multi_page = self.result_count, False, True

@@ -28,6 +28,7 @@ __all__ = [
     "in_words",
     "look",
     "runs",
+    "to_count",
 ]
 
 Selection = Mapping[str, Any]
@@ -58,10 +59,13 @@ def runs(selection: Selection) -> QuerySet[Run]:
     return look(selection)[0]
 
 
-def look(selection: Selection) -> tuple[QuerySet[Run], list[Note]]:
-    """The runs of a selection, and which filters have not looked at all of them. Raises Invalid."""
+def look(selection: Selection, by_start: bool = False) -> tuple[QuerySet[Run], list[Note]]:
+    """The runs of a selection, and which filters have not looked at all of them. Raises Invalid.
+
+    `by_start`: whether they are asked for in the order of their starts, a page at a time.
+    """
     said, rows, notes = checked(selection), Run.objects.light(), []
-    filters = FILTERS | BY_START if _looks_among_many(said) else FILTERS
+    filters = FILTERS | BY_START if _is_by_start(said, by_start) else FILTERS
     for name in (name for name in filters if name in said):
         found = filters[name](rows, said[name])
         rows = found.rows if isinstance(found, Looked) else found
@@ -70,9 +74,15 @@ def look(selection: Selection) -> tuple[QuerySet[Run], list[Note]]:
     return rows, notes
 
 
-def _looks_among_many(said: Selection) -> bool:
-    """Whether more ended in the span that is named than are looked at: those that began last are, in that order."""
-    if not said.keys() & LOOKING.keys() or not said.keys() & BY_START.keys():
+def to_count(selection: Selection, found: QuerySet[Run]) -> QuerySet[Run]:
+    """The same runs as were found, to be counted up to a bound: by their ends where those alone are asked for."""
+    said = checked(selection)
+    return runs(said) if said.keys() & BY_START.keys() and not said.keys() & LOOKING.keys() else found
+
+
+def _is_by_start(said: Selection, by_start: bool) -> bool:
+    """Whether so many ended in the span that is named that their starts are walked: to sort them would take longer."""
+    if not (by_start or said.keys() & LOOKING.keys()) or not said.keys() & BY_START.keys():
         return False
     return ended(said).values("ended_at")[: LOOKED_AT + 1].count() > LOOKED_AT
 

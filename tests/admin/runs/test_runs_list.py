@@ -346,3 +346,21 @@ def test_what_is_looked_at_one_by_one_is_what_the_other_filters_leave(orders, mo
         start("order")
 
     assert list(selections.runs({"task": "charge", "definition": "other"})) == [wanted]
+
+
+def test_where_very_many_have_ended_the_newest_are_found_by_their_starts(operator, orders, monkeypatch, clock):
+    monkeypatch.setattr(selections, "LOOKED_AT", 1)
+    ended = []
+    for _ in range(3):
+        ended.append(start("order"))
+        clock.advance(seconds=10)
+        work("charge", "FAILED")
+    since = {"ended_since": str(ended[1].created_at + 1)}
+    start("order")
+
+    listed = operator.get(LIST, since).context["cl"]
+
+    assert [run.pk for run in listed.result_list] == [ended[2].pk, ended[1].pk]
+    assert listed.result_count == 2
+    assert 'ended_at" >=' not in str(listed.queryset.query) and 'ended_at" >=' in str(listed.counted.query)
+    assert len(operator.get(LIST, {**since, "sort": "ended"}).context["cl"].result_list) == 2
