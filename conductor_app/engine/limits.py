@@ -1,14 +1,18 @@
 """Workflow rate limits: how many runs of one key go on at a time (execution §5.4)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
 
-from ..core import commands
+from ..core import commands, snapshot
+from ..core.decide import Command
 from ..core.definition import Definition
+from ..core.effects import Effect, MoveRun
 from ..core.errors import Conflict
 from ..core.expressions import MISSING, resolve
+from ..core.knowledge import Knowledge
 from ..models import Run
 from ..store.definitions import plan
 from ..store.rows import clean
@@ -34,6 +38,12 @@ def key_of(definition: Definition, scope: Any) -> str:
         return ""
     value = resolve(written, scope) if "${" in written else written
     return clean(str(value if value is not None else ""))[:512] or definition.name
+
+
+def key_for(run: snapshot.Run, definition: Definition, given: Any) -> str:
+    """The key of a run that begins by this definition, with what it is given."""
+    values = {"input": given, "correlationId": run.correlation_id, "workflowId": run.id, "version": definition.version}
+    return key_of(definition, scope_of(values))
 
 
 def is_full(definition: Definition, key: str, *, rejects: bool = True, but: str = "") -> bool:
@@ -71,6 +81,23 @@ def admit(run_id: str) -> None:
     with transaction.atomic():
         is_held = is_full(definition, key, rejects=False, but=run_id)
         Run.objects.filter(pk=run_id, next_seq=1).update(limit_key=key, is_held=is_held)
+
+
+def waiting_its_turn(command: Command) -> Command:
+    """A command that begins a run anew, which then waits where its limit is reached, like any that starts."""
+
+    def asked(run: snapshot.Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        for effect in command(run, know, now):
+            yield _held(effect, run, know) if isinstance(effect, MoveRun) else effect
+
+    return asked
+
+
+def _held(begun: MoveRun, run: snapshot.Run, know: Knowledge) -> MoveRun:
+    definition = begun.facts["definition"]
+    key = key_for(run, definition, know.input()) if config_of(definition)[1] > 0 else ""
+    is_held = bool(key) and is_full(definition, key, rejects=not run.parent_id, but=run.id)
+    return replace(begun, facts={**begun.facts, "limit_key": key, "is_held": is_held})
 
 
 def admit_late(run_id: str) -> None:

@@ -14,7 +14,7 @@ from ..core.states import RUN
 from ..models import Attempt, Run, Task
 from ..models.fields import dumps
 from ..store.rows import turn_of
-from . import payloads, plans
+from . import limits, payloads, plans
 from .change import change
 
 Asked = tuple[str, Command]
@@ -43,12 +43,12 @@ def restart(run_id: str, by: str, reason: str = "", latest_definitions: bool = F
 def restarting(run_id: str, latest: bool = False, version: int | None = None, *, find: Find = plans.unkept) -> Asked:
     """What a restart comes to: by the plan that the run follows, by the newest version, or by this one."""
     if not latest and version is None:
-        return run_id, commands.restart(None)
+        return run_id, limits.waiting_its_turn(commands.restart(None))
     name = _run(run_id).name
     definition = find(name, version)
     if definition is None:
         raise NotFound(f"No such workflow definition: {name}" + (f", version {version}" if version else ""))
-    return run_id, commands.restart(definition)
+    return run_id, limits.waiting_its_turn(commands.restart(definition))
 
 
 def moving(run_id: str, version: int | None = None, *, find: Find = plans.unkept) -> Asked:

@@ -204,13 +204,7 @@ def _begin(run: Run, request: StartRequest, by: str, also, answers: Answers, in_
 
 def _limited(run: Run) -> Run:
     """The run, held where its definition's limit is reached."""
-    values = {
-        "input": run.input,
-        "correlationId": run.correlation_id,
-        "workflowId": run.id,
-        "version": run.definition.version,
-    }
-    key = limits.key_of(run.definition, limits.scope_of(values))
+    key = limits.key_for(run, run.definition, run.input)
     return replace(run, limit_key=key, is_held=limits.is_full(run.definition, key)) if key else run
 
 

@@ -126,17 +126,22 @@ def _secrets_of(row: Webhook) -> dict[str, Any]:
     return json.loads(vault.opened(f"webhook {row.id}", row.sealed))
 
 
-def receive(id: str, headers: Mapping[str, str], body: bytes) -> None:
-    """Verify what came in and hear it as the event `webhook:<name>`. Raises NotFound and Unauthenticated."""
+def receive(id: str, headers: Mapping[str, str], body: bytes) -> str:
+    """Verify what came in and hear it as the event `webhook:<name>`. Raises NotFound and Unauthenticated.
+
+    Returns what the sender wants to have said back: Slack asks so, once, whether the address is ours.
+    """
     row = find(id)
     try:
         message_id = _verified(row, Sent(headers, body, clock.now()))
     except Unauthenticated:
         _note_refusal(row)
         raise
-    events.receive(
-        f"webhook:{row.name}", message_id or str(uuid.uuid4()), _payload(body), "webhook", also=own_handlers(row)
-    )
+    payload = _payload(body)
+    if row.document["verifier"] == "SLACK_BASED" and payload.get("type") == "url_verification":
+        return str(payload.get("challenge") or "")
+    events.receive(f"webhook:{row.name}", message_id or str(uuid.uuid4()), payload, "webhook", also=own_handlers(row))
+    return ""
 
 
 def _verified(row: Webhook, sent: Sent) -> str:

@@ -117,6 +117,7 @@ RUN_SELDOM_UPDATED = {
     "version": lambda run: run.definition.version,
     "created_at": lambda run: run.created_at,
     "correlation_id": lambda run: clean(run.correlation_id)[:512],
+    "limit_key": lambda run: run.limit_key,
 }
 """Columns of a run that are written only where they have changed, as a restart or a rerun does."""
 NO_TEXT = 500

@@ -93,17 +93,46 @@ def test_what_workers_said_of_tasks_goes_with_them(clock):
     assert "TakeBack" in {line["effect"] for entry in HistoryEntry.objects.all() for line in entry.effects}
 
 
+LIMITED = {"rateLimitKey": "all", "concurrentExecLimit": 1}
+
+
 def test_a_run_that_was_held_when_it_ended_goes_on(clock):
-    limits = {"rateLimitKey": "all", "concurrentExecLimit": 1}
-    story = Story(clock, step("a"), rateLimitConfig=limits)
+    story = Story(clock, step("a"), rateLimitConfig=LIMITED)
     held = story.starts("order")
     assert held.row.is_held
     held.terminate()
+    story.worker("a").completes()
 
     held.restart()
 
     assert (held.row.is_held, held.statuses) == (False, {"a": "SCHEDULED"})
-    assert len(story.queue("a")) == 2
+    assert len(story.queue("a")) == 1
+
+
+def test_a_restart_waits_for_its_limit_like_a_start(clock):
+    story = Story(clock, step("a"), rateLimitConfig=LIMITED)
+    story.worker("a").completes()
+    other = story.starts("order")
+
+    story.restart()
+
+    assert (story.row.is_held, other.row.is_held, len(story.queue("a"))) == (True, False, 1)
+    story.worker("a").completes()
+    assert (other.status, story.status, story.row.is_held, len(story.queue("a"))) == ("COMPLETED", "RUNNING", False, 1)
+
+
+def test_a_restart_by_a_definition_that_has_a_limit_by_now_counts_and_waits(clock):
+    story = Story(clock, step("a"))
+    story.worker("a").completes()
+    register(definition(step("a"), rateLimitConfig={**LIMITED, "policy": "REJECT"}))
+    story.starts("order")
+
+    with pytest.raises(Conflict, match="going on already"):
+        story.restart(latest_definitions=True)
+
+    story.worker("a").completes()
+    story.restart(latest_definitions=True)
+    assert (story.row.limit_key, story.status) == ("all", "RUNNING")
 
 
 def test_a_retry_gives_all_attempts_new_total_time(clock):

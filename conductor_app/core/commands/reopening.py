@@ -31,7 +31,7 @@ def fresh_facts(now: int) -> dict[str, Any]:
         "failed_refs": (),
         "failed_names": (),
         "last_retried_at": now,
-        # It has begun long ago: whoever opens it again does not wait for the limit of its name.
+        # It has begun long ago, and goes on without waiting for its limit; a restart is held by whoever asks for it.
         "is_held": False,
     }
 

@@ -149,10 +149,10 @@ def test_what_is_not_is_refused_without_a_word_more_than_needed(api, webhook, fi
     assert heard() == []
 
 
-def slack(moment: str) -> dict[str, str]:
+def slack(moment: str, body: bytes = BODY) -> dict[str, str]:
     return {
         "X-Slack-Request-Timestamp": moment,
-        "X-Slack-Signature": f"v0={signed(b'v0:%s:%s' % (moment.encode(), BODY))}",
+        "X-Slack-Signature": f"v0={signed(b'v0:%s:%s' % (moment.encode(), body))}",
     }
 
 
@@ -187,6 +187,19 @@ def test_a_dated_webhook_is_heard_once_and_only_while_it_is_young(api, webhook, 
 
     assert len(heard()) == 1
     assert EventDelivery.objects.get().duplicates == 2
+
+
+def test_slack_is_told_that_the_address_is_ours(api, webhook, clock):
+    id, asked = (
+        webhook(verifier="SLACK_BASED", secretValue=SECRET),
+        b'{"type": "url_verification", "challenge": "3eZb"}',
+    )
+
+    reply = api.post(f"/webhook/{id}", asked, **slack(str(clock.now() // 1000), asked))
+
+    assert (reply.status_code, reply["Content-Type"].split(";")[0], reply.content) == (200, "text/plain", b"3eZb")
+    assert api.post(f"/webhook/{id}", asked, **slack(str(clock.now() // 1000))).status_code == 401
+    assert heard() == []
 
 
 @pytest.mark.parametrize("moment", ["", "soon", "-5", "9" * 30, "1e9"])

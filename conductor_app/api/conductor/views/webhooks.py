@@ -8,7 +8,7 @@ from ....core.errors import TooLarge
 from ....engine import tags, webhooks
 from ....models import Webhook
 from .. import body
-from ..replies import Empty, Json
+from ..replies import Empty, Json, PlainText
 from ..serializers.events import webhook
 from ..serializers.requests import complaints_at
 from ..serializers.tags import sent_tags
@@ -66,5 +66,5 @@ class IncomingWebhook(ConductorView):
         if len(content) > conf.webhook_max_bytes:
             raise TooLarge(f"The body of a webhook may have at most {conf.webhook_max_bytes} bytes.")
         headers = {name.lower(): value for name, value in request.headers.items()}
-        webhooks.receive(id, headers, content)
-        return Empty()
+        answer = webhooks.receive(id, headers, content)
+        return PlainText(answer) if answer else Empty()
