@@ -10,7 +10,7 @@ from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
 from .events import EventAction, EventDelivery, EventHandler, EventListener, EventVerdict, Webhook
 from .failures import Failure, FailureGroup, FailureTally
 from .files import FileHandle
-from .groups import Dependency, Group, GroupWatch, Solo
+from .groups import Dependency, Group, GroupWatch, HeldAct, Solo
 from .history import HistoryEntry, TaskLog
 from .inbox import InboxMessage
 from .labels import RunLabel
@@ -57,6 +57,7 @@ __all__ = [
     "Group",
     "GroupFacts",
     "GroupWatch",
+    "HeldAct",
     "HistoryEntry",
     "InboxMessage",
     "Message",

@@ -30,6 +30,24 @@ class Group(models.Model):
         return self.id
 
 
+class HeldAct(models.Model):
+    """An act on tasks of a group that rests until a second person has approved or declined it; then it is gone."""
+
+    group_id = IdField()
+    verb = models.CharField(max_length=16)
+    priority = models.SmallIntegerField(default=0)
+    task_ids = DocumentField(default=list)
+    by = models.CharField(max_length=255)
+    reason = models.TextField(default="", blank=True)
+    created_at = MomentField()
+
+    class Meta:
+        indexes = [models.Index(name="held_act_of_group", fields=["group_id"])]
+
+    def __str__(self) -> str:
+        return f"{self.verb}, by {self.by}"
+
+
 class GroupWatch(models.Model):
     """Somebody wants to be told, once, when a group comes so far. `looked_at`: when it was looked at last."""
 

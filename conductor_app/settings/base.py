@@ -129,7 +129,10 @@ CONDUCTOR_MOST_WAITING_POLLS = environment.number("WEB_THREADS", environment.WEB
 CONDUCTOR_BULK_APPROVAL_FROM = environment.number("BULK_APPROVAL_FROM", 0, least=0)
 CONDUCTOR_BULK_APPROVAL_ACTIONS = environment.choices(
     "BULK_APPROVAL_ACTIONS",
-    ("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade", "label", "unlabel"),
+    (
+        *("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade", "label", "unlabel"),
+        *("schedule", "cancel", "prioritize"),
+    ),
 )
 CONDUCTOR_RETENTION_DAYS = environment.number("RETENTION_DAYS", 0, least=0)
 CONDUCTOR_DATABASE_LIMIT_GB = environment.number("DATABASE_LIMIT_GB", 0, least=0)

@@ -8,9 +8,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.errors import Refused
-from ...engine.groups import acts, many, watches
+from ...engine.groups import acts, approvals, many, watches
 from ...insight.groups.members import Member, most_urgent_first
 from ...insight.solo import NAMES_OF_PRIORITIES, PRIORITIES
+from ...models import HeldAct
 from ..marks import badge
 from ..marks import many as counted
 from ..refusals import tell
@@ -75,6 +76,7 @@ def confirm(request: HttpRequest, story: GroupStory) -> dict[str, Any] | None:
         "priority": request.GET.get("priority", "") if verb.name == acts.PRIORITIZE else "",
         "foreseen": foreseen,
         "count": len(foreseen.moved),
+        "needs_approval": approvals.needs_approval(verb.name, len(foreseen.moved)),
         "named": [(each, badge(each.state)) for each in most_urgent_first(foreseen.moved, count=MOST_NAMED)],
         "more": max(len(foreseen.moved) - MOST_NAMED, 0),
         "ticked": request.GET.getlist("task"),
@@ -100,6 +102,9 @@ def send(request: HttpRequest, story: GroupStory) -> None:
             watches.unwatch(story.group.pk, request.POST.get("watch", ""), by)
             messages.success(request, _("Nobody is told of that any more."))
             return
+        if verb in ("approve", "decline"):
+            _answer(request, story.group.pk, verb == "approve", reason)
+            return
         _ask(request, story, verb, by, reason)
     except Refused as refused:
         tell(request, refused)
@@ -113,6 +118,10 @@ def _ask(request: HttpRequest, story: GroupStory, verb: str, by: str, reason: st
         # What was confirmed was said with a number.
         messages.error(request, _("Meanwhile it would be more tasks than were shown: look again."))
         return
+    if moved and approvals.needs_approval(verb, len(moved)):
+        approvals.hold(story.group.pk, [each.id for each in moved], verb, by, reason, priority)
+        messages.warning(request, _("It waits for a second person, who has to approve it on this page."))
+        return
     count = many.ask(story.group.pk, moved, verb, by, reason, priority)
     words = ngettext(
         "%(count)s task was asked for it.",
@@ -120,3 +129,29 @@ def _ask(request: HttpRequest, story: GroupStory, verb: str, by: str, reason: st
         count,
     )
     messages.success(request, words % {"count": counted(count)})
+
+
+def _answer(request: HttpRequest, group_id: str, is_approved: bool, reason: str) -> None:
+    """What a second person says of an act that waits."""
+    act, by = request.POST.get("act", ""), request.user.get_username()
+    number = int(act) if act.isascii() and act.isdecimal() and len(act) < 19 else 0
+    if not is_approved:
+        approvals.decline(group_id, number, by, reason)
+        messages.success(request, _("Nothing is done of it."))
+        return
+    count = approvals.approve(group_id, number, by, reason)
+    words = ngettext("It is approved: %(count)s task.", "It is approved: %(count)s tasks.", count)
+    messages.success(request, words % {"count": counted(count)})
+
+
+def held_in(group_id: str, by: str) -> list[dict[str, Any]]:
+    """The acts on the group that wait for a second person, and whether this one may be it."""
+    return [
+        {
+            "act": held,
+            "word": BY_NAME[held.verb].word if held.verb in BY_NAME else held.verb,
+            "count": len(held.task_ids),
+            "is_own": held.by == by,
+        }
+        for held in HeldAct.objects.filter(group_id=group_id).order_by("id")
+    ]

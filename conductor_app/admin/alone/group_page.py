@@ -14,7 +14,7 @@ from ... import clock
 from ...models import AuditEntry, Group
 from ..marks import exact
 from .addresses import group_address
-from .group_acts import confirm, send, verbs
+from .group_acts import confirm, held_in, send, verbs
 from .group_story import GroupStory, head, revision, story_of
 from .group_tabs import tabs
 
@@ -74,7 +74,9 @@ def _shown(group: Group, request: HttpRequest) -> dict[str, Any]:
     """Everything that the templates show, for what the address asks for."""
     story: GroupStory = story_of(group, request.GET)
     may_act = request.user.has_perm(CHANGE)
-    return {**head(story), **tabs(story, request), "may_act": may_act, "verbs": verbs() if may_act else []}
+    held = held_in(group.pk, request.user.get_username())
+    acts = {"may_act": may_act, "verbs": verbs() if may_act else [], "held": held}
+    return {**head(story), **tabs(story, request), **acts}
 
 
 def _revision(group_id: str, request: HttpRequest) -> str:

@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from ... import clock, conf
-from ...models import Dependency, Failure, Group, GroupWatch, Message, Notice, Queue, Solo, Task, Worker
+from ...models import Dependency, Failure, Group, GroupWatch, HeldAct, Message, Notice, Queue, Solo, Task, Worker
 from ...store import solos
 
 
@@ -37,4 +37,5 @@ def _forget_groups(ids: list[str]) -> None:
     with transaction.atomic():
         Notice.objects.filter(group_id__in=ids, task_id="").delete()
         GroupWatch.objects.filter(group_id__in=ids).delete()
+        HeldAct.objects.filter(group_id__in=ids).delete()
         Group.objects.filter(pk__in=ids).delete()

@@ -1,12 +1,13 @@
 """Task groups among the operators' pages: found, watched, and acted on as a whole."""
 
 import pytest
+from django.contrib.auth.models import User
 from django.urls import reverse
 
 from conductor_app.admin.alone.addresses import group_address, solo_address
 from conductor_app.engine import sweeps
 from conductor_app.engine.groups import acts, claims, tasks
-from conductor_app.models import AuditEntry, Group, Solo, Task
+from conductor_app.models import AuditEntry, Group, HeldAct, Solo, Task
 from tests.admin.reading import html, words
 from tests.api.taskcluster.conftest import slug
 from tests.engine.test_groups_parallel import LINUX, create
@@ -191,6 +192,36 @@ def test_an_act_on_all_that_is_shown_happens_to_each_with_its_reason(build, oper
     entries = AuditEntry.objects.filter(reason="wrong branch", actor="olga").order_by("id")
     assert sorted(e.object_id for e in entries) == sorted([group, ids["test 2"], ids["test 10"]])
     assert "wrong branch" in words(page(operator, group, tab="audit"))
+
+
+def test_what_the_policy_wants_approved_waits_for_a_second_person(build, operator, client, settings):
+    group, ids = build
+    do = reverse("admin:group_do", args=[group])
+    client.force_login(User.objects.create_superuser("otto", password="x"))
+    settings.CONDUCTOR_BULK_APPROVAL_FROM = 3
+    asked = {"do": "cancel", "reason": "too <late>", "seen": "9"}
+    assert "A second person has to approve it" in words(operator.get(do, asked))
+
+    for _ in range(2):
+        operator.post(do, asked)
+    while sweeps.sweep_once():
+        pass
+    first, other = HeldAct.objects.order_by("id")
+
+    assert state(ids["test 10"]) != "CANCELED"
+    assert 'value="approve"' not in html(page(operator, group)) and "too <late>" in words(page(operator, group))
+    operator.post(do, {"do": "approve", "act": first.pk})
+    assert HeldAct.objects.count() == 2
+
+    client.post(do, {"do": "approve", "act": first.pk, "reason": "seen"})
+    client.post(do, {"do": "decline", "act": other.pk})
+    client.post(do, {"do": "approve", "act": "x" + "9" * 30})
+    while sweeps.sweep_once():
+        pass
+
+    assert state(ids["test 10"]) == "CANCELED" and not HeldAct.objects.exists()
+    acted = AuditEntry.objects.filter(object_type="task_group", object_id=group).order_by("id")
+    assert [entry.action for entry in acted] == ["ask", "ask", "approve", "cancel", "decline"]
 
 
 def test_the_ticked_ones_alone_get_another_priority(build, operator):

@@ -1,0 +1,67 @@
+"""Acts on many tasks of a group that a second person has to approve first, where the policy wants one.
+
+It is asked of people, on their pages: a client's call answers for itself, and its scopes say what it may do.
+"""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from ... import clock, conf
+from ...core.errors import Conflict, NotFound
+from ...models import HeldAct
+from .acts import note
+from .many import send
+
+MOST = 20
+"""Acts on one group that wait at a time."""
+
+
+def needs_approval(verb: str, count: int) -> bool:
+    """Whether the policy wants a second person: for the act, or for so many tasks."""
+    least = conf.bulk_approval_from
+    return verb in conf.bulk_approval_actions or 0 < least <= count
+
+
+def hold(group_id: str, task_ids: Sequence[str], verb: str, by: str, reason: str = "", priority: int = 0) -> None:
+    """Keep what was asked until somebody else has looked at it. Raises Conflict where very much waits already."""
+    with transaction.atomic():
+        if HeldAct.objects.filter(group_id=group_id).count() >= MOST:
+            raise Conflict(f"{MOST} acts on this group wait for an approval already.")
+        HeldAct.objects.create(
+            group_id=group_id,
+            verb=verb,
+            priority=priority,
+            task_ids=list(task_ids),
+            by=by[:255],
+            reason=reason,
+            created_at=clock.now(),
+        )
+        note("task_group", group_id, "ask", by, reason, {"act": verb, "tasks": len(task_ids)})
+
+
+def approve(group_id: str, act_id: int, by: str, reason: str = "") -> int:
+    """Have done what somebody else has asked for; with how many tasks. Raises NotFound, and Conflict for one's own."""
+    with transaction.atomic():
+        held = _taken(group_id, act_id)
+        if held.by == by:
+            raise Conflict(f"This is what {by} has asked for: a second person has to approve it.")
+        note("task_group", group_id, "approve", by, reason, {"act": held.verb, "asked_by": held.by})
+        send(group_id, held.task_ids, held.verb, held.by, held.reason, held.priority)
+        held.delete()
+    return len(held.task_ids)
+
+
+def decline(group_id: str, act_id: int, by: str, reason: str = "") -> None:
+    """Have nothing done of it. Raises NotFound."""
+    with transaction.atomic():
+        held = _taken(group_id, act_id)
+        note("task_group", group_id, "decline", by, reason, {"act": held.verb, "asked_by": held.by})
+        held.delete()
+
+
+def _taken(group_id: str, act_id: int) -> HeldAct:
+    held = HeldAct.objects.select_for_update().filter(pk=act_id, group_id=group_id).first()
+    if held is None:
+        raise NotFound("Nobody waits for an approval of that any more.")
+    return held
