@@ -40,6 +40,11 @@ class NewTask:
     definition: dict[str, Any]
 
 
+def find(task_id: str) -> Solo:
+    """The task as it is now, with its attempts; nothing is locked. Raises NotFound."""
+    return solos.find(task_id)
+
+
 def create(new: NewTask) -> Solo:
     """A new task; the same one asked for again is the one that is there. Raises Conflict, Invalid and Busy."""
     for _ in range(TRIES):

@@ -6,6 +6,7 @@ from .... import clock
 from ....core.errors import Expired, Invalid, NotFound
 from ....core.solo.artifacts import ERROR, LINK, OBJECT, S3
 from ....engine.artifacts import entries
+from ....engine.groups import tasks
 from ....models import Artifact as Row
 from ....models import Attempt
 from ..pages import PAGED, page
@@ -13,7 +14,6 @@ from ..replies import Empty, Json
 from ..serializers.artifacts import download_url, new_artifact, upload_reply
 from ..serializers.objects import creation_reply, download_reply
 from ..view import TaskclusterRequest, TaskclusterView
-from .tasks import find as find_task
 
 TYPE_HEADER = "x-taskcluster-artifact-storage-type"
 
@@ -76,7 +76,7 @@ class Named(TaskclusterView):
     def listed(self, request: TaskclusterRequest) -> HttpResponse:
         """All artifacts of the run."""
         asked, task_id = page(request.options, str), request.params["taskId"]
-        task, number = find_task(task_id), self.number(request)
+        task, number = tasks.find(task_id), self.number(request)
         if number >= len(task.attempts):
             raise NotFound(f"Task {task_id} has no run {number}.")
         rows = Row.objects.of(task_id, number).after_in_order(asked.after)[: asked.size + 1]

@@ -11,7 +11,6 @@ from ..replies import Json
 from ..serializers.claims import claim, reclaim
 from ..serializers.tasks import status_reply
 from ..view import TaskclusterRequest, TaskclusterView
-from .tasks import find
 
 
 class ClaimWork(TaskclusterView):
@@ -34,7 +33,7 @@ class ClaimTask(TaskclusterView):
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         asked, task_id = request.document, request.params["taskId"]
-        request.require(**asked, **queue_facts(find(task_id).queue))
+        request.require(**asked, **queue_facts(tasks.find(task_id).queue))
         return Json(claim(claims.claim_one(task_id, number(request), asked["workerGroup"], asked["workerId"])))
 
 

@@ -6,6 +6,7 @@ from django.http import HttpResponse
 
 from .... import clock
 from ....core.errors import NotFound
+from ....core.solo.snapshot import Solo as OneTask
 from ....engine.groups import tasks
 from ....engine.groups.acts import PRIORITIZE, act
 from ....insight.solo import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
@@ -14,11 +15,6 @@ from ..pages import PAGED, page
 from ..replies import Json
 from ..serializers.tasks import listed, new_task, queue_of, status_reply, task_document
 from ..view import TaskclusterRequest, TaskclusterView
-
-
-def find(task_id: str) -> Solo:
-    """The task without what its author wrote; raises NotFound."""
-    return _one(Solo.objects.light().with_attempts(), task_id)
 
 
 def _one(rows, task_id: str) -> Solo:
@@ -54,7 +50,7 @@ class Status(TaskclusterView):
     methods = {"GET": "status"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(status_reply(find(request.params["taskId"])))
+        return Json(status_reply(tasks.find(request.params["taskId"])))
 
 
 class Tasks(TaskclusterView):
@@ -107,14 +103,14 @@ class Steering(TaskclusterView):
     verb: str
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        require_over(request, find(request.params["taskId"]))
+        require_over(request, tasks.find(request.params["taskId"]))
         return Json(status_reply(act(self.verb, request.params["taskId"], request.caller.client_id)))
 
 
-def require_over(request: TaskclusterRequest, row: Solo) -> None:
+def require_over(request: TaskclusterRequest, solo: OneTask) -> None:
     """Raise Forbidden unless the caller may steer this task."""
     request.require(
-        schedulerId=row.scheduler_id, taskGroupId=row.group_id, projectId=row.project_id, taskQueueId=row.queue
+        schedulerId=solo.scheduler_id, taskGroupId=solo.group_id, projectId=solo.project_id, taskQueueId=solo.queue
     )
 
 
@@ -145,6 +141,6 @@ class Priority(TaskclusterView):
     methods = {"POST": "changeTaskPriority"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        require_over(request, find(request.params["taskId"]))
+        require_over(request, tasks.find(request.params["taskId"]))
         task_id, priority = request.params["taskId"], PRIORITIES[request.document["newPriority"]]
         return Json(status_reply(act(PRIORITIZE, task_id, request.caller.client_id, priority=priority)))
