@@ -50,8 +50,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def touches_rows(item: pytest.Item) -> bool:
-    """Whether the test asks for the suite's database, by a mark or by a fixture, and for more than a page's looks."""
-    if item.get_closest_marker("looks"):
+    """Whether the test asks for the suite's database, by a mark or by a fixture, and for what a database can change."""
+    if item.get_closest_marker("looks") or item.get_closest_marker("wire"):
         return False
     asks = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
     return bool(asks) or item.get_closest_marker("django_db") is not None

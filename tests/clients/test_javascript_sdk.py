@@ -4,6 +4,8 @@ import pytest
 
 from . import node
 
+pytestmark = pytest.mark.wire
+
 SCRIPTS = sorted(node.FOLDER.glob("*.test.mjs"))
 
 

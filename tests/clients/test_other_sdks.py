@@ -10,6 +10,8 @@ from conductor_app.access.keys import create_key
 from .shop import Shop
 from .wire import SDKS, Wire
 
+pytestmark = pytest.mark.wire
+
 EMPTY_BODIES = {"java": "", "go": None, "javascript": None, "python": "{}"}
 """What each SDK sends where it has nothing to say."""
 
