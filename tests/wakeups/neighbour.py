@@ -2,12 +2,8 @@
 
 import sys
 
-import django
-
-django.setup()
-
-from conductor_app import conf, wakeups  # noqa: E402
-from conductor_app.wakeups import redis  # noqa: E402
+from conductor_app import conf, wakeups
+from conductor_app.wakeups import redis
 
 
 def listen(queue: str) -> None:
