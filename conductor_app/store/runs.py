@@ -8,6 +8,7 @@ from ..core import waiting as waits
 from ..core.definition import Definition, Key, Step
 from ..core.errors import NotFound
 from ..core.language import lay_out
+from ..core.language.layout import joined_branch
 from ..core.sealing import MARK
 from ..core.snapshot import UNKNOWN, Run, Task
 from ..core.values import replace
@@ -204,6 +205,4 @@ def _branches(rows: list[tuple]) -> dict[str, dict[str, Step]]:
 def _branch(memo: str, joined_by: str) -> dict[str, Step]:
     known = loads_opened(memo)
     steps = lay_out([known["document"]], loops=tuple(known["loops"]), is_ad_hoc=False)
-    head = known["document"]["taskReferenceName"]
-    steps[head] = replace(steps[head], joined_by=(joined_by,) if joined_by else ())
-    return steps
+    return joined_branch(steps, known["document"]["taskReferenceName"], joined_by)

@@ -94,6 +94,21 @@ def test_a_dynamic_branch_comes_to_its_join(clock, branch, order):
     assert story.is_waiting_for("z"), story.statuses
 
 
+@pytest.mark.parametrize("order", ["axyb", "xyab", "baxy"])
+def test_a_dynamic_branch_that_is_a_switch_comes_to_its_join_with_its_case(clock, order):
+    branch = switch("way", {"on": [bare("x"), bare("y")]}, inputs={"way": "on"})
+    forked = dynamic_fork(inputs={"tasks": [branch, bare("a")], "inputs": {}})
+    story = Story(clock, *fork([*forked, step("next")], [step("b")], join="end"), step("last"))
+
+    for at, worker in enumerate(order):
+        assert story.statuses.get("next") == ("SCHEDULED" if {*"axy"} <= {*order[:at]} else None)
+        story.worker(worker).completes()
+    story.worker("next").completes()
+
+    assert list(story.task("join").output) == ["way"]
+    assert story.statuses["last"] == "SCHEDULED"
+
+
 def test_what_a_dynamic_branch_made_is_seen_by_expressions(clock):
     branch = switch("w", {"x": [step("a"), step("b")]}, inputs={"case": "x"})
     seen = step("z", inputs={"n": "${a.output.n}", "status": "${b.status}"})

@@ -135,6 +135,24 @@ def lay_out(
     return with_joins(layout.steps)
 
 
+def joined_branch(steps: dict[str, Step], head: str, join: str | None) -> dict[str, Step]:
+    """The steps of a branch whose document is one task: a join waits for it, and for the case that it leads to."""
+    if not join:
+        return steps
+    last = {head, *_ends(steps, steps[head])}
+    return {ref: replace(step, joined_by=(join,)) if ref in last else step for ref, step in steps.items()}
+
+
+def _ends(steps: Mapping[str, Step], switch: Step) -> Iterator[str]:
+    """The last steps of the cases of a switch with which a branch ends."""
+    for ref in {*switch.cases.values(), switch.default_case} - {None}:
+        step = steps[str(ref)]
+        while step.follower:
+            step = steps[step.follower]
+        yield step.ref
+        yield from _ends(steps, step)
+
+
 def with_joins(steps: dict[str, Step]) -> dict[str, Step]:
     """The steps, each with the joins that wait for it."""
     joined_by: dict[str, list[str]] = {}

@@ -8,10 +8,9 @@ from ..definition import Key, Step
 from ..effects import Effect
 from ..errors import StepRefused, ValidationFailed
 from ..knowledge import Knowledge, gather
-from ..language.layout import lay_out
+from ..language.layout import joined_branch, lay_out
 from ..questions import InUse, PolicyNamed
 from ..snapshot import Run, Task
-from ..values import replace
 from .forked import forked_documents
 from .kind import Kind, finished_at_once, inputs_of
 
@@ -31,6 +30,7 @@ class ForkJoinDynamic(Kind):
         refs = [document["taskReferenceName"] for document in documents]
         if used := in_use(grown.keys(), step, key, know):
             raise StepRefused(f"The forked reference '{used[0]}' is in use already: give each forked task its own.")
+        has_cases = {"has_cases": True} if any(grown[ref].cases for ref in refs) else {}
         shown = {name: value for name, value in inputs.items() if name not in params_of(step)}
         yield finished_at_once(
             step,
@@ -38,7 +38,7 @@ class ForkJoinDynamic(Kind):
             know.run,
             now,
             output={},
-            memo={"forked": refs},
+            memo={"forked": refs, **has_cases},
             grown=grown,
             input={**shown, "forkedTasks": refs, "forkedTaskDefs": documents},
         )
@@ -108,9 +108,7 @@ def grow(step: Step, documents: list[dict[str, Any]]) -> dict[str, Step]:
     grown: dict[str, Step] = {}
     for document in documents:
         branch = laid_out(document, step)
-        head = branch[document["taskReferenceName"]]
-        branch[head.ref] = replace(head, joined_by=(step.follower,) if step.follower else ())
         if twice := branch.keys() & grown.keys():
             raise StepRefused(f"The forked reference '{min(twice)}' occurs twice: give each forked task its own.")
-        grown |= branch
+        grown |= joined_branch(branch, document["taskReferenceName"], step.follower)
     return grown

@@ -23,17 +23,23 @@ class Join(Kind):
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         inputs = inputs_of(step, know, key, know.run, now)
-        grown = grown_for(know.run, step, key)
-        refs = list(step.joins) if grown is None else grown
-        yield held_by_engine(
-            step, key, know.run, now, memo={"expected": len(set(refs))}, input={**inputs, "joinOn": refs}, output={}
-        )
+        fork = fork_of(know.run, step, key)
+        refs = list(step.joins) if fork is None else list(fork.memo["forked"])
+        memo: dict[str, Any] = {"expected": len(set(refs))}
+        if fork is not None and fork.memo.get("has_cases"):
+            memo["has_cases"] = True
+        yield held_by_engine(step, key, know.run, now, memo=memo, input={**inputs, "joinOn": refs}, output={})
 
     def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
         known = {t.key: t for t in know.run.tasks.values() if is_joined(t, task)}
         if any(t.is_open for t in known.values()) or not know.run.has_news_for(task, known):
             return
         missing = task.memo.get("expected", len(set(task.step.joins))) - len(known)
+        if task.memo.get("has_cases"):
+            if not know.run.is_whole:
+                raise Asked({Whole()})
+            # A dynamic branch that is a switch goes on in the case that was chosen, unless that is empty.
+            missing += sum(bool(t.step.cases and t.memo.get("head")) for t in known.values())
         outcomes: Any
         if know.run.is_whole:
             outcomes = [] if missing <= 0 else None
@@ -59,12 +65,12 @@ def is_joined(task: Task, join: Task) -> bool:
     return task.joined_by == join.key.ref or join.key.ref in task.step.joined_by
 
 
-def grown_for(run: Run, join: Step, key: Key) -> list[str] | None:
-    """The references that a dynamic fork made for this join in this turn, or None after a written fork."""
+def fork_of(run: Run, join: Step, key: Key) -> Task | None:
+    """The dynamic fork before this join in this turn, or None after a written fork."""
     forks = (
         t for t in run.tasks.values() if t.key.turn == key.turn and t.step.follower == join.ref and "forked" in t.memo
     )
-    return next((list(fork.memo["forked"]) for fork in forks), None)
+    return next(forks, None)
 
 
 def verdict(task: Task, outcomes: list[Outcome], now: int) -> Iterator[Effect]:

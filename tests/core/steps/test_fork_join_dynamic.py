@@ -37,6 +37,22 @@ def test_the_join_waits_for_all_and_has_their_outputs():
     assert forked.statuses["after"] == "SCHEDULED"
 
 
+def test_the_join_waits_for_the_case_to_which_a_forked_switch_leads():
+    inner = switch("inner", {"on": [bare("x"), bare("y")]})
+    outer = switch("outer", {"deep": [bare("w"), inner], "flat": [bare("z")], "none": []})
+    given = {"tasks": [bare("a"), outer], "inputs": {}, "inner": "on"}
+
+    deep = life({**given, "outer": "deep"}).completes("a").completes("w").completes("x")
+    assert (deep.statuses["y"], deep.statuses["join"]) == ("SCHEDULED", "IN_PROGRESS")
+    deep.completes("y", n=1)
+    assert (deep.task("join").attempt.output["y"], deep.statuses["after"]) == ({"n": 1}, "SCHEDULED")
+
+    flat = life({**given, "outer": "flat"}).completes("a")
+    assert flat.statuses["join"] == "IN_PROGRESS"
+    assert flat.completes("z").statuses["after"] == "SCHEDULED"
+    assert life({**given, "outer": "none"}).completes("a").statuses["after"] == "SCHEDULED"
+
+
 @pytest.mark.parametrize(
     ("inputs", "names", "first"),
     [
