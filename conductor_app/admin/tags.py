@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import template
+from django.utils.html import escape, strip_tags
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
 
@@ -33,6 +34,15 @@ register.filter("as_json", formatted)
 def span_or_dash(milliseconds: int | str | None) -> str:
     """A span in words; a dash where there is none, or nothing that could have one."""
     return "–" if milliseconds in (None, "") else span(milliseconds)
+
+
+@register.filter
+def with_words(cells: list[SafeString], headers: list[dict[str, Any]]) -> SafeString:
+    """The cells of a row, each with the word of its column: a narrow page, which has no columns, says it beside."""
+    words = (escape(strip_tags(header["text"])) for header in headers)
+    return mark_safe(
+        "".join(cell.replace("<td ", f'<td data-word="{word}" ', 1) for cell, word in zip(cells, words, strict=False))
+    )
 
 
 @register.filter

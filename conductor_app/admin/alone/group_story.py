@@ -182,7 +182,8 @@ def _failed(story: GroupStory) -> str:
     if not bad:
         return words
     first = min(bad, key=lambda each: (each.ended_at, each.id))
-    return f"{words} {_('The first was `%(name)s` (%(reason)s).') % {'name': first.name, 'reason': _reason(first)}}"
+    which = _("The first was `%(name)s` (%(reason)s).") % {"name": first.name, "reason": _reason(first)}
+    return f"{words} {which}"
 
 
 def _reason(member: Member) -> str:

@@ -185,7 +185,8 @@ def _sentence(alert: Alert) -> str:
     if rule.quiet is None:
         return f"{said}; {again}"
     hours = {"begins": _time(rule.quiet.begins), "ends": _time(rule.quiet.ends), "zone": rule.quiet.zone}
-    return f"{said}; {again}; {_('quiet from %(begins)s to %(ends)s, %(zone)s') % hours}"
+    quiet = _("quiet from %(begins)s to %(ends)s, %(zone)s") % hours
+    return f"{said}; {again}; {quiet}"
 
 
 SENTENCES = {
