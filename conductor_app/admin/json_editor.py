@@ -5,7 +5,10 @@ from typing import Any
 
 from django import forms
 
+from .typed import json_value
+
 COMPLAINT = "This is not JSON: {message} at line {line}, column {column}."
+UNREADABLE = "This cannot be read as JSON: {error}."
 
 
 class JsonEditor(forms.Textarea):
@@ -40,12 +43,14 @@ class JsonDocumentField(forms.CharField):
 def parse(text: str) -> dict[str, Any]:
     """The JSON object in the text; raises ValidationError with the place of the first fault."""
     try:
-        document = json.loads(text, parse_constant=_refuse)
+        document = json_value(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         place = COMPLAINT.format(message=error.msg, line=error.lineno, column=error.colno)
         raise forms.ValidationError(place, params={"line": error.lineno}) from None
     except RecursionError:
         raise forms.ValidationError("The document is nested too deeply.") from None
+    except ValueError as error:
+        raise forms.ValidationError(UNREADABLE.format(error=error)) from None
     if not isinstance(document, dict):
         raise forms.ValidationError("A definition is a JSON object: it begins with { and ends with }.")
     return document

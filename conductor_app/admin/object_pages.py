@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -25,7 +25,7 @@ class ObjectPage(Page):
 
     def sent(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
         """A form of the page was sent: the answer, or what the template shows of it. Raises NotFound."""
-        raise NotImplementedError
+        return HttpResponseNotAllowed(["GET"])
 
     def in_sidebar(self) -> dict[str, Any]:
         """It has no line there: it is reached from the list of its things."""

@@ -11,12 +11,23 @@ from django.utils.translation import gettext as _
 from ..core.errors import Invalid
 
 
+def json_value(text: str, **options: Any) -> Any:
+    """The value that a JSON text spells. Raises ValueError, for half of a character too, and RecursionError."""
+    value = json.loads(text, **options)
+    if "\\ud" in text.lower():
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError(_("it holds half of a character, which no database keeps")) from None
+    return value
+
+
 def json_object(text: str, name: str) -> dict[str, Any]:
     """The JSON object in the text; nothing typed is an empty one. `name`: what the page calls it. Raises Invalid."""
     if not text.strip():
         return {}
     try:
-        value = json.loads(text)
+        value = json_value(text)
     except RecursionError:
         raise Invalid(_("The %(name)s is nested too deeply.") % {"name": name}) from None
     except ValueError as wrong:

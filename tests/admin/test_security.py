@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from conductor_app.models import WorkflowDefinition
 from tests.insight.situations import attempt_of, started, step
 
 from .reading import html, run_page
@@ -66,3 +67,32 @@ def test_an_account_without_permissions_sees_no_numbers(client, django_user_mode
     assert "see nothing yet" in html(client.get("/admin/"))
     assert client.get("/admin/queues/").status_code == 403
     assert client.get("/admin/sweeps/").status_code == 403
+
+
+DEFINITIONS = "/admin/conductor/workflowdefinition/"
+DIGITS, HALF = "9" * 5000, '"\\ud800"'
+
+
+@pytest.mark.parametrize("value", [DIGITS, HALF])
+def test_numbers_without_end_and_halves_of_characters_are_told_wherever_json_is_typed(operator, clock, value):
+    run = started(step("ship"))
+    row = WorkflowDefinition.objects.get(name=run.name)
+    text = f'{{"name": "typed", "tasks": [{value}], "x": {value}}}'
+
+    for path, typed in (
+        (f"{DEFINITIONS}add/", {"document": text, "reason": "x"}),
+        (f"{DEFINITIONS}import/", {"text": text}),
+        (f"{DEFINITIONS}{row.pk}/start/", {"mode": "json", "input": text}),
+        ("/admin/conductor/taskdefinition/add/", {"document": text, "reason": "x"}),
+        ("/admin/conductor/eventhandler/add/", {"document": text, "reason": "x"}),
+        ("/admin/conductor/schedule/add/", {"name": "s", "input": text}),
+    ):
+        assert operator.post(path, typed).status_code == 200, path
+    assert not WorkflowDefinition.objects.filter(name="typed").exists()
+
+
+def test_an_address_that_presets_nonsense_and_a_form_where_there_is_none_are_no_faults(operator, clock):
+    run = started(step("ship"))
+
+    assert operator.get("/admin/conductor/grant/add/", {"user": "²", "group": "9" * 30}).status_code == 200
+    assert operator.post(f"/admin/runs/{run.pk}/compare/").status_code == 405

@@ -109,6 +109,10 @@ class GrantAdmin(ReadOnlyAdmin):
     has_add_permission = admin.ModelAdmin.has_add_permission
     has_delete_permission = admin.ModelAdmin.has_delete_permission
 
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Nothing of the address: what is no number there would be looked for as a user's."""
+        return {}
+
     def save_model(self, request: HttpRequest, obj: Grant, form: forms.ModelForm, change: bool) -> None:
         subject = Subject(user_id=obj.user_id, group_id=obj.group_id)
         what = (obj.target_type, obj.target_id, [obj.access])

@@ -14,6 +14,7 @@ from ...core.errors import Invalid, Refused
 from ...engine import bundles
 from ..documents import as_file
 from ..refusals import require
+from ..typed import json_value
 
 VIEWS = ("conductor.view_workflowdefinition", "conductor.view_taskdefinition")
 CHANGES = ("conductor.change_workflowdefinition", "conductor.change_taskdefinition")
@@ -106,11 +107,13 @@ class BundlePages:
 
 def _read(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json_value(text)
     except json.JSONDecodeError as fault:
         raise Invalid(_not_json(fault)) from None
     except RecursionError:
         raise Invalid(_("This is nested too deeply.")) from None
+    except ValueError as fault:
+        raise Invalid(_("This cannot be read as JSON: %(error)s.") % {"error": fault}) from None
 
 
 def _not_json(fault: json.JSONDecodeError) -> str:

@@ -16,6 +16,7 @@ from ...insight.handlers import findings_of_handler
 from ...insight.surroundings import surroundings
 from ..json_editor import COMPLAINT
 from ..pictures import picture
+from ..typed import json_value
 from .task_drawings import drawings
 
 WORKFLOW, TASK, HANDLER = "workflow", "task", "event_handler"
@@ -75,7 +76,7 @@ class Checked:
 def checked(kind: str, text: str) -> Checked:
     """Read a text as a careful colleague would."""
     try:
-        document = json.loads(text, parse_constant=_refused)
+        document = json_value(text, parse_constant=_refused)
     except json.JSONDecodeError as error:
         message = COMPLAINT.format(message=error.msg, line=error.lineno, column=error.colno)
         place = Position(error.lineno, max(error.colno - 1, 0), 1)

@@ -1,6 +1,5 @@
 """Trying a workflow before anybody relies on it: nothing is kept but the cases that somebody asks to keep."""
 
-import json
 from typing import Any
 
 from django.contrib import messages
@@ -21,6 +20,7 @@ from ...models import CaseRule, DefinitionDraft, SimulationCase, TaskDefinition,
 from ..json_tree import tree
 from ..pictures import picture
 from ..refusals import require
+from ..typed import json_value
 from .simulator_form import Trial, begun, of_case, typed
 
 PERMISSIONS = ("conductor.change_workflowdefinition", "conductor.execute_workflowdefinition")
@@ -128,7 +128,7 @@ def _document(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, 
         return row.document, ""
     draft = DefinitionDraft.objects.filter(kind="workflow", name=row.name, author=request.user.get_username()).first()
     try:
-        document = json.loads(draft.text) if draft else None
+        document = json_value(draft.text) if draft else None
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):

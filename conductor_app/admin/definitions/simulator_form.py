@@ -24,6 +24,7 @@ from ...core.simulation.outcomes import (
 )
 from ...insight.inner_workflows import Inner
 from ..json_editor import formatted
+from ..typed import json_value
 
 MOST_TIMES = 50
 MOST_STEPS = 300
@@ -93,7 +94,7 @@ def read_object(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = json.loads(text)
+        value = json_value(text)
     except json.JSONDecodeError as fault:
         facts = {"message": fault.msg, "line": fault.lineno, "column": fault.colno}
         raise ValueError(_("This is not JSON: %(message)s at line %(line)s, column %(column)s.") % facts) from None

@@ -1,6 +1,5 @@
 """A task definition as a form: its retries, time limits and limits, drawn; what the form does not show stays."""
 
-import json
 from typing import Any
 
 from django import forms
@@ -11,6 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from ..json_editor import formatted
 from ..refusals import require
+from ..typed import json_value
 from .task_drawings import drawings
 
 LOGICS = (
@@ -111,7 +111,7 @@ class TaskFormPages:
 def _read(text: str) -> dict[str, Any]:
     """The document of a draft, as far as it is one."""
     try:
-        found = json.loads(text)
+        found = json_value(text)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
