@@ -271,15 +271,15 @@ def test_two_thousand_tasks_alike_are_one_row_and_a_window_of_them_opens(
     assert len(response.content) < 400_000
 
 
-@pytest.mark.parametrize("tab", ["timeline", "diagram", "tasks", "data", "events", "audit", "raw"])
-def test_every_tab_of_a_run_with_ten_thousand_tasks_stays_small(operator, clock, tab, django_assert_max_num_queries):
+def test_every_tab_of_a_run_with_ten_thousand_tasks_stays_small(operator, clock, django_assert_max_num_queries):
     run = _with_tasks(10_000)
 
-    with django_assert_max_num_queries(15):
-        response = operator.get(run_page(run, tab=tab))
+    for tab in ("timeline", "diagram", "tasks", "data", "events", "audit", "raw"):
+        with django_assert_max_num_queries(15):
+            response = operator.get(run_page(run, tab=tab))
 
-    assert html(response).count("<tr") < 500
-    assert len(response.content) < 100_000
+        assert html(response).count("<tr") < 500, tab
+        assert len(response.content) < 100_000, tab
 
 
 def test_a_task_far_down_is_opened_in_its_own_window(operator, clock):
