@@ -48,7 +48,7 @@ class View:
 
     @property
     def status(self) -> str:
-        return self.row.status
+        return Run.objects.values_list("status", flat=True).get(pk=self.id)
 
     @property
     def output(self) -> dict[str, Any]:

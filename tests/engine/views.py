@@ -67,6 +67,7 @@ def complaints(run_id: str) -> list[str]:
     run = RunRow.objects.get(pk=run_id)
     tasks = list(Task.objects.filter(run_id=run_id))
     attempts = list(Attempt.objects.filter(run_id=run_id))
+    by_id = {task.id: task for task in tasks}
     newest = {task.id: max((a for a in attempts if a.task_id == task.id), key=lambda a: a.number) for task in tasks}
     open_attempts = [attempt for attempt in attempts if attempt.status in ("PENDING", "LEASED")]
     found = [f"{task} does not point to its newest attempt" for task in tasks if task.attempt_id != newest[task.id].id]
@@ -75,7 +76,7 @@ def complaints(run_id: str) -> list[str]:
         for task in tasks
         if task.status == "ACTIVE" and newest[task.id] not in open_attempts and run.status != "PAUSED"
     ]
-    found += [f"{a.task} is over, its attempt open" for a in open_attempts if a.task.status != "ACTIVE"]
+    found += [f"{by_id[a.task_id]} is over, {a} open" for a in open_attempts if by_id[a.task_id].status != "ACTIVE"]
     seqs = [attempt.seq for attempt in attempts]
     if len(set(seqs)) < len(seqs) or max(seqs, default=0) >= run.next_seq:
         found.append(f"the order of attempts is broken: {sorted(seqs)}, next is {run.next_seq}")
