@@ -1,5 +1,7 @@
 """The official Python SDK's clients, and a server for them."""
 
+from pathlib import Path
+
 import pytest
 from conductor.client.configuration.configuration import Configuration
 from conductor.client.metadata_client import MetadataClient
@@ -9,6 +11,13 @@ from conductor.client.workflow.executor.workflow_executor import WorkflowExecuto
 
 from .live import running_server
 from .shop import Shop
+
+
+@pytest.fixture(autouse=True)
+def no_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here speaks TLS: each of the SDK's clients would read all authorities of the world for it."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", str(Path(__file__).parent))
 
 
 @pytest.fixture
