@@ -117,6 +117,11 @@ def many(count: int) -> str:
     return f"{count:,}".replace(",", pgettext("between thousands", ","))
 
 
+def at_least(count: int, is_more: bool) -> str:
+    """A count that stopped somewhere: `10,000+`."""
+    return f"{many(count)}+" if is_more else many(count)
+
+
 def _time(moment: int, words: str, counting: str) -> SafeString:
     title, utc = exact(moment), spans.in_words(_utc(moment))
     title = title if title == utc else f"{title}\n{utc}"

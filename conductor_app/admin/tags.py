@@ -9,6 +9,7 @@ from django.utils.text import capfirst
 
 from ..core.schema_form import written
 from ..insight.differences import MISSING
+from ..insight.queues import QueueState
 from ..insight.spans import span
 from ..models.fields import dumps
 from . import marks
@@ -28,6 +29,12 @@ register.filter("size", marks.size)
 register.filter("many", marks.many)
 register.filter("as_typed", written)
 register.filter("as_json", formatted)
+
+
+@register.filter
+def waiting(queue: QueueState) -> str:
+    """How many attempts wait in a queue, as far as they are counted."""
+    return marks.at_least(queue.counted, queue.is_more)
 
 
 @register.filter("span")

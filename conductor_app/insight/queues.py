@@ -4,11 +4,29 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from django.db import connection
 from django.db.models import Count, Exists, Max, Min, OuterRef, Q
 
 from ..core.steps.queued import queue_name
 from ..models import Attempt, Poller, TaskDefinition, WorkerHold
 
+MOST_COUNTED = 10_000
+"""Attempts of a queue that are counted, and looked at for the oldest: those that are handed out first."""
+_WAITS = "FROM conductor_attempt a WHERE a.status = 'PENDING' AND NOT (a.queue = '')"
+WAITING = f"""
+WITH RECURSIVE names (queue) AS (
+    SELECT MIN(a.queue) {_WAITS}
+    UNION ALL
+    SELECT (SELECT MIN(a.queue) {_WAITS} AND a.queue > n.queue) FROM names n WHERE n.queue IS NOT NULL
+)
+SELECT n.queue,
+    (SELECT COUNT(*) FROM (SELECT 1 {_WAITS} AND a.queue = n.queue LIMIT %s) counted),
+    (SELECT MIN(first.pending_since) FROM (
+        SELECT a.pending_since {_WAITS} AND a.queue = n.queue ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s
+    ) first)
+FROM names n WHERE n.queue IS NOT NULL
+"""
+"""Leaps from queue to queue along the index of claims: it reads a bounded part of each, however much waits."""
 QUIET_AFTER_MS = 60_000
 """A queue without a poll for so long has nobody: the longest poll that clients make by default is a fraction of it."""
 
@@ -23,6 +41,15 @@ class QueueState:
     leased: int = 0
     pollers: int = 0
     polled_at: int | None = None
+
+    @property
+    def is_more(self) -> bool:
+        """Whether more wait than are counted."""
+        return self.pending > MOST_COUNTED
+
+    @property
+    def counted(self) -> int:
+        return min(self.pending, MOST_COUNTED)
 
     def is_polled(self, now: int) -> bool:
         return self.polled_at is not None and now - self.polled_at < QUIET_AFTER_MS
@@ -106,8 +133,10 @@ def _polls(queue: str) -> Q:
 
 
 def _pending() -> dict[str, tuple[int, int]]:
-    rows = Attempt.objects.pending().order_by().values_list("queue").annotate(Count("pk"), Min("pending_since"))
-    return {queue: (count, at) for queue, count, at in rows}
+    """Of each queue in which something waits: how many, up to a bound, and since when the first of these wait."""
+    with connection.cursor() as cursor:
+        cursor.execute(WAITING, [MOST_COUNTED + 1, MOST_COUNTED + 1])
+        return {queue: (count, at) for queue, count, at in cursor.fetchall()}
 
 
 def _leased() -> dict[str, int]:

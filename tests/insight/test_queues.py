@@ -31,6 +31,19 @@ def test_the_queue_whose_work_waits_longest_comes_first(clock):
     assert oldest("pack") == begun
 
 
+def test_what_waits_is_counted_up_to_a_bound_queue_by_queue(clock, monkeypatch):
+    monkeypatch.setattr("conductor_app.insight.queues.MOST_COUNTED", 2)
+    for name, runs in (("ship", 4), ("pack", 2), ("a:b", 1)):
+        define(name, step(name))
+        for _ in range(runs):
+            clock.advance(seconds=1)
+            start(name)
+
+    found = {queue.name: (queue.counted, queue.is_more) for queue in queues()}
+
+    assert found == {"ship": (2, True), "pack": (2, False), "a:b": (1, False)}
+
+
 def test_a_queue_is_neglected_when_work_waits_and_nobody_polls(clock):
     claim("ship")
     started(step("ship"))

@@ -13,7 +13,7 @@ from ...insight.queues import QueueState, queues
 from ...insight.spans import span
 from ...insight.waits import first_line
 from ...models import BulkOperation, FailureGroup, QueueHold, Run, WorkflowDefinition
-from ..marks import ago, badge
+from ..marks import ago, at_least, badge
 from ..paginator import MOST_COUNTED
 from ..runs.page import address
 from ..tiles import tile
@@ -50,6 +50,7 @@ def _numbers(states: list[QueueState]) -> dict[str, Any]:
     return {
         "counts": _counts(),
         "waiting": sum(queue.pending for queue in states),
+        "waiting_words": at_least(sum(queue.counted for queue in states), any(queue.is_more for queue in states)),
         "leased": sum(queue.leased for queue in states),
     }
 

@@ -58,7 +58,10 @@ def _shown(queue: QueueState, hour: Hour, speed: float | None, now: int) -> dict
 
 def _eta(queue: QueueState, speed: float | None, hold: QueueHold | None) -> str:
     """When it will be empty at its speed of the last minutes."""
-    return span(round(queue.pending / speed * 1000)) if speed and queue.pending and hold is None else "–"
+    if not (speed and queue.pending and hold is None):
+        return "–"
+    needs = span(round(queue.counted / speed * 1000))
+    return _("more than %(span)s") % {"span": needs} if queue.is_more else needs
 
 
 def _state(queue: QueueState, hold: QueueHold | None, limit: tuple[int, int] | None, now: int) -> SafeString | str:
