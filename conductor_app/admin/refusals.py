@@ -1,8 +1,14 @@
 """Refusals on pages: which permission is missing and who gives it, which rule forbids, and the way out."""
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
 from django.contrib import messages
+from django.contrib.admin import ModelAdmin
+from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 
 from ..core.errors import Refused
@@ -12,6 +18,29 @@ def require(request: HttpRequest, permission: str) -> None:
     """Raise unless the person has the permission; the page that answers names it."""
     if not request.user.has_perm(permission):
         raise PermissionDenied(permission)
+
+
+NEEDS = {"add_view": "add", "delete_view": "delete"}
+"""What the views of Django's lists and forms ask for; the others ask to be allowed to look."""
+
+
+def named(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """The view of a list or a form of Django's, which says by itself that something is missing, but not what."""
+    owner = getattr(view, "__self__", None)
+    if not isinstance(owner, ModelAdmin):
+        return view
+
+    @wraps(view)
+    def naming(request: HttpRequest, *places: Any, **given: Any) -> HttpResponse:
+        try:
+            return view(request, *places, **given)
+        except PermissionDenied as denied:
+            if denied.args:
+                raise
+            codename = get_permission_codename(NEEDS.get(view.__name__, "view"), owner.opts)
+            raise PermissionDenied(f"{owner.opts.app_label}.{codename}") from denied
+
+    return naming
 
 
 def tell(request: HttpRequest, refused: Refused, *ways_out: tuple[str, str]) -> None:

@@ -56,6 +56,7 @@ from .pages import Page
 from .palette import PalettePage
 from .preferences import PreferencesPage
 from .reader import zone_of
+from .refusals import named
 from .runs.attempts import AttemptAdmin
 from .runs.compare import ComparePage
 from .runs.list import RunAdmin
@@ -158,7 +159,7 @@ class OperatorsSite(AdminSite):
         return [*(line for page in PAGES for line in page.urls(self)), *super().get_urls()]
 
     def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
-        return super().admin_view(without_nul(view), cacheable)
+        return super().admin_view(without_nul(named(view)), cacheable)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """What stands around every page: sidebar, environment, how the engine is, the reader's zone."""

@@ -4,20 +4,21 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from ... import clock
 from ...core.errors import Refused
 from ...core.states import RUNNING
+from ...insight.gone import why_gone
 from ...insight.plans import plan
 from ...models import Run
 from ..documents import as_file
 from ..fragments import fragment, revision_of
-from ..refusals import tell
+from ..refusals import require, tell
 from .actions import ACTIONS, offered
 from .labels import labels_of
 from .story import DOCUMENTS, Story, address, head, opened, readable, story_of
@@ -28,8 +29,13 @@ START = "conductor.execute_workflowdefinition"
 
 
 def page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> HttpResponse:
-    """The whole page."""
-    run = _found(request, run_id)
+    """The whole page; of a run that was here, why it is not any more."""
+    try:
+        run = _found(request, run_id)
+    except Http404:
+        if why := why_gone(run_id, clock.now()):
+            return _gone(model_admin, request, run_id, why)
+        raise
     shown = {
         **model_admin.admin_site.each_context(request),
         "title": f"{run.name} v{run.version}",
@@ -39,6 +45,13 @@ def page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> Ht
     html = render_to_string("ops/run/parts.html", shown, request)
     return TemplateResponse(
         request, "admin/conductor/run/page.html", {**shown, "parts": html, "live_revision": revision_of(html)}
+    )
+
+
+def _gone(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str, why: str) -> HttpResponse:
+    shown = {"what": _("Run %(id)s") % {"id": run_id}, "why": why, "run_id": run_id}
+    return TemplateResponse(
+        request, "ops/run/gone.html", model_admin.admin_site.each_context(request) | shown, status=410
     )
 
 
@@ -86,8 +99,7 @@ def act(request: HttpRequest, run_id: str, name: str) -> HttpResponse:
     action = ACTIONS.get(name)
     if action is None:
         raise Http404
-    if not request.user.has_perm(action.permission):
-        raise PermissionDenied
+    require(request, action.permission)
     reason = request.POST.get("reason", "").strip()
     try:
         action.command(run_id, request.user.get_username(), reason, **action.chosen(request.POST))
@@ -114,9 +126,8 @@ def ways_out(run_id: str, has_permission: Callable[[str], bool]) -> list[tuple[s
 
 
 def _found(request: HttpRequest, run_id: str) -> Run:
-    if not request.user.has_perm("conductor.view_run"):
-        raise PermissionDenied
+    require(request, "conductor.view_run")
     run = readable(run_id)
     if run is None:
-        raise Http404(f"There is no run {run_id}. It may have been removed by retention.")
+        raise Http404(_("There is no run %(id)s.") % {"id": run_id})
     return run

@@ -5,10 +5,13 @@ import re
 from html import unescape
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.files.base import ContentFile
+from django.test import Client
 from django.urls import reverse
 
-from conductor_app.engine import runs, sweeps, tasks
+from conductor_app.core.ids import derived_id
+from conductor_app.engine import retention, runs, sweeps, tasks
 from conductor_app.engine.files import contents, handles
 from conductor_app.models import Run, Task
 from tests.admin.reading import buttons, html, run_do, run_page, words
@@ -394,3 +397,31 @@ def test_the_critical_path_is_marked_in_the_timeline(operator, failed, django_as
     assert "A chain of 2 tasks decided how long it took" in words(page)
     assert html(page).count(' critical"') == 2
     assert "critical=1" in html(operator.get(run_page(failed, task="-")))
+
+
+def test_a_run_that_is_not_here_any_more_says_why(operator, viewer, clock):
+    run = started(step("ship"))
+    runs.terminate(run.pk, "ann")
+    runs.remove(run.pk, "ann", "asked for by the customer", archive=False)
+
+    gone = operator.get(run_page(run))
+    assert gone.status_code == 410
+    assert "ann removed it: asked for by the customer." in gone.content.decode()
+
+    retention.save("", 30, 90, 0, "olga")
+    old = derived_id(clock.now() - 40 * 86_400_000, "order")
+    gone = operator.get(f"/admin/conductor/run/{old}/change/")
+    assert gone.status_code == 410
+    assert "By its id it began 40 d ago; finished runs are removed after 30 d." in gone.content.decode()
+    for never in (derived_id(clock.now() - 86_400_000, "order"), "not-an-id"):
+        assert operator.get(f"/admin/conductor/run/{never}/change/").status_code == 404
+
+
+def test_whoever_may_not_see_runs_learns_which_permission_is_missing(db):
+    client = Client()
+    client.force_login(User.objects.create_user("nobody", is_staff=True))
+
+    for address, missing in (("run/", "view_run"), ("run/4711/change/", "view_run"), ("secret/add/", "add_secret")):
+        refused = client.get(f"/admin/conductor/{address}")
+        assert refused.status_code == 403
+        assert f"conductor.{missing}" in refused.content.decode()
