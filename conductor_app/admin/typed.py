@@ -12,14 +12,23 @@ from ..core.errors import Invalid
 
 
 def json_value(text: str, **options: Any) -> Any:
-    """The value that a JSON text spells. Raises ValueError, for half of a character too, and RecursionError."""
+    """The value that a JSON text spells, less NUL. Raises ValueError, for half a character too, and RecursionError."""
     value = json.loads(text, **options)
     if "\\ud" in text.lower():
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
             raise ValueError(_("it holds half of a character, which no database keeps")) from None
-    return value
+    return _clean_within(value) if "\\u0000" in text else value
+
+
+def _clean_within(value: Any) -> Any:
+    match value:
+        case dict():
+            return {_clean(name): _clean_within(each) for name, each in value.items()}
+        case list():
+            return [_clean_within(each) for each in value]
+    return _clean(value)
 
 
 def json_object(text: str, name: str) -> dict[str, Any]:

@@ -56,6 +56,17 @@ def test_the_picture_follows_the_text(operator, order):
     assert 'data-ref="pack"' in check(operator, text(tasks=[step("charge"), step("pack")]))["picture"]
 
 
+def test_nul_is_left_out_wherever_it_is_spelled(operator, order):
+    typed = text(description="s\0o", tasks=[step("a\0b", inputParameters={"\0c": ["\0"]})])
+
+    assert check(operator, typed.replace('"order"', '"o\\u0000"'))["picture"]
+    assert operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": typed}).status_code == 302
+
+    kept = WorkflowDefinition.objects.get(name="order", version=2)
+    assert (kept.description, kept.document["tasks"][0]["name"]) == ("so", "ab")
+    assert kept.document["tasks"][0]["inputParameters"] == {"c": [""]}
+
+
 def test_a_text_that_is_no_json_has_its_fault_marked_and_leaves_the_picture_alone(operator, order):
     said = check(operator, '{\n  "name": "order",\n  "tasks": [,]\n}')
 
