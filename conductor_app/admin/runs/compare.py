@@ -1,18 +1,20 @@
 """Two runs compared: what differs between good and bad?"""
 
+from dataclasses import asdict
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import NotFound
 from ...insight.compare import Comparison, Row, candidates, compare
+from ...insight.differences import MISSING, Difference
 from ...insight.spans import span
 from ...models import Run, WorkflowDefinition
-from ..documents import word_for
-from ..marks import badge
+from ..documents import as_file, word_for
+from ..marks import badge, machine
 from ..object_pages import ObjectPage
 
 CANDIDATES = {
@@ -29,7 +31,7 @@ class ComparePage(ObjectPage):
     name, template, permission = "compare", "ops/compare.html", "conductor.view_run"
     route = "runs/<str:run_id>/compare/"
 
-    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def shown(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
         one = _run(which["run_id"])
         found = candidates(one)
         asked = request.GET.get("with", "").strip().replace("\0", "")
@@ -49,7 +51,45 @@ class ComparePage(ObjectPage):
         other = Run.objects.filter(pk=chosen).first()
         if other is None:
             return shown | {"missing": chosen[:64]}
-        return shown | _compared(compare(one, other), only)
+        found = compare(one, other)
+        if request.GET.get("format") == "json":
+            return as_file(_exported(found), f"{one.pk}-{other.pk}")
+        shown["export"] = reverse("admin:compare", args=[one.pk], query={"with": chosen, "format": "json"})
+        return shown | _compared(found, only)
+
+
+def _exported(found: Comparison) -> dict[str, Any]:
+    """What was compared, in the words of machines."""
+    return {
+        "one": _told(found.one),
+        "other": _told(found.other),
+        "tasks": [
+            {
+                "task": row.key,
+                "differs": row.differs,
+                "delta_ms": row.delta_ms,
+                "one": asdict(row.one) if row.one else None,
+                "other": asdict(row.other) if row.other else None,
+            }
+            for row in found.rows
+        ],
+        "is_cut": found.is_cut,
+        "documents": {
+            name: None if said is None else list(map(_change, said)) for name, said in found.documents.items()
+        },
+    }
+
+
+def _told(run: Run) -> dict[str, Any]:
+    began, ended = machine(run.created_at), machine(run.ended_at)
+    facts = {"id": run.pk, "definition": run.name, "version": run.version, "status": run.status}
+    return facts | {"started_at": began, "ended_at": ended, "reason": run.reason}
+
+
+def _change(each: Difference) -> dict[str, Any]:
+    """One place; a side that has nothing there is left out."""
+    sides = {"one": each.before, "other": each.after}
+    return {"place": each.path} | {name: value for name, value in sides.items() if value is not MISSING}
 
 
 def _compared(found: Comparison, only: bool) -> dict[str, Any]:

@@ -80,3 +80,14 @@ def test_a_comparison_costs_few_queries(operator, pair, django_assert_max_num_qu
     operator.get(address(bad))
     with django_assert_max_num_queries(15):
         operator.get(address(bad))
+
+
+def test_a_comparison_is_had_as_a_file(operator, pair):
+    good, bad = pair
+
+    told = operator.get(address(bad), {"with": good.id, "format": "json"}).json()
+
+    assert (told["one"]["status"], told["other"]["status"], told["one"]["id"]) == ("FAILED", "COMPLETED", bad.id)
+    assert [row["task"] for row in told["tasks"] if row["differs"]] == ["ship"]
+    assert told["documents"]["input"] == [{"place": "order", "one": 2, "other": 1}]
+    assert "format=json" in operator.get(address(bad)).content.decode()
