@@ -115,12 +115,17 @@ def _picture(plan: Plan, run: Run) -> Diagram | None:
     if definition is None or own is None:
         return None
     fates = _by_step(own.fates)
-    marks = {ref: Mark(fate.name, count, word=str(WORDS[fate.name])) for ref, (fate, count) in fates.items()}
+    marks = {ref: _mark(fate, count) for ref, (fate, count) in fates.items()}
     drawn = diagram(definition.document, Seen(marks), link=lambda ref, path: f"#task-{ref}")
     for node in drawn.nodes:
         if node.ref in fates:
             node.tone, node.icon = LOOKS[fates[node.ref][0].name]
     return drawn
+
+
+def _mark(fate: Fate, count: int) -> Mark:
+    """What is reused is drawn as what it is: done, with the way that led on from it."""
+    return Mark(fate.status if fate.name == REUSED else fate.name, count, word=str(WORDS[fate.name]))
 
 
 def _by_step(fates: Iterable[Fate]) -> dict[str, tuple[Fate, int]]:

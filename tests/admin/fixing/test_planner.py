@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.models import AuditEntry, Run
 from tests.admin.reading import html, words
-from tests.builders import definition, loop, policy, step
+from tests.builders import definition, fork, loop, policy, step
 from tests.story import Story, register
 
 pytestmark = pytest.mark.django_db
@@ -200,3 +200,12 @@ def test_the_run_page_leads_to_the_steps_that_control_has_not_come_to(operator, 
 
     assert "Control has not come to this step." in page
     assert "?do=skip&amp;ref=ship" in page and "?do=jump&amp;ref=ship" in page
+
+
+def test_what_is_reused_is_drawn_as_done_with_the_way_that_led_on_from_it(operator, clock):
+    story = Story(clock, *fork([step("stock")], [step("price")]), step("ship"))
+    story.worker("stock").completes()
+    story.worker("price").completes()
+    story.worker("ship").fails("no van")
+
+    assert "2 of 2 done" in words(operator.get(address(story)))

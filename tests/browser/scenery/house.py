@@ -57,7 +57,7 @@ def look_after_failures(now: int) -> None:
     with at(now - 90 * MINUTE):
         failures.move(first.pk, "acknowledge", "otto", "payments-3 is being replaced (OPS-2207)")
         failures.assign(first.pk, "otto", "otto")
-        failures.annotate(first.pk, "Only build-42 of the payment workers meets it.", "otto")
+        failures.annotate(first.pk, "Only build 42 of the payment workers meets it.", "otto")
         failures.move(second.pk, "resolve", "otto", "closed accounts are paid by cheque", version=3)
 
 
@@ -129,9 +129,9 @@ def leave_open(now: int) -> None:
         if number < 6:
             work(now - (19 - 2 * number) * MINUTE, "collect_return", 3_000 + 200 * number, label=f"RL77{number}")
     with at(now - 3_000):
-        tasks.claim("inspect_goods", worker="hall-1@build-7", count=2, wait_ms=0)
+        tasks.claim("inspect_goods", worker="hall-1@7", count=2, wait_ms=0)
     first = Attempt.objects.filter(queue="collect_return", status="PENDING").order_by("pk").first()
     with at(now - 2_000):
         queues.pause("collect_return", "otto", "the van is at the garage until noon")
-        queues.drain("hall-2@build-7", "otto", "is to be updated")
+        queues.drain("hall-2@7", "otto", "is to be updated")
         queues.prioritise(first.pk, 90, "otto", "a customer of many years")

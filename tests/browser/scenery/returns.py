@@ -20,7 +20,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "inspect_goods": {"description": "Look at what has come back.", "retryCount": 1, "concurrentExecLimit": 2},
     "refund_customer": {"description": "Send the money back.", "retryCount": 0, "sideEffects": "external"},
 }
-WORKERS = {"refund_customer": ("pay-1@build-41", "pay-2@build-42")}
+WORKERS = {"refund_customer": ("pay-1@41", "pay-2@42")}
 PERSON = {
     "displayName": "Approve a refund",
     "question": "Is this refund in order, though the goods are damaged?",
@@ -105,7 +105,7 @@ def begin(moment: int, mixed: int, dear: bool = False) -> str:
 
 def work(begins: int, queue: str, lasts: int, reason: str = "", **output: Any) -> int:
     """A worker takes the next task, and reports on it so much later; returns when."""
-    worker = WORKERS.get(queue, ("hall-1@build-7", "hall-2@build-7"))[1 if reason else begins % 2]
+    worker = WORKERS.get(queue, ("hall-1@7", "hall-2@7"))[1 if reason else begins % 2]
     with at(begins):
         [attempt] = tasks.claim(queue, worker=worker, wait_ms=0)
     with at(begins + lasts):
