@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cache
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread
-from time import monotonic
+from time import monotonic, sleep
 
 import orjson
 import redis
@@ -26,6 +26,8 @@ CHANNEL = "conductor:wakeups"
 REST_SECONDS = 2.0
 LONGEST_REST_SECONDS = 5.0
 MOST_AT_ONCE = 1000
+# The first hint goes out at once, those of the next moment together: each message is read by every process.
+PACE_SECONDS = 0.02
 OWN = secrets.token_hex(8)
 
 
@@ -57,6 +59,7 @@ class Sender:
     def _send_for_ever(self) -> None:
         while True:
             self._publish([*self._waiting.get(), *self._gathered()])
+            sleep(PACE_SECONDS)
 
     def _send_waiting(self) -> None:
         if left := self._gathered():

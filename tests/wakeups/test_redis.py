@@ -1,6 +1,10 @@
 """Processes of a cluster hear of each other through Redis, and live without it."""
 
+import orjson
 import pytest
+import redis
+
+from conductor_app.wakeups.redis import CHANNEL, Sender
 
 from .conftest import a_server, around_redis
 
@@ -51,3 +55,20 @@ def test_who_waited_while_redis_was_away_looks_again_when_it_is_back(passing_ser
 
     assert listener.says() == "heard"
     neighbours.end()
+
+
+def test_what_is_said_within_a_moment_is_told_together(redis_server):
+    with redis.Redis.from_url(redis_server.connection_url) as client, client.pubsub() as channel:
+        channel.subscribe(CHANNEL)
+        assert channel.get_message(timeout=10)["type"] == "subscribe"
+        sender = Sender(client)
+
+        for _ in range(200):
+            sender.say(["pay"])
+
+        messages, told = 0, 0
+        while told < 200:
+            _, *queues = orjson.loads(channel.get_message(timeout=10)["data"])
+            messages, told = messages + 1, told + queues.count("pay")
+    assert told == 200
+    assert messages < 100
