@@ -7,8 +7,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 
 BIN := .venv/bin/python
 PIP := $(BIN) -m pip --disable-pip-version-check install --quiet --constraint requirements.lock
-# A file at a time: what its tests share is made once.
-PYTEST := $(BIN) -m pytest -n 2 --dist loadfile
+# A file at a time, in our order: what its tests share is made once. Three, because many of them wait for others.
+PYTEST := $(BIN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 PINS := pyproject.toml requirements.lock
 
 # Set where images are built, it would make each of the tests' processes compile all that it imports.
