@@ -61,7 +61,8 @@ def test_what_is_said_within_a_moment_is_told_together(redis_server):
     with redis.Redis.from_url(redis_server.connection_url) as client, client.pubsub() as channel:
         channel.subscribe(CHANNEL)
         assert channel.get_message(timeout=10)["type"] == "subscribe"
-        sender = Sender(client)
+        # Its own client, which its thread keeps: it may still read the answer to its last message when this ends.
+        sender = Sender(redis.Redis.from_url(redis_server.connection_url))
 
         for _ in range(200):
             sender.say(["pay"])
