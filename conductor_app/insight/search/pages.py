@@ -51,6 +51,7 @@ class Search:
         self.rows = rows.order_by()
         self.since = self.bound()
         self.matched = self.bounded(question.condition())
+        self.counted: dict[int, int] = {}
 
     def hits(self) -> QuerySet:
         """All hits in the order in which they are shown, for who cuts pages of them."""
@@ -163,8 +164,11 @@ class Search:
         return matched if self.since is None else matched.filter(**{f"{self.newest}__gte": self.since})
 
     def count(self, ends: int) -> int:
-        """How many there are, counted a little beyond the end of the page."""
-        return self.matched.values("pk")[: max(COUNTED, ends) + 1].count()
+        """How many there are, counted a little beyond the end of the page; each such end once."""
+        most = max(COUNTED, ends) + 1
+        if most not in self.counted:
+            self.counted[most] = self.matched.values("pk")[:most].count()
+        return self.counted[most]
 
     def order(self, newest: Any = None) -> list[OrderBy]:
         """The newest first, unless the oldest are asked for."""
