@@ -175,7 +175,7 @@ urlpatterns = [
     path("schema/<str:name>/<str:version>", schemas.SchemaOne.as_view()),
     path("metadata/webhook", webhooks.Webhooks.as_view()),
     path("metadata/webhook/<str:id>", webhooks.WebhookOne.as_view()),
-    path("metadata/webhook/<str:id>/tags", webhooks.WebhookTags.as_view()),
+    path("metadata/webhook/<str:name>/tags", webhooks.WebhookTags.as_view()),
     path("webhook/<str:id>", webhooks.IncomingWebhook.as_view()),
     path("metadata/task/<str:name>/tags", tags.TaskTags.as_view()),
     path("metadata/tags", tags.AllTags.as_view()),

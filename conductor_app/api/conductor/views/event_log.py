@@ -5,13 +5,12 @@ from django.http import HttpResponse
 
 from ....access.rights import EVENT_HANDLER
 from ....core.errors import NotFound
-from ....engine import tags
 from ....models import EventAction, EventDelivery, EventHandler, EventVerdict
 from ....models.events import MATCHED
-from ..replies import Empty, Json
+from ..replies import Json
 from ..serializers.event_log import event_execution, event_left_alone, event_message, handled_events
-from ..serializers.tags import sent_tags
 from ..view import ConductorRequest, ConductorView
+from .tags import WorkflowTags
 
 MOST = 100
 """Newest rows of a list that are shown."""
@@ -67,13 +66,6 @@ class EventMessages(ConductorView):
 class EventTags(ConductorView):
     """GET, PUT, DELETE /api/event/{name}/tags: shown, some more, some less."""
 
-    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json(tags.tags_of(EVENT_HANDLER, name))
+    target = EVENT_HANDLER
 
-    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
-        tags.add_tags(EVENT_HANDLER, name, sent_tags(request), request.actor.name)
-        return Empty()
-
-    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        tags.remove_tags(EVENT_HANDLER, name, sent_tags(request), request.actor.name)
-        return Empty()
+    get, put, delete = WorkflowTags.get, WorkflowTags.post, WorkflowTags.delete

@@ -5,14 +5,14 @@ from django.http import HttpResponse
 from .... import conf
 from ....access.rights import WEBHOOK
 from ....core.errors import TooLarge
-from ....engine import tags, webhooks
+from ....engine import webhooks
 from ....models import Webhook
 from .. import body
 from ..replies import Empty, Json, PlainText
 from ..serializers.events import webhook
 from ..serializers.requests import complaints_at
-from ..serializers.tags import sent_tags
 from ..view import ConductorRequest, ConductorView
+from .tags import WorkflowTags
 
 
 class Webhooks(ConductorView):
@@ -42,18 +42,11 @@ class WebhookOne(ConductorView):
 
 
 class WebhookTags(ConductorView):
-    """GET, PUT, DELETE /api/metadata/webhook/{id}/tags: shown, some more, some less."""
+    """GET, PUT, DELETE /api/metadata/webhook/{name}/tags: shown, some more, some less."""
 
-    def get(self, request: ConductorRequest, id: str) -> HttpResponse:
-        return Json(tags.tags_of(WEBHOOK, id))
+    target = WEBHOOK
 
-    def put(self, request: ConductorRequest, id: str) -> HttpResponse:
-        tags.add_tags(WEBHOOK, id, sent_tags(request), request.actor.name)
-        return Empty()
-
-    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
-        tags.remove_tags(WEBHOOK, id, sent_tags(request), request.actor.name)
-        return Empty()
+    get, put, delete = WorkflowTags.get, WorkflowTags.post, WorkflowTags.delete
 
 
 class IncomingWebhook(ConductorView):
