@@ -6,14 +6,14 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import chance, clock, conf
+from ... import chance, clock
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.ids import derived_id
 from ...core.snapshot import NEVER
 from ...core.states import BULK, CANARY, GATHERING, WATCHING, WORKING
 from ...insight import selections
 from ...models import AuditEntry, BulkItem, BulkOperation
-from .. import labels
+from .. import labels, second_person
 from .deeds import LABELLING, OPTIONS
 
 ACTIONS = ("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade", *LABELLING)
@@ -82,10 +82,11 @@ def _options(asked: Asked) -> dict[str, Any]:
 
 def needs_approval(action: str, selection: Mapping[str, Any]) -> bool:
     """Whether the policy wants a second person: for the action, or for so many runs."""
-    least = conf.bulk_approval_from
-    if action in conf.bulk_approval_actions:
-        return True
-    return least > 0 and selections.runs(selection).order_by().values("pk")[:least].count() >= least
+
+    def are_so_many(least: int) -> bool:
+        return selections.runs(selection).order_by().values("pk")[:least].count() >= least
+
+    return second_person.is_wanted(action, are_so_many)
 
 
 def approve(operation_id: str, by: str, reason: str = "") -> None:

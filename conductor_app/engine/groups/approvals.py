@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from ... import clock, conf
+from ... import clock
 from ...core.errors import Conflict, NotFound
 from ...models import HeldAct
+from .. import second_person
 from .acts import note
 from .many import send
 
@@ -19,8 +20,7 @@ MOST = 20
 
 def needs_approval(verb: str, count: int) -> bool:
     """Whether the policy wants a second person: for the act, or for so many tasks."""
-    least = conf.bulk_approval_from
-    return verb in conf.bulk_approval_actions or 0 < least <= count
+    return second_person.is_wanted(verb, lambda least: count >= least)
 
 
 def hold(group_id: str, task_ids: Sequence[str], verb: str, by: str, reason: str = "", priority: int = 0) -> None:
