@@ -42,8 +42,10 @@ def on_exit(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Prepare a web process, which has loaded everything by now."""
+    from conductor_app import wakeups
     from conductor_app.telemetry import pools
 
+    wakeups.prepare()
     pools.keep_looking()
     look_for_rubbish_rarely()
     let_polls_answer()

@@ -47,6 +47,11 @@ def listening(*queues: str) -> AbstractContextManager[Ear]:
     return EARS.listening(*queues)
 
 
+def prepare() -> None:
+    """Load what hints travel by, which takes the first of all requests half a second else."""
+    _backend(conf.wakeups)
+
+
 def waiting() -> int:
     """How many waiters this process has."""
     return EARS.count

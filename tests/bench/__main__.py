@@ -6,10 +6,13 @@ ONLY=chain,loop some of the workloads, WEB_WORKERS=2 the number of web processes
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from statistics import median, quantiles
 
 import orjson
@@ -20,7 +23,7 @@ from .floor import floor
 from .load import Measured, in_processes, serve
 from .servers import Server, postgresql_server, sqlite_server, statements_a_task
 
-THREADS, BATCH, RUNS_OF_CHAIN, TASKS_ALONE = 4, 20, 600, 2000
+STARTERS, THREADS, BATCH, RUNS_OF_CHAIN, TASKS_ALONE = 4, 4, 20, 600, 2000
 
 
 @dataclass
@@ -64,7 +67,7 @@ class Bench:
     """One server under load."""
 
     def __init__(self, server: Server) -> None:
-        self.server, self.client = server, Client(server.url, server.token)
+        self.server, self._own = server, threading.local()
         self.statements = statements_a_task(server)
 
     def register(self, *definitions: dict, tasks: Sequence[str] = ()) -> None:
@@ -73,29 +76,40 @@ class Bench:
         if tasks:
             self._must(self.client.post("/metadata/taskdefs", [workloads.task_definition(name) for name in tasks]))
 
+    @property
+    def client(self) -> Client:
+        """The connection of this thread."""
+        if not hasattr(self._own, "client"):
+            self._own.client = Client(self.server.url, self.server.token)
+        return self._own.client
+
     def start(self, name: str, input: dict) -> str:
         return self._must(self.client.post(f"/workflow/{name}", input)).decode()
 
-    def is_over(self, run: str) -> bool:
-        body = orjson.loads(self._must(self.client.get(f"/workflow/{run}/status")))
-        if body["status"] not in ("RUNNING", "COMPLETED"):
-            raise SystemExit(f"The run {run} ended {body['status']}.")
-        return body["status"] == "COMPLETED"
+    def is_running(self, name: str) -> bool:
+        return bool(orjson.loads(self._must(self.client.get(f"/workflow/running/{name}"))))
+
+    def check(self, run: str) -> None:
+        status = orjson.loads(self._must(self.client.get(f"/workflow/{run}/status")))["status"]
+        if status != "COMPLETED":
+            raise SystemExit(f"The run {run} is {status}.")
 
     def drive(self, label: str, definition: str, inputs: list[dict], types: list[str], tasks_a_run: int) -> Result:
         """Start a run for each input, serve them until the last is over."""
         cpu, began = self.server.cpu_seconds(), time.perf_counter()
         finish = in_processes(1, serve, self.server.url, self.server.token, types, THREADS, BATCH)
-        runs = [self.start(definition, input) for input in inputs]
-        for run in reversed(runs):
-            while not self.is_over(run):
-                time.sleep(0.05)
-        seconds = time.perf_counter() - began
-        measured = finish()
+        with ThreadPoolExecutor(STARTERS) as starters:
+            runs = list(starters.map(partial(self.start, definition), inputs))
+        while self.is_running(definition):
+            time.sleep(0.1)
+        used, measured = self.server.cpu_seconds() - cpu, finish()
         if measured.errors:
             print(f"{label}: {len(measured.errors)} errors, the first: {measured.errors[0]}", file=sys.stderr)
-        used = self.server.cpu_seconds() - cpu
-        peak, statements = self.server.web_peak_mb(), self.statements.get(definition)
+        for run in runs:
+            self.check(run)
+        # Until the last report is answered: asking whether all are over is no work of theirs.
+        seconds, peak = measured.last - began, self.server.web_peak_mb()
+        statements = self.statements.get(definition)
         return Result(label, tasks_a_run * len(runs), len(runs), seconds, measured, used, peak, statements)
 
     @staticmethod

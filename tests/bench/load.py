@@ -18,15 +18,17 @@ WAIT_MS, INTERVAL_SECONDS = 100, 0.1
 
 @dataclass
 class Measured:
-    """What one process saw: latencies in milliseconds."""
+    """What one process saw: latencies in milliseconds, and when the last report was answered."""
 
     tasks: int = 0
+    last: float = 0.0
     polls: list[float] = field(default_factory=list)
     updates: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
     def add(self, other: "Measured") -> None:
         self.tasks += other.tasks
+        self.last = max(self.last, other.last)
         self.polls += other.polls
         self.updates += other.updates
         self.errors += other.errors
@@ -97,7 +99,8 @@ def _complete(client: Client, task: dict[str, Any], own: Measured) -> None:
         "outputData": {"done": True, "by": "bench"},
     }
     status, body = client.post("/tasks", result)
-    own.updates.append((time.perf_counter() - began) * 1000)
+    own.last = time.perf_counter()
+    own.updates.append((own.last - began) * 1000)
     own.tasks += 1
     if status != 200:
         own.errors.append(f"update: {status} {body[:200]!r}")

@@ -1,0 +1,144 @@
+"""Statements to PostgreSQL through libpq itself, any number of them in one round trip.
+
+Cursors and psycopg's own pipeline take a sixth of a report's time of the interpreter, which all threads of a web
+process share.
+"""
+
+import select
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import count
+from typing import Any
+
+from django.db import connection
+from psycopg import Connection, DataError, OperationalError
+from psycopg.adapt import Transformer
+from psycopg.errors import error_from_result
+from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
+
+Statement = tuple[str, Sequence[Any]]
+_numbers = count()
+
+
+def run_together(statements: Sequence[Statement]) -> list[int]:
+    """Run the statements in their order; how many rows each of them changed. Raises what a cursor raises."""
+    return [result.command_tuples or 0 for result in _asked(statements)]
+
+
+def fetch(sql: str, params: Sequence[Any]) -> list[tuple]:
+    """All rows of a query. Raises what a cursor raises."""
+    [result] = _asked([(sql, params)])
+    reader = Transformer(connection.connection)
+    reader.set_pgresult(result)
+    return reader.load_rows(0, result.ntuples, tuple)
+
+
+def _asked(statements: Sequence[Statement]) -> list[PGresult]:
+    connection.ensure_connection()
+    with connection.wrap_database_errors:
+        own = connection.connection
+        encoded = [(sql, [_encoded(value) for value in params]) for sql, params in statements]
+        try:
+            own.pgconn.enter_pipeline_mode()
+            turn = _Turn(own)
+            for sql, params in encoded:
+                turn.say(sql, params)
+            found = turn.results()
+            own.pgconn.exit_pipeline_mode()
+        except BaseException:
+            # What is under way cannot be taken back, and nobody knows to what the next answer belongs.
+            own.close()
+            raise
+        for result in found:
+            if result.status == ExecStatus.FATAL_ERROR:
+                turn.forget()
+                raise error_from_result(result)
+        return [found[place] for place in turn.places]
+
+
+class _Turn:
+    """What is said to a server before its answers are read."""
+
+    def __init__(self, own: Connection) -> None:
+        self.server: PGconn = own.pgconn
+        # psycopg's own list: it forgets all of them, here and in the server, when a transaction is rolled back.
+        self.names, self.most = own._prepared._names, own.prepared_max or 0
+        self.places: list[int] = []
+        self.new: list[tuple[bytes, tuple]] = []
+        self.said = 0
+        if not own.autocommit and self.server.transaction_status == TransactionStatus.IDLE:
+            self._command(b"BEGIN")
+
+    def say(self, sql: str, params: list[bytes | None]) -> None:
+        """A statement, whose result comes at the last of `places`."""
+        name = self._prepared(sql)
+        self.server.send_query_prepared(name, params)
+        self.places.append(self.said)
+        self.said += 1
+
+    def results(self) -> list[PGresult]:
+        """A result for each that was said. While they are waited for, other threads go on."""
+        self.server.pipeline_sync()
+        ready = select.poll()
+        ready.register(self.server.socket, select.POLLIN | select.POLLOUT)
+        while self.server.flush():
+            ready.poll()
+            self.server.consume_input()
+        ready.modify(self.server.socket, select.POLLIN)
+        found: list[PGresult] = []
+        while len(found) <= self.said:
+            while self.server.is_busy():
+                ready.poll()
+                self.server.consume_input()
+            result = self.server.get_result()
+            if result is not None:
+                found.append(result)
+            elif self.server.status != ConnStatus.OK:
+                raise OperationalError("The connection to PostgreSQL was lost.")
+        # The last one says no more than that the pipeline is empty.
+        return found[:-1]
+
+    def _prepared(self, sql: str) -> bytes:
+        key = (text := _numbered(sql), ())
+        if name := self.names.get(key):
+            self.names.move_to_end(key)
+            return name
+        if len(self.names) >= self.most:
+            self._command(b"DEALLOCATE " + self.names.popitem(last=False)[1])
+        name = self.names[key] = b"conductor_%d" % next(_numbers)
+        self.new.append(key)
+        self.server.send_prepare(name, text)
+        self.said += 1
+        return name
+
+    def forget(self) -> None:
+        """Prepare again what may not have been prepared: something has failed."""
+        for key in self.new:
+            self.names.pop(key, None)
+
+    def _command(self, sql: bytes) -> None:
+        self.server.send_query_params(sql, None)
+        self.said += 1
+
+
+@lru_cache(2000)
+def _numbered(sql: str) -> bytes:
+    """The statement with its parameters numbered, as a server wants them."""
+    first, *others = sql.split("%s")
+    return "".join([first, *(f"${number}{text}" for number, text in enumerate(others, 1))]).encode()
+
+
+def _encoded(value: Any) -> bytes | None:
+    """A parameter as the server reads it, which knows of what type each is."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if "\0" in value:
+            raise DataError("PostgreSQL keeps no NUL in a text.")
+        return value.encode()
+    if isinstance(value, bool):
+        return b"t" if value else b"f"
+    if isinstance(value, int | float):
+        return repr(value).encode()
+    raise TypeError(f"No statement takes a {type(value).__name__}.")
