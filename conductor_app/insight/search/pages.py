@@ -4,6 +4,7 @@ The total is exact up to 10,000. Beyond, it is a lower bound that is always ahea
 is more, so a client that goes on while `start < totalHits` sees everything.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.db.models import F, OrderBy, Q, QuerySet
 
 from .places import Place, Places
 from .questions import Question
-from .sql import Unordered
+from .sql import Unordered, row_by_row
 
 COUNTED = 10_000
 """Hits that are counted."""
@@ -167,7 +168,8 @@ class Search:
         """How many there are, counted a little beyond the end of the page; each such end once."""
         most = max(COUNTED, ends) + 1
         if most not in self.counted:
-            self.counted[most] = self.matched.values("pk")[:most].count()
+            with row_by_row() if self.language.is_joined else nullcontext():
+                self.counted[most] = self.matched.values("pk")[:most].count()
         return self.counted[most]
 
     def order(self, newest: Any = None) -> list[OrderBy]:

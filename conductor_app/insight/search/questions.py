@@ -38,6 +38,8 @@ class Language:
     """Those of them in which an index finds a whole word, however old its row is."""
     sorts: Mapping[str, str]
     sorts_by_index: frozenset[str]
+    is_joined: bool = False
+    """Whether fields of other tables are asked for."""
     spelled: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:

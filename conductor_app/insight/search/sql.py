@@ -1,12 +1,35 @@
 """The few expressions that searches need beside Django's own, in the words of both databases."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from django.db import connection
 from django.db.models import BigIntegerField, BooleanField, Expression, F, Func, Value
 from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
 COMPARED = {"=": Exact, ">": GreaterThan, ">=": GreaterThanOrEqual, "<": LessThan, "<=": LessThanOrEqual}
 MOST_STARS, LONGEST_PATTERN = 5, 1_000
+
+
+WAYS_OF_MANY = ("enable_hashjoin", "enable_mergejoin", "max_parallel_workers_per_gather")
+
+
+@contextmanager
+def row_by_row() -> Iterator[None]:
+    """Let PostgreSQL look up what rows are joined with by its key.
+
+    It takes a bounded search for one of all rows, and would read the other table whole, with all processors.
+    """
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("; ".join(f"SET {way} = 0" for way in WAYS_OF_MANY))
+        try:
+            yield
+        finally:
+            cursor.execute("; ".join(f"RESET {way}" for way in WAYS_OF_MANY))
 
 
 class Hidden(Func):

@@ -223,4 +223,5 @@ TASKS = Language(
     sorts={name: field.column for name, field in FIELDS.items() if field.column not in ("input", "output")}
     | {"scheduledTime": "id"},
     sorts_by_index=frozenset(("id", "run_id")),
+    is_joined=True,
 )

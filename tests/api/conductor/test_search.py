@@ -1,6 +1,7 @@
 """Searches for workflows and tasks (api §6): what is found, in which order, in which shape."""
 
 import pytest
+from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -427,5 +428,6 @@ def test_a_page_takes_few_statements_however_many_it_shows(api, clock, django_as
         api.start(input={"n": number}, correlationId=f"c-{number}")
     api.get(f"/{address}")
 
-    with django_assert_max_num_queries(6):
+    # PostgreSQL is told beforehand how to count what is joined, and afterwards to forget it.
+    with django_assert_max_num_queries(8 if connection.vendor == "postgresql" else 6):
         assert api.get(f"/{address}", query=query, size=10).status_code == 200

@@ -8,6 +8,7 @@ from conductor_app.engine.groups import tasks
 from conductor_app.insight.search import RUNS, TASKS, Question, Search
 from conductor_app.insight.search.tasks import attempts_of_runs
 from conductor_app.models import Attempt, Run
+from conductor_app.store.statements import fetch
 
 BY_INDEX = {
     "workflows: freeText=nowhere": {
@@ -69,3 +70,15 @@ def test_failures_of_a_task_are_found_however_old_and_other_ends_in_the_newest()
     assert Question(TASKS, "taskDefName = pay AND status IN (FAILED, CANCELED)").reach is None
     assert Question(TASKS, "taskDefName = pay AND status = COMPLETED").reach is not None
     assert Question(TASKS, "workerId = w AND status = FAILED").reach is not None
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite always goes row by row")
+def test_what_tasks_are_joined_with_is_looked_up_by_its_key_while_they_are_counted():
+    search = Search(attempts_of_runs(), Question(TASKS, "referenceTaskName = pay"))
+    with CaptureQueriesContext(connection) as asked:
+        search.count(0)
+
+    said = [query["sql"] for query in asked]
+    [counted] = [place for place, sql in enumerate(said) if sql.startswith("SELECT COUNT")]
+    assert said[counted - 1].startswith("SET enable_hashjoin = 0;")
+    assert fetch("SHOW enable_hashjoin") == [("on",)]
