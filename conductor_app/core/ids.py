@@ -4,10 +4,13 @@ from base64 import urlsafe_b64encode
 from hashlib import blake2b
 
 
-def derived_id(now: int, *parts: object) -> str:
-    """An id that sorts by `now` (milliseconds) and is the same for the same parts."""
+def derived_id(now: int, *parts: object, place: int | None = None) -> str:
+    """An id that sorts by `now` (milliseconds), then by `place` if it has one, and is the same for the same parts."""
     digest = blake2b("\0".join(map(str, parts)).encode("utf-8", "surrogatepass"), digest_size=10).digest()
     tail = int.from_bytes(digest, "big")
+    if place is not None:
+        # 16 bits count within the millisecond, around the 6 that say what kind of id this is; 58 are left to the parts.
+        tail = tail & (2**58 - 1) | (place >> 4 & 0xFFF) << 64 | (place & 0xF) << 58
     number = (now & (2**48 - 1)) << 80 | tail
     number = number & ~(0xF << 76) | 0x7 << 76
     number = number & ~(0x3 << 62) | 0x2 << 62

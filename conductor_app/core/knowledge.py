@@ -23,6 +23,7 @@ from .questions import (
 )
 from .snapshot import UNKNOWN, Run, Task
 from .sorting import Sorted
+from .values import replace
 
 EACH = "FOR_EACH"
 Answers = Mapping[Question, Any]
@@ -40,11 +41,15 @@ class Knowledge:
         self._turn: tuple[int, ...] = ()
         self._loops: list[Step | None] = []
 
-    def at(self, step: Step, key: Key, source: Task | None = None) -> "Knowledge":
-        """The same, as seen from a step: inside an item of a FOR_EACH, references are of that item first of all."""
-        if not step.loops:
+    def at(self, step: Step, key: Key, source: Task | None = None, place: int = 0) -> "Knowledge":
+        """The same, as seen from a step: inside an item of a FOR_EACH, references are of that item first of all.
+
+        `place`: how many others are entered with it, before it.
+        """
+        if not (step.loops or place):
             return self
         seen = copy(self)
+        seen.run = replace(self.run, next_seq=self.run.next_seq + place) if place else self.run
         seen._turn, seen._loops = key.turn, [self.run.step(ref, source) for ref in step.loops]
         return seen
 

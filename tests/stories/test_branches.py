@@ -70,6 +70,17 @@ def test_control_comes_to_what_follows(clock, steps, order):
     assert works(story, "z").status == "COMPLETED"
 
 
+def test_branches_are_handed_out_in_their_order_and_again_when_the_run_is_retried(clock):
+    same = [[step(f"b{number}", "same")] for number in range(12)]
+    story = Story(clock, *fork(*same))
+    order = [f"b{number}" for number in range(12)]
+
+    assert story.worker("same").polls(count=12) == order
+    story.terminate()
+    story.retry()
+    assert story.worker("same").polls(count=12) == order
+
+
 FORKED = {
     "a loop": (loop("l", step("a"), step("b"), times=2), "a b a b"),
     "a loop in a loop": (loop("o", loop("i", step("a"), times=2), step("b"), times=2), "a a b a a b"),

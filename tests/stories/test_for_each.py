@@ -24,13 +24,21 @@ def test_orders_are_shipped_with_what_was_paid_for_each(clock, parallel):
         story.worker("pay").completes(sum=number)
         story.worker("ship").completes(parcel=number)
 
-    # Which of two is handed out first is left to chance.
     for number, order in enumerate("ABC"):
         pay, ship = (story.task(f"{ref}__{number + 1}__1") for ref in ("pay", "ship"))
+        assert pay.output == {"sum": number + 1}
         assert ship.input == {"paid": pay.output["sum"], "order": order, "number": number}
         assert story.task("each").output["results"][number] == {"pay": pay.output, "ship": ship.output}
     story.worker("after").completes()
     assert (story.status, complaints(story.id)) == ("COMPLETED", [])
+
+
+def test_items_that_begin_together_are_handed_out_in_the_order_of_the_list(clock):
+    story = Story(clock, each("each", step("a"), items=list(range(30)), parallel=30))
+
+    assert story.worker("a").polls(count=12) + story.worker("a").polls(count=30) == [
+        f"a__{number}__1" for number in range(1, 31)
+    ]
 
 
 def test_a_list_that_is_kept_elsewhere_is_gone_through(clock, settings):

@@ -26,7 +26,8 @@ def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         # A task that is tried again after its run had ended may have been followed already, as a permissive one is.
         seen = gather(partial(know.ask, Look(key)) for key in wanted)
         wanted = {key: source for (key, source), task in zip(wanted.items(), seen, strict=True) if task is None}
-    for effects in gather(partial(entered, key, source, know, now) for key, source in wanted.items()):
+    placed = enumerate(wanted.items())
+    for effects in gather(partial(entered, key, source, know, now, place) for place, (key, source) in placed):
         yield from effects
 
 
@@ -51,13 +52,13 @@ def _landing(run: Run, key: Key, source: Task | None) -> Iterator[tuple[Key, Tas
     yield key, source
 
 
-def entered(key: Key, source: Task | None, know: Knowledge, now: int) -> list[Effect]:
-    """The effects of control entering a step."""
-    run = know.run
-    step = run.step(key.ref, source)
-    if step is None or (run.is_held and not kind_of(step.type).is_queued):
+def entered(key: Key, source: Task | None, know: Knowledge, now: int, place: int = 0) -> list[Effect]:
+    """The effects of control entering a step, which is one of several that are entered at once."""
+    step = know.run.step(key.ref, source)
+    if step is None or (know.run.is_held and not kind_of(step.type).is_queued):
         return []
-    seen = know.at(step, key, source)
+    seen = know.at(step, key, source, place)
+    run = seen.run
     try:
         effects = kept_to(list(kind_of(step.type).enter(step, key, seen, now)), run, know, now)
     except StepRefused as refused:

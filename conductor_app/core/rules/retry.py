@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..effects import Effect, OpenAttempt, ResolveTask
-from ..ids import derived_id, share
+from ..ids import share
 from ..knowledge import Knowledge
 from ..retries import delay_seconds, jitter_ms
 from ..snapshot import NEVER, UNKNOWN, Attempt, Run, Task
 from ..states import CANCELED, EXPIRED, FAILED, PENDING
 from ..steps import kind_of
-from ..steps.kind import new_attempt
+from ..steps.kind import attempt_id, new_attempt
 from ..values import replace
 
 ENDS = {EXPIRED: "time_out", CANCELED: "cancel"}
@@ -51,7 +51,7 @@ def next_attempt(
     `first_at`: from when on the total time of all attempts counts; as before if nothing is said.
     """
     last, kind = task.attempt, kind_of(task.step.type)
-    id = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, task.key, last.number + 1)
+    id = attempt_id(know.run, task.key, last.number + 1, now, task.seq)
     # Some kinds do a part of their work themselves: without a queue before, there is none for the next attempt.
     is_queued = bool(kind.is_queued and last.queue)
     inputs = _inputs_anew(task, know, id) if is_queued else UNKNOWN

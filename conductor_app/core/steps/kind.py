@@ -125,7 +125,7 @@ def new_attempt(
     """An attempt with its clocks set by the step's policy. `first_at`: when the first attempt was scheduled."""
     policy, delay_ms = step.policy, delay_seconds * 1000
     attempt = Attempt(
-        id=derived_id(now, run.id, run.revision, run.next_seq, key, number),
+        id=attempt_id(run, key, number, now, run.next_seq),
         number=number,
         seq=0,
         status=status,
@@ -145,6 +145,11 @@ def new_attempt(
     return attempt if attempt.status in ATTEMPT.final else with_due(policy, attempt)
 
 
+def attempt_id(run: Run, key: Key, number: int, now: int, place: int) -> str:
+    """The id of an attempt. Those of one moment are handed out in the order of their ids, which is that of places."""
+    return derived_id(now, run.id, run.revision, run.next_seq, key, number, place=place)
+
+
 def complete(task: Task, now: int, output: dict[str, Any]) -> Iterator[Effect]:
     """The task's attempt is completed with this output."""
     yield MoveAttempt(task.key, "complete", now, {"output": output})
@@ -162,7 +167,7 @@ def inputs_of(step: Step, know: Knowledge, key: Key, run: Run, now: int) -> dict
     if (given := know.given_input(key)) is not None:
         return dict(given)
     template = dict(step.policy.input_template)
-    own = {"CPEWF_TASK_ID": derived_id(now, run.id, run.revision, run.next_seq, key, 0)}
+    own = {"CPEWF_TASK_ID": attempt_id(run, key, 0, now, run.next_seq)}
     resolved = know.resolve({**template, **step.inputs}, own)
     for name, fallback in template.items():
         if resolved.get(name) is None:
