@@ -20,11 +20,13 @@ class ConductorConfig(AppConfig):
     def ready(self) -> None:
         from .access import changes, sealing
         from .background import hints
+        from .engine.access import leftovers
         from .telemetry import spans
 
         hints.connect()
         spans.begin(conf.traces_endpoint)
         changes.connect()
+        leftovers.connect()
         sealing.connect()
         # The last app in the list: by then all tables and all of Django's permissions are there.
         last = apps.get_app_config("django_celery_beat")

@@ -6,13 +6,11 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from .. import clock, conf
-from ..access.rights import TASK_DEF, WORKFLOW_DEF
 from ..core.errors import Complaint, Conflict, NotFound, Refused, ValidationFailed
 from ..core.language import read_definition
 from ..core.language.checks import task_complaints, workflow_complaints
 from ..models import TaskDefinition, WorkflowDefinition
 from . import cases, plans, schemas
-from .access.grants import forget_target
 from .catalogue import note
 
 Document = dict[str, Any]
@@ -135,8 +133,6 @@ def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if not WorkflowDefinition.objects.filter(name=name, version=version).delete()[0]:
             raise NotFound(f"No such workflow definition: {name} version: {version}")
-        if not WorkflowDefinition.objects.filter(name=name).exists():
-            forget_target(WORKFLOW_DEF, name)
         note("workflow_definition", f"{name}:{version}", "delete", by, reason, clock.now())
 
 
@@ -198,5 +194,4 @@ def delete_task(name: str, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if not TaskDefinition.objects.filter(name=name).delete()[0]:
             raise NotFound(f"No such task definition: {name}")
-        forget_target(TASK_DEF, name)
         note("task_definition", name, "delete", by, reason, clock.now())

@@ -6,10 +6,8 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from .. import clock
-from ..access.rights import EVENT_HANDLER
 from ..core.errors import Conflict, NotFound
 from ..models import AuditEntry, EventHandler
-from .tags import mirror
 
 Document = dict[str, Any]
 
@@ -59,7 +57,6 @@ def remove(name: str, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if not EventHandler.objects.filter(name=name).delete()[0]:
             raise NotFound(f"EventHandler with name {name} not found!")
-        mirror(EVENT_HANDLER, name, [])
         _note(name, "delete", by, reason)
 
 

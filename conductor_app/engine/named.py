@@ -13,7 +13,6 @@ from ..core.errors import Conflict, Forbidden, Invalid, NotFound
 from ..models import AuditEntry, Secret, Variable
 from ..store import environment
 from ..store.rows import clean
-from .access.grants import forget_target
 from .tags import mirror
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
@@ -74,7 +73,6 @@ def delete_variable(name: str, by: str, reason: str = "") -> None:
 def _delete(model: type[Secret | Variable], name: str, by: str, reason: str) -> None:
     with transaction.atomic():
         if model.objects.filter(pk=name).delete()[0]:
-            forget_target(TARGETS[model], name)
             _note(model, name, "delete", by, reason)
     transaction.on_commit(_forget)
 

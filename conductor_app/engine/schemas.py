@@ -7,13 +7,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from .. import clock
-from ..access.rights import SCHEMA
 from ..core.errors import Complaint, Conflict, NotFound, ValidationFailed
 from ..core.language.checks.schema import read_schema
 from ..models import SchemaDefinition
 from ..store.rows import clean
 from . import judging
-from .access.grants import forget_target
 from .catalogue import note
 
 Document = dict[str, Any]
@@ -84,8 +82,6 @@ def remove(name: str, version: int | None, by: str) -> None:
         if not versions:
             raise NotFound(f"No such schema: {_called(name, version)}")
         chosen.delete()
-        if not rows.exists():
-            forget_target(SCHEMA, name)
         for each in versions:
             note("schema", f"{name}:{each}", "delete", by, "", clock.now())
 

@@ -10,7 +10,6 @@ from django.db.models import F, Q
 
 from .. import chance, clock
 from ..access import vault, webhooks
-from ..access.rights import WEBHOOK
 from ..access.webhooks import Expected, Sent
 from ..core.errors import Conflict, Invalid, NotFound, Unauthenticated, ValidationFailed
 from ..core.ids import derived_id
@@ -18,7 +17,6 @@ from ..core.language.checks.webhook import read_webhook
 from ..models import AuditEntry, EventHandler, Webhook
 from ..models.fields import loads
 from . import events
-from .access.grants import forget_target
 
 Document = dict[str, Any]
 
@@ -72,7 +70,6 @@ def remove(id: str, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if not Webhook.objects.filter(pk=id).delete()[0]:
             raise NotFound(f"No such webhook: {id}")
-        forget_target(WEBHOOK, id)
         _note(id, "delete", by, reason)
 
 

@@ -7,7 +7,6 @@ from ...access import keys
 from ...access.roles import role_group
 from ...core.errors import NotFound
 from ...models import AccessKey, Application
-from .grants import forget_target
 from .notes import note
 
 KIND = "application"
@@ -48,7 +47,6 @@ def delete_application(id: str, by: str) -> None:
     with transaction.atomic():
         found = find_application(id)
         found.user.delete()
-        forget_target("APPLICATION", id)
         note(KIND, id, "delete", by, name=found.name)
 
 

@@ -9,7 +9,7 @@ from ... import clock
 from ...access import changes
 from ...access.actors import Actor
 from ...access.rights import ACCESSES, TARGETS
-from ...models import Grant, GroupFacts, Tag
+from ...models import Grant, GroupFacts
 from .notes import note
 from .subjects import Subject
 
@@ -48,12 +48,6 @@ def _shared(user_id: int | None) -> list[tuple[Group, dict]]:
     """The groups of a user that share what their members make."""
     facts = GroupFacts.objects.filter(group__user=user_id).select_related("group")
     return [(each.group, each.default_access) for each in facts if each.default_access]
-
-
-def forget_target(target_type: str, name: str) -> None:
-    """What was granted on a thing that is no more, and its tags, must not be there for another of the same name."""
-    Grant.objects.filter(target_type=target_type, target_id=name).delete()
-    Tag.objects.filter(object_type=target_type, object_name=name).delete()
 
 
 def _give(subjects: Sequence[Subject], target_type: str, target_id: str, accesses: Iterable[str], by: str) -> None:

@@ -13,7 +13,6 @@ from ...core.timetable import timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import WAITING
 from .. import plans
-from ..access.grants import forget_target
 from ..tags import mirror
 from .rows import as_written, locked, note, set_next
 
@@ -82,7 +81,6 @@ def delete(name: str, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if Schedule.objects.filter(name=name).delete()[0]:
             ScheduleExecution.objects.filter(schedule_name=name, state=WAITING).delete()
-            forget_target(SCHEDULE, name)
             note(name, "delete", by, clock.now(), reason)
 
 
