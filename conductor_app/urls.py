@@ -28,3 +28,8 @@ urlpatterns = [
     path("admin/", site.urls),
     path("", RedirectView.as_view(url="/admin/")),
 ]
+
+handler400 = "conductor_app.admin.not_shown.unreadable"
+handler403 = "conductor_app.admin.not_shown.forbidden"
+handler404 = "conductor_app.admin.not_shown.missing"
+handler500 = "conductor_app.admin.not_shown.broken"

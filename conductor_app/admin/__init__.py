@@ -14,6 +14,7 @@ What screens share stands here:
     read_only.py    lists that nobody types into                 fragments.py    parts that follow what they show (204)
     palette.py      Ctrl-K: a table of sources                   refusals.py     the missing permission, a way out
     documents.py    JSON as a tree, large JSON as a file         preferences.py choices.py   what the reader has chosen
+    not_shown.py    a whole page that is not there, not open, or broke
     reader.py       the reader's language and zone: every text of a page goes through gettext, see `make messages`
     marks.py tags.py   {{ status|badge }} {{ moment|ago }} {{ begin|lasting:end }} {{ ms|span }} {% icon "queues" %} …
 

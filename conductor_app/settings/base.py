@@ -98,6 +98,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+CSRF_FAILURE_VIEW = "conductor_app.admin.not_shown.too_old"
 CSRF_TRUSTED_ORIGINS = environment.words(environment.text("CSRF_TRUSTED_ORIGINS", ""))
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
