@@ -25,7 +25,11 @@ EXTERNAL = "external"
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of one task. `is_later`: it was taken back, and is done again when control comes to it."""
+    """What becomes of one task.
+
+    `is_later`: it was taken back, and is done again when control comes to it; `joined_by`: the join that waits for it,
+    where a dynamic fork has made it.
+    """
 
     key: Key
     step: Step
@@ -35,6 +39,7 @@ class Fate:
     child_id: str = ""
     has_begun: bool = False
     is_later: bool = False
+    joined_by: str = ""
 
     @property
     def repeats_effects(self) -> bool:
@@ -66,7 +71,8 @@ def _told(task: Task, name: str, is_gone: bool = False) -> Fate:
     has_begun = name != NEW and (attempt.started_at is not None or attempt.number > 0)
     is_later = is_gone and name == AGAIN
     status = task.status
-    return Fate(task.key, task.step, name, status, attempt.id, attempt.child_id, has_begun, is_later)
+    joined_by = task.joined_by if task.root else ""
+    return Fate(task.key, task.step, name, status, attempt.id, attempt.child_id, has_begun, is_later, joined_by)
 
 
 def _fate(old: Task, new: Task | None, after: Run, is_dropped: bool) -> str:

@@ -133,6 +133,11 @@ class Story:
         return any(failure.task_id for failure in self.samples)
 
     @property
+    def is_cut(self) -> bool:
+        """Whether there are more than were looked at."""
+        return self.looked_at == LOOKED_AT and self.listed.group.count > LOOKED_AT
+
+    @property
     def is_capped(self) -> bool:
         return self.runs >= MOST_COUNTED
 

@@ -1,10 +1,12 @@
 """A try told as a story: what happened in which order, what was never reached, and the marks for the picture."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.language.lint.places import spots
+from ..core.simulation.outcomes import INSIDE
 from .diagram import Mark, Seen
 
 SPELLED = {
@@ -33,7 +35,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The whole try, or its beginning up to a moment."""
+    """The whole try, or its beginning up to a moment; `inner`: the marks of sub-workflows by the way to their steps."""
 
     status: str
     reason: str
@@ -43,6 +45,7 @@ class Played:
     until: int
     unreached: list[str]
     seen: Seen
+    inner: Mapping[str, Seen] = field(default_factory=dict)
 
     @property
     def before(self) -> int:
@@ -68,8 +71,7 @@ def played(
     tasks = execution["tasks"]
     until = len(tasks) if until is None else min(until, len(tasks))
     begun = execution.get("createTime") or 0
-    marks = _marks(tasks[:until])
-    reached = {task["referenceTaskName"].split("__")[0] for task in tasks}
+    reached = {_ref(task) for task in tasks}
     return Played(
         status=execution["status"],
         reason=execution.get("reasonForIncompletion") or "",
@@ -78,15 +80,54 @@ def played(
         count=len(tasks),
         until=until,
         unreached=[spot.ref for spot in spots(document.get("tasks")) if spot.ref and spot.ref not in reached],
-        seen=Seen(marks),
+        seen=_seen(tasks[:until]),
+        inner={way: _seen(inside) for way, inside in _inner(tasks[:until], children or {}).items()},
     )
 
 
-def _marks(tasks: list[dict[str, Any]]) -> dict[str, Mark]:
+def _inner(tasks: Iterable[dict[str, Any]], children: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """The tasks of sub-workflows by the way to their steps; of several children of one step, those of all."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for way, child in _children(tasks, children, "", 0):
+        found.setdefault(way, []).extend(child["tasks"])
+    return found
+
+
+def _children(
+    tasks: Iterable[dict[str, Any]], children: Mapping[str, Any], before: str, depth: int
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for task in tasks:
+        child = children.get(task.get("subWorkflowId") or "") if depth < DEEPEST else None
+        if child is not None:
+            way = f"{before}{_ref(task)}"
+            yield way, child
+            yield from _children(child["tasks"], children, f"{way}{INSIDE}", depth + 1)
+
+
+def _seen(tasks: Sequence[dict[str, Any]]) -> Seen:
+    return Seen(_marks(tasks), _forked(tasks))
+
+
+def _forked(tasks: Sequence[dict[str, Any]]) -> dict[str, Counter[str]]:
+    """How the tasks are for which a join waits; only that of a dynamic fork is ever asked for."""
+    statuses = {task["referenceTaskName"]: _spelled(task["status"]) for task in tasks}
+    joins = {_ref(task): (task.get("inputData") or {}).get("joinOn") or () for task in tasks if _type(task) == "JOIN"}
+    return {ref: Counter(statuses[name] for name in joined if name in statuses) for ref, joined in joins.items()}
+
+
+def _type(task: Mapping[str, Any]) -> str:
+    return task.get("taskType") or ""
+
+
+def _ref(task: Mapping[str, Any]) -> str:
+    return task["referenceTaskName"].split("__")[0]
+
+
+def _marks(tasks: Sequence[dict[str, Any]]) -> dict[str, Mark]:
     marks: dict[str, Mark] = {}
     names: dict[str, set[str]] = {}
     for task in tasks:
-        ref = task["referenceTaskName"].split("__")[0]
+        ref = _ref(task)
         names.setdefault(ref, set()).add(task["referenceTaskName"])
         marks[ref] = Mark(_spelled(task["status"]), len(names[ref]), task.get("iteration") or 0)
     return marks
@@ -105,7 +146,7 @@ def _moment(number: int, task: dict[str, Any], begun: int, inner: Sequence[Momen
     return Moment(
         number,
         task["referenceTaskName"],
-        task.get("taskType") or "",
+        _type(task),
         _spelled(task["status"]),
         max((task.get("startTime") or task.get("scheduledTime") or begun) - begun, 0),
         task.get("inputData"),

@@ -2,9 +2,13 @@
 
 import json
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 from ...engine.runs import StartRequest
+
+BEYOND = {"labels": ("labels", "list[str]"), "startAt": ("start_at", "int")}
+"""What the API reads and the package's request has no name for, with the name and the type that it gets there."""
 
 
 def body_of(request: StartRequest) -> dict[str, Any]:
@@ -53,4 +57,19 @@ def as_python(request: StartRequest, server: str) -> str:
         imports.insert(2, "from conductor.client.http.models.idempotency_strategy import IdempotencyStrategy")
         given += f"    idempotency_strategy=IdempotencyStrategy.{request.idempotency_strategy},\n"
     client = f'client = OrkesClients(Configuration(server_api_url="{server}/api")).get_workflow_client()'
-    return "\n".join([*imports, "", client, f"run_id = client.start_workflow(StartWorkflowRequest(\n{given}))"])
+    asked = [f"request = StartWorkflowRequest(\n{given})", *_beyond(body)]
+    return "\n".join([*imports, "", client, *asked, "run_id = client.start_workflow(request)"])
+
+
+def _beyond(body: Mapping[str, Any]) -> list[str]:
+    """Lines that give the package's request what it has no name for: it sends whatever stands in its two tables."""
+    given = {wire: names for wire, names in BEYOND.items() if wire in body}
+    if not given:
+        return []
+    types = dict(given.values())
+    wires = {name: wire for wire, (name, _type) in given.items()}
+    return [
+        f"request.swagger_types = request.swagger_types | {types!r}",
+        f"request.attribute_map = request.attribute_map | {wires!r}",
+        *(f"request.{name} = {body[wire]!r}" for name, wire in wires.items()),
+    ]

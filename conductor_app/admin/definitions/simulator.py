@@ -12,6 +12,7 @@ from ...core.errors import Refused, ValidationFailed
 from ...core.language.lint.places import spots
 from ...core.samples import sample_of
 from ...engine import cases, drafts
+from ...insight.diagram import Diagram
 from ...insight.inner_workflows import inner_workflows
 from ...insight.last_inputs import last_started, started_like
 from ...insight.played import Played, played
@@ -110,6 +111,7 @@ class SimulatorPages:
             "trial": trial,
             "cases_hold": CaseRule.objects.filter(workflow=row.name, holds=True).exists(),
             "picture": picture(trial.document, story.seen) if story else picture(trial.document),
+            "inner_pictures": _inner_pictures(trial, story),
             "story": story,
             "trees": _trees(story),
             "fault": fault,
@@ -120,6 +122,17 @@ class SimulatorPages:
             "query": request.META.get("QUERY_STRING", ""),
         }
         return self.page(request, "simulator", _("Try %(name)s") % {"name": row.name}, **shown)
+
+
+def _inner_pictures(trial: Trial, story: Played | None) -> list[tuple[str, str, Diagram]]:
+    """The sub-workflows that were played, in the order of their steps: the way there, the name, the picture."""
+    if story is None:
+        return []
+    return [
+        (way, str(inner.document.get("name") or way), picture(inner.document, story.inner[way]))
+        for way, inner in trial.inner.items()
+        if way in story.inner
+    ]
 
 
 def _document(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any], str]:

@@ -71,6 +71,7 @@ class Trial:
     document: dict[str, Any]
     input: str
     steps: list[Told]
+    inner: Mapping[str, Inner] = field(default_factory=dict)
     error: str = ""
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     given: dict[str, Any] = field(default_factory=dict)
@@ -116,7 +117,7 @@ def begun(
 
     `inner`: the sub-workflows that are known, by the way to their steps.
     """
-    return Trial(document, formatted(input), list(_steps(document, recorded, tasks, inner, ""))[:MOST_STEPS])
+    return Trial(document, formatted(input), list(_steps(document, recorded, tasks, inner, ""))[:MOST_STEPS], inner)
 
 
 def _steps(

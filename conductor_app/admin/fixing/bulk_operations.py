@@ -13,11 +13,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import Invalid, NotFound, Refused
-from ...core.states import BULK
+from ...core.states import BULK, PAUSED
 from ...engine import bulk_operations
 from ...insight import selections
 from ...insight.bulk import answers
-from ...models import BulkItem, BulkOperation
+from ...models import AuditEntry, BulkItem, BulkOperation, FailureGroup
 from ..marks import pill
 from ..object_pages import ObjectPage, found
 from ..pages import Page
@@ -84,6 +84,8 @@ class BulkOperationPage(ObjectPage):
             "operation": row,
             "state": state_pill(row),
             "words": _words(row),
+            "cause": _cause(row),
+            "paused": _paused(row),
             "is_open": row.state in BULK.open,
             "may_pause": BULK.allows(row.state, "pause"),
             "may_resume": bool(row.goes_on_as) and not row.waits_for_approval,
@@ -150,6 +152,21 @@ def _done(row: BulkOperation, request: HttpRequest, by: str, reason: str) -> str
         case _:
             raise Invalid(_("It is not said what is to be done."))
     return _address(row.pk)
+
+
+def _cause(row: BulkOperation) -> FailureGroup | None:
+    """The group of failures that its runs are of."""
+    group_id = row.selection.get("failure_group")
+    return FailureGroup.objects.filter(pk=group_id).first() if group_id else None
+
+
+def _paused(row: BulkOperation) -> AuditEntry | None:
+    """Who has paused it, and why; None where its canary did, or nobody."""
+    if row.state != PAUSED:
+        return None
+    acts = AuditEntry.objects.filter(object_type="bulk operation", object_id=row.pk)
+    last = acts.filter(action__in=("pause", "resume")).order_by("-id").first()
+    return last if last is not None and last.action == "pause" else None
 
 
 def _items(row: BulkOperation, outcome: str, after: int) -> list[BulkItem]:

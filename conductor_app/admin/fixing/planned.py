@@ -116,11 +116,22 @@ def _picture(plan: Plan, run: Run) -> Diagram | None:
         return None
     fates = _by_step(own.fates)
     marks = {ref: _mark(fate, count) for ref, (fate, count) in fates.items()}
-    drawn = diagram(definition.document, Seen(marks), link=lambda ref, path: f"#task-{ref}")
+    seen = Seen(marks, _forked(own.fates))
+    drawn = diagram(definition.document, seen, link=lambda ref, path: f"#task-{ref}")
     for node in drawn.nodes:
-        if node.ref in fates:
-            node.tone, node.icon = LOOKS[fates[node.ref][0].name]
+        fate = fates[node.ref][0].name if node.ref in fates else node.status
+        if fate in LOOKS:
+            node.tone, node.icon = LOOKS[fate]
     return drawn
+
+
+def _forked(fates: Iterable[Fate]) -> dict[str, dict[str, int]]:
+    """The branches of dynamic forks by their join: how many have which fate, the one that matters most first."""
+    found: dict[str, dict[str, int]] = {}
+    for fate in sorted((each for each in fates if each.joined_by), key=lambda each: RANK[each.name]):
+        counts = found.setdefault(fate.joined_by, {})
+        counts[fate.name] = counts.get(fate.name, 0) + 1
+    return found
 
 
 def _mark(fate: Fate, count: int) -> Mark:

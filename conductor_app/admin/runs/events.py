@@ -3,6 +3,10 @@
 from collections import Counter
 from typing import Any
 
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
 from ...core.states import TASK
 from ...insight.replay import Past, past_of
 from ...models import HistoryEntry
@@ -34,10 +38,17 @@ def _entry(entry: HistoryEntry, story: Story) -> dict[str, Any]:
     return {
         "entry": entry,
         "at": ago(entry.at),
-        "effects": in_words(entry.effects),
+        "effects": in_words(entry.effects) or [_without_effect(entry, story)],
         "address": story.asked.address(revision=entry.revision),
         "is_chosen": story.asked.number("revision") == entry.revision,
     }
+
+
+def _without_effect(entry: HistoryEntry, story: Story) -> SafeString:
+    """What a decision came to that changed no task: a start that was asked for ahead, or a look too early."""
+    if entry.revision == 1 and story.run.created_at > entry.at:
+        return format_html(_("start asked for: it takes its first step {}"), ago(story.run.created_at))
+    return format_html(_("looked at: there was nothing to do yet"))
 
 
 def _past(story: Story) -> dict[str, Any]:

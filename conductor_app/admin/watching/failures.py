@@ -40,6 +40,8 @@ BY = {
     "label": gettext_lazy("By label of the run"),
 }
 """What the failures of a group are counted by."""
+TALLIED = ("version", "build")
+"""What all of them were counted by as they came; by anything else the newest are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,11 @@ class FailureGroupPage(ObjectPage):
             "place": place,
             "by_value": [(value, count, _runs_with(group, place, value)) for value, count in told.by_value],
             "most_of_a_value": max((count for _value, count in told.by_value), default=0),
-            "by": [(BY[name], rows, max(count for _value, count in rows)) for name, rows in told.by.items() if rows],
+            "by": [
+                (BY[name], rows, max(count for _value, count in rows), name not in TALLIED)
+                for name, rows in told.by.items()
+                if rows
+            ],
             "moves": [move for move in MOVES if FAILURE.allows(group.state, move.event)],
             "newest_version": max(versions, default=0),
             "may_act": request.user.has_perm(PERMISSION),

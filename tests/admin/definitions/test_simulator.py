@@ -251,6 +251,9 @@ def test_a_sub_workflow_is_played_with_what_its_own_steps_come_to(operator, shop
     story = page.context["story"]
     assert (story.status, story.output) == ("COMPLETED", {"by": "A380"})
     assert [moment.name for moment in story.moments[0].inner] == ["charge", "route", "fly"]
+    [(way, name, inside)] = page.context["inner_pictures"]
+    assert (way, name) == ("ordering", "order")
+    assert {node.ref for node in inside.nodes if node.mark} == {"charge", "route", "fly"}
 
 
 def test_a_step_inside_may_fail_and_a_case_keeps_that(operator, shop):

@@ -5,7 +5,9 @@ from html import unescape
 
 import pytest
 
+from conductor_app.admin.definitions.calls import as_python
 from conductor_app.engine import definitions
+from conductor_app.engine.runs import StartRequest
 from conductor_app.models import AuditEntry, Run, WorkflowDefinition
 from tests.admin.reading import html, words
 from tests.insight.situations import define, start, step
@@ -59,9 +61,23 @@ def test_a_start_is_asked_for_ahead_and_its_page_says_until_when_it_waits(operat
     assert (run.created_at - clock.now()) == 9_000_000
     assert "its start is asked for at 2027-03-01 14:30:00 UTC, in 2 h 30 min" in words(operator.get(answer.url))
     assert "waits for its start at 2027-03-01 14:30:00 UTC" in words(operator.get("/admin/conductor/run/"))
+    events = words(operator.get(f"{answer.url}?tab=events&task=-"))
+    assert "olga start asked for: it takes its first step in 2 h 30 min" in events
     call = send(operator, order, order="4711", starts_at="2027-03-01T14:30:00", step="show")
     assert f'"startAt": {run.created_at}' in unescape(html(call))
     assert "That moment has passed." in words(send(operator, order, order="1", starts_at="2027-03-01T11:00:00"))
+
+
+def test_the_call_in_python_sends_what_the_package_has_no_name_for(order):
+    api_client = pytest.importorskip("conductor.client.http.api_client")
+    asked = StartRequest("order", input={"order": "4711"}, labels=("spring",), starts_at=1_800_000_000_000)
+
+    lines = as_python(asked, "http://127.0.0.1:1").splitlines()
+    said: dict = {}
+    exec("\n".join(line for line in lines if "client = " not in line and "run_id" not in line), said)
+
+    sent = api_client.ApiClient().sanitize_for_serialization(said["request"])
+    assert (sent["input"], sent["labels"], sent["startAt"]) == ({"order": "4711"}, ["spring"], 1_800_000_000_000)
 
 
 def test_what_is_typed_starts_a_run_and_leads_to_its_page(operator, order):

@@ -65,6 +65,7 @@ def test_it_is_paused_resumed_and_stopped_on_its_page(operator, story):
     for do, state in (("pause", "PAUSED"), ("resume", "GATHERING"), ("pause", "PAUSED"), ("stop", "STOPPED")):
         operator.post(address, {"do": do, "reason": "a look"})
         assert BulkOperation.objects.get().state == state
+        assert ("Paused by olga" in words(operator.get(address))) == (do == "pause")
     page = operator.get(address)
     assert "Stopped" in words(page) and "data-final" in html(page)
     assert "cannot pause" in words(operator.post(address, {"do": "pause"}, follow=True))

@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.models import AuditEntry, Run
 from tests.admin.reading import html, words
-from tests.builders import definition, fork, loop, policy, step
+from tests.builders import definition, dynamic_fork, fork, loop, policy, step
 from tests.story import Story, register
 
 pytestmark = pytest.mark.django_db
@@ -209,3 +209,17 @@ def test_what_is_reused_is_drawn_as_done_with_the_way_that_led_on_from_it(operat
     story.worker("ship").fails("no van")
 
     assert "2 of 2 done" in words(operator.get(address(story)))
+
+
+def test_the_branches_of_a_dynamic_fork_are_drawn_with_what_becomes_of_them(operator, clock):
+    names = ("ape", "bee", "cat")
+    tasks = [{"name": name, "taskReferenceName": name, "type": "SIMPLE"} for name in names]
+    story = Story(clock, *dynamic_fork(), input={"tasks": tasks, "inputs": {name: {} for name in names}})
+    for name in names[:2]:
+        story.worker(name).completes()
+    story.worker("cat").fails("no milk")
+
+    picture = operator.get(address(story)).context["picture"]
+
+    grown = next(node for node in picture.nodes if node.shape == "many")
+    assert (grown.ref, grown.note, grown.tone, grown.is_faint) == ("3 branches", "1 again, 2 reused", "active", False)

@@ -156,3 +156,11 @@ def test_pages_of_failures_cost_few_queries(operator, story, django_assert_max_n
     for address in (INBOX, page_of(group())):
         with django_assert_max_num_queries(15):
             operator.get(address)
+
+
+def test_what_only_the_newest_are_counted_by_says_so(operator, story, monkeypatch):
+    monkeypatch.setattr("conductor_app.insight.failures.LOOKED_AT", 1)
+
+    page = words(operator.get(page_of(group())))
+
+    assert "By worker of the newest 1" in page and "By worker build of the newest" not in page
