@@ -11,13 +11,18 @@ from itertools import count
 from typing import Any
 
 from django.db import connection
-from psycopg import Connection, DataError, OperationalError
+from psycopg import Connection, DataError, OperationalError, capabilities
 from psycopg.adapt import Transformer
-from psycopg.errors import error_from_result
+from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName, error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 Statement = tuple[str, Sequence[Any]]
+Encoded = tuple[str, list[bytes | None]]
+OUTDATED = (FeatureNotSupported, InvalidSqlStatementName, DuplicatePreparedStatement)
+"""What a server says of a statement that was prepared before a table changed its columns, or in another session."""
+KEPT_PARAMS = 500
+"""Parameters up to which a statement stays prepared: a server keeps 400 bytes for each, and few larger ones repeat."""
 _numbers = count()
 
 
@@ -39,22 +44,37 @@ def _asked(statements: Sequence[Statement]) -> list[PGresult]:
     with connection.wrap_database_errors:
         own = connection.connection
         encoded = [(sql, [_encoded(value) for value in params]) for sql, params in statements]
+        is_first = own.pgconn.transaction_status == TransactionStatus.IDLE
         try:
-            own.pgconn.enter_pipeline_mode()
-            turn = _Turn(own)
-            for sql, params in encoded:
-                turn.say(sql, params)
-            found = turn.results()
-            own.pgconn.exit_pipeline_mode()
-        except BaseException:
-            # What is under way cannot be taken back, and nobody knows to what the next answer belongs.
-            own.close()
-            raise
-        for result in found:
-            if result.status == ExecStatus.FATAL_ERROR:
-                turn.forget()
-                raise error_from_result(result)
-        return [found[place] for place in turn.places]
+            return _answered(own, encoded)
+        except OUTDATED:
+            own._prepared.clear()
+            if not is_first:
+                raise
+            # Nothing of this transaction has been done before.
+            own.rollback()
+            return _answered(own, encoded)
+
+
+def _answered(own: Connection, statements: Sequence[Encoded]) -> list[PGresult]:
+    try:
+        own.pgconn.enter_pipeline_mode()
+        turn = _Turn(own)
+        for sql, params in statements:
+            turn.say(sql, params)
+        found = turn.results()
+        own.pgconn.exit_pipeline_mode()
+    except BaseException:
+        # What is under way cannot be taken back, and nobody knows to what the next answer belongs.
+        own.close()
+        if not connection.in_atomic_block:
+            connection.close()
+        raise
+    for result in found:
+        if result.status == ExecStatus.FATAL_ERROR:
+            turn.forget()
+            raise error_from_result(result)
+    return [found[place] for place in turn.places]
 
 
 class _Turn:
@@ -63,17 +83,21 @@ class _Turn:
     def __init__(self, own: Connection) -> None:
         self.server: PGconn = own.pgconn
         # psycopg's own list: it forgets all of them, here and in the server, when a transaction is rolled back.
-        self.names, self.most = own._prepared._names, own.prepared_max or 0
+        self.names, self.most = own._prepared._names, own.prepared_max
         self.places: list[int] = []
         self.new: list[tuple[bytes, tuple]] = []
         self.said = 0
+        while own._prepared._to_flush:
+            self._close(own._prepared._to_flush.popleft())
         if not own.autocommit and self.server.transaction_status == TransactionStatus.IDLE:
-            self._command(b"BEGIN")
+            self._command(own._get_tx_start_command())
 
     def say(self, sql: str, params: list[bytes | None]) -> None:
         """A statement, whose result comes at the last of `places`."""
-        name = self._prepared(sql)
-        self.server.send_query_prepared(name, params)
+        if len(params) > KEPT_PARAMS:
+            self.server.send_query_params(_numbered.__wrapped__(sql), params)
+        else:
+            self.server.send_query_prepared(self._prepared(sql), params)
         self.places.append(self.said)
         self.said += 1
 
@@ -87,7 +111,8 @@ class _Turn:
             self.server.consume_input()
         ready.modify(self.server.socket, select.POLLIN)
         found: list[PGresult] = []
-        while len(found) <= self.said:
+        # The last one says no more than that the pipeline is empty; a commit that fails speaks right before it.
+        while not found or found[-1].status != ExecStatus.PIPELINE_SYNC:
             while self.server.is_busy():
                 ready.poll()
                 self.server.consume_input()
@@ -96,7 +121,6 @@ class _Turn:
                 found.append(result)
             elif self.server.status != ConnStatus.OK:
                 raise OperationalError("The connection to PostgreSQL was lost.")
-        # The last one says no more than that the pipeline is empty.
         return found[:-1]
 
     def _prepared(self, sql: str) -> bytes:
@@ -104,8 +128,8 @@ class _Turn:
         if name := self.names.get(key):
             self.names.move_to_end(key)
             return name
-        if len(self.names) >= self.most:
-            self._command(b"DEALLOCATE " + self.names.popitem(last=False)[1])
+        if self.names and self.most is not None and len(self.names) >= self.most:
+            self._close(self.names.popitem(last=False)[1])
         name = self.names[key] = b"conductor_%d" % next(_numbers)
         self.new.append(key)
         self.server.send_prepare(name, text)
@@ -116,6 +140,15 @@ class _Turn:
         """Prepare again what may not have been prepared: something has failed."""
         for key in self.new:
             self.names.pop(key, None)
+
+    def _close(self, name: bytes | None) -> None:
+        """Let the server forget a prepared statement; None is all of them."""
+        if name is None or not capabilities.has_send_close_prepared():
+            self._command(b"DEALLOCATE " + (name or b"ALL"))
+        else:
+            # Poolers between here and the server understand this one.
+            self.server.send_close_prepared(name)
+            self.said += 1
 
     def _command(self, sql: bytes) -> None:
         self.server.send_query_params(sql, None)
@@ -136,7 +169,10 @@ def _encoded(value: Any) -> bytes | None:
     if isinstance(value, str):
         if "\0" in value:
             raise DataError("PostgreSQL keeps no NUL in a text.")
-        return value.encode()
+        try:
+            return value.encode()
+        except UnicodeEncodeError as error:
+            raise DataError("PostgreSQL keeps no half of a character in a text.") from error
     if isinstance(value, bool):
         return b"t" if value else b"f"
     if isinstance(value, int | float):

@@ -1,13 +1,15 @@
 """SQL that both databases understand, written once for each shape."""
 
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from django.db import connection, models
 
 CHUNK = 500
 """Rows a statement: bounds its size, not the number of rows."""
+SHAPES = 1000
+"""Statements that are kept as text, each for one number of rows: the longest have 100 kB."""
 
 
 def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple]:
@@ -43,8 +45,8 @@ def _run(sql: str, params: Sequence[Any]) -> int:
 
 
 def _is_spoken_to() -> bool:
-    """Whether the database is spoken to without cursors. Who logs queries, as tests do, wants to see each."""
-    return connection.vendor == "postgresql" and not connection.queries_logged
+    """Whether the database is spoken to without cursors. Who logs or wraps queries wants to see each."""
+    return connection.vendor == "postgresql" and not (connection.queries_logged or connection.execute_wrappers)
 
 
 def insert_statements(
@@ -97,7 +99,7 @@ def _chunks(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
     return (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
 
 
-@cache
+@lru_cache(SHAPES)
 def _insert_sql(table: str, columns: tuple[str, ...], count: int) -> str:
     row = f"({', '.join(['%s'] * len(columns))})"
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * count)}"
@@ -108,7 +110,7 @@ def _update_one_sql(table: str, columns: tuple[str, ...]) -> str:
     return f"UPDATE {table} SET {', '.join(f'{column} = %s' for column in columns)} WHERE id = %s AND status = %s"
 
 
-@cache
+@lru_cache(SHAPES)
 def _update_sql(table: str, columns: tuple[str, ...], types: tuple[str, ...], count: int) -> str:
     pairs = ", ".join(f"{column} = v.column{number}" for number, column in enumerate(columns, 3))
     row = f"(%s, %s, {', '.join(f'CAST(%s AS {kind})' for kind in types)})"

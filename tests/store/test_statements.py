@@ -1,7 +1,9 @@
 """What statements promise on both databases: rows, counts, errors, and a connection that stays of use."""
 
+from contextlib import nullcontext
+
 import pytest
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from conductor_app.store.statements import fetch, run, run_together
 
@@ -71,6 +73,62 @@ def test_large_statements_go_through_whole():
 def test_a_text_that_the_database_cannot_keep_is_refused_whole():
     with pytest.raises(DatabaseError, match="NUL"):
         run(*hold("a\0b"))
+
+    assert fetch(HELD) == []
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite keeps halves of characters in texts")
+def test_half_a_character_is_refused_as_other_texts_are():
+    with pytest.raises(DatabaseError, match="half"):
+        run(*hold("a\ud800"))
+
+    assert fetch(HELD) == []
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite prepares anew whatever it must")
+@pytest.mark.parametrize("change", ["ALTER TABLE passing ALTER n TYPE bigint", "DEALLOCATE ALL"])
+@pytest.mark.parametrize("scope", [nullcontext, transaction.atomic], ids=["alone", "in a transaction"])
+def test_a_statement_that_was_prepared_before_a_table_changed_is_prepared_again(change, scope):
+    run("CREATE TEMPORARY TABLE passing (n integer)")
+    read = "SELECT n FROM passing"
+    try:
+        with scope():
+            assert fetch(read) == []
+        # As another process would do it: psycopg sees no word of it.
+        connection.connection.pgconn.exec_(change.encode())
+
+        with scope():
+            assert fetch(read) == []
+            assert run("INSERT INTO passing VALUES (%s)", [1]) == 1
+        assert fetch(read) == [(1,)]
+    finally:
+        run("DROP TABLE passing")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite looks at references as it writes")
+def test_a_reference_to_nothing_that_is_found_as_the_statement_is_committed_is_told_as_that():
+    with pytest.raises(IntegrityError, match="foreign key"):
+        run("INSERT INTO conductor_runlabel (run_id, name) VALUES (%s, %s)", ["nobody", "a"])
+
+    assert fetch("SELECT name FROM conductor_runlabel") == []
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite keeps statements in the process")
+def test_large_statements_do_not_stay_prepared():
+    for width in (501, 502):
+        fetch(f"SELECT COUNT(*) FROM conductor_queuehold WHERE queue IN ({', '.join(['%s'] * width)})", ["a"] * width)
+
+    kept = "SELECT COUNT(*) FROM pg_prepared_statements WHERE STRPOS(statement, CAST(%s AS text)) > 0"
+    assert (fetch(kept, ["$501"]), fetch(kept, ["STRPOS"])) == ([(0,)], [(1,)])
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has no server that could hang up")
+def test_more_parameters_than_a_statement_can_have_are_an_error_and_the_next_one_works():
+    with pytest.raises(DatabaseError):
+        fetch(f"SELECT COUNT(*) FROM conductor_queuehold WHERE queue IN ({', '.join(['%s'] * 65_536)})", ["a"] * 65_536)
 
     assert fetch(HELD) == []
 
