@@ -25,6 +25,9 @@ CONSEQUENCES = (
 )
 LARGEST = 2**31 - 1
 
+UNSAID = {"retryLogic": "FIXED", "timeoutPolicy": "TIME_OUT_WF"}
+"""What holds where a document says nothing: the form's menus show it then."""
+
 
 def whole(label: Any, help_text: Any = "", least: int = 0) -> forms.IntegerField:
     """A whole number that may be left out: then the server's own holds."""
@@ -60,9 +63,10 @@ class TaskForm(forms.Form):
     rateLimitFrequencyInSeconds = whole(gettext_lazy("Seconds of the window"), least=1)
 
     def document(self, before: dict[str, Any]) -> dict[str, Any]:
-        """The document with what was typed; a field that is left empty is left out."""
+        """The document with what was typed; a field that is left empty is left out, and so is a choice nobody made."""
         said = {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
-        return {name: value for name, value in before.items() if name not in self.fields} | said
+        kept = {name: said.pop(name, before[name]) for name in before if name in said or name not in self.fields}
+        return kept | {name: value for name, value in said.items() if UNSAID.get(name) != value}
 
     def groups(self) -> list[tuple[str, list[Any]]]:
         """The fields as the page shows them."""

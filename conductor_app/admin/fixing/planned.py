@@ -34,6 +34,15 @@ WORDS = {
     DROPPED: gettext_lazy("result dropped"),
 }
 """What a page says of each fate."""
+SHORT = {
+    AGAIN: gettext_lazy("again"),
+    REUSED: gettext_lazy("reused"),
+    CANCELLED: gettext_lazy("cancelled"),
+    NEW: gettext_lazy("new"),
+    GOES_ON: gettext_lazy("goes on"),
+    DROPPED: gettext_lazy("dropped"),
+}
+"""The same in a box of the picture, where its type stands too."""
 RANK = {name: place for place, name in enumerate((AGAIN, CANCELLED, NEW, DROPPED, GOES_ON, REUSED))}
 MOST_ROWS = 300
 
@@ -136,7 +145,7 @@ def _forked(fates: Iterable[Fate]) -> dict[str, dict[str, int]]:
 
 def _mark(fate: Fate, count: int) -> Mark:
     """What is reused is drawn as what it is: done, with the way that led on from it."""
-    return Mark(fate.status if fate.name == REUSED else fate.name, count, word=str(WORDS[fate.name]))
+    return Mark(fate.status if fate.name == REUSED else fate.name, count, word=str(SHORT[fate.name]))
 
 
 def _by_step(fates: Iterable[Fate]) -> dict[str, tuple[Fate, int]]:

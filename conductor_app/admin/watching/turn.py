@@ -4,6 +4,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -40,6 +41,7 @@ class TurnPage(ObjectPage):
         closed = shut(verdicts)
         place = position(attempt, now)
         ahead = _ahead(attempt, now) if place and place.ahead else []
+        definition = TaskDefinition.objects.filter(name=attempt.name).only("pk").first()
         return {
             "title": _("Why %(task)s waits") % {"task": attempt.task},
             "attempt": attempt,
@@ -54,7 +56,8 @@ class TurnPage(ObjectPage):
             "of_run": _of_run(attempt),
             "in_queue": _in_queue(attempt),
             "task_acts": acts_on(attempt, now, request.user.has_perm),
-            "definition": TaskDefinition.objects.filter(name=attempt.name).only("pk").first(),
+            "definition": definition,
+            "limit_address": _limit_address(definition, request) if definition else "",
             "queue": queue_address(attempt.queue) if attempt.queue else "",
         }
 
@@ -64,6 +67,13 @@ def _ahead(attempt: Attempt, now: int) -> list[Attempt]:
     rows = before(attempt, now).light().select_related("task", "run")
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
     return list(rows.defer("input", "output", "task__memo", *payloads)[:MOST_AHEAD])
+
+
+def _limit_address(definition: TaskDefinition, request: HttpRequest) -> str:
+    """Where the limits stand: in the form for whoever may change them."""
+    if request.user.has_perm("conductor.change_taskdefinition"):
+        return reverse("admin:taskdefinition_form", args=[definition.pk]) + "#id_concurrentExecLimit"
+    return reverse("admin:conductor_taskdefinition_change", args=[definition.pk])
 
 
 def _of_run(attempt: Attempt) -> SafeString:

@@ -48,6 +48,18 @@ def test_it_is_reviewed_saved_and_keeps_what_the_form_does_not_show(operator, ch
     assert (charge.document["retryCount"], charge.document["inputKeys"]) == (2, ["order"])
 
 
+def test_what_nobody_touches_stays_as_it_was_written(operator, charge):
+    page = operator.get(f"{TASKS}{charge.pk}/form/").context
+    as_shown = {field.html_name: field.value() for field in page["form"] if field.value() is not None}
+    menus = {"retryLogic": "FIXED", "timeoutPolicy": "TIME_OUT_WF"}
+    form = {**menus, **as_shown, "concurrentExecLimit": "6", "before": page["before"], "step": "review"}
+
+    review = operator.post(f"{TASKS}{charge.pk}/form/", form)
+
+    document = json.loads(review.context["form"].data["document"])
+    assert list(document.items()) == [*charge.document.items(), ("concurrentExecLimit", 6)]
+
+
 def test_a_new_task_is_written_on_it(operator, clock):
     review = operator.post(f"{TASKS}form/", {**CHARGE, "before": "{}", "step": "review"})
 

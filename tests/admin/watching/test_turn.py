@@ -50,6 +50,15 @@ def test_what_does_not_wait_says_so(operator, waiting):
     assert operator.get("/admin/turn/nobody/").status_code == 404
 
 
+def test_what_is_shown_while_it_changes_has_its_state_and_buttons_with_it(operator, waiting):
+    story, attempt = waiting
+    taken = story.task("ship")
+
+    assert "ship attempt 1 Pending" in words(operator.get(f"{page(attempt)}live/"))
+    assert "ship attempt 1 Leased" in words(operator.get(f"{page(taken)}live/"))
+    assert buttons(operator.get(f"{page(taken)}live/")) == ["release", "conclude"]
+
+
 def test_the_run_and_the_queue_lead_there(operator, waiting):
     _, attempt = waiting
 
