@@ -101,6 +101,7 @@ class BulkOperationPage(ObjectPage):
             "outcomes": [(name, words, _count(row, name)) for name, (_, words) in OUTCOMES.items()],
             "touches": reverse("admin:bulk_plan", query=_planned(row)),
             "export": reverse("admin:bulk_export", args=[row.pk]),
+            "audit": _audit(row) if request.user.has_perm("conductor.view_auditentry") else "",
         }
 
     def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
@@ -152,6 +153,11 @@ def _done(row: BulkOperation, request: HttpRequest, by: str, reason: str) -> str
         case _:
             raise Invalid(_("It is not said what is to be done."))
     return _address(row.pk)
+
+
+def _audit(row: BulkOperation) -> str:
+    """Where it is listed who began, paused, stopped it, and why."""
+    return reverse("admin:conductor_auditentry_changelist", query={"q": row.pk})
 
 
 def _cause(row: BulkOperation) -> FailureGroup | None:

@@ -68,6 +68,8 @@ def test_it_is_paused_resumed_and_stopped_on_its_page(operator, story):
         assert ("Paused by olga" in words(operator.get(address))) == (do == "pause")
     page = operator.get(address)
     assert "Stopped" in words(page) and "data-final" in html(page)
+    acts = words(operator.get(page.context["audit"]))
+    assert acts.count("a look") == 4 and acts.count(f"bulk operation {id}") == 5
     assert "cannot pause" in words(operator.post(address, {"do": "pause"}, follow=True))
 
 

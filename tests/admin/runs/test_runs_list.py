@@ -94,7 +94,8 @@ def test_an_empty_list_says_what_a_run_is_and_how_to_start_one(operator):
 def test_a_search_without_a_hit_offers_to_clear_it(operator, orders):
     start("order")
 
-    assert "Nothing matches" in words(operator.get(LIST, {"q": "nonsense"}))
+    page = words(operator.get(LIST, {"q": "nonsense"}))
+    assert "Nothing matches" in page and "as in input.order = nonsense" in page
 
 
 def test_a_viewer_sees_the_list_without_actions(viewer, orders):
