@@ -33,8 +33,8 @@ class ConductorConfig(AppConfig):
         post_migrate.connect(bring_beats_up_to_date, sender=last)
         post_migrate.connect(bring_roles_up_to_date, sender=last)
         post_migrate.connect(bring_clients_up_to_date, sender=last)
-        register(settings_are_known_and_typed)
-        register(open_access_stays_on_loopback)
+        register(settings_are_known_and_typed, conf.CHECKS)
+        register(open_access_stays_on_loopback, conf.CHECKS)
 
 
 def bring_beats_up_to_date(**_: Any) -> None:

@@ -4,13 +4,17 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import beat_init, setup_logging, worker_ready
 from kombu.transport import TRANSPORT_ALIASES
+
+from . import rubbish
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
 TRANSPORT_ALIASES["folder"] = "conductor_app.background.folder:Transport"
 app = Celery("conductor")
 app.config_from_object("django.conf:settings", namespace="CELERY")
+for ready in (worker_ready, beat_init):
+    ready.connect(rubbish.look_for_it_rarely)
 
 
 @setup_logging.connect

@@ -5,6 +5,8 @@ from typing import Any
 from django.conf import settings
 
 MIB = 1024 * 1024
+CHECKS = "conductor_settings"
+"""The tag of those checks that are about how the server is set up; all others are about its code, and pass in CI."""
 
 
 class Defaults:

@@ -3,7 +3,6 @@
 gunicorn -c python:conductor_app.settings.gunicorn conductor_app.wsgi
 """
 
-import gc
 import signal
 from threading import Thread
 from types import FrameType
@@ -42,20 +41,13 @@ def on_exit(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Prepare a web process, which has loaded everything by now."""
-    from conductor_app import wakeups
+    from conductor_app import rubbish, wakeups
     from conductor_app.telemetry import pools
 
     wakeups.prepare()
     pools.keep_looking()
-    look_for_rubbish_rarely()
+    rubbish.look_for_it_rarely()
     let_polls_answer()
-
-
-def look_for_rubbish_rarely() -> None:
-    """What is loaded stays, and a request leaves no circles worth a search for each 700 objects: 4 % of a report."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 def let_polls_answer() -> None:

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import connections
 
-from conductor_app import conf
+from conductor_app import conf, rubbish
 from conductor_app.management.children import Child
 from conductor_app.management.doorstep import Doorstep, listening_socket
 from conductor_app.management.first_run import prepare
@@ -20,12 +20,14 @@ PYTHON = (sys.executable, "-W", "ignore", "-m")
 GUNICORN = (*PYTHON, "gunicorn", "-c", "python:conductor_app.settings.gunicorn")
 LISTEN = (*PYTHON, "django", "listen_events")
 GROUPS = (*PYTHON, "django", "serve_groups")
-CELERY = (*PYTHON, "celery", "--quiet", "-A", "conductor_app")
+CELERY = (*PYTHON, "celery", "--quiet", "--skip-checks", "-A", "conductor_app")
+"""What the checks say of the settings, this command has heard; for all others each process would load all pages."""
 
 
 class Command(BaseCommand):
     """Starts a whole server on this machine; HOST and PORT say where it listens."""
 
+    requires_system_checks = (conf.CHECKS,)
     help = "Migrate, then run web, sweeps and built-in workers until Ctrl-C or SIGTERM."
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -33,6 +35,7 @@ class Command(BaseCommand):
             administrator = prepare()
             connections.close_all()
             folder.prepare()
+            rubbish.look_for_it_rarely()
             doorstep = Doorstep(settings.HOST, settings.PORT, administrator, self._say)
             try:
                 Household(children(listener), self.stderr.write).run(each_look=doorstep.greet)
