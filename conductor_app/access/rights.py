@@ -18,6 +18,7 @@ SCHEDULE, EVENT_HANDLER, SECRET, VARIABLE = "WORKFLOW_SCHEDULE", "EVENT_HANDLER"
 SCHEMA, WEBHOOK = "SCHEMA", "WEBHOOK"
 
 CHANGES = (CREATE, READ, UPDATE, DELETE)
+CHANGING = tuple(VERBS[access] for access in CHANGES)
 TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     WORKFLOW_DEF: ("conductor.{}_workflowdefinition", ACCESSES),
     TASK_DEF: ("conductor.{}_taskdefinition", ACCESSES),
@@ -70,6 +71,17 @@ PAGES_OF_RUNS = tuple(
         "savedview",
     )
 )
+
+OF_PAGES_ALONE = (
+    *(f"conductor.{verb}_{model}" for verb in CHANGING for model in ("client", "scoperole")),
+    *(f"conductor.{verb}_{model}" for verb in ("add", "view", "delete") for model in ("accesskey", "grant")),
+    *(f"conductor.view_{model}" for model in ("group", "solo")),
+    *(f"conductor.change_{model}" for model in ("accesskey", "retentionpolicy", "solo")),
+    *(f"django_celery_beat.view_{model}" for model in ("periodictask", "intervalschedule", "crontabschedule")),
+)
+"""What pages ask for that is no right of a client's."""
+ASKED = frozenset((*RIGHTS.values(), *PAGES_OF_RUNS, *OF_PAGES_ALONE))
+"""Every permission that anything asks for: the framework makes four for each table, most of which nothing does."""
 
 
 @dataclass(frozen=True, slots=True)

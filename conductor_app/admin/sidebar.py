@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import Group, User
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
@@ -91,6 +92,11 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
 def word_of(model: Any) -> Any:
     """By which word its page is known; nothing where it has none here."""
     return next((entry.word for entries in SECTIONS.values() for entry in entries if entry.of is model), None)
+
+
+def page_name(opts: Any) -> str:
+    """What the list of a model is called: as it stands here, or else by its own name."""
+    return str(word_of(opts.model) or capfirst(opts.verbose_name_plural))
 
 
 def sections(known: Mapping[Any, dict[str, Any]]) -> list[dict[str, Any]]:

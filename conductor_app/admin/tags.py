@@ -5,7 +5,6 @@ from typing import Any
 from django import template
 from django.utils.html import escape, strip_tags
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.text import capfirst
 
 from ..core.schema_form import written
 from ..insight.differences import MISSING
@@ -14,11 +13,14 @@ from ..insight.spans import span
 from ..models.fields import dumps
 from . import marks
 from .json_editor import formatted
-from .sidebar import word_of
+from .sidebar import page_name
 
 LONGEST_VALUE = 300
 
 register = template.Library()
+NOTHING = ("", "-", "–")
+"""What a cell shows that has nothing to show."""
+
 register.simple_tag(marks.icon, name="icon")
 register.simple_tag(marks.pill, name="pill")
 register.filter("ago", marks.ago)
@@ -29,6 +31,7 @@ register.filter("size", marks.size)
 register.filter("many", marks.many)
 register.filter("as_typed", written)
 register.filter("as_json", formatted)
+register.filter("page_name", page_name)
 
 
 @register.filter
@@ -47,15 +50,14 @@ def span_or_dash(milliseconds: int | str | None) -> str:
 def with_words(cells: list[SafeString], headers: list[dict[str, Any]]) -> SafeString:
     """The cells of a row, each with the word of its column: a narrow page, which has no columns, says it beside."""
     words = (escape(strip_tags(header["text"])) for header in headers)
-    return mark_safe(
-        "".join(cell.replace("<td ", f'<td data-word="{word}" ', 1) for cell, word in zip(cells, words, strict=False))
-    )
+    return mark_safe("".join(_told(cell, word) for cell, word in zip(cells, words, strict=False)))
 
 
-@register.filter
-def page_name(opts: Any) -> str:
-    """What the list of a model is called: as the sidebar has it."""
-    return str(word_of(opts.model) or capfirst(opts.verbose_name_plural))
+def _told(cell: SafeString, word: str) -> str:
+    """The cell with its word, and whether a narrow page does without it."""
+    is_drawn = any(mark in cell for mark in ("<img", "<svg", "<input"))
+    none = "" if is_drawn or strip_tags(cell).strip() not in NOTHING else "data-none "
+    return cell.replace("<td ", f'<td {none}data-word="{word}" ', 1)
 
 
 @register.filter

@@ -7,16 +7,17 @@ from typing import Any
 from django.contrib.admin import ShowFacets, display
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, Permission, User
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
-from ...access.rights import SYSTEM_ROLES
+from ...access.rights import ASKED, SYSTEM_ROLES
 from ...engine.access.notes import note
 from ..marks import ago
+from ..sidebar import page_name
 
 
 class Audited:
@@ -43,20 +44,60 @@ class Audited:
         note(self.kind, str(obj), action, request.user.get_username(), fields=fields)
 
 
+VERBS = {
+    "view": gettext_lazy("See"),
+    "add": gettext_lazy("Create"),
+    "change": gettext_lazy("Change"),
+    "delete": gettext_lazy("Delete"),
+    "execute": gettext_lazy("Execute"),
+}
+NAMELESS = {
+    "bulkoperation": gettext_lazy("Operations"),
+    "domain": gettext_lazy("Task domains"),
+    "event_handler": gettext_lazy("Event handlers"),
+    "failuregroup": gettext_lazy("Failures"),
+    "historyentry": gettext_lazy("History of runs"),
+    "message": gettext_lazy("Messages between runs"),
+    "poller": gettext_lazy("Workers"),
+    "retentionpolicy": gettext_lazy("Retention"),
+    "savedview": gettext_lazy("Views"),
+    "schema": gettext_lazy("Schemas"),
+    "sweeppass": gettext_lazy("Sweeps"),
+    "task": gettext_lazy("Tasks of runs"),
+    "tasklog": gettext_lazy("Logs of tasks"),
+    "webhook": gettext_lazy("Webhooks"),
+}
+"""What permissions are about that is no list in the sidebar: a page there, a part of pages, or nothing with a table."""
+
+
 class PermissionBoxes(CheckboxSelectMultiple):
-    """A box for each permission, gathered by what it is about."""
+    """A box for each permission that anything asks for, gathered by what it is about."""
 
     def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         option = super().create_option(name, value, *args, **kwargs)
-        permission = value.instance
-        return option | {"label": permission.name, "about": permission.content_type.name}
+        verb, _, thing = value.instance.codename.partition("_")
+        about = NAMELESS.get(thing) or page_name(value.instance.content_type.model_class()._meta)
+        told = {"label": VERBS[verb], "rank": [*VERBS].index(verb), "about": str(about)}
+        return option | told | {"permission": _name(value.instance)}
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         shown = self.get_context(name, value, attrs)
-        options = [option for _, group, _ in shown["widget"]["optgroups"] for option in group]
-        about = groupby(sorted(options, key=itemgetter("about")), key=itemgetter("about"))
+        options = _once([option for _, group, _ in shown["widget"]["optgroups"] for option in group])
+        about = groupby(sorted(options, key=itemgetter("about", "rank")), key=itemgetter("about"))
         shown["abouts"] = [_about(name, list(group)) for name, group in about]
         return render_to_string("ops/boxes.html", shown)
+
+
+def _name(permission: Permission) -> str:
+    """As code asks for it, and as a page that is refused says it."""
+    return f"{permission.content_type.app_label}.{permission.codename}"
+
+
+def _once(options: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A box for each name: some stand in two tables, and either gives what it says."""
+    held = {option["permission"] for option in options if option["selected"]}
+    named = {option["permission"]: option for option in options}
+    return [option | {"selected": name in held} for name, option in named.items()]
 
 
 def _about(name: str, options: list[dict[str, Any]]) -> dict[str, Any]:
@@ -67,19 +108,33 @@ class Boxed:
     """Groups and permissions are chosen by ticking boxes, which keys and screen readers reach."""
 
     filter_horizontal = ()
+    boxes = ""
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **given: Any) -> Any:
         widget = CheckboxSelectMultiple if db_field.name == "groups" else PermissionBoxes
         field = super().formfield_for_manytomany(db_field, request, widget=widget(), **given)  # type: ignore[misc]
         if db_field.name != "groups":
-            field.queryset = Permission.objects.select_related("content_type")
+            field.queryset = _asked()
         return field
+
+    def save_related(self, request: HttpRequest, form: Any, *args: Any) -> None:
+        """What the form does not show is left as it is."""
+        held = getattr(form.instance, self.boxes)
+        unseen = list(held.exclude(pk__in=_asked()))
+        super().save_related(request, form, *args)  # type: ignore[misc]
+        held.add(*unseen)
+
+
+def _asked() -> QuerySet[Permission]:
+    names = [name.partition(".") for name in sorted(ASKED)]
+    which = Q(*(Q(content_type__app_label=app, codename=codename) for app, _, codename in names), _connector=Q.OR)
+    return Permission.objects.select_related("content_type").filter(which)
 
 
 class People(Audited, Boxed, UserAdmin):
     """Users: people, and those of applications."""
 
-    kind = "user"
+    kind, boxes = "user", "user_permissions"
     show_facets = ShowFacets.NEVER
     search_help_text = gettext_lazy("Part of a name or of a mail address")
     readonly_fields = ("seen", "joined")
@@ -97,7 +152,7 @@ class People(Audited, Boxed, UserAdmin):
 class Groups(Audited, Boxed, GroupAdmin):
     """Groups, and the roles that every server has: these are written at each start as they are meant to be."""
 
-    kind = "group"
+    kind, boxes = "group", "permissions"
     list_display = ("name", "role")
     search_help_text = gettext_lazy("Part of a name")
 

@@ -1,10 +1,15 @@
 """Applications, keys, permissions and people on the pages."""
 
+import re
+from pathlib import Path
+
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
+import conductor_app.admin
 from conductor_app.access import keys
+from conductor_app.access.rights import ASKED
 from conductor_app.access.roles import role_group
 from conductor_app.models import AccessKey, Application, AuditEntry, Grant
 from tests.admin.reading import html, words
@@ -119,3 +124,31 @@ def test_nobody_else_sees_the_pages_of_access(db, role):
     assert {client.get(f"/admin/conductor/{page}/").status_code for page in PAGES} == {403}
     assert client.get("/admin/auth/user/").status_code == 403
     assert client.get("/admin/conductor/run/").status_code == 200
+
+
+def test_every_permission_that_a_page_asks_for_has_a_box():
+    asked = re.compile(r'"(conductor\.(?:view|add|change|delete|execute)_[a-z_]+)"')
+    pages = Path(conductor_app.admin.__file__).parent
+
+    named = {name for module in pages.rglob("*.py") for name in asked.findall(module.read_text())}
+
+    assert named
+    assert named <= ASKED
+
+
+def test_boxes_name_permissions_as_refusals_do_and_show_none_of_the_tables_within(administrator, clock):
+    shown = html(administrator.get("/admin/auth/group/add/"))
+
+    assert "conductor.view_attempt" in shown
+    assert shown.count(">conductor.view_webhook<") == 1
+    assert "conductor.view_accessrevision" not in shown
+
+
+def test_what_the_boxes_do_not_show_is_left_as_it_is(administrator, clock):
+    within, seen = (Permission.objects.get(codename=name) for name in ("view_accessrevision", "view_attempt"))
+    group = Group.objects.create(name="night shift")
+    group.permissions.add(within)
+
+    administrator.post(f"/admin/auth/group/{group.pk}/change/", {"name": "night shift", "permissions": [seen.pk]})
+
+    assert set(group.permissions.all()) == {within, seen}
