@@ -11,6 +11,7 @@
 //   <p data-announce>                                             read out when its words change, every 5 s at most
 //
 // Where the server refuses or fails, its own sentence is shown, with the id of the request and a way to try again.
+// Where it does not answer at all, the page says so above everything, and the strip no longer says how the engine is.
 // What comes is laid over what is there: focus, selection, scroll and what the reader has opened stay.
 (() => {
   "use strict";
@@ -66,7 +67,8 @@
 
   const parsed = (html) => new DOMParser().parseFromString(html, "text/html").body;
   const told = document.getElementById("words")?.dataset || {};
-  const FOR_GOOD = [401, 403, 404, 410];
+  const SIGNED_OUT = 0, FOR_GOOD = [SIGNED_OUT, 401, 403, 404, 410];
+  let heardAt = Date.now(), silentAt = 0;
 
   // What an answer that is none says: the sentence of its page or fragment, its id, a button that tries again.
   const refusal = async (response, retry) => {
@@ -75,7 +77,8 @@
     const sentence = found ? [...found.querySelectorAll("h2, p")].map((node) => node.textContent.trim()).join(" ") || found.textContent.trim() : "";
     const panel = Object.assign(document.createElement("div"), { className: "panel-error" }), said = document.createElement("p");
     panel.setAttribute("role", "alert");
-    said.append(sentence || (response ? `${response.status} ${response.statusText}` : told.unreachable || ""), " ");
+    const plain = !response ? told.unreachable : response.status === SIGNED_OUT ? told.signedOut : `${response.status} ${response.statusText}`;
+    said.append(sentence || plain || "", " ");
     const id = response?.headers.get("X-Request-Id");
     if (id) said.append(Object.assign(document.createElement("span"), { className: "quiet", textContent: (told.request || "{}").replace("{}", id) }), " ");
     const again = Object.assign(document.createElement("button"), { type: "button", className: "button plain", textContent: told.retry || "↻" });
@@ -104,11 +107,13 @@
       if (this.root.dataset.rev && !anew) url.searchParams.set("rev", this.root.dataset.rev);
       this.busy = true;
       this.askedAt = Date.now();
+      let response;
       try {
-        const response = await fetch(url, { headers: { "X-Requested-With": "fetch" }, redirect: "error" });
+        response = await fetch(url, { headers: { "X-Requested-With": "fetch" }, redirect: "manual" });
+        heardAt = Date.now();
         if (!response.ok) {
           this.refused?.remove();
-          this.refused = await refusal(response, () => this.look());
+          this.refused = await refusal(response, () => response.status === SIGNED_OUT ? location.reload() : this.look());
           if (!this.root.closest("header")) this.root.before(this.refused);
           this.gone = FOR_GOOD.includes(response.status);
           throw new Error(response.status);
@@ -118,6 +123,7 @@
         Object.assign(this, { seenAt: Date.now(), failed: false, gone: false, refused: null });
       } catch (error) {
         this.failed = true;
+        if (!response) silentAt = Date.now();
         if (anew && !this.refused) throw error;
       } finally {
         this.busy = false;
@@ -203,7 +209,18 @@
   const fragments = [...document.querySelectorAll("[data-live]")].map((root) => new Fragment(root));
   if (!fragments.length) return;
   document.body.append(Object.assign(document.createElement("p"), { id: "announcer", className: "visually-hidden", ariaLive: "polite" }));
+  let silence = null;
+  const sayOfSilence = () => {
+    const isSilent = silentAt > heardAt;
+    document.getElementById("strip")?.classList.toggle("silent", isSilent);
+    if (!isSilent) { silence?.remove(); silence = null; }
+    if (!isSilent || silence) return;
+    silence = Object.assign(document.createElement("p"), { id: "silence", textContent: told.silent });
+    silence.setAttribute("role", "alert");
+    document.getElementById("content")?.before(silence);
+  };
   const say = () => {
+    sayOfSilence();
     for (const fragment of fragments)
       for (const line of document.querySelectorAll(`[data-live-for="${fragment.root.id}"]`)) fragment.say(line);
   };

@@ -74,7 +74,7 @@ def test_moments_are_shown_in_the_chosen_zone(page, orders):
     assert "+0900" in page.locator("tbody time").first.get_attribute("title")
 
 
-def test_a_fragment_that_the_server_refuses_says_why_and_can_be_tried_again(pages, page, orders):
+def test_a_fragment_says_what_the_server_refuses_and_the_page_that_it_does_not_answer(pages, page, orders):
     page.route("**/admin/queues/live/**", lambda route: route.fulfill(status=500, headers=REFUSAL, body=REFUSED))
     page.clock.install()
     page.goto("/admin/queues/")
@@ -86,6 +86,16 @@ def test_a_fragment_that_the_server_refuses_says_why_and_can_be_tried_again(page
     page.unroute("**/admin/queues/live/**")
     alert.get_by_role("button", name="Try again").click()
     expect(alert).to_have_count(0)
+
+    page.route("**/admin/queues/live/**", lambda route: route.abort())
+    page.clock.fast_forward(3000)
+    expect(alert).to_contain_text("The server does not answer.")
+    expect(page.locator("#strip b")).to_be_hidden()
+
+    page.unroute("**/admin/queues/live/**")
+    page.clock.fast_forward(3000)
+    expect(alert).to_have_count(0)
+    expect(page.locator("#strip b")).to_be_visible()
     pages.complaints.clear()  # the browser says on its console that the server failed
 
 
