@@ -13,6 +13,8 @@ from .usual import Usual
 WAIT, DELAY, GAP, WORK = "wait", "delay", "gap", "work"
 LEAST = 0.35
 """The smallest share, in percent, that can still be seen and pointed at."""
+ROOM = 0.15
+"""The share of a scale before its end in which no mark is made: its words would be cut off."""
 STEPS = [n * 10**k for k in range(12) for n in (1, 2, 5)]
 STEPS_MS = [
     *(s for s in STEPS if s < 60_000),
@@ -82,7 +84,7 @@ class Scale:
         length = self.end - self.begin
         step = next((step for step in STEPS_MS if length / step <= most), max(length, 1))
         first = -(-(self.begin - since) // step) * step
-        spans = range(first, self.end - since, step)
+        spans = range(first, self.end - since - round(length * ROOM), step)
         return [
             Tick(f"{100 * (since + at - self.begin) / max(length, 1):.2f}%", span(at) if at else "0") for at in spans
         ]

@@ -15,6 +15,7 @@ from ...models import Schedule, ScheduleExecution
 from ..marks import ago, badge, pill
 from ..read_only import ReadOnlyAdmin
 from ..runs.page import address
+from .form import OVERLAPS
 from .pages import CHANGE, SchedulePages, clocks_of
 
 WORDS = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
@@ -23,7 +24,7 @@ WORDS = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
 class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
     """What starts runs by the clock."""
 
-    list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "overlap")
+    list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "overlaps")
     list_display_links = None
     ordering = ("name",)
     search_fields = ("name", "workflow_name")
@@ -65,6 +66,10 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
         # Its run was started; how that went, the run itself says.
         state = pill("succeeded", _("Started")) if row.last_state == "EXECUTED" else badge(WORDS[row.last_state])
         return format_html("{} {}", ago(row.last_slot_at), state)
+
+    @admin.display(description=gettext_lazy("while a run is open"))
+    def overlaps(self, row: Schedule) -> str:
+        return str(dict(OVERLAPS).get(row.overlap, row.overlap))
 
 
 class ScheduleExecutionAdmin(ReadOnlyAdmin):

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.http import HttpRequest
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django_celery_beat.models import PeriodicTask
 
@@ -13,6 +12,7 @@ from ...insight.spans import span
 from ...models import SweepPass
 from ..marks import ago
 from ..pages import Page
+from ..schedules.beats import rhythm
 
 
 class SweepsPage(Page):
@@ -43,12 +43,4 @@ def _shown(sweep: SweepPass, now: int) -> dict[str, Any]:
 
 def _job(job: PeriodicTask, now: int) -> dict[str, Any]:
     last = int(job.last_run_at.timestamp() * 1000) if job.last_run_at else None
-    return {"job": job, "schedule": _rhythm(job), "last": ago(last, now)}
-
-
-def _rhythm(job: PeriodicTask) -> str:
-    """How often it is rung: a span that people read, where it is one."""
-    if job.interval is None:
-        return str(job.scheduler)
-    seconds = job.interval.schedule.run_every.total_seconds()
-    return _("every %(span)s") % {"span": span(round(seconds * 1000))}
+    return {"job": job, "schedule": rhythm(job), "last": ago(last, now)}

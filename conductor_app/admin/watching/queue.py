@@ -40,8 +40,10 @@ class QueuePage(ObjectPage):
             "queue": name,
             "story": story,
             "state": _sentence(story, now),
-            "speed": _speed(story),
+            "speed": _speed(story, now),
             "chart": stacked([(kind, hour.minutes[kind]) for kind in FIELDS], str(CHART)),
+            "highest": max(count for kind in FIELDS for count in hour.minutes[kind]),
+            "marks": [*(_("%(span)s ago") % {"span": span(minutes * MINUTE)} for minutes in QUARTERS), _("now")],
             "totals": [((kind, KINDS[kind]), hour.total(kind)) for kind in FIELDS],
             "has_moved": any(hour.total(kind) for kind in FIELDS),
             "pollers": [(poller, is_alive(poller, now)) for poller in story.pollers],
@@ -69,6 +71,7 @@ KINDS = {
     "done": gettext_lazy("done"),
     "failed": gettext_lazy("failed"),
 }
+QUARTERS = (60, 45, 30, 15)
 CHART = gettext_lazy("Scheduled, handed out, done and failed in each of the last 60 minutes")
 
 
@@ -101,12 +104,12 @@ def _paused(hold: QueueHold) -> str:
     return said % named
 
 
-def _speed(story: QueueStory) -> str:
+def _speed(story: QueueStory, now: int) -> str:
     """How fast it moves, and when it would be empty."""
     if not story.rate:
         return ""
     named = {"rate": per_time(story.rate), "span": span(round(story.pending / story.rate * 1000))}
-    if story.pending and story.hold is None:
+    if story.pending and story.hold is None and any(is_alive(poller, now) for poller in story.pollers):
         return _("It hands out %(rate)s: empty in about %(span)s.") % named
     return _("It hands out %(rate)s.") % named
 

@@ -64,14 +64,14 @@ def _eta(queue: QueueState, speed: float | None, hold: QueueHold | None) -> str:
     return _("more than %(span)s") % {"span": needs} if queue.is_more else needs
 
 
-def _state(queue: QueueState, hold: QueueHold | None, limit: tuple[int, int] | None, now: int) -> SafeString | str:
+def _state(queue: QueueState, hold: QueueHold | None, limit: tuple[int, int] | None, now: int) -> SafeString:
     if hold is not None:
         return pill("paused", _("paused"), "paused")
     if queue.is_neglected(now):
         return pill("failed", _("nobody polls"), "warning")
     if limit is not None and limit[0] >= limit[1] and queue.pending:
         return pill("waiting", _("braked"))
-    return pill("succeeded", _("polled")) if queue.is_polled(now) else ""
+    return pill("succeeded", _("polled")) if queue.is_polled(now) else pill("stopped", _("not polled"))
 
 
 def queue_address(name: str) -> str:
