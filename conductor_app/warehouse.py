@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import Storage, storages
@@ -14,6 +15,10 @@ PIECE = 64 * 1024
 
 class OutOfReach(Exception):
     """The storage cannot do this now, or the payload is not there."""
+
+
+class Gone(OutOfReach):
+    """The storage is there, and the payload is not in it."""
 
 
 def is_open() -> bool:
@@ -71,9 +76,13 @@ def drop(path: str) -> None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Whatever a storage raises is one thing to us."""
+    """Whatever a storage raises is one thing to us, but that it has not got what is asked for."""
     try:
         yield
+    except FileNotFoundError as error:
+        # A folder that is not mounted has no folders in it either.
+        is_mounted = not error.filename or Path(error.filename).parent.is_dir()
+        raise (Gone if is_mounted else OutOfReach)(str(error)) from error
     except Exception as error:
         raise OutOfReach(f"{type(error).__name__}: {error}") from error
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -14,6 +15,8 @@ from .kept import kept
 
 SECRET, VARIABLE = "CONDUCTOR_SECRET_", "CONDUCTOR_ENV_"
 HIDDEN = "***"
+SHORTEST_ECHO = 8
+"""Characters from which on a secret is looked for in what a worker says: less may well be there by chance."""
 SHORTEST_HIDDEN = 4
 """Characters below which a text is no secret, and would make everything unreadable if it were hidden."""
 
@@ -42,6 +45,18 @@ def revealed(value: Any, named: Collection[str]) -> Any:
     a run, or answer for a worker, could read any secret else.
     """
     return resolve_secrets(value, secrets(named).get) if named else value
+
+
+def unspoken(value: Any, named: Collection[str]) -> Any:
+    """A copy of what a worker says in which these secrets, word for word, read `***`."""
+    for secret in sorted(secrets(named).values() if named else (), key=len, reverse=True):
+        if len(secret) >= SHORTEST_ECHO:
+            value = with_texts_replaced(value, partial(_without, secret=secret), holding=secret)
+    return value
+
+
+def _without(text: str, secret: str) -> str:
+    return text.replace(secret, HIDDEN)
 
 
 def hidden(value: Any, named: Collection[str], also: Collection[str] = ()) -> Any:

@@ -66,6 +66,10 @@ class Busy(Refused):
     """Others keep changing the same run; try again in a moment."""
 
 
+class Lost(Busy):
+    """What is kept elsewhere is not there any more; somebody has to put it back, or to begin anew."""
+
+
 class QueueFull(Refused):
     """As much waits there as may wait; try again when some of it is taken."""
 

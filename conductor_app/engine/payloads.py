@@ -13,7 +13,9 @@ from django.db.models.functions import Cast
 
 from .. import clock, conf, warehouse
 from ..access.sealing import opened, seal
-from ..core.errors import Busy, Conflict, Invalid, NotFound
+from ..core.errors import Busy, Conflict, Invalid, Lost, NotFound
+from ..core.sealing import MARK
+from ..json_values import DEEPEST, is_too_deep, loads_whole
 from ..models import Attempt, Run, StoredPayload
 from ..models.fields import loads, loads_sealed
 from ..store import payloads as rows
@@ -104,9 +106,13 @@ def written_task_input(attempt_id: str) -> Any:
 
 
 def _text(path: str) -> str:
+    return _content(path).decode("utf-8", "surrogatepass")
+
+
+def _content(path: str) -> bytes:
     _size(path)
     with reached(path):
-        return warehouse.fetch(path).decode("utf-8", "surrogatepass")
+        return warehouse.fetch(path)
 
 
 def given(path: str, most: int) -> dict[str, Any]:
@@ -114,19 +120,26 @@ def given(path: str, most: int) -> dict[str, Any]:
     try:
         if (size := _size(path)) > most:
             raise Invalid(f"The payload {path} of {size} bytes is larger than the {most} bytes that it may have.")
-        value = opened_content_of(path)
-    except (NotFound, ValueError) as fault:
+        body = _content(path)
+        value = loads_whole(body)
+    except (NotFound, ValueError, RecursionError) as fault:
         raise Invalid(f"The payload {path[:300]} cannot be read: {fault}") from None
-    if not isinstance(value, dict):
-        raise Invalid(f"The payload {path} must be a JSON object.")
+    if MARK.encode() in body:
+        # Who names it may not have been shown what is masked in it.
+        raise Invalid(f"The payload {path} holds what a definition masks: send the values themselves.")
+    if not isinstance(value, dict) or is_too_deep(value, body, DEEPEST):
+        raise Invalid(f"The payload {path} must be a JSON object, nested at most {DEEPEST} levels deep.")
     return value
 
 
 @contextmanager
 def reached(path: str) -> Iterator[None]:
-    """A storage that cannot be reached is no fault of the asker's: Busy."""
+    """A storage that cannot be reached is no fault of the asker's: Busy; Lost where the payload is gone from it."""
     try:
         yield
+    except warehouse.Gone as gone:
+        log.warning("payload_lost", extra={"path": path, "cause": str(gone)})
+        raise Lost(f"The payload {path} is not in the storage any more.") from gone
     except warehouse.OutOfReach as away:
         log.warning("payload_out_of_reach", extra={"path": path, "cause": str(away)})
         raise Busy(f"The payload {path} cannot be reached now.") from away

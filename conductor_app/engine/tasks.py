@@ -12,10 +12,11 @@ from django.db import connection, transaction
 from .. import clock, conf, wakeups
 from ..access.permissions import Thing, task_thing
 from ..access.sealing import opened, opened_texts
+from ..access.secrets import unspoken
 from ..core import reports
 from ..core.decide import Command
 from ..core.effects import Effect
-from ..core.errors import AlreadyResolved, Refused
+from ..core.errors import AlreadyResolved, Lost, Refused
 from ..core.knowledge import Knowledge
 from ..core.reports import Report
 from ..core.snapshot import Run
@@ -31,6 +32,8 @@ from .pollers import note_poll
 
 log = logging.getLogger(__name__)
 
+STORAGE_SECONDS = 30
+"""How long a task waits whose input is kept in a storage that cannot be reached."""
 LONGEST_NAP = 1.0
 """Seconds after which a waiting poll looks again, whatever it has heard: a lost hint costs no more."""
 Taken = TypeVar("Taken")
@@ -114,11 +117,25 @@ def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
         if attempt.input_path:
             try:
                 attempt.input = payloads.opened_content_of(attempt.input_path)
-            except Refused:
-                # Its lease runs out, and it is handed out again: by then the storage may be back.
-                log.exception("input_not_read", extra={"attempt_id": attempt.id, "path": attempt.input_path})
+            except Refused as refused:
+                _put_off(attempt, refused)
                 continue
         yield attempt
+
+
+def _put_off(attempt: Attempt, why: Refused) -> None:
+    """What cannot be handed out without its input fails where that is lost, and else waits for the storage."""
+    facts = {"attempt_id": attempt.id, "path": attempt.input_path}
+    log.warning("input_not_read", extra={**facts, "why": why.message})
+    if isinstance(why, Lost):
+        said = Report("FAILED_FOR_GOOD", reason=f"Its input cannot be read: {why.message}", merges=True)
+    else:
+        said = Report("IN_PROGRESS", callback_seconds=STORAGE_SECONDS, merges=True, is_kept=False)
+    try:
+        report(attempt.run_id, attempt.id, said, "engine")
+    except Refused:
+        # Its lease runs out, and it is handed out again.
+        log.exception("input_not_read", extra=facts)
 
 
 def _take_with_care(queue: str, worker: str, count: int, now: int) -> list[str]:
@@ -170,13 +187,30 @@ def report(
     else:
         report = within_limit(report)
     named = {(attempt_id, "output"): output_path} if output_path else None
-    command = guarded(reports.hear(attempt_id, report), attempt_id, guard)
-    write_logs = (lambda now: add_logs(attempt_id, logs, now)) if logs else None
+    # What was uploaded stays as it is.
+    named_secrets: list[str] = []
+    hear = reports.hear(attempt_id, report) if output_path else discreetly(attempt_id, report, named_secrets)
+    command = guarded(hear, attempt_id, guard)
+    write_logs = (lambda now: add_logs(attempt_id, logs, now, named_secrets)) if logs else None
     try:
         change(run_id, command, by, near=[attempt_id], also=write_logs, named=named)
     except AlreadyResolved:
         return False
     return True
+
+
+def discreetly(attempt_id: str, report: Report, named: list[str]) -> Command:
+    """The command of a report, without the secrets that its task was given; those are noted in `named`."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterable[Effect]:
+        named[:] = reports.open_task(run, attempt_id).memo.get("secrets", ())
+        said = report
+        if named:
+            output, reason = unspoken(report.output, named), unspoken(report.reason, named)
+            said = replace(report, output=output, reason=reason)
+        return reports.hear(attempt_id, said)(run, know, now)
+
+    return command
 
 
 def within_limit(report: Report) -> Report:
@@ -226,11 +260,13 @@ def renew(run_id: str, attempt_id: str, by: str, guard: Guard | None = None) -> 
 
 def add_log(attempt_id: str, line: str) -> None:
     """Keep a line that a worker logged; there need not be such an attempt (api §1.4)."""
-    add_logs(attempt_id, [(line, clock.now())], clock.now())
+    memo = Task.objects.filter(attempts=attempt_id[:64]).values_list("memo", flat=True).first() or {}
+    add_logs(attempt_id, [(line, clock.now())], clock.now(), memo.get("secrets", ()))
 
 
-def add_logs(attempt_id: str, logs: Sequence[tuple[str, int]], now: int) -> None:
-    """Keep the first lines of a report; a moment that is missing is now."""
+def add_logs(attempt_id: str, logs: Sequence[tuple[str, int]], now: int, named: Sequence[str] = ()) -> None:
+    """Keep the first lines of a report, without the secrets `named`; a moment that is missing is now."""
     TaskLog.objects.bulk_create(
-        TaskLog(attempt_id=attempt_id[:64], at=at or now, line=clean(line)) for line, at in logs[:LOGS_A_REPORT]
+        TaskLog(attempt_id=attempt_id[:64], at=at or now, line=clean(unspoken(line, named)))
+        for line, at in logs[:LOGS_A_REPORT]
     )

@@ -1,6 +1,9 @@
 """Payloads that are too large for rows are kept elsewhere; whoever needs them does not notice."""
 
+from pathlib import Path
+
 import pytest
+from django.core.files.storage import storages
 
 from conductor_app import warehouse
 from conductor_app.core.reports import Report
@@ -142,3 +145,27 @@ def test_an_upload_that_nobody_used_is_forgotten_after_a_day(clock):
     clock.advance(seconds=2)
     sweeps.prune_finished(100)
     assert stored() == 0
+
+
+def test_a_task_whose_input_is_lost_fails_with_that_reason(clock):
+    story = Story(clock, step("a"), step("b", inputs={"all": "${a.output}"}, policy=policy(retries=3)))
+    story.worker("a").completes(text=MUCH)
+    path = story.task("b").input_path
+    warehouse.drop(path)
+
+    assert story.worker("b").polls() == []
+
+    assert story.status == "FAILED"
+    assert story.task("b").reason == f"Its input cannot be read: The payload {path} is not in the storage any more."
+
+
+def test_a_task_waits_while_the_storage_of_its_input_is_away(clock, settings, tmp_path):
+    story = Story(clock, step("a"), step("b", inputs={"all": "${a.output}"}))
+    story.worker("a").completes(text=MUCH)
+    folder = Path(storages[settings.CONDUCTOR_PAYLOAD_STORAGE].location, "engine")
+    folder.rename(tmp_path / "away")
+    assert story.worker("b").polls() == []
+    (tmp_path / "away").rename(folder)
+
+    assert story.worker("b").polls() == []
+    assert story.later(seconds=30).worker("b").polls() == ["b"]

@@ -6,10 +6,11 @@ import pytest
 from django.db import connection
 
 from conductor_app.access.secrets import revealed
-from conductor_app.engine import named
-from conductor_app.models import Variable
+from conductor_app.core.reports import Report
+from conductor_app.engine import named, tasks
+from conductor_app.models import TaskLog, Variable
 from conductor_app.workers.runner import work_off
-from tests.builders import set_variable, step
+from tests.builders import policy, set_variable, step
 from tests.story import BY, Story, committed
 from tests.web import answering, as_json
 
@@ -93,3 +94,28 @@ def test_a_secret_is_in_no_table_and_no_log_after_a_whole_story(clock, settings,
     for spelled in (SECRET, quote(SECRET), "correct-horse"):
         assert spelled not in everything_in_tables()
         assert spelled not in caplog.text
+
+
+def test_a_secret_that_a_worker_says_again_is_kept_nowhere(clock):
+    named.put_secret("API_KEY", SECRET, BY)
+    story = Story(clock, step("a", inputs={"key": "${workflow.secrets.API_KEY}"}, policy=policy(retries=1)))
+    worker = story.worker("a")
+
+    worker.polls()
+    report = Report("FAILED", {"tried": [f"key={SECRET}!"]}, f"refused: {SECRET}")
+    tasks.report(story.id, worker.held.id, report, BY, logs=[(f"with {SECRET}", 0)])
+    tasks.add_log(worker.held.id, f"it was {SECRET}")
+
+    assert worker.held.task.attempts.get(number=0).output == {"tried": ["key=***!"]}
+    assert SECRET not in everything_in_tables()
+    assert sorted(TaskLog.objects.values_list("line", flat=True)) == ["it was ***", "with ***"]
+
+
+@pytest.mark.parametrize(("secret", "inputs"), [("s3cret7", {"x": "${workflow.secrets.KEY}"}), (SECRET, {})])
+def test_what_is_short_and_what_a_task_was_not_given_stays_as_its_worker_says_it(clock, secret, inputs):
+    named.put_secret("KEY", secret, BY)
+    story = Story(clock, step("a", inputs=inputs), step("b", inputs={"x": "${workflow.secrets.KEY}"}))
+
+    story.worker("a").completes(said=secret)
+
+    assert story.task("a").output == {"said": secret}

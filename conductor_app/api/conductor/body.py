@@ -7,10 +7,7 @@ from django.http.request import UnreadablePostError
 
 from ... import conf
 from ...core.errors import Invalid, TooLarge
-from ..json_values import is_too_deep, loads, whole_characters
-
-DEEPEST = 200
-"""How deep JSON may be nested: what is stored is written again inside other documents, up to the writer's own limit."""
+from ...json_values import DEEPEST, is_too_deep, loads_whole
 
 
 def raw(request: HttpRequest) -> bytes:
@@ -43,22 +40,13 @@ def parse(body: bytes) -> Any:
     if not body:
         raise Invalid("Required request body is missing.")
     try:
-        value = _loaded(body)
+        # A worker whose text was cut within a character has done its work all the same.
+        value = loads_whole(body)
     except (ValueError, RecursionError) as error:
         raise Invalid(f"The request body is not valid JSON: {str(error)[:200]}") from None
     if is_too_deep(value, body, DEEPEST):
         raise Invalid(f"The request body is nested more than {DEEPEST} levels deep.")
     return value
-
-
-def _loaded(body: bytes) -> Any:
-    try:
-        return loads(body)
-    except ValueError as error:
-        if "surrogate" not in str(error):
-            raise
-        # A worker whose text was cut within a character has done its work all the same.
-        return loads(whole_characters(body))
 
 
 def document(request: HttpRequest) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from django.http import HttpRequest, RawPostDataException
 from django.http.request import UnreadablePostError
 
 from ...core.errors import Invalid
-from ..json_values import is_too_deep, loads
+from ...json_values import is_too_deep, loads
 from .errors import InputTooLarge, InputValidationError, MalformedPayload
 from .schemas import SCHEMAS, complaints
 

@@ -148,7 +148,17 @@ def test_an_upload_may_be_repeated_until_it_is_used(api, order):
     assert api.workflow(workflow_id)["output"]["size"] == 2
 
 
-NAMED = {"nowhere": None, "not uploaded": b"", "no JSON": b"{", "a list": b"[1]", "no text": b"\xff\xfe"}
+NAMED = {
+    "nowhere": None,
+    "not uploaded": b"",
+    "no JSON": b"{",
+    "a list": b"[1]",
+    "no text": b"\xff\xfe",
+    "no number": b'{"n": 1e999}',
+    "deep": b'{"n": ' + b"[" * 300 + b"]" * 300 + b"}",
+    "too deep for any reader": b'{"n": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+    "sealed by somebody": b'{"card": "sealed-by-conductor:abc"}',
+}
 
 
 @pytest.mark.parametrize("case", NAMED)

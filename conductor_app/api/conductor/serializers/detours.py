@@ -11,7 +11,7 @@ from ....core.errors import Invalid, ValidationFailed
 from ....core.language.checks.fields import Field, Of, Table
 from ....core.language.checks.values import Place, Whole, mapping, short_text, text, texts
 from ....core.reports import Report
-from ...json_values import is_deeper
+from ....json_values import is_deeper
 from .. import body
 from ..query import Query
 from .requests import read_request

@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+DEEPEST = 200
+"""How deep JSON may be nested: what is stored is written again inside other documents, up to the writer's own limit."""
 LONG_NUMBER = re.compile(rb"\d{19}")
 PAIR, HALF = rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..", rb"(\\u[dD][89a-fA-F]..)"
 ESCAPED = re.compile(PAIR + b"|" + HALF + rb"|\\.", re.DOTALL)
@@ -17,6 +19,16 @@ def loads(body: bytes) -> Any:
     value = orjson.loads(body)
     # Only the slower reader keeps all digits of a long integer; what the other refuses is refused.
     return json.loads(body) if LONG_NUMBER.search(body) else value
+
+
+def loads_whole(body: bytes) -> Any:
+    """The value, with a sign for what is half a character; raises ValueError and RecursionError."""
+    try:
+        return loads(body)
+    except ValueError as error:
+        if "surrogate" not in str(error):
+            raise
+        return loads(whole_characters(body))
 
 
 def whole_characters(body: bytes) -> bytes:
