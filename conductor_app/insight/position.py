@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Min, Q, QuerySet, Sum
 from django.utils.translation import gettext as _
 
 from ..models import Attempt, Tally
@@ -76,12 +76,16 @@ def rate(queue: str, now: int) -> float | None:
 
 
 def rates(queues: list[str], now: int, field: str = "started") -> dict[str, float]:
-    """The same of several queues, those that have moved at all; `field`: what is counted."""
+    """The same of several queues, those that have moved at all; `field`: what is counted.
+
+    A queue that has begun to move within the time that is looked back at is measured from then on, over a minute at
+    least: what it did not do before it had anything to do says nothing of its speed.
+    """
     since = now - LOOKED_BACK_MS
     since -= since % MINUTE
-    rows = Tally.objects.filter(kind=Tally.QUEUE, name__in=queues, at__gte=since)
-    counted = rows.order_by().values_list("name").annotate(Sum(field))
-    return {name: count * 1000 / (now - since) for name, count in counted if count}
+    rows = Tally.objects.filter(kind=Tally.QUEUE, name__in=queues, at__gte=since, **{f"{field}__gt": 0})
+    counted = rows.order_by().values_list("name").annotate(Sum(field), Min("at"))
+    return {name: count * 1000 / max(now - first_at, MINUTE) for name, count, first_at in counted}
 
 
 def per_time(rate: float) -> str:

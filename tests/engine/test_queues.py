@@ -191,11 +191,13 @@ def test_the_speed_of_a_queue_tells_when_a_turn_comes(clock):
     found = position(waiting, clock.now())
 
     assert found.ahead == 2
-    assert found.rate == pytest.approx(12 / 300, rel=0.1)
+    assert found.rate == pytest.approx(12 / 60, rel=0.1)
     assert "Number 3 in its queue, which hands out" in found.sentence
     counts = Tally.objects.filter(kind="queue", name="ship")
     assert sum(row.done for row in counts) == 12
     assert sum(row.done for row in Tally.objects.filter(kind="worker", name="worker")) == 12
+    clock.advance(seconds=180)
+    assert position(waiting, clock.now()).rate == pytest.approx(12 / 240, rel=0.1)
 
 
 def test_tallies_are_kept_for_two_days(clock):
