@@ -28,6 +28,9 @@ class Defaults:
     metrics_tokens: tuple[str, ...] = ()
     traces_endpoint: str = ""
 
+    # Where people reach the pages, for the links in what they are sent: https://conductor.example.org
+    public_url: str = ""
+
     # What the pages call this installation, and the colour of its label: a display group of their status colours.
     environment_name: str = ""
     environment_colour: str = "stopped"

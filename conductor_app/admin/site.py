@@ -77,7 +77,7 @@ from .watching.pulse import PulsePage
 from .watching.queue import QueuePage
 from .watching.queues import QueuesPage
 from .watching.turn import TurnPage
-from .watching.views import TilesPage, ViewPage, ViewsPage
+from .watching.views import AlertPage, TilesPage, ViewPage, ViewsPage
 from .watching.waiting import WaitingPage
 from .watching.workers import WorkersPage
 
@@ -97,6 +97,7 @@ FIXING: tuple[Page, ...] = (
     RetentionPage(),
     ViewsPage(),
     ViewPage(),
+    AlertPage(),
     CalendarPage(),
     TilesPage(),
     EventsPage(),

@@ -145,6 +145,7 @@ CONDUCTOR_EVENT_QUEUES_KAFKA_SERVERS = environment.servers("EVENT_QUEUES_KAFKA_S
 CONDUCTOR_TASK_STATUS_LISTENER_URL = environment.address("TASK_STATUS_LISTENER_URL", "https", "http")
 CONDUCTOR_WORKFLOW_STATUS_LISTENER_URL = environment.address("WORKFLOW_STATUS_LISTENER_URL", "https", "http")
 CONDUCTOR_STATE_CHANGE_SINK = environment.text("STATE_CHANGE_SINK", "conductor")
+CONDUCTOR_PUBLIC_URL = environment.address("PUBLIC_URL", "https", "http").rstrip("/")
 CONDUCTOR_ENVIRONMENT_NAME = environment.text("ENVIRONMENT_NAME", "")
 CONDUCTOR_ENVIRONMENT_COLOUR = COLOURS[environment.choice("ENVIRONMENT_COLOUR", tuple(COLOURS), "grey")]
 CONDUCTOR_EXPONENTIAL_BACKOFF = environment.choice("EXPONENTIAL_BACKOFF", ("doubling", "scaled"), "doubling")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from . import environment, services
 from .base import *  # noqa: F403
-from .base import BASE_DIR, ON_LOOPBACK, PAYLOAD_STORAGE, STORAGES
+from .base import BASE_DIR, CONDUCTOR_PUBLIC_URL, ON_LOOPBACK, PAYLOAD_STORAGE, PORT, STORAGES
 
 VAR_DIR = Path(environment.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()
 SECRET_KEY = environment.text("SECRET_KEY", "") or environment.kept_secret(VAR_DIR / "secret_key")
@@ -15,6 +15,7 @@ ALLOWED_HOSTS = environment.words(
     else environment.required("ALLOWED_HOSTS", "conductor.example.org,10.0.0.5")
 )
 CONDUCTOR_API_ACCESS = environment.choice("CONDUCTOR_API_ACCESS", ("open", "token"), "open" if ON_LOOPBACK else "token")
+CONDUCTOR_PUBLIC_URL = CONDUCTOR_PUBLIC_URL or (f"http://127.0.0.1:{PORT}" if ON_LOOPBACK else "")
 CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks(
     "HTTP_TASK_ALLOWED_NETWORKS", ("127.0.0.0/8", "::1/128") if ON_LOOPBACK else ()
 )

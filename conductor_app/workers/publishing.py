@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from django.core.mail import send_mail
+from django.urls import reverse
 
 from .. import clock, conf
 from ..engine import outbox
@@ -16,6 +17,8 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 20
 SECONDS_OF_LISTENERS = 5
+PAGES = {"alert": "admin:alert", "taskGroupId": "admin:conductor_group_change"}
+"""Where the pages show what an alert is about, by what its payload names."""
 LISTENERS = {LISTENER: "workflow_status_listener_url", TASK_LISTENER: "task_status_listener_url"}
 """The setting that says where a listener is."""
 
@@ -63,12 +66,21 @@ def _tell(message: Message) -> None:
 
 
 def ring(facts: dict) -> None:
-    """Tell who is to hear of an alert."""
+    """Tell who is to hear of an alert, with the way to what it is about."""
+    payload = facts["payload"]
+    link = _link(payload)
     if facts["channel"] == "webhook":
-        _post(facts["to"], facts)
+        _post(facts["to"], {**facts, "payload": payload | ({"address": link} if link else {})})
         return
-    sentence = facts["payload"]["sentence"]
-    send_mail(f"Conductor: {sentence}"[:200].replace("\n", " "), f"{sentence}\n", None, [facts["to"]])
+    sentence = payload["sentence"]
+    body = f"{sentence}\n\n{link}\n" if link else f"{sentence}\n"
+    send_mail(f"Conductor: {sentence}"[:200].replace("\n", " "), body, None, [facts["to"]])
+
+
+def _link(payload: dict) -> str:
+    """The page of what is told of; empty where it is not known under which address people reach the pages."""
+    named = next(((page, payload[name]) for name, page in PAGES.items() if name in payload), None)
+    return f"{conf.public_url}{reverse(named[0], args=[named[1]])}" if named and conf.public_url else ""
 
 
 def _post(url: str, facts: dict) -> None:

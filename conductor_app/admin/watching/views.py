@@ -141,6 +141,18 @@ class ViewPage(ObjectPage):
         return HttpResponseRedirect(address)
 
 
+class AlertPage(ObjectPage):
+    """Where the mail of an alert leads: to the runs that it is about, which the reader's own rights bound."""
+
+    name, permission, route = "alert", "conductor.view_run", "alerts/<int:alert_id>/"
+
+    def shown(self, request: HttpRequest, **which: Any) -> HttpResponse:
+        alert = Alert.objects.select_related("view").filter(pk=min(which["alert_id"], 2**62)).first()
+        if alert is None:
+            raise NotFound(_("This alert is no longer watched."))
+        return HttpResponseRedirect(listed(alert.view.selection))
+
+
 class TilesPage(Page):
     """The views that are tiles, each with its count: a fragment of the front page."""
 

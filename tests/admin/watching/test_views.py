@@ -77,6 +77,7 @@ def test_an_alert_is_tried_on_the_last_seven_days(operator, story, clock):
 
 def test_an_alert_rings_once_and_says_so_by_mail_and_webhook(operator, story, clock, settings):
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
+    settings.CONDUCTOR_PUBLIC_URL = "https://conductor.example.org"
     page = saved(operator)
     with answering() as server:
         server.answers["/hook"] = (200, {}, b"")
@@ -88,7 +89,10 @@ def test_an_alert_rings_once_and_says_so_by_mail_and_webhook(operator, story, cl
 
     assert [message.to for message in mail.outbox] == [["ann@example.com"]]
     assert "Failed orders: 3 in the last 10 min" in mail.outbox[0].body
+    [link] = re.findall(r"^https://conductor\.example\.org(/\S+)$", mail.outbox[0].body, re.MULTILINE)
+    assert operator.get(link)["Location"] == "/admin/conductor/run/?name=order&status=FAILED"
     assert len(server.asked) == 1 and "Failed orders" in server.asked[0]["body"]
+    assert f"https://conductor.example.org{link}" in server.asked[0]["body"]
     assert {ring.channel for ring in Ring.objects.filter(heard_at__isnull=False)} == {"mail", "webhook"}
     assert "heard" in words(operator.get(page))
 
