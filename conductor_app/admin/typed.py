@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.utils.translation import gettext as _
 
 from ..core.errors import Invalid
@@ -59,6 +59,8 @@ def without_nul(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
 
     @wraps(view)
     def told(request: HttpRequest, *places: Any, **named: Any) -> HttpResponse:
+        if any(value and not _clean(value) for value in (*places, *named.values())):
+            raise Http404
         places, named = tuple(map(_clean, places)), {name: _clean(value) for name, value in named.items()}
         request.GET = _cleaned(request.GET)
         if request.method == "POST":

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import Http404, HttpRequest, StreamingHttpResponse
 
 from ...insight.cause import failures
 from ...insight.listing import Sort, in_pages
@@ -17,6 +17,7 @@ COLUMNS = (
     "id", "definition", "version", "status", "correlation_id", "started_at", "ended_at", "duration_ms", "started_by",
     "parent_id", "failed_task", "reason",
 )  # fmt: skip
+KINDS = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 RISKY = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for a formula."""
 
@@ -29,9 +30,11 @@ class Line:
 
 
 def export(request: HttpRequest, runs: QuerySet[Run], sort: Sort, format: str) -> StreamingHttpResponse:
-    """The file, as `csv` or `json`."""
+    """The file, as `csv` or `json`; there is no other."""
+    if format not in KINDS:
+        raise Http404
     lines = _json(runs, sort) if format == "json" else _csv(runs, sort)
-    kind = "application/json" if format == "json" else "text/csv; charset=utf-8"
+    kind = KINDS[format]
     headers = {"Content-Disposition": f'attachment; filename="runs.{format}"', "Cache-Control": "no-store"}
     return StreamingHttpResponse(lines, content_type=kind, headers=headers)
 

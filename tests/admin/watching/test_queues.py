@@ -93,8 +93,17 @@ def test_a_nul_in_a_form_is_left_out(operator, limited):
     assert QueueHold.objects.get(queue="ship").reason == "the van burns"
 
 
-@pytest.mark.parametrize("address", ["/admin/webhooks/x%00/", "/admin/conductor/run/%00/change/", "/admin/turn/%00/"])
-def test_a_nul_in_an_address_names_nothing(operator, address):
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/admin/webhooks/x%00/",
+        "/admin/conductor/run/%00/change/",
+        "/admin/conductor/variable/%00/",
+        "/admin/conductor/run/export.%0a",
+        "/admin/turn/%00/",
+    ],
+)
+def test_a_nul_or_a_line_break_in_an_address_names_nothing(operator, address):
     assert operator.get(address).status_code == 404
 
 
