@@ -14,7 +14,10 @@ SPELLED = {
     "IN_PROGRESS": "ACTIVE",
     "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD",
 }
+AROUND = frozenset(("JOIN", "EXCLUSIVE_JOIN", "DO_WHILE", "FOR_EACH", "TRY_CATCH", "SUB_WORKFLOW"))
+"""Types that are open as long as others are."""
 MOST_SHOWN = 300
+MOST_NAMED = 10
 DEEPEST = 4
 
 
@@ -35,10 +38,14 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The whole try, or its beginning up to a moment; `inner`: the marks of sub-workflows by the way to their steps."""
+    """The whole try, or its beginning up to a moment; `inner`: the marks of sub-workflows by the way to their steps.
+
+    `stops_at`: the tasks that are still open and of which nobody has said how they end.
+    """
 
     status: str
     reason: str
+    stops_at: list[str]
     output: Any
     moments: list[Moment]
     count: int
@@ -75,6 +82,7 @@ def played(
     return Played(
         status=execution["status"],
         reason=execution.get("reasonForIncompletion") or "",
+        stops_at=[task["referenceTaskName"] for task in tasks if _is_waited_for(task)][:MOST_NAMED],
         output=execution.get("output"),
         moments=_moments(tasks, begun, children or {}),
         count=len(tasks),
@@ -109,10 +117,18 @@ def _seen(tasks: Sequence[dict[str, Any]]) -> Seen:
 
 
 def _forked(tasks: Sequence[dict[str, Any]]) -> dict[str, Counter[str]]:
-    """How the tasks are for which a join waits; only that of a dynamic fork is ever asked for."""
-    statuses = {task["referenceTaskName"]: _spelled(task["status"]) for task in tasks}
-    joins = {_ref(task): (task.get("inputData") or {}).get("joinOn") or () for task in tasks if _type(task) == "JOIN"}
-    return {ref: Counter(statuses[name] for name in joined if name in statuses) for ref, joined in joins.items()}
+    """How the tasks are for which a join waits, of all turns; only that of a dynamic fork is ever asked for."""
+    statuses = [(_ref(task), _spelled(task["status"])) for task in tasks]
+    joins = [(_ref(task), (task.get("inputData") or {}).get("joinOn") or ()) for task in tasks if _type(task) == "JOIN"]
+    joined: dict[str, set[str]] = {}
+    for join, names in joins:
+        joined.setdefault(join, set()).update(name.split("__")[0] for name in names)
+    return {join: Counter(status for ref, status in statuses if ref in refs) for join, refs in joined.items()}
+
+
+def _is_waited_for(task: Mapping[str, Any]) -> bool:
+    """Whether it is open, and by itself rather than for others."""
+    return _spelled(task["status"]) == "ACTIVE" and _type(task) not in AROUND
 
 
 def _type(task: Mapping[str, Any]) -> str:

@@ -279,6 +279,18 @@ def test_a_case_does_not_differ_by_the_ids_of_its_try(operator, shop):
     assert "as before any" in review
 
 
+def test_the_branches_of_a_dynamic_fork_are_drawn_and_what_a_try_stops_at_is_named(operator, clock):
+    fan = step("fan", "FORK_JOIN_DYNAMIC", inputParameters={"forkTaskName": "pick", "forkTaskInputs": [{}, {}]})
+    define("pick_all", fan, step("all", "JOIN", joinOn=[]))
+    row = WorkflowDefinition.objects.get(name="pick_all")
+
+    page = operator.post(address(row), {"input": "{}"})
+
+    grown = next(node for node in page.context["picture"].nodes if node.shape == "many")
+    assert (grown.ref, grown.note) == ("2 branches", "2 active")
+    assert "nothing is said of how these end: _pick_0 _pick_1" in words(page)
+
+
 def test_a_sub_workflow_that_calls_itself_is_offered_to_a_depth(operator, clock):
     define("again", step("self", "SUB_WORKFLOW", subWorkflowParam={"name": "again", "version": 1}))
     row = WorkflowDefinition.objects.get(name="again")
