@@ -80,6 +80,8 @@ def _source(name: str, value: Any) -> str:
 
 
 def _shown(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
     if not value and value != 0:
         return _("none")
     if name.rpartition("_")[2] in PRIVATE:

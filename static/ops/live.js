@@ -156,7 +156,7 @@
     say(line) {
       const age = `${Math.round((Date.now() - this.seenAt) / 1000)} s`;
       const late = this.failed || Date.now() - this.seenAt > Math.max(LATE_MS, 2 * this.every);
-      line.hidden = this.final;
+      line.hidden = this.final || Boolean(this.gone);
       line.classList.toggle("late", late && !this.paused);
       line.classList.toggle("off", this.paused);
       const words = (this.paused ? told.resting : this.failed ? told.stale : told.updated).replace("{}", age);

@@ -37,7 +37,7 @@ class SystemPage(Page):
             "loops": [(loop.sweep, pill(loop.tone, LOOP_WORDS[loop.word])) for loop in found],
             "database": known,
             "advice": [(each.tone, marked(each.sentence)) for each in told],
-            "settings": configuration(),
+            "settings": sorted(configuration(), key=lambda setting: not setting.risk),
             "checks": [str(each.msg) for each in checks.run_checks(include_deployment_checks=False)],
             "versions": versions(),
             "metrics": request.build_absolute_uri("/metrics"),
