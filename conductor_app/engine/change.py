@@ -10,7 +10,7 @@ from .. import clock
 from ..core.commands import Abandon
 from ..core.decide import Command, Decision, nothing
 from ..core.effects import Effect
-from ..core.errors import AlreadyResolved, Busy, Conflict, Moved
+from ..core.errors import AlreadyResolved, Busy, Conflict, Lost, Moved
 from ..core.knowledge import Knowledge
 from ..core.questions import Whole
 from ..core.snapshot import Run
@@ -103,7 +103,12 @@ def _change(run_id, command, by, reason, near, message, noted, also, answers: An
         if Whole() in decision.questions:
             near = None
         answers.forget_passing()
-        answers.learn_from_scripts(decision.questions)
+        try:
+            answers.learn_from_scripts(decision.questions)
+        except Lost as lost:
+            if noted or isinstance(command, Abandon):
+                raise
+            return _end_with(run_id, command, by, lost.message, message, also, answers.named)
     if saved:
         # The run is to be woken at once, and goes on then.
         return saved
@@ -111,13 +116,13 @@ def _change(run_id, command, by, reason, near, message, noted, also, answers: An
 
 
 def _end_with(run_id, command, by, reason, message, also, named) -> tuple[Effect, ...]:
-    """End a run for which what follows is too much. What a worker has said is kept, unless it is that."""
+    """End a run for which what follows is too much, or lost. What a worker has said is kept, unless it is that."""
     last = Abandon(reason, with_failure=True, heard=command)
     try:
         return change(run_id, last, by, reason, message=message, also=also, named=named)
     except AlreadyResolved:
         raise
-    except Conflict:
+    except (Conflict, Lost):
         return _give_up(run_id, reason, with_failure=True)
 
 

@@ -169,3 +169,16 @@ def test_a_task_waits_while_the_storage_of_its_input_is_away(clock, settings, tm
 
     assert story.worker("b").polls() == []
     assert story.later(seconds=30).worker("b").polls() == ["b"]
+
+
+@pytest.mark.parametrize("asked", [{"outputParameters": {"all": "${a.output}"}}, {}], ids=["at the end, too", "once"])
+def test_a_run_that_needs_what_is_lost_ends_with_that_reason_and_keeps_what_its_worker_said(clock, asked):
+    story = Story(clock, step("a"), step("b"), step("c", inputs={"all": "${a.output}"}), **asked)
+    story.worker("a").completes(text=MUCH)
+    path = story.task("a").output_path
+    warehouse.drop(path)
+
+    story.worker("b").completes(n=1)
+
+    assert (story.status, story.reason) == ("FAILED", f"The payload {path} is not in the storage any more.")
+    assert story.task("b").output == {"n": 1}
