@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.language.parts import type_of
+from ...core.language.parts import GROWS, shape_of, type_of
 from ...core.samples import sample_of
 from ...core.simulation.outcomes import (
     FAILS,
@@ -129,6 +129,8 @@ def _steps(
 ) -> Iterator[Told]:
     for spot in steps_to_tell(document):
         ref, output = f"{way}{spot.ref}", _usual(spot.ref, tasks.get(spot.name) or {}, recorded)
+        if shape_of(spot.step) == GROWS:
+            output = {}, _("each of its branches")
         found = inner.get(ref)
         how = PLAYED if found is not None and spot.ref not in recorded else GIVES
         yield Told(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..language.lint.places import Spot, spots
-from ..language.parts import shape_of, type_of
+from ..language.parts import GROWS, shape_of, type_of
 from ..language.policy import BUILT_IN_TYPES
 from ..steps import KINDS
 from .parts import Mock, Script
@@ -35,11 +35,12 @@ class Outcome(NamedTuple):
 
 
 def steps_to_tell(document: Mapping[str, Any]) -> Iterator[Spot]:
-    """The steps that somebody outside ends, so that a try must be told how."""
+    """The steps that somebody outside ends, so that a try must be told how; a dynamic fork stands for its branches."""
     for spot in spots(document.get("tasks")):
         kind = type_of(spot.step)
         is_work = kind in WORKED or kind in BUILT_IN_TYPES or kind not in KINDS
-        if spot.ref and ((is_work and shape_of(spot.step) == "leaf") or waits_for_somebody(spot.step)):
+        is_told = (is_work and shape_of(spot.step) == "leaf") or shape_of(spot.step) == GROWS
+        if spot.ref and (is_told or waits_for_somebody(spot.step)):
             yield spot
 
 
@@ -54,7 +55,9 @@ def script_of(outcomes: Mapping[str, Outcome]) -> Script:
     """What the play does with each attempt of these steps, whichever turn it belongs to; `sub>ref` is a step inside."""
     own = {ref: outcome for ref, outcome in outcomes.items() if INSIDE not in ref}
     mocks = {ref: found for ref, outcome in own.items() if (found := tuple(_mocks(outcome)))}
-    return Script(mocks, {ref: script_of(inside(outcomes, ref)) for ref, told in own.items() if told.how == PLAYED})
+    children = {ref: script_of(inside(outcomes, ref)) for ref, told in own.items() if told.how == PLAYED}
+    # What is said of a dynamic fork is said of each task that it makes.
+    return Script(mocks, children, branches=mocks)
 
 
 def inside(outcomes: Mapping[str, Outcome], ref: str) -> dict[str, Outcome]:

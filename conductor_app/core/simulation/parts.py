@@ -20,10 +20,14 @@ class Mock:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What is written for a run: by reference, what its attempts come to one after another; and for its children."""
+    """What is written for a run: by reference, what its attempts come to one after another; and for its children.
+
+    `branches`: by the reference of a dynamic fork, the same of each task that it makes and nothing else is written for.
+    """
 
     mocks: Mapping[str, Sequence[Mock]] = field(default_factory=dict)
     children: Mapping[str, "Script"] = field(default_factory=dict)
+    branches: Mapping[str, Sequence[Mock]] = field(default_factory=dict)
 
 
 class Cue(NamedTuple):
@@ -46,13 +50,24 @@ class Part:
     passed: set[tuple[str, int]] = field(default_factory=set)  # clocks that ran out without a consequence
 
     def cue(self, task: Task) -> Mock | None:
-        """What the task's attempt comes to, taken from the script: of its turn, else of its reference."""
+        """What the task's attempt comes to, taken from the script: of its turn, else of its reference or its fork."""
         for name in (str(task.key), task.key.ref):
-            written, used = self.script.mocks.get(name, ()), self.used.get(name, 0)
-            if used < len(written):
-                self.used[name] = used + 1
-                return written[used]
-        return None
+            if (mock := self._next(name, self.script.mocks.get(name, ()))) is not None:
+                return mock
+        written = self.script.branches.get(self._fork_of(task), ()) if self.script.branches and task.root else ()
+        return self._next(f"branch {task.key}", written)
+
+    def _next(self, name: str, written: Sequence[Mock]) -> Mock | None:
+        used = self.used.get(name, 0)
+        if used >= len(written):
+            return None
+        self.used[name] = used + 1
+        return written[used]
+
+    def _fork_of(self, task: Task) -> str:
+        """The reference of the dynamic fork that has made a task."""
+        forks = (each for each in self.run.tasks.values() if each.root is None and task.key.ref in each.grown)
+        return next((fork.key.ref for fork in forks), "")
 
 
 def own_moments(part: Part, now: int) -> Iterable[int]:

@@ -284,11 +284,15 @@ def test_the_branches_of_a_dynamic_fork_are_drawn_and_what_a_try_stops_at_is_nam
     define("pick_all", fan, step("all", "JOIN", joinOn=[]))
     row = WorkflowDefinition.objects.get(name="pick_all")
 
-    page = operator.post(address(row), {"input": "{}"})
+    stopped = operator.post(address(row), {"input": "{}", "how.fan": "stays"})
+    told = operator.post(address(row), {"input": "{}", "how.fan": "fails", "times.fan": "0", "output.fan": '{"n": 1}'})
 
-    grown = next(node for node in page.context["picture"].nodes if node.shape == "many")
-    assert (grown.ref, grown.note) == ("2 branches", "2 active")
-    assert "nothing is said of how these end: _pick_0 _pick_1" in words(page)
+    for page, note in ((stopped, "2 active"), (told, "2 completed")):
+        grown = next(node for node in page.context["picture"].nodes if node.shape == "many")
+        assert (grown.ref, grown.note) == ("2 branches", note)
+    assert "nothing is said of how these end: _pick_0 _pick_1" in words(stopped)
+    assert told.context["story"].status == "COMPLETED"
+    assert [moment.output for moment in told.context["story"].moments if moment.name == "_pick_1"] == [{"n": 1}]
 
 
 def test_a_sub_workflow_that_calls_itself_is_offered_to_a_depth(operator, clock):
