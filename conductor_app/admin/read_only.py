@@ -17,9 +17,9 @@ class AddressedList(ChangeList):
         self.server = f"{request.scheme}://{request.get_host()}"
         super().__init__(request, *args, **kwargs)
 
-    def without_filter(self) -> int:
-        """How many rows there are, as far as they are counted: what somebody learns who filtered all of them away."""
-        return CappedPaginator(self.root_queryset.order_by("pk"), self.list_per_page).count
+    def without_filter(self) -> CappedPaginator:
+        """What counts all rows there are: somebody learns it who has filtered all of them away."""
+        return CappedPaginator(self.root_queryset.order_by("pk"), self.list_per_page)
 
 
 class BoundedList(AddressedList):

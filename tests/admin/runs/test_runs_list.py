@@ -7,6 +7,7 @@ from html import unescape
 import pytest
 from django.urls import reverse
 
+from conductor_app.admin import paginator
 from conductor_app.engine import runs
 from conductor_app.insight import listing, selections
 from conductor_app.insight.selections import looking
@@ -96,6 +97,15 @@ def test_a_search_without_a_hit_offers_to_clear_it(operator, orders):
 
     page = words(operator.get(LIST, {"q": "nonsense"}))
     assert "Nothing matches" in page and "as in input.order = nonsense" in page
+
+
+@pytest.mark.parametrize(("most", "said"), [(2, "there are 2."), (1, "there are more than 1.")])
+def test_an_empty_filter_says_how_many_there_are_without_it(operator, orders, monkeypatch, most, said):
+    start("order")
+    start("order")
+    monkeypatch.setattr(paginator, "MOST_COUNTED", most)
+
+    assert f"Without the filter {said}" in words(operator.get(LIST, {"status": "TIMED_OUT"}))
 
 
 def test_a_viewer_sees_the_list_without_actions(viewer, orders):
