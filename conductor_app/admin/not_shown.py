@@ -7,6 +7,7 @@ read the words alone, and so does everybody where the shell itself cannot be mad
 import logging
 from typing import Any
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -19,8 +20,9 @@ log = logging.getLogger(__name__)
 
 
 def unreadable(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """400: what was sent is no form of a page's."""
-    return _answer(request, 400, {"title": _("Not understood")})
+    """400: what was sent is no form of a page's, or the server was called by a name that is not its own."""
+    host = request.META.get("HTTP_HOST", "")[:255] if isinstance(exception, DisallowedHost) else ""
+    return _answer(request, 400, {"title": _("Not understood"), "host": host})
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -73,3 +73,12 @@ def test_a_form_that_is_too_old_says_that_nothing_was_done(operator):
 
     assert SIDEBAR in shown
     assert "Nothing was done." in shown
+
+
+def test_a_name_that_the_server_does_not_answer_to_is_named(client, settings):
+    settings.ALLOWED_HOSTS = ["conductor.example.org"]
+
+    answer = client.get("/admin/", headers={"host": "elsewhere.example.org"})
+
+    assert answer.status_code == 400
+    assert "does not answer to the name elsewhere.example.org" in answer.content.decode()
