@@ -7,10 +7,9 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 
 BIN := .venv/bin/python
 PIP := $(BIN) -m pip --disable-pip-version-check install --quiet --constraint requirements.lock
-# A file at a time, in our order: what its tests share is made once. Three, because many of them wait for others.
-PYTEST := $(BIN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
-PINS := pyproject.toml requirements.lock
-
+# A file at a time, in our order: what its tests share is made once. Two for each database, at the same time: many of
+# them wait for others.
+PYTEST := $(BIN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # Set where images are built, it would make each of the tests' processes compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -23,9 +22,10 @@ demo: .venv/for-demo
 	@exec $(BIN) manage.py demo
 
 test: .venv/for-test
-	@failed=0; \
-	echo "== on SQLite"; $(PYTEST) || failed=1; \
-	echo "== on PostgreSQL, what touches rows"; $(PYTEST) --ds=conductor_app.settings.testing_cluster --rows-only || failed=1; \
+	@failed=0; beside="$$(mktemp)"; trap 'rm -f "$$beside"' EXIT; \
+	$(PYTEST) --ds=conductor_app.settings.testing_cluster --rows-only >"$$beside" 2>&1 & \
+	echo "== on SQLite (PostgreSQL beside it)"; $(PYTEST) || failed=1; \
+	wait $$! || failed=1; echo "== on PostgreSQL, what touches rows"; cat "$$beside"; \
 	exit $$failed
 
 bench: .venv/for-test

