@@ -135,7 +135,7 @@ class Spelling:
 
     def series(self, count: int) -> str:
         if self.is_postgresql:
-            return f"generate_series(0, {count - 1}) AS series(n)"
+            return f"generate_series(0::bigint, {count - 1}) AS series(n)"
         return (
             f"(WITH RECURSIVE series(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM series WHERE n < {count - 1}) "
             "SELECT n FROM series)"
