@@ -182,14 +182,15 @@ def report(
 
     `output_path`: where the output is kept, if it was uploaded before; raises Invalid where it is not there.
     """
-    if output_path:
-        report = replace(report, output=payloads.given(output_path, conf.task_payload_max_bytes))
-    else:
-        report = within_limit(report)
-    named = {(attempt_id, "output"): output_path} if output_path else None
-    # What was uploaded stays as it is.
+    named: dict[tuple[str, str], str] = {}
     named_secrets: list[str] = []
-    hear = reports.hear(attempt_id, report) if output_path else discreetly(attempt_id, report, named_secrets)
+    if output_path:
+        # What was uploaded stays as it is.
+        named[attempt_id, "output"] = output_path
+        report = replace(report, output=payloads.given(output_path, conf.task_payload_max_bytes))
+        hear = reports.hear(attempt_id, report)
+    else:
+        hear = discreetly(attempt_id, within_limit(report), named_secrets)
     command = guarded(hear, attempt_id, guard)
     write_logs = (lambda now: add_logs(attempt_id, logs, now, named_secrets)) if logs else None
     try:

@@ -95,7 +95,7 @@ class _Turn:
     def say(self, sql: str, params: list[bytes | None]) -> None:
         """A statement, whose result comes at the last of `places`."""
         if len(params) > KEPT_PARAMS:
-            self.server.send_query_params(_numbered.__wrapped__(sql), params)
+            self.server.send_query_params(numbered(sql), params)
         else:
             self.server.send_query_prepared(self._prepared(sql), params)
         self.places.append(self.said)
@@ -124,7 +124,7 @@ class _Turn:
         return found[:-1]
 
     def _prepared(self, sql: str) -> bytes:
-        key = (text := _numbered(sql), ())
+        key = (text := _kept(sql), ())
         if name := self.names.get(key):
             self.names.move_to_end(key)
             return name
@@ -155,11 +155,13 @@ class _Turn:
         self.said += 1
 
 
-@lru_cache(2000)
-def _numbered(sql: str) -> bytes:
+def numbered(sql: str) -> bytes:
     """The statement with its parameters numbered, as a server wants them."""
     first, *others = sql.split("%s")
     return "".join([first, *(f"${number}{text}" for number, text in enumerate(others, 1))]).encode()
+
+
+_kept = lru_cache(2000)(numbered)
 
 
 def _encoded(value: Any) -> bytes | None:

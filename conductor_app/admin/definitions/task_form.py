@@ -8,6 +8,7 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...core.language.checks.tables import TASK_DEFINITION
 from ..json_editor import formatted
 from ..refusals import require
 from ..typed import json_value
@@ -25,7 +26,8 @@ CONSEQUENCES = (
 )
 LARGEST = 2**31 - 1
 
-UNSAID = {"retryLogic": "FIXED", "timeoutPolicy": "TIME_OUT_WF"}
+MENUS = ("retryLogic", "timeoutPolicy")
+UNSAID = {name: default for name, _read, default in TASK_DEFINITION if name in MENUS}
 """What holds where a document says nothing: the form's menus show it then."""
 
 

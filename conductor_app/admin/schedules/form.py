@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 from ...core.cron import cron, zone
 from ...core.errors import Invalid
 from ...core.timetable import MOST_JITTER_SECONDS
-from ...models import WorkflowDefinition
+from ...models import Schedule, WorkflowDefinition
 from ..json_editor import JsonDocumentField, formatted
 
 OVERLAPS = (
@@ -20,6 +20,11 @@ OVERLAPS = (
     ("TERMINATE_OTHER", gettext_lazy("stops the earlier run and starts")),
 )
 MOST_NAMES = 500
+
+
+def overlap_in_words(row: Schedule) -> str:
+    """What a slot does while an earlier run is open."""
+    return str(dict(OVERLAPS).get(row.overlap, row.overlap))
 
 
 class ScheduleForm(forms.Form):

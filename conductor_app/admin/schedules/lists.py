@@ -15,7 +15,7 @@ from ...models import Schedule, ScheduleExecution
 from ..marks import ago, badge, pill
 from ..read_only import ReadOnlyAdmin
 from ..runs.page import address
-from .form import OVERLAPS
+from .form import overlap_in_words
 from .pages import CHANGE, SchedulePages, clocks_of
 
 WORDS = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
@@ -69,7 +69,7 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("while a run is open"))
     def overlaps(self, row: Schedule) -> str:
-        return str(dict(OVERLAPS).get(row.overlap, row.overlap))
+        return overlap_in_words(row)
 
 
 class ScheduleExecutionAdmin(ReadOnlyAdmin):

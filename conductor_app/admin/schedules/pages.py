@@ -19,7 +19,7 @@ from ...models import Schedule
 from ..json_tree import tree
 from ..refusals import require, tell
 from ..runs.page import address
-from .form import OVERLAPS, ScheduleForm, initial_of, moment_of, workflow_names
+from .form import ScheduleForm, initial_of, moment_of, overlap_in_words, workflow_names
 
 CHANGE, RUN = "conductor.change_schedule", "conductor.execute_schedule"
 MOST_SHOWN = 12
@@ -156,7 +156,7 @@ class SchedulePages:
             "tree": tree(row.document),
             "times": None if row.is_paused else times_of(row.document),
             "clocks": clocks_of(row.document),
-            "overlap": dict(OVERLAPS).get(row.overlap, row.overlap),
+            "overlap": overlap_in_words(row),
             "slots": past(row.name),
             "jitter_ms": jitter_ms(row.document),
             "late_after_ms": jitter_ms(row.document) + LATE_MS,
