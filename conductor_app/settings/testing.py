@@ -11,6 +11,8 @@ from .base import STORAGES
 SCRATCH = TemporaryDirectory(prefix="conductor-tests-")
 DATABASES = {"default": services.sqlite(Path(SCRATCH.name) / "conductor.sqlite3", synchronous="OFF")}
 DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}
+# Whoever asks for no order gets another than usual: no database promises the order in which rows were written.
+DATABASES["default"]["OPTIONS"]["init_command"] += "PRAGMA reverse_unordered_selects=ON;"
 
 SECRET_KEY = "a secret that everybody may know, for tests only"
 ALLOWED_HOSTS = ["*"]

@@ -85,7 +85,7 @@ def test_texts_that_hold_json_are_read_for_an_action_that_asks_for_it(clock):
 
     telling(clock)
 
-    first, second = started()
+    first, second = (Run.objects.get(id=action.run_id) for action in EventAction.objects.order_by("id"))
     assert (first.input["colour"], second.input["note"]) == ("red", '{"colour": "red"}')
 
 
