@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from django.templatetags.static import static
 from django.utils.html import escape, format_html
@@ -66,6 +67,7 @@ def group_of(status: str) -> str:
     return GROUPS.get(status, WAITING)
 
 
+@lru_cache(maxsize=256)
 def icon(name: str) -> SafeString:
     """An icon of the sprite; it says nothing that the word beside it does not say."""
     return format_html(

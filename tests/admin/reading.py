@@ -10,7 +10,7 @@ from django.urls import reverse
 def html(response: HttpResponse) -> str:
     """The page's source; an error page is no page."""
     assert response.status_code == 200, response.status_code
-    return response.rendered_content if hasattr(response, "rendered_content") else response.content.decode()
+    return response.content.decode()
 
 
 def words(response: HttpResponse) -> str:
