@@ -5,7 +5,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from conductor_app import chance as product_chance
 from conductor_app import clock as product_clock
@@ -13,11 +12,7 @@ from conductor_app.access import kept, known
 from conductor_app.engine import plans, pollers, tallies
 from conductor_app.engine.groups import rows
 from conductor_app.store import environment
-from tests import furniture
-
-# A machine that others use as well may be slow: that is no fault of what is tested.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+from tests import furniture, tries  # noqa: F401
 
 # 1 March 2027, 12:00:00 UTC
 NOON = 1_803_902_400_000

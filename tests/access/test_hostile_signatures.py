@@ -5,16 +5,17 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.access.callers import identified
 from conductor_app.access.certificates import read_ext
 from conductor_app.access.hawk import Asked
 from conductor_app.core.errors import Unauthenticated
+from tests.tries import tries
 
 pytestmark = pytest.mark.django_db
-WHATEVER = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+WHATEVER = tries(30)
 NAMES = st.sampled_from(["id", "ts", "nonce", "mac", "ext", "hash", "x"])
 VALUES = st.text(max_size=12) | st.sampled_from(["1800000000", "e30=", "abc"])
 HEADERS = st.builds(

@@ -1,11 +1,12 @@
 """Roles: what a scope that assumes them stands for (taskcluster §6.5)."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.access.scope_roles import assumes_itself, expanded
 from conductor_app.access.scopes import granted
+from tests.tries import tries
 
 ROLES = {
     "build": ["queue:build", "assume:upload"],
@@ -75,7 +76,7 @@ TEXT = st.text("ab:", max_size=3)
 ENDED = st.builds("{}{}".format, TEXT, st.sampled_from(["", "*"]))
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(
     scopes=st.lists(st.builds("assume:{}".format, ENDED), max_size=3),
     roles=st.dictionaries(ENDED, st.lists(st.builds("{}{}".format, st.sampled_from(["x:<..>", "y", ""]), ENDED))),

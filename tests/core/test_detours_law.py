@@ -2,7 +2,7 @@
 
 from random import Random
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core import commands
@@ -11,6 +11,7 @@ from conductor_app.core.language import read_definition
 from tests.core.life import Life
 from tests.core.test_law import finish, one_step
 from tests.random_definitions import random_definition
+from tests.tries import tries
 
 
 def detour(life: Life, random: Random) -> bool:
@@ -36,7 +37,7 @@ def test_detours_are_taken_in_random_runs():
     assert taken > 60
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@tries(80)
 @given(seed=st.integers(0, 10**9))
 def test_a_run_that_is_led_off_its_way_ends_and_nothing_is_decided_twice(seed):
     random = Random(seed)

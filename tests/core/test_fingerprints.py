@@ -3,10 +3,11 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.fingerprints import build_of, fingerprint, normalised
+from tests.tries import tries
 
 SAME = {
     "numbers": ("order 4711 has 3 items", "order 4712 has 17 items"),
@@ -56,7 +57,7 @@ def test_the_same_message_elsewhere_is_another_failure():
     assert len(places) == 3
 
 
-@settings(max_examples=60)
+@tries(60)
 @given(st.text(max_size=3000))
 def test_any_message_has_a_short_form_that_stays_as_it_is(message):
     short = normalised(message)

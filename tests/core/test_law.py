@@ -3,7 +3,7 @@
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core import commands
@@ -12,6 +12,7 @@ from conductor_app.core.language import read_definition
 from conductor_app.core.reports import Report, hear
 from tests.core.life import Life
 from tests.random_definitions import random_definition
+from tests.tries import tries
 
 MOST_STEPS = 400
 OUTCOMES = ["COMPLETED"] * 8 + ["FAILED", "FAILED", "TIMED_OUT", "FAILED_FOR_GOOD", "CANCELED"]
@@ -73,7 +74,7 @@ def finish(life: Life) -> None:
     raise AssertionError(f"it does not end: {life.statuses}")
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@tries(60)
 @given(seed=st.integers(0, 10**9))
 def test_every_run_ends_and_nothing_is_decided_twice(seed):
     life = live(seed)
@@ -85,7 +86,7 @@ def test_every_run_ends_and_nothing_is_decided_twice(seed):
 
 
 @pytest.mark.parametrize("terminates", [False, True])
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@tries(40)
 @given(seed=st.integers(0, 10**9))
 def test_a_run_that_ended_badly_can_be_retried_to_its_end(terminates, seed):
     life = live(seed, terminates=terminates)

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core import commands
@@ -12,9 +12,10 @@ from conductor_app.core.definition import Key, Step
 from conductor_app.core.snapshot import Run
 from tests.core.life import Life
 from tests.core.test_law import finish, live
+from tests.tries import tries
 
 SEEDS = st.integers(0, 10**9)
-OFTEN = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+OFTEN = tries(60)
 
 
 def ended(seed: int) -> Life:

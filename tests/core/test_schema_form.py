@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.schema_form import form_of, read_form, rest, spread
+from tests.tries import tries
 
 SCHEMA = {
     "type": "object",
@@ -111,7 +112,7 @@ PARTS = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@tries(40)
 @given(PARTS, st.dictionaries(st.text(max_size=4), PARTS, max_size=3))
 def test_no_schema_whatsoever_breaks_the_form(schema, document):
     fields = form_of({"properties": {"a": schema, "b": schema}})

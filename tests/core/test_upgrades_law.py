@@ -2,7 +2,7 @@
 
 from random import Random
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core import commands
@@ -13,9 +13,10 @@ from tests.core.test_detours_law import detour
 from tests.core.test_law import finish, one_step
 from tests.next_versions import neighbour
 from tests.random_definitions import random_definition
+from tests.tries import tries
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@tries(100)
 @given(seed=st.integers(0, 10**9))
 def test_a_run_that_moves_to_another_version_ends_and_nothing_is_decided_twice(seed):
     live(seed)

@@ -3,8 +3,6 @@
 from contextlib import suppress
 from random import Random
 
-from django.db import connection
-
 from conductor_app.core.commands import nothing
 from conductor_app.core.errors import Conflict, NotFound, Refused
 from conductor_app.core.reports import Report, hear
@@ -21,11 +19,6 @@ from tests.story import BY, Story, committed
 OUTCOMES = ["COMPLETED"] * 7 + ["FAILED", "FAILED", "FAILED_FOR_GOOD", "CANCELED", "TIMED_OUT"]
 HELD_BY_ENGINE = ("JOIN", "DO_WHILE", "FOR_EACH", "FOR_EACH_ITEM", "TRY_CATCH", "EXCLUSIVE_JOIN", "SUB_WORKFLOW")
 MOST_ROUNDS = 300
-
-
-def seeds(first: int, last: int) -> range:
-    """The seeds of a property: one database tries the even ones, the other the odd ones."""
-    return range(first + (connection.vendor == "postgresql"), last, 2)
 
 
 class Chance:

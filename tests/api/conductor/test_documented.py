@@ -12,9 +12,9 @@ from schemathesis.specs.openapi.checks import content_type_conformance, status_c
 
 from conductor_app.api.conductor.openapi.pages import document
 from conductor_app.wsgi import application
+from tests.tries import TRIES
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance]
-TRIES = 4
 AT_ONCE = {"timeout": 0, "waitForSeconds": 0, "timeoutMillis": 0}
 """Said to operations that may wait: what comes of waiting is tested elsewhere."""
 
@@ -67,7 +67,7 @@ def attempts(operation, mode: GenerationMode) -> Callable[[], None]:
     """A few requests, always the same ones."""
 
     @settings(
-        max_examples=TRIES,
+        max_examples=2 * TRIES,
         derandomize=True,
         database=None,
         deadline=None,

@@ -4,8 +4,10 @@ import json
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.tries import tries
 
 from ..steps import simple
 
@@ -121,7 +123,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@tries(80)
 @given(where=st.sampled_from(ADDRESSES), value=VALUES | st.dictionaries(NAMES, VALUES, max_size=8))
 def test_no_json_whatsoever_is_a_fault_of_ours(api, where, value):
     check(api.send(*where, json.dumps(value).encode()))

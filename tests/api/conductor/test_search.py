@@ -2,10 +2,11 @@
 
 import pytest
 from django.db import connection
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.insight.search import RUNS, TASKS, pages, questions
+from tests.tries import tries
 
 from ..steps import simple
 
@@ -314,7 +315,7 @@ def test_a_beginning_inside_a_document_may_look_like_a_number(api):
     assert reply.status_code == 200
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@tries(60)
 @given(query=QUERY, free_text=VALUE, sort=st.sampled_from(["", "endTime:DESC", "priority|status:DESC", "workflowId:X"]))
 def test_no_query_whatsoever_is_a_fault_of_ours(api, query, free_text, sort):
     for address in ("/workflow/search", "/tasks/search", "/workflow/search-by-tasks-v2"):

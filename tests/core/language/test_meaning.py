@@ -1,10 +1,11 @@
 """What two versions of a definition mean to each other, in sentences."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.language.meaning import changes
+from tests.tries import tries
 
 
 def step(ref, kind="SIMPLE", **fields):
@@ -103,7 +104,7 @@ JSON = st.recursive(
 DOCUMENTS = st.dictionaries(st.sampled_from(["tasks", "name", "inputParameters", "timeoutSeconds"]), JSON)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@tries(40)
 @given(DOCUMENTS, DOCUMENTS)
 def test_any_two_documents_can_be_compared_and_none_differs_from_itself(one, other):
     assert isinstance(changes(one, other), list)

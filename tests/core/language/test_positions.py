@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.language.positions import Positions, keys_of
+from tests.tries import tries
 
 TEXT = """{
   "name": "order",
@@ -87,7 +88,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@tries(40)
 @given(ANYTHING, st.sampled_from([None, 1, 3]))
 def test_every_plain_value_of_every_document_is_marked_where_it_stands(value, indent):
     text = json.dumps({"root": value}, indent=indent, ensure_ascii=True)

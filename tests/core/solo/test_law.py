@@ -1,12 +1,13 @@
 """Whatever is asked of a stand-alone task, in whatever order: what must hold, holds after every decision."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.errors import Refused
 from conductor_app.core.solo import commands, reports
 from conductor_app.core.solo.endings import COMPLETED, EXCEPTIONS, FAILED
 from conductor_app.core.values import replace
+from tests.tries import tries
 
 from .life import DEADLINE_MS, LEASE_MS, Life
 
@@ -41,7 +42,7 @@ def do(life: Life, what: str, *details) -> None:
             life.hears(getattr(commands, what))
 
 
-@settings(max_examples=300, deadline=None)
+@tries(150)
 @given(st.lists(STEPS, max_size=40), st.integers(0, 3), st.booleans())
 def test_what_must_hold_of_a_task_holds_after_every_decision(steps, retries, waits):
     life = Life(retries, waits)

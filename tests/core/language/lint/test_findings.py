@@ -1,12 +1,13 @@
 """What is said about a definition, and where."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.language.checks import workflow_complaints
 from conductor_app.core.language.lint import ERROR, HINT, WARNING, Surroundings, findings
 from conductor_app.core.language.lint.outputs import members, of_schema, of_value
+from tests.tries import tries
 
 
 def step(ref, kind="SIMPLE", **fields):
@@ -253,7 +254,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@tries(80)
 @given(ANYTHING)
 def test_no_document_whatsoever_breaks_the_reading(document):
     assert isinstance(findings(document), list)

@@ -1,0 +1,24 @@
+"""How often chance looks for a fault: a little in every run, and so many times more with `make test TRIES=20`."""
+
+import os
+
+from django.db import connection
+from hypothesis import HealthCheck, settings
+
+TRIES = int(os.environ.get("TRIES", "1"))
+
+# A machine that others use as well may be slow: that is no fault of what is tested.
+settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("patient")
+
+
+def tries(number: int) -> settings:
+    """How many examples a property is shown."""
+    return settings(max_examples=number * TRIES)
+
+
+def seeds(first: int, last: int) -> range:
+    """The seeds of a property: one database tries the even ones, the other the odd ones."""
+    return range(first + (connection.vendor == "postgresql"), first + (last - first) * TRIES, 2)
