@@ -46,6 +46,8 @@ def remember() -> None:
     global _kept
     _kept = Furniture()
     TransactionTestCase._fixture_teardown = lambda self: put_back()
+    # A new connection learns all tables anew, on PostgreSQL for longer than most of these tests take.
+    TransactionTestCase._should_reload_connections = lambda self: False
 
 
 def put_back() -> None:
@@ -53,8 +55,8 @@ def put_back() -> None:
     _kept.put_back()
 
 
-def _rows(table: str) -> Rows:
-    return sorted(_run(f"SELECT * FROM {_quoted(table)}"), key=repr)
+def _rows(table: str) -> set[tuple[Any, ...]]:
+    return set(_run(f"SELECT * FROM {_quoted(table)}"))
 
 
 def _run(sql: str, values: tuple[Any, ...] = ()) -> Rows:
