@@ -27,5 +27,5 @@ def _started() -> str:
 
 # Processes that pytest-xdist starts inherit the environment, and so share the server.
 os.environ["TEST_DATABASE_URL"] = environment.text("TEST_DATABASE_URL", "") or _started()
-# No pool: a connection that a thread of a test has left there would keep the test's database from being dropped.
-DATABASES = {"default": services.postgresql("TEST_DATABASE_URL", os.environ["TEST_DATABASE_URL"])}
+# Fifty threads poll at once in some tests.
+DATABASES = {"default": services.postgresql("TEST_DATABASE_URL", os.environ["TEST_DATABASE_URL"], pool=60)}

@@ -10,7 +10,6 @@ tests are skipped, with the reason.
 """
 
 import os
-import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -19,7 +18,7 @@ from django.test import Client
 
 from tests.clients.live import running_server
 
-from .looks import WIDE
+from .looks import WIDE, chromium
 
 HARMLESS = ("net::ERR_ABORTED",)
 """What a browser says of requests that a page left behind as it was left."""
@@ -30,8 +29,8 @@ os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 
 @pytest.fixture(scope="package")
 def browser():
-    """Debian's Chromium, or whatever CHROMIUM names. Its loop ends with these tests: others run loops of their own."""
-    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    """A browser. Its loop ends with these tests: others run loops of their own."""
+    found = chromium()
     if not found:
         pytest.skip("there is no Chromium here; CHROMIUM may name one")
     sync_api = pytest.importorskip("playwright.sync_api")

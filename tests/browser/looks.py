@@ -1,5 +1,7 @@
 """Whether a page can be used by everybody: in both widths and themes, with keys and by ear."""
 
+import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,12 +10,20 @@ from playwright.sync_api import Page
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa")
+CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser")
+"""The first has no window to keep up: it does the same for half of the work."""
+
+
+def chromium() -> str | None:
+    """The Chromium that looks at pages: what CHROMIUM names, else one of Debian's."""
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), None)
 
 
 def faults(page: Page, only: Sequence[str] = RULES) -> list[str]:
     """What axe finds to complain of on a page, by these rules."""
     # Into the page's own world by the debugger, past its policy: axe is the tester's, not the page's.
-    page.evaluate(AXE)
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE)
     options = {"runOnly": list(only), "resultTypes": ["violations"], "preload": False}
     found = page.evaluate("options => axe.run(document, options)", options)["violations"]
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]} ({len(each['nodes'])})" for each in found]

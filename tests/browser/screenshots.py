@@ -7,7 +7,6 @@ failure: no test looks at as many pages.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from urllib.request import urlopen
 import django
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
-from .looks import NARROW, RULES, WIDE, faults, has_no_sideways_scroll
+from .looks import NARROW, RULES, WIDE, chromium, faults, has_no_sideways_scroll
 
 ROOT = Path(__file__).parents[2]
 TARGET = ROOT / "var" / "screenshots"
@@ -32,8 +31,8 @@ TALLEST = 4000
 
 def main() -> None:
     """Furnish, serve, play, look."""
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    if not chromium:
+    browser = chromium()
+    if not browser:
         sys.exit("There is no Chromium here; CHROMIUM may name one.")
     TARGET.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="conductor-pictures-") as folder:
@@ -45,7 +44,7 @@ def main() -> None:
             wait_for_it()
             demo = [sys.executable, "manage.py", "demo", "--url", URL]
             subprocess.run(demo, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-            complaints = take(chromium, asked_for())
+            complaints = take(browser, asked_for())
         finally:
             server.terminate()
             server.wait()
@@ -85,11 +84,11 @@ def asked_for() -> dict[str, str]:
     return {name: known[name] for name in wanted}
 
 
-def take(chromium: str, screens: Mapping[str, str]) -> list[str]:
+def take(program: str, screens: Mapping[str, str]) -> list[str]:
     """Every screen, loaded once, in each size and theme; returns what there is to complain of."""
     complaints: list[str] = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = signed_in(browser)
         page.on("console", lambda said: complaints.append(f"{page.url}: {said.text}") if is_grave(said) else None)
         for name, path in screens.items():
