@@ -176,11 +176,13 @@ WORKLOADS = {"chain": chain, "fan_out": fan_out, "loop": loop, "nested": nested,
 def main() -> None:
     """Measure and print."""
     url, workers = os.environ.get("URL"), int(os.environ.get("WEB_WORKERS", "2"))
+    wanted = os.environ.get("ONLY", ",".join(WORKLOADS)).split(",")
+    if unknown := set(wanted) - WORKLOADS.keys():
+        sys.exit(f"ONLY names {', '.join(sorted(unknown))}: the workloads are {', '.join(WORKLOADS)}.")
     if url:
         server = nullcontext(Server(url.rstrip("/"), token=os.environ.get("TOKEN", "")))
     else:
         server = sqlite_server(1) if os.environ.get("DB") == "sqlite" else postgresql_server(workers)
-    wanted = os.environ.get("ONLY", ",".join(WORKLOADS)).split(",")
     with server as running:
         limit = floor(running.database_url) if running.database_url else 0.0
         if limit:

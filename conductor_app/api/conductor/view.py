@@ -13,7 +13,6 @@ from ...engine.access.grants import give_to_maker
 from .asking import ADMINISTRATORS, Need
 from .errors import answer
 from .needs import NEEDS
-from .openapi.schema import ConductorSchema
 from .query import Query
 from .slashes import MARK, unmarked
 
@@ -27,6 +26,15 @@ class ConductorRequest(HttpRequest):
     """What the request makes that was not there before: (target type, name)."""
 
 
+class _Drawn:
+    """How a view is drawn in the OpenAPI document. What knows is loaded with the document."""
+
+    def __get__(self, view: "ConductorView | None", kind: type["ConductorView"]) -> Any:
+        from .openapi.schema import ConductorSchema
+
+        return ConductorSchema().__get__(view, kind)
+
+
 class ConductorView(APIView):
     """One address: the method names the handler, whatever a handler raises becomes the dialect's error.
 
@@ -34,7 +42,7 @@ class ConductorView(APIView):
     here, so they are left out: they took longer than the query that hands out a task.
     """
 
-    schema = ConductorSchema()
+    schema = _Drawn()
     needs_login = True
     authentication_classes = permission_classes = throttle_classes = parser_classes = renderer_classes = ()
 

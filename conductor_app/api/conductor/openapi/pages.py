@@ -8,8 +8,6 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.templatetags.static import static
 from django.urls import reverse
-from drf_spectacular.generators import SchemaGenerator
-from drf_spectacular.settings import patched_settings
 
 from .... import conf
 from ..replies import Json
@@ -26,7 +24,10 @@ SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
 
 @cache
 def document() -> dict[str, Any]:
-    """The document, drawn once."""
+    """The document, drawn once. What draws it takes 5 MB and a quarter of a second, and is seldom needed."""
+    from drf_spectacular.generators import SchemaGenerator
+    from drf_spectacular.settings import patched_settings
+
     with patched_settings(ABOUT):
         return SchemaGenerator().get_schema(public=True)
 
