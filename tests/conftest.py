@@ -8,6 +8,7 @@ import pytest
 
 from conductor_app import chance as product_chance
 from conductor_app import clock as product_clock
+from conductor_app import rubbish
 from conductor_app.access import kept, known
 from conductor_app.engine import plans, pollers, tallies
 from conductor_app.engine.groups import rows
@@ -52,6 +53,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if not touches_rows(item)]
     items[:] = [item for item in items if touches_rows(item)]
     config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and all that they import are no rubbish: a tenth of the suite's time went into looking there."""
+    rubbish.look_for_it_rarely()
 
 
 def touches_rows(item: pytest.Item) -> bool:
