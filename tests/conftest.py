@@ -2,6 +2,7 @@
 
 from hashlib import sha256
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,6 +46,16 @@ WAIT_FOR_OTHERS = ("management", "browser", "clients", "workers", "cluster", "wa
 """Folders whose tests wait for processes of their own: done last, they would keep one core waiting."""
 
 
+ROWLESS = ("architecture", "core", "scripts")
+"""Folders in which no test touches rows."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Of what `--rows-only` leaves out anyway, whole folders are not read."""
+    is_rowless = collection_path.parent.name == "tests" and collection_path.name in ROWLESS
+    return True if is_rowless and config.getoption("--rows-only") else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """First what waits. What touches no rows is the same on every database: once is enough for it."""
     items.sort(key=lambda item: item.path.relative_to(config.rootpath).parts[1] not in WAIT_FOR_OTHERS)
@@ -56,7 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests and all that they import are no rubbish: a tenth of the suite's time went into looking there."""
+    """Thousands of tests and all that they import are no rubbish, and need not be looked through for it."""
     rubbish.look_for_it_rarely()
 
 
