@@ -14,6 +14,8 @@ PIP := $(BIN) -m pip --disable-pip-version-check install --quiet --constraint re
 # A file at a time, in our order: what its tests share is made once. Two for each database, at the same time: many of
 # them wait for others.
 PYTEST := $(BIN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PINS := pyproject.toml requirements.lock
+
 # Set where images are built, it would make each of the tests' processes compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
