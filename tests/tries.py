@@ -3,15 +3,9 @@
 import os
 
 from django.db import connection
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
 TRIES = int(os.environ.get("TRIES", "1"))
-
-# A machine that others use as well may be slow: that is no fault of what is tested.
-settings.register_profile(
-    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
-settings.load_profile("patient")
 
 
 def tries(number: int) -> settings:

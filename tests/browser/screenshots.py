@@ -31,8 +31,8 @@ TALLEST = 4000
 
 def main() -> None:
     """Furnish, serve, play, look."""
-    browser = chromium()
-    if not browser:
+    program = chromium()
+    if not program:
         sys.exit("There is no Chromium here; CHROMIUM may name one.")
     TARGET.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="conductor-pictures-") as folder:
@@ -44,7 +44,7 @@ def main() -> None:
             wait_for_it()
             demo = [sys.executable, "manage.py", "demo", "--url", URL]
             subprocess.run(demo, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-            complaints = take(browser, asked_for())
+            complaints = take(program, asked_for())
         finally:
             server.terminate()
             server.wait()
