@@ -52,14 +52,17 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class CreateTask(Effect):
-    """A task comes into being, with its first attempt."""
+    """A task comes into being, with its first attempt; one that is entered again keeps its place in the order."""
 
     task: Task
 
     def change(self, draft: Draft) -> None:
-        seq = draft.get("next_seq")
-        draft.put(replace(self.task, seq=seq, attempt=replace(self.task.attempt, seq=seq)), moves_control=True)
-        draft.changes["next_seq"] = seq + 1
+        if self.task.seq:
+            draft.put(self.task, moves_control=True)
+        else:
+            seq = draft.get("next_seq")
+            draft.put(replace(self.task, seq=seq, attempt=replace(self.task.attempt, seq=seq)), moves_control=True)
+            draft.changes["next_seq"] = seq + 1
         if self.task.attempt.status in (FAILED, FAILED_FOR_GOOD):
             note_failure(draft, self.task)
 
@@ -76,12 +79,15 @@ class CreateTask(Effect):
 
 @dataclass(frozen=True, slots=True)
 class OpenAttempt(Effect):
-    """Another try at a task that is active."""
+    """Another try at a task that is active. An attempt with a place in the order is opened again under its id."""
 
     key: Key
     attempt: Attempt
 
     def change(self, draft: Draft) -> None:
+        if self.attempt.seq:
+            draft.put(replace(draft.tasks[self.key], attempt=self.attempt), moves_control=False)
+            return
         seq = draft.get("next_seq")
         draft.put(replace(draft.tasks[self.key], attempt=replace(self.attempt, seq=seq)), moves_control=False)
         draft.changes["next_seq"] = seq + 1

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 
 from .commands.trail import followers
 from .definition import Key, Step
-from .effects import Effect, ForgetTasks
+from .effects import CreateTask, Effect, ForgetTasks
 from .snapshot import Run, Task
 from .states import CANCELED
 from .steps import kind_of
 
 AGAIN, REUSED, CANCELLED, NEW, GOES_ON, DROPPED = "again", "reused", "cancelled", "new", "goes on", "dropped"
+RESUMED = "resumed"
 FATES = {
     AGAIN: "will run again",
+    RESUMED: "will resume its sub-workflow",
     REUSED: "result reused",
     CANCELLED: "will be cancelled",
     NEW: "new",
@@ -56,10 +58,12 @@ def is_external(step: Step) -> bool:
 
 def fates(before: Run, effects: Iterable[Effect], after: Run) -> list[Fate]:
     """The fate of every task that there was or is, in the order of their coming into being."""
+    effects = list(effects)
     gone = before.tasks.keys() - after.tasks.keys()
+    entered = {effect.task.key for effect in effects if isinstance(effect, CreateTask)}
     dropped = set(_forgotten(before, effects)) | (gone - ahead(before, after) if gone else set())
     found = [
-        _told(task, _fate(task, after.tasks.get(key), after, key in dropped), key in gone)
+        _told(task, _fate(task, after.tasks.get(key), after, key in dropped, key in entered), key in gone)
         for key, task in before.tasks.items()
     ]
     fresh = (task for key, task in after.tasks.items() if key not in before.tasks)
@@ -75,11 +79,13 @@ def _told(task: Task, name: str, is_gone: bool = False) -> Fate:
     return Fate(task.key, task.step, name, status, attempt.id, attempt.child_id, has_begun, is_later, joined_by)
 
 
-def _fate(old: Task, new: Task | None, after: Run, is_dropped: bool) -> str:
+def _fate(old: Task, new: Task | None, after: Run, is_dropped: bool, is_entered: bool) -> str:
     if new is None:
         return DROPPED if is_dropped or not after.is_open else AGAIN
-    if (new.id, new.attempt.id) != (old.id, old.attempt.id):
+    if is_entered or (new.id, new.attempt.id) != (old.id, old.attempt.id):
         return AGAIN
+    if not old.is_open and new.is_open and old.attempt.child_id and new.attempt.child_id == old.attempt.child_id:
+        return RESUMED
     if old.is_open:
         return CANCELLED if new.status == CANCELED else GOES_ON
     is_as_it_was = (new.status, new.attempt.ended_at) == (old.status, old.attempt.ended_at)

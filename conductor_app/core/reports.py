@@ -6,10 +6,11 @@ from typing import Any
 
 from .caching import kept_result
 from .contracts import misfit
-from .effects import Effect, MoveAttempt
+from .effects import Effect, MoveAttempt, OpenAttempt
 from .errors import AlreadyResolved
 from .knowledge import Knowledge
 from .moments import next_clock
+from .rules.retry import next_attempt
 from .snapshot import Run, Task
 from .states import PENDING
 from .steps import kind_of
@@ -36,13 +37,14 @@ class Report:
     worker: str = ""
     merges: bool = False  # the output is laid over the stored one instead of replacing it
     is_kept: bool | None = None  # in progress, but not to be handed out again; None: as the step says
+    lease: int | None = None  # when the attempt was scheduled that the worker holds; None: it does not say
 
 
 def hear(attempt_id: str, report: Report):
     """The command of a report on this attempt; raises AlreadyResolved when it is over."""
 
     def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
-        task = open_task(run, attempt_id)
+        task = open_task(run, attempt_id, report.worker, report.lease)
         facts = {"output": _output(task, report, know), "worker": report.worker or task.attempt.worker}
         facts |= {"reason": report.reason} if report.reason or report.outcome != "IN_PROGRESS" else {}
         if report.outcome == "COMPLETED":
@@ -72,11 +74,11 @@ def _is_kept(task: Task, report: Report) -> bool:
     return task.step.async_complete if report.is_kept is None else report.is_kept
 
 
-def renew(attempt_id: str):
+def renew(attempt_id: str, worker: str = ""):
     """The command that extends the lease and does nothing else (execution §4.4)."""
 
     def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
-        task = open_task(run, attempt_id)
+        task = open_task(run, attempt_id, worker)
         ends_at = now + task.attempt.lease_ms if task.attempt.lease_ms and task.attempt.status != PENDING else None
         attempt = replace(task.attempt, lease_ends_at=ends_at)
         due_at = next_clock(task.step.policy, attempt, now)
@@ -98,6 +100,9 @@ def child_ended(attempt_id: str, child: dict[str, Any]):
 
     def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         task = open_task(run, attempt_id)
+        if task.attempt.child_id != child["id"]:
+            # The task was entered again under its id, and waits for another child.
+            raise AlreadyResolved(attempt=attempt_id)
         facts: dict[str, Any] = {"output": {**(child["output"] or {}), "subWorkflowId": child["id"]}}
         if child["status"] != "COMPLETED":
             facts["reason"] = (
@@ -112,9 +117,33 @@ def child_ended(attempt_id: str, child: dict[str, Any]):
     return command
 
 
-def open_task(run: Run, attempt_id: str) -> Task:
+def child_lost(attempt_id: str, child_id: str):
+    """Start another child for the task that waits for one which was deleted. Raises AlreadyResolved if it is over."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        task = open_task(run, attempt_id)
+        if task.attempt.child_id != child_id:
+            raise AlreadyResolved(attempt=attempt_id)
+        yield MoveAttempt(task.key, "cancel", now, {"reason": f"Sub workflow {child_id} was deleted."})
+        yield OpenAttempt(task.key, next_attempt(task, know, now, delay=0))
+
+    return command
+
+
+def open_task(run: Run, attempt_id: str, reporter: str = "", lease: int | None = None) -> Task:
+    """Return the task whose open attempt this is.
+
+    `reporter`: the worker that reports. `lease`: when the attempt was scheduled that it holds, in epoch milliseconds.
+
+    Raises:
+        AlreadyResolved: the attempt is over, or was opened again under its id after the reporter's lease had ended.
+    """
     task = run.task_of_attempt(attempt_id)
     if task is None or not task.attempt.is_open or not run.is_open:
+        raise AlreadyResolved(attempt=attempt_id)
+    if lease is not None and lease != task.attempt.scheduled_at:
+        raise AlreadyResolved(attempt=attempt_id)
+    if reporter and reporter != task.attempt.worker and reporter in task.former_workers:
         raise AlreadyResolved(attempt=attempt_id)
     return task
 

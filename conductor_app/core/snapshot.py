@@ -115,12 +115,49 @@ class Task:
         return self.status in (FAILED, TIMED_OUT, CANCELED) and not self.lets_control_pass
 
     @property
+    def former_workers(self) -> tuple[str, ...]:
+        """The workers that have held an earlier lease of the newest attempt, which was opened again since."""
+        return tuple(self.memo.get(FORMER_WORKERS, {}).get(self.attempt.id, ()))
+
+    @property
+    def all_workers(self) -> tuple[str, ...]:
+        """The former workers, and the one that holds or held the present lease."""
+        attempt = self.attempt
+        holder = (attempt.worker,) if attempt.poll_count and attempt.worker else ()
+        return tuple(dict.fromkeys((*self.former_workers, *holder)))
+
+    @property
+    def tries(self) -> int:
+        """How many attempts came before the newest one since the task was entered last: a rerun counts anew."""
+        return self.attempt.number - self.memo.get(FIRST_NUMBER, 0)
+
+    @property
     def loop(self) -> Key | None:
         """The key of the innermost loop around it."""
         return Key(self.step.loops[-1], self.key.turn[:-1]) if self.step.loops else None
 
 
+FORMER_WORKERS = "former_workers"
+"""Where a task's memo keeps them, by the id of the attempt."""
+FIRST_NUMBER = "first_number"
+"""Where a task's memo keeps the number of the attempt under which it was entered again."""
 GOOD_ENDS = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What clients know a task by: it keeps this when control enters its step again (execution §7.4).
+
+    `workers`: those that have held a lease of the attempt before; their late reports are refused.
+    """
+
+    task_id: str
+    task_seq: int
+    attempt_id: str
+    attempt_seq: int
+    number: int
+    previous_id: str = ""
+    workers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,6 +193,7 @@ class Run:
     inbox_taken: int = 0  # the last of them that this decision has taken, by its number
     watched_as: str = ""  # under this name somebody waits for news of it,
     watched_until: int = 0  # until then; its children inherit both
+    identities: Mapping[Key, Identity] = field(default_factory=dict)  # of tasks that are being entered again
     input: Any = UNKNOWN
     output: Any = UNKNOWN
     variables: Any = UNKNOWN

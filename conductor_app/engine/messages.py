@@ -115,6 +115,11 @@ def _child_ended(message: Message) -> None:
     """The task that waited for a child run ends as that run did."""
     id, attempt = message.facts["child"], message.facts["attempt"]
     child = Run.objects.filter(pk=id).first() or Run(id=id, name="?", status="TERMINATED", reason="It was removed.")
+    _end_awaiting(message, child, message.to, attempt)
+
+
+def _end_awaiting(message: Message, child: Run, run_id: str, attempt: str) -> None:
+    """End the task that waits for this child as the child has ended."""
     if not Attempt.objects.filter(pk=attempt).exists():
         raise NotFound
     if child.status in RUN.open:
@@ -129,14 +134,38 @@ def _child_ended(message: Message) -> None:
         "reason": child.reason,
         "output": payloads.opened_output(child.id) if child.created_at else {},
     }
-    change(message.to, reports.child_ended(attempt, facts), "engine", near=[attempt], message=message.pk)
+    change(run_id, reports.child_ended(attempt, facts), "engine", near=[attempt], message=message.pk)
+
+
+def _resume_child(message: Message) -> None:
+    """Let a child go on where it stopped: the run above it was opened again, and waits for it.
+
+    A child that cannot go on tells of its end again; one that was deleted is started anew.
+    """
+    parent, attempt = message.facts["parent"], message.facts["attempt"]
+    child = Run.objects.filter(pk=message.to).first()
+    if child is None:
+        change(parent, reports.child_lost(attempt, message.to), "engine", near=[attempt], message=message.pk)
+    elif child.status in RUN.open or not is_awaited(message.to, attempt):
+        Message.objects.filter(pk=message.pk).delete()
+    else:
+        reason = f"Workflow {parent}, which waits for it, was opened again."
+        try:
+            change(message.to, commands.Retry(resumes=True, is_asked=True), "engine", reason, message=message.pk)
+        except Conflict:
+            _end_awaiting(message, child, parent, attempt)
+
+
+def is_awaited(run_id: str, attempt_id: str) -> bool:
+    """Whether this attempt is open and waits for the run."""
+    return bool(attempt_id) and Attempt.objects.open().filter(pk=attempt_id, child_id=run_id).exists()
 
 
 def _terminate(message: Message) -> None:
     """A child whose parent no longer waits for it is stopped."""
     reason = message.facts.get("reason", "")
     awaited = Run.objects.filter(pk=message.to).values_list("parent_attempt_id", flat=True).first()
-    if Attempt.objects.open().filter(pk=awaited or "").exists():
+    if is_awaited(message.to, awaited or ""):
         # Both were opened again since this was said.
         Message.objects.filter(pk=message.pk).delete()
         return
@@ -177,6 +206,7 @@ HEARERS: dict[str, Callable[[Message], None]] = {
     "begin": _begin,
     "child_ended": _child_ended,
     "child_reopened": _child_reopened,
+    commands.RESUME: _resume_child,
     "terminate": _terminate,
     "release": _release,
     "started": _started,

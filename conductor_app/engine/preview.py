@@ -121,12 +121,12 @@ class Ahead:
         elif isinstance(effect, Send):
             self._messages.append((effect.to, effect.subject, effect.facts))
 
-    def is_waiting(self, run_id: str, attempt_id: str) -> bool:
-        """Whether the attempt would be open."""
+    def is_waiting(self, run_id: str, attempt_id: str, child_id: str) -> bool:
+        """Whether the attempt would be open and wait for this child."""
         if run_id in self.runs:
             task = self.runs[run_id].after.task_of_attempt(attempt_id)
-            return task is not None and task.attempt.is_open
-        return Attempt.objects.open().filter(pk=attempt_id).exists()
+            return task is not None and task.attempt.is_open and task.attempt.child_id == child_id
+        return Attempt.objects.open().filter(pk=attempt_id, child_id=child_id).exists()
 
 
 def _begin(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
@@ -135,13 +135,28 @@ def _begin(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
 
 def _terminate(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
     child = ahead.run(to)
-    if not ahead.is_waiting(child.parent_id, child.parent_attempt_id):
+    if not ahead.is_waiting(child.parent_id, child.parent_attempt_id, child.id):
         ahead.decide(child, commands.stop(facts.get("reason", "")))
 
 
 def _child_reopened(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
     repair = commands.Repair(facts["attempt"], facts["child"], facts["how"], facts.get("asked") or {})
     ahead.decide(ahead.run(to), repair)
+
+
+def _resume_child(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
+    parent, attempt = facts["parent"], facts["attempt"]
+    try:
+        child = ahead.run(to)
+    except NotFound:
+        ahead.decide(ahead.run(parent), reports.child_lost(attempt, to))
+        return
+    if child.is_open or not ahead.is_waiting(parent, attempt, to):
+        return
+    try:
+        ahead.decide(child, commands.Retry(resumes=True, is_asked=True))
+    except Conflict:
+        _child_ended(ahead, parent, {"child": to, "attempt": attempt})
 
 
 def _child_ended(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
@@ -160,6 +175,7 @@ HEARERS: dict[str, Callable[[Ahead, str, dict[str, Any]], None]] = {
     "begin": _begin,
     "terminate": _terminate,
     "child_reopened": _child_reopened,
+    commands.RESUME: _resume_child,
     "child_ended": _child_ended,
 }
 """How each message would be heard; who waits for a limit, or for anything outside, is not looked at."""

@@ -31,7 +31,7 @@ def retry(run_id: str, by: str, reason: str = "", resume_children: bool = False)
 
 def retrying(run_id: str, resume_children: bool = False) -> Asked:
     """What a retry comes to."""
-    return (_deepest_failed(run_id) if resume_children else run_id), commands.retry
+    return (_deepest_failed(run_id) if resume_children else run_id), commands.Retry(resume_children)
 
 
 def restart(run_id: str, by: str, reason: str = "", latest_definitions: bool = False) -> None:
@@ -97,11 +97,11 @@ def rerunning(
     _refuse_open(path)
     task_input = _as_it_was(task_input, attempt_id, payloads.written_task_input)
     input = _as_it_was(input, run_id, payloads.written_input)
-    key = _key_of(attempt_id) if attempt_id else None
+    key, attempt = _place_of(attempt_id) if attempt_id else (None, None)
     new = {"input": input, "correlation_id": correlation_id}
     if path[-1] == run_id:
-        return run_id, commands.Rerun(key, task_input, **new)
-    return path[-1], commands.Rerun(key, task_input, asked={"run": run_id, **new})
+        return run_id, commands.Rerun(key, attempt, task_input, **new)
+    return path[-1], commands.Rerun(key, attempt, task_input, asked={"run": run_id, **new})
 
 
 def _run(run_id: str) -> Run:
@@ -130,9 +130,16 @@ def _refuse_too_large(payload: dict[str, Any] | None, most: int) -> None:
         raise Invalid(f"The input of {size} bytes is larger than the {most} bytes that it may have.")
 
 
-def _key_of(attempt_id: str) -> Key:
-    ref, turn = Task.objects.filter(attempts=attempt_id).values_list("ref", "turn").get()
-    return Key(ref, turn_of(turn))
+def _place_of(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:
+    """The task that an attempt belongs to, and the attempt."""
+    columns = ("task__ref", "task__turn", "number", "seq", "previous_id", "worker", "poll_count")
+    row = Attempt.objects.filter(pk=attempt_id).values_list(*columns).first()
+    if row is None:
+        raise Invalid(f"Task {attempt_id} was deleted meanwhile; look at the workflow again.")
+    ref, turn, number, seq, previous_id, worker, polls = row
+    return Key(ref, turn_of(turn)), commands.EarlierAttempt(
+        attempt_id, number, seq, previous_id, worker if polls else ""
+    )
 
 
 def _path(root: Run, attempt_id: str) -> list[str]:
@@ -151,10 +158,15 @@ def _upwards(run_id: str, until: str) -> Iterator[str]:
         if run is None:
             return
         yield run_id
-        above = Task.objects.filter(run_id=run["parent_id"], attempt_id=run["parent_attempt_id"])
-        if run_id == until or not run["parent_id"] or not above.exists():
+        if run_id == until or not run["parent_id"] or not _is_awaited(run_id, run["parent_attempt_id"]):
             return
         run_id = run["parent_id"]
+
+
+def _is_awaited(run_id: str, attempt_id: str) -> bool:
+    """Whether this is the newest attempt of its task, and the run the child that it stands for."""
+    newest = Task.objects.filter(attempt_id=attempt_id, attempts__pk=attempt_id, attempts__child_id=run_id)
+    return newest.exists()
 
 
 def _deepest_failed(run_id: str) -> str:

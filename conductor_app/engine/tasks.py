@@ -251,10 +251,10 @@ def guarded(command: Command, attempt_id: str, guard: Guard | None) -> Command:
     return asked
 
 
-def renew(run_id: str, attempt_id: str, by: str, guard: Guard | None = None) -> None:
+def renew(run_id: str, attempt_id: str, by: str, guard: Guard | None = None, worker: str = "") -> None:
     """Extend the lease; nothing happens where the attempt is over. Raises NotFound."""
     try:
-        change(run_id, guarded(reports.renew(attempt_id), attempt_id, guard), by, near=[attempt_id])
+        change(run_id, guarded(reports.renew(attempt_id, worker), attempt_id, guard), by, near=[attempt_id])
     except AlreadyResolved:
         return
 

@@ -33,7 +33,7 @@ def note(writes: Writes, before: Run, touched: Mapping[str, tuple[Attempt, Task]
 
 
 def _is_news(attempt: Attempt, seen: Attempt | None) -> bool:
-    return seen is None or seen.is_open
+    return seen is None or seen.is_open or attempt.number != seen.number
 
 
 def _is_secondhand(attempt: Attempt, task: Task) -> bool:

@@ -53,6 +53,8 @@ ATTEMPT_INSERTED = (
     "input_path",
     "output_path",
 )
+ATTEMPT_REWRITTEN = tuple(column for column in ATTEMPT_INSERTED if column not in ("id", "run_id", "task_id"))
+"""Columns of an attempt that is opened again under its id: all but those that say whose it is."""
 ATTEMPT_UPDATED = (
     "status",
     "visible_at",

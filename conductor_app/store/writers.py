@@ -6,9 +6,10 @@ from typing import Any
 
 from django.db import IntegrityError
 
-from ..core.effects import Draft, Effect, ForgetTasks, TakeBack
+from ..core.effects import CreateTask, Draft, Effect, ForgetTasks, TakeBack
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..core.states import SKIPPED
+from ..core.values import replace
 from ..models import Attempt as AttemptRow
 from ..models import HistoryEntry
 from ..models import Task as TaskRow
@@ -35,8 +36,8 @@ def save(writes: Writes, before: Run, effects: Iterable[Effect], after: Run, now
     """Write down what the effects made of the snapshot, after `writes`; raises Stale where a row was not as seen."""
     effects = list(effects)
     attempts = _attempts_touched(before, effects)
-    # First: what is taken back may be made again by the same decision, under the same reference.
-    _take_back(writes, before, effects)
+    # First: what is taken back may be made again by the same decision, under the same reference and the same id.
+    before = _take_back(writes, before, effects)
     _write_attempts(writes, before, attempts, after)
     _write_tasks(writes, before, after)
     _forget(writes, before, effects)
@@ -75,6 +76,11 @@ def _write_attempts(writes: Writes, before: Run, touched: Mapping[str, tuple[Att
     seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
     kept = {id: pair for id, pair in touched.items() if _is_kept(pair[1], after)}
     changed = [(attempt, seen[id]) for id, (attempt, _) in kept.items() if id in seen and attempt != seen[id]]
+    reopened = [(new, old) for new, old in changed if new.number != old.number]
+    if reopened:
+        values = [(old.id, old.status, _rewritten(new, kept[old.id][1], writes, after)) for new, old in reopened]
+        writes.update(AttemptRow, rows.ATTEMPT_REWRITTEN, values)
+        changed = [(new, old) for new, old in changed if new.number == old.number]
     # Ended attempts first: a task has one open attempt at most, also between two statements.
     for has_output, columns in UPDATES:
         same = [(new, old) for new, old in changed if _has_new(new, old, "output") == has_output]
@@ -103,6 +109,11 @@ def _is_kept(task: Task, after: Run) -> bool:
 def _has_new(new: Attempt | Run, old: Attempt | Run, part: str) -> bool:
     value = getattr(new, part)
     return value is not UNKNOWN and value is not getattr(old, part)
+
+
+def _rewritten(attempt: Attempt, task: Task, writes: Writes, run: Run) -> list[Any]:
+    pairs = zip(rows.ATTEMPT_INSERTED, _inserted(attempt, task, writes, run), strict=True)
+    return [value for column, value in pairs if column in rows.ATTEMPT_REWRITTEN]
 
 
 def _inserted(attempt: Attempt, task: Task, writes: Writes, run: Run) -> list[Any]:
@@ -146,10 +157,21 @@ def _seen(before: Run, task: Task) -> Task | None:
     return found if found is not None and found.id == task.id else None
 
 
-def _take_back(writes: Writes, before: Run, effects: list[Effect]) -> None:
-    """Delete the tasks that are taken back, all their attempts, and what workers logged for them."""
-    keys = [key for effect in effects if isinstance(effect, TakeBack) for key in effect.keys]
-    ids = [before.tasks[key].id for key in keys if key in before.tasks]
+def _take_back(writes: Writes, before: Run, effects: list[Effect]) -> Run:
+    """Delete the tasks that are taken back; returns the snapshot without them.
+
+    With a task go all its attempts, and what workers logged for them. A task that is entered again under its id loses
+    only the attempt that is written anew and those after it; the lines logged for that attempt stay.
+    """
+    gone = {key: before.tasks[key] for effect in effects if isinstance(effect, TakeBack) for key in effect.keys}
+    if not gone:
+        return before
+    own = {task.id for task in gone.values()}
+    again = [effect.task for effect in effects if isinstance(effect, CreateTask) and effect.task.id in own]
+    for task in again:
+        _delete_newest_life(writes, task)
+    kept = {task.id for task in again}
+    ids = [id for id in (task.id for task in gone.values()) if id not in kept]
     for start in range(0, len(ids), CHUNK):
         some = ids[start : start + CHUNK]
         tasks = f"({placeholders(some)})"
@@ -157,6 +179,15 @@ def _take_back(writes: Writes, before: Run, effects: list[Effect]) -> None:
         writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({attempts})", some)
         writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN {tasks}", some)
         writes.run(f"DELETE FROM conductor_task WHERE id IN {tasks}", some)
+    return replace(before, tasks={key: task for key, task in before.tasks.items() if key not in gone})
+
+
+def _delete_newest_life(writes: Writes, task: Task) -> None:
+    """Delete the rows of a task that are written anew under the same ids: itself, this attempt and those after it."""
+    later = "SELECT id FROM conductor_attempt WHERE task_id = %s AND number > %s"
+    writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({later})", [task.id, task.attempt.number])
+    writes.run("DELETE FROM conductor_attempt WHERE task_id = %s AND number >= %s", [task.id, task.attempt.number])
+    writes.run("DELETE FROM conductor_task WHERE id = %s", [task.id])
 
 
 def _forget(writes: Writes, before: Run, effects: list[Effect]) -> None:

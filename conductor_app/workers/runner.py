@@ -53,7 +53,8 @@ def hand_back() -> int:
     """
     handed_back = 0
     for attempt in list(_at_work.values()):
-        asks_for_time = Report("IN_PROGRESS", worker=NAME, merges=True, is_kept=False)
+        lease = attempt.scheduled_at
+        asks_for_time = Report("IN_PROGRESS", worker=NAME, merges=True, is_kept=False, lease=lease)
         try:
             handed_back += tasks.report(attempt.run_id, attempt.id, asks_for_time, NAME)
             _at_work.pop(attempt.id, None)
@@ -78,6 +79,7 @@ def _worked(attempt: Attempt) -> bool:
         outcome.callback_seconds,
         NAME,
         is_kept=not outcome.callback_seconds,
+        lease=attempt.scheduled_at,
     )
     return tasks.report(attempt.run_id, attempt.id, report, NAME)
 

@@ -161,7 +161,7 @@ class Life:
 
     def retry(self) -> "Life":
         """The operator tries again."""
-        self.do(commands.retry)
+        self.do(commands.Retry())
         return self
 
     @property

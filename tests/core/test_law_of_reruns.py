@@ -41,7 +41,7 @@ def test_a_rerun_from_any_task_ends_again(seed, chosen: Random):
         key = chosen.choice(keys) if keys else None
         before = life.run
 
-        life.do(commands.Rerun(key, chosen.choice((None, None, {"case": "a"}))))
+        life.do(commands.Rerun(key, task_input=chosen.choice((None, None, {"case": "a"}))))
 
         holds(life)
         if key is not None and not terminations(before):

@@ -64,7 +64,7 @@ def test_a_preview_follows_who_would_be_told(clock):
     story.worker("x").fails()
     leaf = story.child("s").child("below")
 
-    seen = preview(leaf.id, commands.retry)
+    seen = preview(leaf.id, commands.Retry())
 
     assert statuses(seen) == {leaf.id: "RUNNING", story.child("s").id: "RUNNING", story.id: "RUNNING"}
 
@@ -115,7 +115,7 @@ class Deeds:
         return commands.restart(), lambda: runs.restart(self.id, BY)
 
     def retry(self):
-        return commands.retry, lambda: runs.retry(self.id, BY)
+        return commands.Retry(), lambda: runs.retry(self.id, BY)
 
     def terminate(self):
         return commands.terminate("enough"), lambda: runs.terminate(self.id, BY, "enough")

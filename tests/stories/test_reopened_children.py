@@ -6,7 +6,8 @@ import pytest
 
 from conductor_app.core.errors import Conflict, Invalid
 from conductor_app.engine import runs
-from conductor_app.models import Run, TaskLog
+from conductor_app.engine.messages import deliver
+from conductor_app.models import Message, Run, TaskLog
 from tests.builders import (
     definition,
     dynamic_fork,
@@ -20,7 +21,7 @@ from tests.builders import (
     terminate,
 )
 from tests.engine.views import complaints
-from tests.story import Story, View
+from tests.story import Story, View, committed
 
 LEAF = definition(step("x"), step("y"), name="leaf")
 MIDDLE = definition(sub_workflow("below", "leaf"), step("m"), name="middle")
@@ -164,8 +165,8 @@ def test_what_was_canceled_beside_it_resumes(clock):
     assert (story.statuses["s"], story.statuses["a"], story.statuses["h"], story.statuses["join"]) == (
         "IN_PROGRESS", "SCHEDULED", "IN_PROGRESS", "IN_PROGRESS",
     )  # fmt: skip
-    assert story.attempts("other") == ["CANCELED", "IN_PROGRESS"]
-    assert story.child("other").id != other.id
+    assert story.attempts("other") == ["IN_PROGRESS"]
+    assert story.child("other").id == other.id
     for worker in ("one", "two"):
         story.worker("x", worker).completes()
         story.worker("y", worker).completes()
@@ -210,8 +211,8 @@ def test_a_child_of_a_dynamic_fork_is_retried(clock):
     story.child(failed).retry()
     assert story.status == "RUNNING"
 
-    # The other one was terminated with its parent: its task has a new child.
-    done(story, "x", "y", "y", "z")
+    # The other one was terminated with its parent, and resumes: its first task stays completed.
+    done(story, "y", "y", "z")
     assert story.status == "COMPLETED"
     all_is_well(story)
 
@@ -300,15 +301,16 @@ def test_a_child_that_had_ended_keeps_its_end_when_its_task_is_taken_back(clock)
     assert (child.status, child.row.ended_at is None) == ("FAILED", False)
 
 
-def test_a_parent_that_had_completed_goes_back_to_the_child(clock):
+def test_a_parent_that_had_completed_waits_for_the_child_and_keeps_the_work_that_came_after(clock):
     story = root(clock)
     done(story, "x", "y", "m", "r")
     assert story.status == "COMPLETED"
 
     leaf_of(story).rerun("y")
 
-    assert (story.statuses, middle_of(story).statuses) == ({"s": "IN_PROGRESS"}, {"below": "IN_PROGRESS"})
-    done(story, "y", "m", "r")
+    assert story.statuses == {"s": "IN_PROGRESS", "r": "COMPLETED"}
+    assert middle_of(story).statuses == {"below": "IN_PROGRESS", "m": "COMPLETED"}
+    done(story, "y")
     assert statuses(story) == ["COMPLETED"] * 3
     all_is_well(story, middle_of(story), leaf_of(story))
 
@@ -362,7 +364,7 @@ def test_a_rerun_finds_the_task_in_a_run_below(clock):
     assert leaf.statuses == {"x": "COMPLETED", "y": "SCHEDULED"}
     assert leaf.task("y").input == {"n": 1}
     assert (story.row.input, story.row.correlation_id, leaf.row.input) == ({"of": "root"}, "mine", {})
-    done(story, "y", "m", "r")
+    done(story, "y")
     assert statuses(story) == ["COMPLETED"] * 3
     all_is_well(story, middle_of(story), leaf)
 
@@ -375,8 +377,8 @@ def test_a_rerun_from_above_opens_optional_tasks_too(clock):
 
     story.reruns_from(leaf_of(story).task("x").id)
 
-    assert (story.status, story.statuses) == ("RUNNING", {"s": "IN_PROGRESS"})
-    done(story, "x", "y", "m", "r")
+    assert (story.status, story.statuses) == ("RUNNING", {"s": "IN_PROGRESS", "r": "COMPLETED"})
+    done(story, "x", "y", "m")
     assert (story.status, story.statuses["s"]) == ("COMPLETED", "COMPLETED")
 
 
@@ -443,3 +445,132 @@ def test_a_child_that_waits_for_nobody_is_opened_without_a_word(clock):
 
     assert child.status == "RUNNING"
     all_is_well(child)
+
+
+def two_children(clock, *others) -> Story:
+    """A fork of two children; one failed at its first task, after the other had completed its first."""
+    bad = definition(step("b"), name="bad")
+    good = definition(step("x"), step("y"), name="good")
+    branches = fork([sub_workflow("bad", "bad")], [sub_workflow("good", "good")], [step("side")])
+    story = Story(clock, *branches, step("z"), others=[bad, good, *others])
+    story.worker("x").completes()
+    story.worker("side").polls()
+    story.worker("b").fails()
+    assert (story.status, story.child("good").status) == ("FAILED", "TERMINATED")
+    return story
+
+
+WAYS = {
+    "retry of the child": lambda story: story.child("bad").retry(),
+    "retry of the parent that resumes": lambda story: story.retry(resume_children=True),
+    "rerun of the child": lambda story: story.child("bad").rerun(),
+    "rerun from a task of the child": lambda story: story.child("bad").rerun("b"),
+    "rerun of the parent from there": lambda story: story.reruns_from(story.child("bad").task("b").id),
+}
+
+
+@pytest.mark.parametrize("opens", WAYS.values(), ids=WAYS)
+def test_a_canceled_child_beside_it_resumes_where_it_stopped(clock, opens):
+    story = two_children(clock)
+    good, tasks = story.child("good"), {ref: story.task(ref) for ref in ("bad", "good", "side", "join")}
+    done_before = good.task("x")
+
+    for _ in range(3):
+        opens(story)
+
+        assert (story.status, good.status) == ("RUNNING", "RUNNING")
+        assert {ref: story.task(ref).id for ref in tasks} == {ref: task.id for ref, task in tasks.items()}
+        assert {ref: story.task(ref).seq for ref in tasks} == {ref: task.seq for ref, task in tasks.items()}
+        assert story.child("good").id == good.id
+        assert (good.statuses, good.attempts("y")[-1]) == ({"x": "COMPLETED", "y": "SCHEDULED"}, "SCHEDULED")
+        assert (good.task("x").id, good.task("x").ended_at) == (done_before.id, done_before.ended_at)
+        story.worker("b").fails()
+        assert (story.status, good.status) == ("FAILED", "TERMINATED")
+
+    opens(story)
+    done(story, "b", "y")
+    story.worker("side", "another").completes()
+    done(story, "z")
+    assert story.status == "COMPLETED"
+    all_is_well(story, good, story.child("bad"))
+
+
+def test_a_canceled_task_beside_it_opens_again_under_its_id_with_the_next_number(clock):
+    story = two_children(clock)
+    before = story.task("side")
+
+    story.child("bad").retry()
+
+    after = story.task("side")
+    assert story.attempts("side") == ["SCHEDULED"]
+    assert (after.id, after.seq, after.number) == (before.id, before.seq, before.number + 1)
+    assert (after.worker, after.poll_count, after.started_at, after.reason) == ("", 0, None, "")
+    assert story.worker("side").completes() is False
+    assert story.worker("side", "another").completes()
+
+
+def test_a_child_that_completed_while_its_parent_was_stopped_is_not_started_again(clock):
+    story = two_children(clock)
+    good = story.child("good")
+    Run.objects.filter(pk=good.id).update(status="COMPLETED", output={"kept": 1})
+
+    story.child("bad").retry()
+
+    assert (story.statuses["good"], story.task("good").output["kept"]) == ("COMPLETED", 1)
+    assert story.child("good").id == good.id
+
+
+def test_a_child_that_was_deleted_is_started_anew(clock):
+    story = two_children(clock)
+    good = story.child("good").id
+    Run.objects.filter(pk=good).delete()
+
+    story.child("bad").retry()
+
+    assert story.attempts("good") == ["CANCELED", "IN_PROGRESS"]
+    assert story.child("good").id != good
+    done(story, "b", "x", "y")
+    story.worker("side", "another").completes()
+    done(story, "z")
+    assert story.status == "COMPLETED"
+
+
+def test_a_child_that_would_end_again_at_once_ends_its_parent_again(clock):
+    """Its first step decides alone that it fails: nothing in it can be tried again."""
+    ends = definition(terminate("t", "FAILED"), name="ends")
+    waits = definition(step("x"), name="waits")
+    story = Story(clock, *fork([sub_workflow("two", "waits")], [sub_workflow("one", "ends")]), others=[ends, waits])
+    assert story.status == "FAILED"
+
+    story.child("two").retry()
+
+    assert (story.status, story.child("two").status, story.child("one").status) == ("FAILED", "TERMINATED", "FAILED")
+    all_is_well(story, story.child("one"), story.child("two"))
+
+
+def test_what_failed_right_after_a_child_waits_for_its_new_result(clock):
+    story = root(clock, sub_workflow("s", "leaf"), step("r", inputs={"of": "${s.output.by}"}))
+    done(story, "x", "y")
+    story.worker("r").fails()
+
+    story.child("s").rerun("y")
+
+    assert story.statuses == {"s": "IN_PROGRESS"}
+    story.worker("y").completes(by="the new one")
+    assert story.task("r").input == {"of": "the new one"}
+
+
+def test_a_late_end_of_a_replaced_child_does_not_end_the_task_that_waits_for_another(clock):
+    story = root(clock, sub_workflow("s", "leaf"), step("r"))
+    done(story, "x", "y")
+    story.worker("r").fails()
+    first, task = story.child("s"), story.task("s")
+    story.rerun("s")
+    assert (story.task("s").id, story.child("s").id == first.id) == (task.id, False)
+    told = {"attempt": task.id, "child": first.id}
+
+    with committed():
+        deliver(Message.objects.create(to=story.id, subject="child_ended", facts=told, sent_at=0, due_at=0).pk)
+
+    assert story.statuses["s"] == "IN_PROGRESS"
+    all_is_well(story, story.child("s"))

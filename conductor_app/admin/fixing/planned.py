@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...core.fates import AGAIN, CANCELLED, DROPPED, FATES, GOES_ON, NEW, REUSED, Fate
+from ...core.fates import AGAIN, CANCELLED, DROPPED, FATES, GOES_ON, NEW, RESUMED, REUSED, Fate
 from ...engine.planning import Plan, RunPlan
 from ...insight.diagram import Diagram, Mark, Seen, diagram
 from ...insight.plans import plan as definition_of
@@ -18,6 +18,7 @@ from ..marks import badge, many, pill
 
 LOOKS = {
     AGAIN: ("active", "do-rerun"),
+    RESUMED: ("waiting", "do-resume"),
     REUSED: ("succeeded", "succeeded"),
     CANCELLED: ("failed", "stopped"),
     NEW: ("paused", "todo"),
@@ -27,6 +28,7 @@ LOOKS = {
 """The colour and the sign of each fate."""
 WORDS = {
     AGAIN: gettext_lazy("will run again"),
+    RESUMED: gettext_lazy("will resume its sub-workflow"),
     REUSED: gettext_lazy("result reused"),
     CANCELLED: gettext_lazy("will be cancelled"),
     NEW: gettext_lazy("new"),
@@ -36,6 +38,7 @@ WORDS = {
 """What a page says of each fate."""
 SHORT = {
     AGAIN: gettext_lazy("again"),
+    RESUMED: gettext_lazy("resumes"),
     REUSED: gettext_lazy("reused"),
     CANCELLED: gettext_lazy("cancelled"),
     NEW: gettext_lazy("new"),
@@ -43,7 +46,7 @@ SHORT = {
     DROPPED: gettext_lazy("dropped"),
 }
 """The same in a box of the picture, where its type stands too."""
-RANK = {name: place for place, name in enumerate((AGAIN, CANCELLED, NEW, DROPPED, GOES_ON, REUSED))}
+RANK = {name: place for place, name in enumerate((AGAIN, CANCELLED, NEW, DROPPED, RESUMED, GOES_ON, REUSED))}
 MOST_ROWS = 300
 
 

@@ -5,18 +5,22 @@ from .callbacks import reset_callbacks
 from .controls import Abandon, pause, release, resume, stop, terminate
 from .jump import jump
 from .queueing import requeue, take_back
+from .reopening import RESUME
 from .repair import Repair
-from .rerun import Rerun
+from .rerun import EarlierAttempt, Rerun
 from .restart import restart
-from .retry import retry
+from .retry import Retry
 from .skip import skip
 from .state import set_variables, update_state
 from .upgrade import Upgrade, plan_upgrade, upgrade
 
 __all__ = [
+    "RESUME",
     "Abandon",
+    "EarlierAttempt",
     "Repair",
     "Rerun",
+    "Retry",
     "Upgrade",
     "jump",
     "nothing",
@@ -27,7 +31,6 @@ __all__ = [
     "reset_callbacks",
     "restart",
     "resume",
-    "retry",
     "set_variables",
     "skip",
     "stop",

@@ -12,6 +12,8 @@ from ..states import CANCELED, FAILED, TIMED_OUT
 from ..steps import kind_of
 from .trail import Trail, inside_of, later
 
+RESUME = "resume_child"
+"""The subject of the message by which a run asks a child to go on where it stopped."""
 TAKEN_BACK = "The task that it was started for was taken back."
 
 
@@ -39,12 +41,16 @@ def fresh_facts(now: int) -> dict[str, Any]:
 def ended_badly(run: Run) -> list[Task]:
     """The tasks that failed, timed out or were canceled, in their order: the newest of each reference.
 
-    What goes on side by side, as the items of a FOR_EACH do, has a newest one for each.
+    What goes on side by side, as the items of a FOR_EACH do, has a newest one for each. A task of an earlier iteration
+    counts too if control cannot pass it: its child was opened again after the loop had gone on.
     """
     newest: dict[tuple[str, tuple[int, ...]], Task] = {}
     for task in sorted(run.tasks.values(), key=seq):
         newest[task.key.ref, _items_around(run, task)] = task
-    return [task for task in newest.values() if task.status in (FAILED, TIMED_OUT, CANCELED)]
+    found = [task for task in newest.values() if task.status in (FAILED, TIMED_OUT, CANCELED)]
+    known = {task.key for task in found}
+    stuck = [task for task in run.tasks.values() if task.failed_fatally and task.key not in known]
+    return sorted([*found, *stuck], key=seq)
 
 
 def _items_around(run: Run, task: Task) -> tuple[int, ...]:
@@ -90,17 +96,30 @@ def is_reopened(task: Task) -> bool:
     return kind.is_reopened and (task.iteration > 0 or not kind.counts_turns)
 
 
+def is_resumable(task: Task) -> bool:
+    """Whether the task waits for a run below it, which can go on where it stopped instead of being started anew."""
+    return bool(task.attempt.child_id) and not task.succeeded
+
+
 def superseded(run: Run, task: Task) -> set[Key]:
     """What a step did after the turn in which it failed: if it goes on there, that has never been."""
     turn = kind_of(task.step.type).failed_turn(task)
     return set() if turn is None else set(later(inside_of(run), task, turn))
 
 
-def reopened(run: Run, keys: dict[Key, int | None], know: Knowledge, now: int) -> Iterator[Effect]:
-    """Open the joins and loops again that are over; a step with turns goes on in the one that is given."""
+def reopened(
+    run: Run, keys: dict[Key, int | None], know: Knowledge, now: int, resumes: bool = False, spared: Key | None = None
+) -> Iterator[Effect]:
+    """Open the joins and loops again that are over; a step with turns goes on in the one that is given.
+
+    `resumes`: the children that tasks wait for again are resumed, except that of `spared`, which goes on already.
+    """
     for task in sorted((run.tasks[key] for key in keys), key=seq):
-        if not task.is_open:
-            yield from kind_of(task.step.type).reopened(task, know, now, keys[task.key])
+        if task.is_open:
+            continue
+        yield from kind_of(task.step.type).reopened(task, know, now, keys[task.key])
+        if resumes and is_resumable(task) and task.key != spared:
+            yield Send(task.attempt.child_id, RESUME, {"parent": run.id, "attempt": task.attempt.id})
 
 
 def taken_back(run: Run, keys: Iterable[Key]) -> Iterator[Effect]:

@@ -9,9 +9,18 @@ from ..knowledge import Knowledge
 from ..scopes import is_handled
 from ..snapshot import Run, Task
 from ..steps import kind_of
-from .reopening import ended_badly, fresh_facts, need_whole, origin, terminations, told_parent
-from .retry import tried_again
-from .trail import Trail
+from .reopening import (
+    ended_badly,
+    fresh_facts,
+    is_reopened,
+    is_resumable,
+    need_whole,
+    origin,
+    terminations,
+    told_parent,
+)
+from .retry import Reach, tried_again
+from .trail import Trail, inside_of, later
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +41,7 @@ class Repair:
         task = run.task_of_attempt(self.attempt)
         if task is None or task.attempt.child_id != self.child:
             return
-        if not self.asked and (task.step.optional or is_handled(run, task)):
+        if not self.asked and (task.step.optional or _failure_is_handled(run, task)):
             return
         repaired = self._in_open_run if run.is_open else self._in_ended_run
         if effects := list(repaired(run, task, know, now)):
@@ -61,14 +70,43 @@ class Repair:
 
 
 def waiting_again(run: Run, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
-    """The task waits for its child again, and what else had ended badly is tried again.
+    """Let the task wait for its child again, and try again what had ended badly.
 
-    A result that is waited for anew was none: what came of a task that had succeeded, or of a failure that was
-    handled, is taken back.
+    Completed work stays, also where it came after the child had succeeded. Only what handled the child's failure is
+    deleted, and what led to a TERMINATE, which would end the run again at once.
     """
     trail, ends = Trail(run, task.key), terminations(run)
-    trails = [trail] if task.succeeded or is_handled(run, task) or any(end.key in trail.gone for end in ends) else []
+    is_undone = _failure_is_handled(run, task) or any(end.key in trail.gone for end in ends)
+    trails = [trail] if is_undone else []
     covered = {key for trail in trails for key in trail.gone}
     causes = [origin(run, end, spared=task.key) for end in ends if end.key not in covered]
-    trails += [Trail(run, cause.key) for cause in causes]
-    yield from tried_again(run, [task, *ended_badly(run)], trails, know, now, in_place=[task.key])
+    reach = Reach.of([*trails, *(Trail(run, cause.key) for cause in causes)])
+    if task.succeeded and not is_undone:
+        _wait_with_it(run, trail, reach)
+    yield from tried_again(run, [task, *ended_badly(run)], reach, know, now, resumes=True, child_of=task.key)
+
+
+def _failure_is_handled(run: Run, task: Task) -> bool:
+    return not task.succeeded and is_handled(run, task)
+
+
+def _wait_with_it(run: Run, trail: Trail, reach: Reach) -> None:
+    """Open again what joins the task's result, and enter later what had failed right after it.
+
+    A loop stays as it is where it has gone on to later iterations.
+    """
+    inside = inside_of(run)
+    for key, turn in trail.waiting.items():
+        if turn is None or not later(inside, run.tasks[key], turn):
+            reach.waiting.setdefault(key, turn)
+    open_again = {trail.start, *reach.waiting}
+    led_by_others = {
+        key
+        for task in run.tasks.values()
+        if task.key not in open_again
+        for key in kind_of(task.step.type).leads_to(task)
+    }
+    for task in ended_badly(run):
+        is_plain = not (is_reopened(task) or is_resumable(task))
+        if task.key in trail.gone and is_plain and task.key not in led_by_others:
+            reach.gone.add(task.key)

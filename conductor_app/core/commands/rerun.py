@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..definition import Key
 from ..effects import CreateTask, Effect, MoveRun, evolve
@@ -11,13 +11,14 @@ from ..errors import Invalid, NotAllowedInState
 from ..knowledge import Knowledge, gather
 from ..rules.advance import entered, led_to
 from ..scopes import is_handled
-from ..snapshot import Run, Task
+from ..snapshot import Identity, Run, Task
 from ..steps import kind_of
 from ..values import replace
 from .reopening import (
     ended_badly,
     fresh_facts,
     is_reopened,
+    is_resumable,
     need_whole,
     origin,
     reopened,
@@ -30,14 +31,27 @@ from .reopening import (
 from .trail import Trail, waiters
 
 
+class EarlierAttempt(NamedTuple):
+    """An attempt at the task that need not be its newest one: the task goes on under this attempt's id and number."""
+
+    id: str
+    number: int
+    seq: int
+    previous_id: str
+    worker: str
+
+
 @dataclass(frozen=True, slots=True)
 class Rerun:
     """The command. `key`: the task to go on from, None for the start; what else is None stays as it is.
+
+    `attempt`: the attempt that the caller named; the attempts after it are deleted.
 
     `asked`: the run above that the operator has named, where the task was found below it, and what is new for that run.
     """
 
     key: Key | None = None
+    attempt: EarlierAttempt | None = None
     task_input: dict[str, Any] | None = None
     input: dict[str, Any] | None = None
     correlation_id: str | None = None
@@ -60,14 +74,37 @@ class Rerun:
         if key not in run.tasks:
             raise Invalid(f"Workflow {run.id} has no task {key}: it was forgotten meanwhile.")
         plan = Plan(run, key)
+        identities = {again: identity_of(run.tasks[again]) for again in plan.again}
+        if self.attempt is not None:
+            identities[key] = _identity_under(run, run.tasks[key], self.attempt)
         effects: list[Effect] = [MoveRun("rerun", now, facts), *taken_back(run, plan.gone)]
         # What a loop reads when it is opened again is what the run will know, its new input for one.
         after = evolve(run, effects)
-        effects += reopened(after, plan.waiting, Knowledge(after, know.answers), now)
+        effects += reopened(after, plan.waiting, Knowledge(after, know.answers), now, resumes=True)
         yield from effects
         given = {} if self.task_input is None else {key: self.task_input}
-        after = evolve(run, effects)
+        after = replace(evolve(run, effects), identities=identities)
         yield from made_again(run, after, plan.again, Knowledge(after, know.answers, given), now)
+
+
+def identity_of(task: Task) -> Identity:
+    """What clients know the task and its newest attempt by."""
+    attempt = task.attempt
+    return Identity(task.id, task.seq, attempt.id, attempt.seq, attempt.number, attempt.previous_id, task.all_workers)
+
+
+def _identity_under(run: Run, task: Task, named: EarlierAttempt) -> Identity:
+    """The identity of the task under the id of the attempt that the caller named.
+
+    Raises Invalid where that attempt was deleted after the caller had looked.
+    """
+    is_newest = named.id == task.attempt.id
+    if not is_newest and named.number >= task.attempt.number:
+        raise Invalid(f"Workflow {run.id} has no attempt {named.id} of task {task.key} any more.")
+    if is_newest:
+        return identity_of(task)
+    workers = tuple(dict.fromkeys((*task.all_workers, *filter(None, [named.worker]))))
+    return Identity(task.id, task.seq, named.id, named.seq, named.number, named.previous_id, workers)
 
 
 class Plan:
@@ -94,7 +131,11 @@ class Plan:
             if is_reopened(task):
                 self.waiting[task.key] = kind_of(task.step.type).failed_turn(task)
                 self.gone |= superseded(run, task)
-            elif not self._is_left(run, task):
+            elif self._is_left(run, task):
+                continue
+            elif is_resumable(task):
+                self.waiting[task.key] = None
+            else:
                 self.gone.add(task.key)
                 self.again.append(task.key)
 

@@ -1,21 +1,23 @@
 """Try what failed or was canceled again, from where a run stands (execution §7.3)."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ..definition import Key
 from ..effects import Effect, MoveRun, OpenAttempt, ResolveTask
 from ..errors import Conflict, NotAllowedInState
 from ..knowledge import Knowledge
-from ..rules.retry import next_attempt
+from ..rules.retry import next_attempt, reopen_attempt
 from ..scopes import is_handled
 from ..snapshot import Run, Task
-from ..states import RUN, TIMED_OUT
+from ..states import CANCELED, RUN, TIMED_OUT
 from ..steps import kind_of
 from .reopening import (
     ended_badly,
     fresh_facts,
     hears_outside,
     is_reopened,
+    is_resumable,
     need_whole,
     origin,
     reopened,
@@ -28,8 +30,24 @@ from .reopening import (
 from .trail import Trail
 
 
-def retry(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
-    """Try what failed or was canceled again, from where the run stands."""
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Try what failed or was canceled again, from where the run stands.
+
+    `resumes`: tasks that wait for a child run resume that child; otherwise each starts another one. `is_asked`: the
+    run above asks for it, and waits for this run already.
+    """
+
+    resumes: bool = False
+    is_asked: bool = False
+
+    def __call__(self, run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        yield from _retried(run, know, now, self.resumes)
+        if not self.is_asked:
+            yield from told_parent(run, "retried")
+
+
+def _retried(run: Run, know: Knowledge, now: int, resumes: bool) -> Iterator[Effect]:
     if run.is_open:
         raise NotAllowedInState(f"Workflow {run.id} is {run.status}: only one that has ended badly can be retried.")
     RUN.after(run.status, "retry")
@@ -39,8 +57,7 @@ def retry(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         raise Conflict(f"There are no retryable tasks in workflow {run.id}; restart it, or rerun it from a task.")
     trails = [Trail(run, _cause(run, end).key) for end in ends]
     yield MoveRun("retry", now, fresh_facts(now))
-    yield from tried_again(run, failed, trails, know, now)
-    yield from told_parent(run, "retried")
+    yield from tried_again(run, failed, Reach.of(trails), know, now, resumes)
 
 
 def _cause(run: Run, end: Task) -> Task:
@@ -54,25 +71,57 @@ def _cause(run: Run, end: Task) -> Task:
     return cause
 
 
-def tried_again(
-    run: Run, failed: Iterable[Task], trails: Sequence[Trail], know: Knowledge, now: int, in_place: Sequence[Key] = ()
-) -> Iterator[Effect]:
-    """A further attempt at each, or the same one again for those `in_place`. At the start of a trail the outcome is
-    asked for anew: what came of it is taken back.
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What opening a run again deletes (`gone`), opens again (`waiting`) and asks for anew (`starts`).
+
+    A loop in `waiting` goes on in the iteration that stands with it.
     """
-    gone = {key for trail in trails for key in trail.gone if key != trail.start}
-    waiting = {key: turn for trail in trails for key, turn in trail.waiting.items()}
+
+    gone: set[Key]
+    waiting: dict[Key, int | None]
+    starts: tuple[Key, ...] = ()
+
+    @classmethod
+    def of(cls, trails: Sequence[Trail]) -> "Reach":
+        """The reach of several trails together: their starts stay, and are tried again."""
+        return cls(
+            {key for trail in trails for key in trail.gone if key != trail.start},
+            {key: turn for trail in trails for key, turn in trail.waiting.items()},
+            tuple(trail.start for trail in trails),
+        )
+
+
+def tried_again(
+    run: Run,
+    failed: Iterable[Task],
+    reach: Reach,
+    know: Knowledge,
+    now: int,
+    resumes: bool = False,
+    child_of: Key | None = None,
+) -> Iterator[Effect]:
+    """Try each failed task again, and each task whose outcome is asked for anew: what came of that one is deleted.
+
+    `resumes`: tasks that wait for a child run resume that child instead of starting another. `child_of`: the task
+    whose child was opened again and has caused this; the canceled tasks beside it are opened again under their ids.
+    """
+    gone, waiting = set(reach.gone), dict(reach.waiting)
     left: dict[Key, Task] = {}
-    for task in (*failed, *(run.tasks[trail.start] for trail in trails)):
-        if task.key in gone or is_handled(run, task, waiting):
+    for task in (*failed, *(run.tasks[start] for start in reach.starts)):
+        if task.key in gone or (task.key != child_of and is_handled(run, task, waiting)):
             continue
         left[task.key] = task
-        if task.key not in waiting and (task.key in in_place or is_reopened(task)):
+        is_resumed = task.key == child_of or (resumes and is_resumable(task))
+        if task.key not in waiting and (is_resumed or is_reopened(task)):
             waiting[task.key] = kind_of(task.step.type).failed_turn(task)
             gone |= superseded(run, task)
     waiting = {key: turn for key, turn in waiting.items() if key not in gone}
     yield from taken_back(run, gone)
-    yield from reopened(run, waiting, know, now)
+    yield from reopened(run, waiting, know, now, resumes, child_of)
     for task in sorted((task for key, task in left.items() if key not in waiting and key not in gone), key=seq):
         yield ResolveTask(task.key, "reopen")
-        yield OpenAttempt(task.key, next_attempt(task, know, now, delay=0, first_at=now))
+        if child_of is not None and task.attempt.status == CANCELED:
+            yield from reopen_attempt(task, know, now)
+        else:
+            yield OpenAttempt(task.key, next_attempt(task, know, now, delay=0, first_at=now))

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..effects import Effect, OpenAttempt, ResolveTask
+from ..effects import Effect, OpenAttempt, ResolveTask, UpdateTask
 from ..ids import share
 from ..knowledge import Knowledge
 from ..retries import delay_seconds, jitter_ms
-from ..snapshot import NEVER, UNKNOWN, Attempt, Run, Task
+from ..snapshot import FORMER_WORKERS, NEVER, UNKNOWN, Attempt, Run, Task
 from ..states import CANCELED, EXPIRED, FAILED, PENDING
 from ..steps import kind_of
 from ..steps.kind import attempt_id, new_attempt
@@ -30,7 +30,7 @@ def may_be_retried(task: Task, now: int) -> bool:
     return (
         attempt.status in (FAILED, EXPIRED)
         and kind_of(task.step.type).is_retried
-        and attempt.number < task.step.policy.retries
+        and task.tries < task.step.policy.retries
         and (attempt.total_ends_at == NEVER or now < attempt.total_ends_at)
     )
 
@@ -38,20 +38,21 @@ def may_be_retried(task: Task, now: int) -> bool:
 def another_try(task: Task, know: Knowledge, now: int) -> OpenAttempt:
     """The next attempt, to be handed out after the policy's delay."""
     policy = task.step.policy
-    delay = delay_seconds(policy, task.attempt.number)
+    delay = delay_seconds(policy, task.tries)
     jitter = jitter_ms(policy, share(know.run.id, task.attempt.id))
     return OpenAttempt(task.key, next_attempt(task, know, now, delay, jitter))
 
 
 def next_attempt(
-    task: Task, know: Knowledge, now: int, delay: int, jitter: int = 0, first_at: int | None = None
+    task: Task, know: Knowledge, now: int, delay: int, jitter: int = 0, first_at: int | None = None, id: str = ""
 ) -> Attempt:
     """An attempt like the last one, with its inputs evaluated anew over the old ones (execution §3.2).
 
-    `first_at`: from when on the total time of all attempts counts; as before if nothing is said.
+    `first_at`: from when on the total time of all attempts counts; as before if nothing is said. `id`: the attempt's
+    id; a new one by default.
     """
     last, kind = task.attempt, kind_of(task.step.type)
-    id = attempt_id(know.run, task.key, last.number + 1, now, task.seq)
+    id = id or attempt_id(know.run, task.key, last.number + 1, now, task.seq)
     # Some kinds do a part of their work themselves: without a queue before, there is none for the next attempt.
     is_queued = bool(kind.is_queued and last.queue)
     inputs = _inputs_anew(task, know, id) if is_queued else UNKNOWN
@@ -77,6 +78,18 @@ def next_attempt(
         return attempt
     # The engine itself begins it, when its delay is over: that moment is a clock like others.
     return replace(attempt, input={}, due_at=min(attempt.due_at, attempt.visible_at))
+
+
+def reopen_attempt(task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+    """Open the task's canceled attempt again under its id, with the next number (execution §7.6).
+
+    The workers that held it are noted: their late reports are refused, though they name the same attempt.
+    """
+    last = task.attempt
+    again = next_attempt(task, know, now, delay=0, first_at=now, id=last.id)
+    if task.all_workers:
+        yield UpdateTask(task.key, {"memo": {**task.memo, FORMER_WORKERS: {last.id: list(task.all_workers)}}})
+    yield OpenAttempt(task.key, replace(again, seq=last.seq, previous_id=last.previous_id, reason=""))
 
 
 def _inputs_anew(task: Task, know: Knowledge, id: str) -> dict[str, Any]:

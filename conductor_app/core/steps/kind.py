@@ -8,7 +8,7 @@ from ..effects import CreateTask, Effect, MoveAttempt, ResolveTask
 from ..ids import derived_id
 from ..knowledge import Knowledge
 from ..moments import next_clock, with_due
-from ..snapshot import NEVER, Attempt, Run, Task
+from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, Task
 from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED
 from ..values import replace
 
@@ -92,18 +92,26 @@ def new_task(
     grown: Mapping[str, Step] | None = None,
     **facts: Any,
 ) -> Task:
-    """A task with its first attempt; `facts` are fields of the attempt."""
+    """A task with its first attempt, or under the identity that it keeps; `facts` are fields of the attempt."""
     attempt = new_attempt(step, key, run, now, number=0, status=status, **facts)
+    kept = run.identities.get(key)
+    if kept is not None:
+        attempt = replace(attempt, number=kept.number, seq=kept.attempt_seq, previous_id=kept.previous_id)
     return Task(
-        id=attempt.id,
+        id=kept.task_id if kept else attempt.id,
         key=key,
         step=step,
         status=TASK_END.get(status, ACTIVE),
-        seq=0,
+        seq=kept.task_seq if kept else 0,
         created_at=now,
         attempt=attempt,
         iteration=iteration,
-        memo={**(memo or {}), **({"secrets": sorted(step.secrets)} if step.secrets else {})},
+        memo={
+            **(memo or {}),
+            **({"secrets": sorted(step.secrets)} if step.secrets else {}),
+            **({FIRST_NUMBER: kept.number} if kept and kept.number else {}),
+            **({FORMER_WORKERS: {attempt.id: list(kept.workers)}} if kept and kept.workers else {}),
+        },
         grown=grown or {},
         joined_by=step.joined_by[0] if step.joined_by else "",
     )
@@ -147,6 +155,8 @@ def new_attempt(
 
 def attempt_id(run: Run, key: Key, number: int, now: int, place: int) -> str:
     """The id of an attempt. Those of one moment are handed out in the order of their ids, which is that of places."""
+    if (kept := run.identities.get(key)) is not None:
+        return kept.attempt_id
     return derived_id(now, run.id, run.revision, run.next_seq, key, number, place=place)
 
 

@@ -51,7 +51,8 @@ class SubWorkflow(Kind):
 
     def reopened(self, task: Task, know: Knowledge, now: int, turn: int | None = None) -> Iterator[Effect]:
         yield from super().reopened(task, know, now)
-        yield UpdateTask(task.key, attempt_facts={"output": {"subWorkflowId": task.attempt.child_id}})
+        if not task.succeeded:
+            yield UpdateTask(task.key, attempt_facts={"output": {"subWorkflowId": task.attempt.child_id}})
 
 
 def child_input(inputs: dict[str, Any]) -> dict[str, Any]:

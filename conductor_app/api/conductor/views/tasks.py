@@ -25,7 +25,7 @@ def say(result: TaskResult, actor: Actor) -> bool:
     """
     guard = guard_of(actor)
     if result.report is None:
-        renew(result.run_id, result.attempt_id, actor.name, guard)
+        renew(result.run_id, result.attempt_id, actor.name, guard, result.worker)
         return False
     is_heard = report(
         result.run_id, result.attempt_id, result.report, actor.name, result.logs, result.output_path, guard
