@@ -92,6 +92,8 @@ class Defaults:
     sweep_tick_seconds: float = 0.5
     # A sweep logs an item that fails and steps over it; tests want to see the error.
     raises_in_sweeps: bool = False
+    # Refuse writes within a read snapshot on SQLite even where a test's own transaction is open around it.
+    checks_read_snapshots: bool = False
 
     # Scripts run in helper processes that are killed when they take longer.
     script_seconds: float = 4.0

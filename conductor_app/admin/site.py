@@ -52,6 +52,7 @@ from .events.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
 from .fixing.bulk_operations import BulkExport, BulkOperationPage, BulkPage
 from .fixing.bulk_plan import BulkPlanPage
 from .fixing.planner import PlannerPage
+from .snapshot_pages import in_read_snapshot
 from .pages import Page
 from .palette import PalettePage
 from .preferences import PreferencesPage
@@ -160,7 +161,7 @@ class OperatorsSite(AdminSite):
         return [*(line for page in PAGES for line in page.urls(self)), *super().get_urls()]
 
     def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
-        return super().admin_view(without_nul(named(view)), cacheable)
+        return super().admin_view(in_read_snapshot(without_nul(named(view))), cacheable)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """What stands around every page: sidebar, environment, how the engine is, the reader's zone."""

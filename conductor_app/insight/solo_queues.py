@@ -8,6 +8,7 @@ from django.db.models.lookups import Exact
 
 from ..core.errors import NotFound
 from ..models import Attempt, Notice, Queue, Solo, Worker
+from ..models.snapshots import read_snapshot
 
 MOST_SHOWN = 200
 """Messages that a page shows."""
@@ -25,6 +26,7 @@ def pending(queues: Iterable[str], now: int) -> QuerySet[Attempt]:
     return alone("PENDING", queues).filter(ends_at__gt=now)
 
 
+@read_snapshot()
 def counts(queues: Sequence[str], now: int) -> list[tuple[str, int, int]]:
     """For each queue how much is pending, and how much is claimed."""
     waiting, out = (

@@ -11,6 +11,7 @@ from ...insight.cause import failures
 from ...insight.listing import Sort, in_pages
 from ...models import Run
 from ...models.fields import dumps
+from ...models.snapshots import read_snapshot
 from ..marks import machine
 
 COLUMNS = (
@@ -40,8 +41,14 @@ def export(request: HttpRequest, runs: QuerySet[Run], sort: Sort, format: str) -
 
 
 def _rows(runs: QuerySet[Run], sort: Sort) -> Iterator[dict[str, Any]]:
-    for page in in_pages(runs, sort):
-        failed = failures(page)
+    pages = in_pages(runs, sort)
+    while True:
+        # A snapshot a page: the reader of a long file decides how long it takes.
+        with read_snapshot():
+            page = next(pages, [])
+            failed = failures(page)
+        if not page:
+            return
         for run in page:
             yield _row(run, *failed.get(run.pk, ("", run.reason)))
 

@@ -1,14 +1,18 @@
 """Finding what is to be shown; what is not there is refused in the words that clients know."""
 
+from collections.abc import Collection
 from typing import NoReturn
 
 from ...core.errors import NotFound
 from ...models import Attempt, Run, TaskLog
 
+PAYLOADS = ("input", "output", "variables")
 
-def find_run(run_id: str) -> Run:
-    """The run without its payloads; raises NotFound."""
-    return Run.objects.light().filter(pk=run_id).first() or refuse_unknown_run(run_id)
+
+def find_run(run_id: str, payloads: Collection[str] = ()) -> Run:
+    """The run, with these of its payloads (`input`, `output`, `variables`), in one statement; raises NotFound."""
+    runs = Run.objects.defer(*(name for name in PAYLOADS if name not in payloads))
+    return runs.filter(pk=run_id).first() or refuse_unknown_run(run_id)
 
 
 def refuse_unknown_run(run_id: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from collections import namedtuple
 from collections.abc import Iterable
+from contextlib import nullcontext
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -12,8 +13,9 @@ from django.db.models.functions import Cast
 
 from ...core.sealing import shown_text
 from ...models import Run
+from ...models.snapshots import read_snapshot
 from . import plans
-from .lookups import refuse_unknown_run
+from .lookups import PAYLOADS, refuse_unknown_run
 from .rows import attempts_of, facts_of, rows_of
 from .tasks import task_documents
 
@@ -23,7 +25,6 @@ PLAIN = (
     "limit_key", "is_held", "started_by", "event", "idempotency_key",
     "input_path", "output_path",
 )  # fmt: skip
-PAYLOADS = ("input", "output", "variables")
 RunRow = namedtuple("RunRow", [*PLAIN, *PAYLOADS])
 
 _of_run = attrgetter(*PLAIN, *PAYLOADS)
@@ -43,10 +44,14 @@ def wire_run(run_id: str, with_tasks: bool = True) -> dict[str, Any]:
 
 
 def wire_runs(runs: "QuerySet[Run]", with_tasks: bool = True) -> list[dict[str, Any]]:
-    """The runs of a query for a reply: payloads go out as they were written down, without being read."""
+    """The runs of a query for a reply, with their tasks as of the same moment.
+
+    Payloads go out as they were written down, without being read.
+    """
     texts = {f"{name}_text": Cast(name, TextField()) for name in PAYLOADS}
-    rows = [RunRow._make(values) for values in runs.annotate(**texts).values_list(*PLAIN, *texts)]
-    tasks = _wire_tasks(rows) if with_tasks else {}
+    with read_snapshot() if with_tasks else nullcontext():
+        rows = [RunRow._make(values) for values in runs.annotate(**texts).values_list(*PLAIN, *texts)]
+        tasks = _wire_tasks(rows) if with_tasks else {}
     return [spelled(_as_written(row), tasks.get(row.id, []), plans.plan(row.plan_id).workflow.json) for row in rows]
 
 

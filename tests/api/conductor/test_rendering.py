@@ -1,20 +1,16 @@
 """What a reply costs: statements and time do not grow with what is shown."""
 
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
-
 from conductor_app.insight.execution import run_document
 from conductor_app.models import Attempt, Run, Task
+from tests.engine.test_statements import Counted
 
 from ..steps import simple, step
 
 
 def statements(call):
-    with CaptureQueriesContext(
-        connection,
-    ) as captured:
+    with Counted() as counted:
         call()
-    return len(captured)
+    return counted.count
 
 
 def many_tasks(run_id, count):

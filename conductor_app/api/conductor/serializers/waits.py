@@ -8,6 +8,7 @@ from uuid import uuid4
 from ....core.errors import Invalid
 from ....engine.waits import Standstill
 from ....insight.execution import find_attempt, wire_run, wire_task
+from ....models.snapshots import read_snapshot
 
 STRATEGIES = ("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")
 LONGEST_ID = 255
@@ -54,6 +55,7 @@ def strategy(text: str) -> str:
     return chosen
 
 
+@read_snapshot()
 def signal_response(target_id: str, stop: Standstill, wish: Wish) -> dict[str, Any]:
     """The reply of the chosen strategy; the target workflow where no task blocks it, for there is none to show."""
     chosen = wish.strategy if stop.attempt_id or wish.strategy == "BLOCKING_WORKFLOW" else STRATEGIES[0]

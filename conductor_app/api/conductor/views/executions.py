@@ -70,7 +70,7 @@ def executed(request: ConductorRequest, name: str, input: dict) -> HttpResponse:
     run_id = runs.start(asked, request.actor.name)
     seconds = seconds_of(given(said.get("waitForSeconds", "")))
     stop = wait_for(run_id, seconds, refs_in(said.get("waitUntilTaskRef", "")))
-    run = find_run(run_id)
+    run = find_run(run_id, ["output"])
     reply = Json(content_of(run.output_path) if run.output_path else run.output)
     reply.headers["X-Workflow-Id"], reply.headers["X-Workflow-Status"] = run.id, run.status
     reply.headers["X-Signal-Timeout"] = str(stop.timed_out).lower()

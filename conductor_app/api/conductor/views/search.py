@@ -6,6 +6,7 @@ from ....insight.execution import wire_runs, wire_tasks
 from ....insight.search.by_tasks import runs_of_tasks
 from ....insight.search.summaries import attempt_lines, run_lines
 from ....models import Run
+from ....models.snapshots import read_snapshot
 from ..replies import Json
 from ..search import task_search, workflow_search
 from ..serializers.summaries import task_summary, workflow_summary
@@ -15,6 +16,7 @@ from ..view import ConductorRequest, ConductorView
 class WorkflowSearch(ConductorView):
     """GET /api/workflow/search: workflows as summaries."""
 
+    @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
         asked = workflow_search(request.query, request.actor)
         page = asked.page()
@@ -24,6 +26,7 @@ class WorkflowSearch(ConductorView):
 class WorkflowSearchV2(ConductorView):
     """GET /api/workflow/search-v2: workflows without their tasks."""
 
+    @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
         asked = workflow_search(request.query, request.actor)
         page = asked.page()
@@ -33,6 +36,7 @@ class WorkflowSearchV2(ConductorView):
 class WorkflowSearchByTasks(ConductorView):
     """GET /api/workflow/search-by-tasks: the workflows of the tasks that are found, as summaries."""
 
+    @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
         asked = task_search(request.query, request.actor, shown="run_id")
         page = runs_of_tasks(asked.search, asked.start, asked.size)
@@ -42,6 +46,7 @@ class WorkflowSearchByTasks(ConductorView):
 class WorkflowSearchByTasksV2(ConductorView):
     """GET /api/workflow/search-by-tasks-v2: the same without their tasks."""
 
+    @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
         asked = task_search(request.query, request.actor, shown="run_id")
         page = runs_of_tasks(asked.search, asked.start, asked.size)
@@ -51,6 +56,7 @@ class WorkflowSearchByTasksV2(ConductorView):
 class TaskSearch(ConductorView):
     """GET /api/tasks/search: tasks as summaries."""
 
+    @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
         asked = task_search(request.query, request.actor)
         page = asked.page()
@@ -60,6 +66,7 @@ class TaskSearch(ConductorView):
 class TaskSearchV2(ConductorView):
     """GET /api/tasks/search-v2: whole tasks."""
 
+    @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
         asked = task_search(request.query, request.actor)
         page = asked.page()

@@ -5,6 +5,7 @@ from django.http import HttpResponse
 from ....engine import runs
 from ....insight.execution import attempts_of, facts_of, find_run, rows_of, task_documents, wire_run
 from ....models import Run
+from ....models.snapshots import read_snapshot
 from .. import body
 from ..query import whole
 from ..replies import Empty, Json, PlainText
@@ -53,13 +54,14 @@ class WorkflowStatus(ConductorView):
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_output, with_variables = (request.query.flag(f"include{part}", False) for part in ("Output", "Variables"))
-        run = find_run(workflow)
+        run = find_run(workflow, ["output"] * with_output + ["variables"] * with_variables)
         return Json(workflow_status(run, with_output=with_output, with_variables=with_variables))
 
 
 class WorkflowTasks(ConductorView):
     """GET /api/workflow/{workflowId}/tasks: one page of the tasks, of all statuses or of some."""
 
+    @read_snapshot()
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         run, query = find_run(workflow), request.query
         start, count = max(query.whole("start", 0), 0), max(query.whole("count", 15), 0)

@@ -9,6 +9,7 @@ from ....engine.artifacts import entries
 from ....engine.groups import tasks
 from ....models import Artifact as Row
 from ....models import Attempt
+from ....models.snapshots import read_snapshot
 from ..pages import PAGED, page
 from ..replies import Empty, Json
 from ..serializers.artifacts import download_url, new_artifact, upload_reply
@@ -73,6 +74,7 @@ class Named(TaskclusterView):
             raise NotFound(f"Artifact {row.name} has not been finished.")
         return Json(entries.document(row))
 
+    @read_snapshot()
     def listed(self, request: TaskclusterRequest) -> HttpResponse:
         """All artifacts of the run."""
         asked, task_id = page(request.options, str), request.params["taskId"]

@@ -8,6 +8,7 @@ from ....engine.groups.rows import find_group
 from ....insight.solo import PRIORITIES, group_document
 from ....insight.solo_queues import group_rows
 from ....models import Solo
+from ....models.snapshots import read_snapshot
 from ..pages import PAGED, page
 from ..replies import Json
 from ..serializers.tasks import listed
@@ -29,6 +30,7 @@ class TaskGroupList(TaskclusterView):
     methods = {"GET": "listTaskGroup"}
     options_known = PAGED
 
+    @read_snapshot()
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         group, asked = find_group(request.params["taskGroupId"]), page(request.options, str)
         rows = list(group_rows(group.id).after_in_order(asked.after)[: asked.size + 1])

@@ -11,6 +11,7 @@ from ....engine.groups import tasks
 from ....engine.groups.acts import PRIORITIZE, act
 from ....insight.solo import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
 from ....models import Solo
+from ....models.snapshots import read_snapshot
 from ..pages import PAGED, page
 from ..replies import Json
 from ..serializers.tasks import listed, new_task, queue_of, status_reply, task_document
@@ -69,6 +70,7 @@ class Statuses(TaskclusterView):
     methods = {"POST": "statuses"}
     options_known = PAGED
 
+    @read_snapshot()
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         rows = Solo.objects.light().with_attempts()
         return _many(request, "statuses", rows, lambda row: {"taskId": row.id, **status_reply(row)})
@@ -89,6 +91,7 @@ class Dependents(TaskclusterView):
     methods = {"GET": "listDependentTasks"}
     options_known = PAGED
 
+    @read_snapshot()
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         task_id, asked = request.params["taskId"], page(request.options, str)
         _one(Solo.objects.only("pk"), task_id)

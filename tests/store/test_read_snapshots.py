@@ -1,0 +1,148 @@
+"""Read snapshots: what they see, what they refuse, and a connection that is afterwards as it was."""
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from conductor_app.models import QueueHold
+from conductor_app.models.snapshots import read_snapshot
+from conductor_app.store.statements import fetch, run
+from tests.engine.test_parallel import at_once
+from tests.engine.test_statements import Counted
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NAMES = "SELECT queue FROM conductor_queuehold ORDER BY queue"
+
+
+def hold(name: str) -> None:
+    QueueHold.objects.create(queue=name, until_at=5, reason="", by="olga", held_at=1)
+
+
+def held() -> list[str]:
+    """Read with a cursor, and past it as the engine reads."""
+    names = list(QueueHold.objects.order_by("queue").values_list("queue", flat=True))
+    assert [name for (name,) in fetch(NAMES)] == names
+    return names
+
+
+def hold_elsewhere(name: str) -> None:
+    """On another connection, which has committed when this returns."""
+    at_once(lambda _: hold(name), 1)
+
+
+def test_a_snapshot_sees_what_was_committed_before_its_first_query_and_nothing_later():
+    with read_snapshot():
+        hold_elsewhere("before")
+        assert held() == ["before"]
+        hold_elsewhere("after")
+        assert held() == ["before"]
+
+    assert held() == ["after", "before"]
+
+
+def test_a_snapshot_may_begin_with_a_statement_past_the_cursor():
+    with read_snapshot():
+        assert fetch(NAMES) == []
+        hold_elsewhere("after")
+        assert fetch(NAMES) == []
+
+
+def test_outside_a_snapshot_each_query_sees_what_is_committed():
+    assert held() == []
+    hold_elsewhere("a")
+    assert held() == ["a"]
+
+
+@pytest.mark.parametrize("write", [hold, lambda name: run("DELETE FROM conductor_queuehold WHERE queue = %s", [name])])
+def test_a_snapshot_refuses_writes_and_the_connection_takes_them_again_afterwards(write):
+    with pytest.raises(DatabaseError), read_snapshot():
+        write("a")
+
+    hold("b")
+    assert held() == ["b"]
+
+
+def test_a_transaction_within_a_snapshot_does_not_write_either():
+    with pytest.raises(DatabaseError), read_snapshot(), transaction.atomic():
+        hold("a")
+
+    assert held() == []
+
+
+def test_a_snapshot_within_another_is_the_same():
+    with read_snapshot():
+        assert held() == []
+        with read_snapshot():
+            hold_elsewhere("a")
+            assert held() == []
+        assert held() == []
+
+
+def test_a_snapshot_within_a_transaction_that_writes_does_nothing(settings):
+    settings.CONDUCTOR_CHECKS_READ_SNAPSHOTS = False
+    with transaction.atomic():
+        hold("a")
+        with read_snapshot():
+            assert held() == ["a"]
+            hold("b")
+
+    assert held() == ["a", "b"]
+
+
+def test_a_function_may_be_decorated_and_called_again_after_it_has_raised():
+    @read_snapshot()
+    def look(fails: bool) -> list[str]:
+        seen = held()
+        hold_elsewhere(str(len(seen)))
+        if fails:
+            raise LookupError
+        return [*seen, *held()]
+
+    with pytest.raises(LookupError):
+        look(True)
+    assert look(False) == ["0", "0"]
+
+
+def test_writers_on_other_connections_have_the_usual_isolation():
+    with read_snapshot():
+        held()
+    with transaction.atomic():
+        assert held() == []
+        if connection.vendor == "postgresql":
+            hold_elsewhere("a")
+            assert held() == ["a"]
+            assert fetch("SHOW transaction_isolation") == [("read committed",)]
+            assert fetch("SHOW transaction_read_only") == [("off",)]
+
+
+def test_many_snapshots_side_by_side_leave_connections_that_write():
+    def live(number: int) -> None:
+        for turn in range(5):
+            with read_snapshot():
+                held()
+            hold(f"{number}.{turn}")
+
+    at_once(live, 8)
+
+    assert len(held()) == 40
+
+
+def test_a_connection_that_is_lost_within_a_snapshot_is_replaced_by_one_that_writes():
+    if connection.vendor != "postgresql":
+        pytest.skip("A file has no connection to lose.")
+    with pytest.raises(DatabaseError), read_snapshot():
+        fetch("SELECT pg_terminate_backend(pg_backend_pid())")
+    connection.close()
+
+    def write(number: int) -> None:
+        hold(str(number))
+
+    at_once(write, 8)
+    assert len(held()) == 8
+
+
+def test_a_snapshot_adds_no_statement_beside_its_begin_and_its_end():
+    with Counted() as counted, read_snapshot():
+        held()
+
+    assert counted.count == 2
