@@ -64,6 +64,16 @@ def readable_runs(actor: Actor, rows: QuerySet, prefix: str = "") -> QuerySet:
     return rows.filter(of_definition | _named(names.get((READ, WORKFLOW), NO_NAMES), f"{prefix}id"))
 
 
+def within(actor: Actor, rows: QuerySet, fields: Mapping[Right, str]) -> QuerySet:
+    """The rows over which the actor holds one of these rights, each by the name in its field."""
+    if actor.powers.over_all(*fields):
+        return rows
+    found = Q(pk__in=[])
+    for right, field in fields.items():
+        found |= _named(actor.powers.names.get(right, NO_NAMES), field)
+    return rows.filter(found)
+
+
 def _named(names: Names, field: str) -> Q:
     if "" in names.beginnings:
         return Q()

@@ -15,7 +15,7 @@ VERBS = {CREATE: "add", READ: "view", UPDATE: "change", DELETE: "delete", EXECUT
 WORKFLOW_DEF, TASK_DEF, WORKFLOW, APPLICATION = "WORKFLOW_DEF", "TASK_DEF", "WORKFLOW", "APPLICATION"
 USER, GROUP, TAG, DOMAIN = "USER", "GROUP", "TAG", "DOMAIN"
 SCHEDULE, EVENT_HANDLER, SECRET, VARIABLE = "WORKFLOW_SCHEDULE", "EVENT_HANDLER", "SECRET_NAME", "ENV_VARIABLE"
-SCHEMA, WEBHOOK = "SCHEMA", "WEBHOOK"
+SCHEMA, WEBHOOK, FORM_TEMPLATE = "SCHEMA", "WEBHOOK", "USER_FORM_TEMPLATE"
 
 CHANGES = (CREATE, READ, UPDATE, DELETE)
 CHANGING = tuple(VERBS[access] for access in CHANGES)
@@ -33,6 +33,7 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     VARIABLE: ("conductor.{}_variable", CHANGES),
     SCHEMA: ("conductor.{}_schema", ACCESSES),
     WEBHOOK: ("conductor.{}_webhook", ACCESSES),
+    FORM_TEMPLATE: ("conductor.{}_formtemplate", CHANGES),
 }
 """What there are rights over: how Django names the permission, and which accesses make sense."""
 
@@ -46,8 +47,7 @@ BY_NAME = {f"{access}_{target}": (access, target) for access, target in RIGHTS}
 """Rights under the names that clients give to the permissions of a role."""
 
 GRANTABLE = {
-    *TARGETS, TAG, "TASK_REF_NAME", "TASK_ID", "INTEGRATION_PROVIDER", "INTEGRATION", "PROMPT", "USER_FORM_TEMPLATE",
-    "CLUSTER_CONFIG",
+    *TARGETS, TAG, "TASK_REF_NAME", "TASK_ID", "INTEGRATION_PROVIDER", "INTEGRATION", "PROMPT", "CLUSTER_CONFIG",
 } - {GROUP}  # fmt: skip
 """Target types that clients' grants may name."""
 ALIASES = {"SECRET": SECRET, "SCHEDULE": SCHEDULE}
@@ -97,7 +97,7 @@ def _on(accesses: tuple[str, ...], *targets: str) -> frozenset[Right]:
     return frozenset((access, target) for target in targets for access in accesses)
 
 
-DESIGNED = (WORKFLOW_DEF, TASK_DEF, SCHEDULE, EVENT_HANDLER, SCHEMA, WEBHOOK)
+DESIGNED = (WORKFLOW_DEF, TASK_DEF, SCHEDULE, EVENT_HANDLER, SCHEMA, WEBHOOK, FORM_TEMPLATE)
 """What authors write."""
 SYSTEM_ROLES: dict[str, Role] = {
     "ADMIN": Role("Administrators", frozenset(RIGHTS)),
@@ -108,7 +108,8 @@ SYSTEM_ROLES: dict[str, Role] = {
     "METADATA_MANAGER": Role("Authors", _on(CHANGES, *DESIGNED) | _on((READ,), WORKFLOW), PAGES_OF_RUNS),
     "WORKFLOW_MANAGER": Role(
         "Operators",
-        _on((READ, EXECUTE), *DESIGNED) - _on((EXECUTE,), TASK_DEF, SCHEMA) | _on((READ, UPDATE, DELETE), WORKFLOW),
+        _on((READ, EXECUTE), *DESIGNED) - _on((EXECUTE,), TASK_DEF, SCHEMA, FORM_TEMPLATE)
+        | _on((READ, UPDATE, DELETE), WORKFLOW),
         PAGES_OF_RUNS,
     ),
 }

@@ -61,6 +61,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
     "design": (
         Entry(WorkflowDefinition, _("Workflows"), "workflows"),
         Entry(TaskDefinition, _("Tasks"), "tasks"),
+        Entry("form_templates", _("Form templates"), "inbox"),
         Entry(Schedule, _("Schedules"), "schedules"),
         Entry("events", _("Events"), "events"),
     ),

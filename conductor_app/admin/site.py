@@ -42,6 +42,7 @@ from .access.roles import ScopeRoleAdmin
 from .alone.artifacts import ArtifactAdmin
 from .alone.groups import GroupAdmin
 from .alone.tasks import SoloAdmin
+from .definitions.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from .definitions.tasks import TaskDefinitionAdmin
 from .definitions.workflows import WorkflowDefinitionAdmin
 from .events.handlers import EventHandlerAdmin
@@ -108,6 +109,9 @@ FIXING: tuple[Page, ...] = (
     WebhooksPage(),
     NewWebhookPage(),
     WebhookPage(),
+    FormTemplatesPage(),
+    NewFormTemplatePage(),
+    FormTemplatePage(),
 )
 PAGES: tuple[Page, ...] = (
     PulsePage(),

@@ -6,11 +6,12 @@ The words are those of `__humanTaskDefinition` in the step's input, as Conductor
         {"assignee": {"userType": "CONDUCTOR_USER", "user": "ann"}, "slaMinutes": 30},
         {"assignee": {"userType": "CONDUCTOR_GROUP", "user": "sales"}, "slaMinutes": 60}]}
 
-The form of the answer is drawn from a JSON schema: `jsonSchema` beside these words, or in their `userFormTemplate`.
-Whoever has let their minutes pass is followed by the next; when the last have passed, the task is overdue.
+The form of the answer is drawn from a JSON schema: `jsonSchema` beside these words, or in their `userFormTemplate`,
+which may also name a stored template by name and version. Whoever has let their minutes pass is followed by the next;
+when the last have passed, the task is overdue, or timed out where `assignmentCompletionStrategy` is TERMINATE.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,15 +20,27 @@ TEMPLATES = ("userFormTemplate", "fullTemplate")
 MINUTE_MS = 60_000
 LONGEST = 255
 MOST_MINUTES = 60 * 24 * 366 * 10
+TERMINATE = "TERMINATE"
+USER_TYPES = ("EXTERNAL_USER", "EXTERNAL_GROUP", "CONDUCTOR_USER", "CONDUCTOR_GROUP")
+"""Who can be asked. External users and groups are known to the calling application only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignee:
-    """One who is asked: a person, or everybody of a group; `minutes`: for how long, 0 is without end."""
+    """One who is asked: a person, or everybody of a group; `minutes`: for how long, 0 is without end.
+
+    `is_external`: not known to this server, but to the application that acts for them.
+    """
 
     who: str
     is_group: bool = False
     minutes: int = 0
+    is_external: bool = False
+
+    @property
+    def user_type(self) -> str:
+        """One of USER_TYPES."""
+        return ("EXTERNAL_" if self.is_external else "CONDUCTOR_") + ("GROUP" if self.is_group else "USER")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,7 @@ class Question:
     title: str = ""
     text: str = ""
     assignees: tuple[Assignee, ...] = ()
+    terminates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +64,48 @@ class Standing:
 
 def question(input: Mapping[str, Any]) -> Question:
     """The question in an input; whatever is not as it should be is left out."""
-    said = input.get(NAME)
-    said = said if isinstance(said, Mapping) else {}
+    said = definition_of(input)
     asked = said.get("assignments")
-    found = [_assignee(each) for each in asked] if isinstance(asked, list) else []
+    if not isinstance(asked, list):
+        # The JavaScript SDK's builder writes a single assignee here.
+        asked = [said]
     title, text = _text(said.get("displayName")), _text(said.get("question")) or _text(input.get("question"))
-    return Question(title, text, tuple(each for each in found if each is not None))
+    terminates = said.get("assignmentCompletionStrategy") == TERMINATE
+    return Question(title, text, assignees_of(asked), terminates)
+
+
+def definition_of(input: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the human task definition in an input; empty where there is none."""
+    said = input.get(NAME)
+    return said if isinstance(said, Mapping) else {}
+
+
+def assignees_of(said: Iterable[Any]) -> tuple[Assignee, ...]:
+    """Read assignments as clients write them; leave out what is not understood."""
+    return tuple(found for each in said if (found := _assignee(each)) is not None)
+
+
+def assignments_of(assignees: Iterable[Assignee]) -> list[dict[str, Any]]:
+    """Write assignments as clients do."""
+    return [
+        {"assignee": {"userType": each.user_type, "user": each.who}, "slaMinutes": each.minutes} for each in assignees
+    ]
+
+
+def template_named(input: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Return name and version of the stored form template that an input names; version 0 is the newest."""
+    said = definition_of(input).get("userFormTemplate")
+    if not isinstance(said, Mapping) or not (name := _text(said.get("name"))):
+        return None
+    version = said.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or not 0 < version < 2**31:
+        return name, 0
+    return name, version
 
 
 def schema_of(input: Mapping[str, Any]) -> Mapping[str, Any]:
     """The JSON schema of the answer that an input asks for; empty where it names none."""
-    said = input.get(NAME)
-    said = said if isinstance(said, Mapping) else {}
+    said = definition_of(input)
     places = (said, *(said.get(name) for name in TEMPLATES))
     found = (place.get("jsonSchema") for place in places if isinstance(place, Mapping))
     return next((schema for schema in found if isinstance(schema, Mapping)), {})
@@ -79,9 +123,18 @@ def standing(asked: Question, since: int, now: int) -> Standing:
     return found
 
 
-def given(to: Assignee, due_at: int | None) -> Standing:
-    """Who is asked once somebody has handed the task on."""
+def given(to: Assignee, due_at: int | None, followers: Sequence[Assignee] = (), now: int = 0) -> Standing:
+    """Who is asked once somebody has handed the task on; `followers` are asked when that time is over."""
+    if followers and due_at is not None and now >= due_at:
+        later = standing(Question(assignees=tuple(followers)), due_at, now)
+        return replace(later, escalated=later.escalated + 1)
     return replace(Standing(), assignee=to if to.who else None, due_at=due_at)
+
+
+def ends_at(assignees: Iterable[Assignee], since: int) -> int | None:
+    """Return when the last assignment is over, in epoch milliseconds; None where one is without end, or none is."""
+    minutes = [each.minutes for each in assignees]
+    return since + sum(minutes) * MINUTE_MS if minutes and all(minutes) else None
 
 
 def _assignee(said: Any) -> Assignee | None:
@@ -90,7 +143,8 @@ def _assignee(said: Any) -> Assignee | None:
         return None
     minutes = said.get("slaMinutes")
     sane = isinstance(minutes, int) and not isinstance(minutes, bool) and 0 < minutes < MOST_MINUTES
-    return Assignee(who, _text(to.get("userType")).endswith("GROUP"), minutes if sane else 0)
+    kind = _text(to.get("userType"))
+    return Assignee(who, kind.endswith("GROUP"), minutes if sane else 0, kind.startswith("EXTERNAL"))
 
 
 def _text(value: Any) -> str:

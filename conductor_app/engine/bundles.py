@@ -4,16 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.errors import Complaint, Invalid, Refused, ValidationFailed
+from ..core.errors import Complaint, Invalid, NotFound, Refused, ValidationFailed
 from ..core.language.lint.places import spots
 from ..core.language.meaning import Change, changes
+from ..insight.form_templates import find, named_templates
 from ..insight.surroundings import named_workflows
-from ..models import TaskDefinition, WorkflowDefinition
-from . import definitions
+from ..models import FormTemplate, TaskDefinition, WorkflowDefinition
+from . import definitions, form_templates
 
 FORMAT = "conductor-app definitions"
 MOST_ITEMS = 2_000
-WORKFLOW, TASK = "workflow", "task"
+WORKFLOW, TASK, TEMPLATE = "workflow", "task", "form template"
 NEW, SAME, CHANGED, REFUSED = "new", "same", "changed", "refused"
 AS_NEW_VERSIONS, AS_GIVEN = "new", "given"
 
@@ -31,8 +32,11 @@ class Item:
     complaints: tuple[Complaint, ...] = field(default=())
 
 
-def bundle(names: Iterable[str]) -> dict[str, Any]:
-    """The newest versions of these workflows, of all that they start, and the tasks that they name."""
+def bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[str, Any]:
+    """The newest versions of these workflows, of all that they start, and the tasks that they name.
+
+    `with_templates`: also the form templates that their HUMAN steps name.
+    """
     workflows: dict[str, dict[str, Any]] = {}
     left = sorted(set(names))
     while left:
@@ -44,7 +48,21 @@ def bundle(names: Iterable[str]) -> dict[str, Any]:
             break
     tasks = {spot.name for document in workflows.values() for spot in spots(document.get("tasks"))}
     rows = TaskDefinition.objects.filter(name__in=tasks).order_by("name")
-    return {"format": FORMAT, "workflows": list(workflows.values()), "tasks": [row.document for row in rows]}
+    given = {"format": FORMAT, "workflows": list(workflows.values()), "tasks": [row.document for row in rows]}
+    templates = _templates(workflows.values()) if with_templates else []
+    return given | ({"formTemplates": templates} if templates else {})
+
+
+def _templates(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The form templates that these workflows name and that are stored here."""
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    for name, version in sorted(named_templates(list(documents))):
+        try:
+            row = find(name, version)
+        except NotFound:
+            continue
+        found[row.name, row.version] = {"name": row.name, "version": row.version, **row.document}
+    return list(found.values())
 
 
 def _newest(names: Iterable[str]) -> list[WorkflowDefinition]:
@@ -57,17 +75,21 @@ def read(given: Any) -> list[tuple[str, dict[str, Any]]]:
     if isinstance(given, list):
         given = {"workflows": given}
     if not isinstance(given, dict):
-        raise Invalid('A bundle is an object with the lists "workflows" and "tasks".')
+        raise Invalid('A bundle is an object with the lists "workflows", "tasks" and "formTemplates".')
     if "workflows" not in given and "tasks" not in given and "name" in given:
         given = {"workflows": [given]} if isinstance(given.get("tasks"), list) else {"tasks": [given]}
     if isinstance(given.get("tasks"), list) and "name" in given:
         given = {"workflows": [given]}
-    items = [(kind, each) for kind, part in ((TASK, "tasks"), (WORKFLOW, "workflows")) for each in _listed(given, part)]
+    items = [(kind, each) for kind, part in PARTS for each in _listed(given, part)]
     if not items:
         raise Invalid("There is no definition in this bundle.")
     if len(items) > MOST_ITEMS:
         raise Invalid(f"A bundle may have at most {MOST_ITEMS:,} definitions.")
     return items
+
+
+PARTS = ((TEMPLATE, "formTemplates"), (TASK, "tasks"), (WORKFLOW, "workflows"))
+"""The lists of a bundle, in the order in which they are taken in."""
 
 
 def _listed(given: dict[str, Any], part: str) -> list[dict[str, Any]]:
@@ -83,7 +105,24 @@ def plan(given: Any) -> list[Item]:
     names = {kind: [str(each.get("name")) for one, each in items if one == kind] for kind in (WORKFLOW, TASK)}
     old = {(WORKFLOW, row.name): row for row in _newest(names[WORKFLOW])}
     tasks = {(TASK, row.name): row for row in TaskDefinition.objects.filter(name__in=names[TASK])}
-    return [_planned(kind, document, (old | tasks).get((kind, str(document.get("name"))))) for kind, document in items]
+    return [
+        _planned_template(document)
+        if kind == TEMPLATE
+        else _planned(kind, document, (old | tasks).get((kind, str(document.get("name")))))
+        for kind, document in items
+    ]
+
+
+def _planned_template(document: dict[str, Any]) -> Item:
+    """What taking in a form template would do: it is written under the version that it gives itself."""
+    name, version = str(document.get("name") or ""), definitions_version(document)
+    if complaints := form_templates.complaints_of(document):
+        return Item(TEMPLATE, name, document, REFUSED, version, complaints=tuple(complaints))
+    row = FormTemplate.objects.filter(name=name.replace("\0", ""), version=version).first()
+    if row is None:
+        return Item(TEMPLATE, name, document, NEW, version)
+    is_same = all(row.document.get(part) == document.get(part) for part in ("jsonSchema", "templateUI"))
+    return Item(TEMPLATE, name, document, SAME if is_same else CHANGED, version)
 
 
 def _planned(kind: str, document: dict[str, Any], row: Any) -> Item:
@@ -119,7 +158,9 @@ def _taken(item: Item, how: str, by: str, reason: str) -> str:
     if item.verdict in (SAME, REFUSED):
         return "unchanged" if item.verdict == SAME else "refused"
     try:
-        if item.kind == TASK:
+        if item.kind == TEMPLATE:
+            form_templates.save([{**item.document, "version": item.version}], by, reason=reason)
+        elif item.kind == TASK:
             definitions.save_task(item.document, by, reason=reason)
         else:
             version = item.version if how == AS_NEW_VERSIONS else definitions_version(item.document)

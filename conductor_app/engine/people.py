@@ -1,48 +1,119 @@
-"""What people do with tasks: they answer in a worker's place; they take, hand on and discuss what waits for them."""
+"""What people do with tasks: they answer in a worker's place; they take, hand on and discuss what waits for them.
+
+The pages and the Human Tasks API both call these functions: there is one state and one set of rules.
+"""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
 
-from .. import clock
-from ..core import reports
+from .. import clock, conf
+from ..core import people, reports
 from ..core.contracts import question, sentence
+from ..core.decide import Command
 from ..core.definition import Schema
-from ..core.errors import Complaint, Conflict, Invalid, NotFound, OutputRefused
-from ..core.people import schema_of
+from ..core.effects import Effect, UpdateTask
+from ..core.errors import AlreadyResolved, Complaint, Conflict, Invalid, NotFound, OutputRefused, TooLarge
+from ..core.knowledge import Knowledge
+from ..core.moments import next_clock
+from ..core.people import MINUTE_MS, Assignee, assignments_of
 from ..core.reports import Report
-from ..insight.people import step_of
+from ..core.snapshot import NEVER, Run
+from ..core.values import replace as replace_values
+from ..insight.form_templates import template_of
+from ..insight.people import Ask, ask_of, step_of
 from ..models import Attempt, AuditEntry, PersonsTask, Task
+from ..models.fields import dumps
 from ..store.rows import clean
+from . import payloads
 from .change import change
 from .judging import fault_of, judge
-from .tasks import within_limit
+from .tasks import open_task, within_limit
 
 OUTCOMES = {"COMPLETED": "complete_task", "FAILED": "fail_task"}
 """What can be said of a task, and how the audit calls it."""
 LONGEST_COMMENT = 2_000
+MOST_ASSIGNMENTS = 100
 
 
-def conclude(run_id: str, attempt_id: str, outcome: str, by: str, output: dict[str, Any], reason: str = "") -> None:
+def conclude(
+    run_id: str,
+    attempt_id: str,
+    outcome: str,
+    by: str,
+    output: dict[str, Any],
+    reason: str = "",
+    *,
+    merges: bool = False,
+    for_external: bool = False,
+) -> None:
     """Say what came of an open task. Raises NotFound, Invalid, AlreadyResolved where it is over, Conflict where
-    somebody else has taken it, OutputRefused where it would fail for good by what is said."""
+    somebody else has taken it, OutputRefused or TooLarge where it would fail for good by what is said.
+
+    `merges`: the output is laid over the one that was saved before. `for_external`: the caller also speaks for the
+    external user who has taken the task.
+    """
     if outcome not in OUTCOMES:
         raise Invalid("A task is completed or failed by hand, nothing else.")
-    taken = PersonsTask.objects.filter(task__attempt_id=attempt_id).exclude(taken_by__in=("", by)).first()
-    if taken is not None:
-        raise Conflict(f"It is taken by {taken.taken_by}: take it over first.")
+    _refuse_anothers(attempt_id, by, for_external)
     if outcome == "COMPLETED":
-        _refuse_misfit(attempt_id, output)
-    said = within_limit(Report(outcome, output=output, reason=reason if outcome == "FAILED" else ""))
+        _refuse_misfit(attempt_id, output, merges)
+    said = within_limit(Report(outcome, output=output, reason=reason if outcome == "FAILED" else "", merges=merges))
     change(run_id, reports.hear(attempt_id, said), by, reason, near=[attempt_id], action=OUTCOMES[outcome])
 
 
-def _refuse_misfit(attempt_id: str, output: dict[str, Any]) -> None:
+def save_output(run_id: str, attempt_id: str, output: dict[str, Any], by: str, *, for_external: bool = False) -> None:
+    """Lay an output over the one of an open task, which stays open; its schema is asked when it is completed.
+
+    Raises:
+        AlreadyResolved: where the task is over.
+        Conflict: where somebody else has taken it.
+        TooLarge: where the output is larger than a task's may be.
+    """
+    _refuse_anothers(attempt_id, by, for_external)
+    _refuse_large({**output_of(Attempt.objects.filter(pk=attempt_id).first()), **output})
+    said = Report("IN_PROGRESS", output=output, merges=True)
+    change(run_id, reports.hear(attempt_id, said), by, near=[attempt_id], action="save_task_output")
+
+
+def _refuse_anothers(attempt_id: str, by: str, for_external: bool) -> None:
+    taken = PersonsTask.objects.filter(task__attempt_id=attempt_id).exclude(taken_by="").first()
+    if taken is None or (taken.is_taker_external and for_external):
+        return
+    if taken.is_taker_external or taken.taken_by != by:
+        raise Conflict(f"It is taken by {taken.taken_by}: take it over first.")
+
+
+def output_of(attempt: Attempt | None) -> Mapping[str, Any]:
+    """Return what was saved of the output of an attempt, wherever it is kept."""
+    if attempt is None:
+        return {}
+    output = payloads.content_of(attempt.output_path) if attempt.output_path else attempt.output
+    return output if isinstance(output, Mapping) else {}
+
+
+def _refuse_large(output: Mapping[str, Any]) -> None:
+    size, most = len(dumps(output) or ""), conf.task_payload_max_bytes
+    if size > most:
+        raise TooLarge(f"The output of {size} bytes is larger than the {most} bytes that a task may have.")
+
+
+def input_of(attempt: Attempt) -> Mapping[str, Any]:
+    """Return the input of an attempt, wherever it is kept. Raises Busy where the storage cannot be reached."""
+    input = payloads.content_of(attempt.input_path) if attempt.input_path else attempt.input
+    return input if isinstance(input, Mapping) else {}
+
+
+def _refuse_misfit(attempt_id: str, output: dict[str, Any], merges: bool) -> None:
     """Tell a person what a schema would refuse, while it can still be put right."""
     rows = Attempt.objects.of_runs().select_related("task", "run").only("task__ref", "task__type", "run__plan_id")
     attempt = rows.filter(pk=attempt_id).first()
+    if merges:
+        output = {**output_of(attempt), **output}
+    _refuse_large(output)
     for schema in _schemas(attempt) if attempt else ():
         if found := judge(question(schema, output)):
             complaints = [Complaint(f"output{place}", message) for place, message in found]
@@ -54,18 +125,74 @@ def _schemas(attempt: Attempt) -> Iterator[Schema]:
     step = step_of(attempt)
     if step and step.policy.output_schema and step.policy.output_schema.text:
         yield step.policy.output_schema
-    own = schema_of(attempt.input) if attempt.task.type == "HUMAN" and isinstance(attempt.input, dict) else {}
+    if attempt.task.type != "HUMAN":
+        return
+    input = input_of(attempt)
+    own, template = people.schema_of(input), None
+    if not own and (template := template_of(input)):
+        own = template.document.get("jsonSchema") or {}
     if own and not fault_of(dict(own)):
-        yield Schema("of the question", json.dumps(own, sort_keys=True))
+        yield Schema(str(template) if template else "of the question", json.dumps(own, sort_keys=True))
 
 
-def take(task_id: str, by: str, reason: str = "") -> None:
-    """It is this person's from now on, whoever had it."""
+def take(
+    task_id: str,
+    by: str,
+    reason: str = "",
+    *,
+    external_user: str = "",
+    groups: Collection[str] = (),
+    overrides: bool = True,
+) -> None:
+    """It is this person's from now on, whoever had it; `external_user`: that one's, for whom the caller acts.
+
+    Where it does not override, the caller must be asked, by name or by one of its `groups`, or nobody in particular.
+
+    Raises:
+        NotFound: where the task does not wait for a person.
+        Conflict: where somebody else has taken it or is asked, and the caller does not override.
+    """
+    who, is_external = clean(external_user.strip() or by)[:255], bool(external_user.strip())
+    # The input may be kept elsewhere: it is read before anything is locked.
+    attempt = None if overrides else _attempt_of(_open_task(task_id))
+    input = input_of(attempt) if attempt else {}
     with transaction.atomic():
         task, held = _held(task_id)
-        before, held.taken_by, held.taken_at = held.taken_by, by[:255], clock.now()
-        held.save()
-        _note(task, by, "take_task", reason, {"before": before} if before else {})
+        if attempt:
+            _refuse_claim(ask_of(attempt, input, held, clock.now()), who, is_external, groups)
+        before, held.taken_by, held.taken_at = held.taken_by, who, clock.now()
+        held.is_taker_external = is_external
+        _save(held, by)
+        facts = {"before": before} if before else {}
+        _note(task, by, "take_task", reason, facts | ({"external_user": who} if is_external else {}))
+
+
+def _refuse_claim(ask: Ask, who: str, is_external: bool, groups: Collection[str]) -> None:
+    if ask.taken_by:
+        if (ask.taken_by, ask.is_taker_external) == (who, is_external):
+            return
+        raise Conflict(f"It is taken by {ask.taken_by} already.")
+    to = ask.standing.assignee
+    if to is None:
+        return
+    if to.is_external != is_external:
+        fits = False
+    elif to.is_group:
+        # Who is in an external group, the application knows that acts for the user.
+        fits = is_external or to.who in groups
+    else:
+        fits = to.who == who
+    if not fits:
+        raise Conflict(f"It is assigned to {'the group ' if to.is_group else ''}{to.who}, not to {who}.")
+
+
+def _attempt_of(task: Task) -> Attempt:
+    return Attempt.objects.select_related("task", "run").get(pk=task.attempt_id)
+
+
+def _save(held: PersonsTask, by: str) -> None:
+    held.changed_at, held.changed_by = clock.now(), by[:255]
+    held.save()
 
 
 def put_back(task_id: str, by: str, reason: str = "") -> None:
@@ -75,7 +202,8 @@ def put_back(task_id: str, by: str, reason: str = "") -> None:
         if not held.taken_by:
             raise Conflict("Nobody has taken it.")
         before, held.taken_by, held.taken_at = held.taken_by, "", None
-        held.save()
+        held.is_taker_external = False
+        _save(held, by)
         _note(task, by, "put_task_back", reason, {"before": before})
 
 
@@ -86,12 +214,92 @@ def hand_on(task_id: str, to: str, by: str, reason: str = "", *, is_group: bool 
         raise Invalid("It is not said who is asked now.")
     if due_at is not None and due_at <= now:
         raise Invalid("The moment until which an answer is asked for lies in the past.")
-    with transaction.atomic():
+    facts = {"to": to, "is_group": is_group, "due_at": due_at}
+    _assign(task_id, Assignee(to, is_group), due_at, (), by, "hand_task_on", reason, facts)
+
+
+def reassign(task_id: str, assignees: Sequence[Assignee], by: str, reason: str = "") -> None:
+    """Ask others, one after another, from now on; nobody has taken it then. Raises NotFound, Invalid."""
+    if not assignees:
+        raise Invalid("Assignments are needed, each with an assignee: {userType, user}.")
+    if len(assignees) > MOST_ASSIGNMENTS:
+        raise Invalid(f"A task has at most {MOST_ASSIGNMENTS} assignments.")
+    first, *rest = assignees
+    facts = {"to": first.who, "is_group": first.is_group, "assignments": assignments_of(assignees)}
+    _assign(task_id, first, None, rest, by, "hand_task_on", reason, facts)
+
+
+def skip(task_id: str, by: str, reason: str = "") -> None:
+    """Ask the next one of the assignments; nobody has taken it then.
+
+    After the last one the task asks nobody in particular, or times out where its assignments terminate it.
+
+    Raises:
+        NotFound: where the task does not wait for a person.
+        Conflict: where it is assigned to nobody.
+    """
+    task = _open_task(task_id)
+    attempt, held = _attempt_of(task), PersonsTask.objects.filter(pk=task_id).first()
+    ask = ask_of(attempt, input_of(attempt), held, clock.now())
+    if ask.standing.assignee is None:
+        raise Conflict("It is assigned to nobody: there is no assignment to skip.")
+    left = ask.line[ask.standing.escalated + 1 :]
+    facts = {"from": ask.standing.assignee.who}
+    if left:
+        facts |= {"to": left[0].who}
+    first, rest = (left[0], left[1:]) if left else (Assignee(""), ())
+    _assign(task_id, first, None, rest, by, "skip_assignment", reason, facts)
+
+
+def _assign(
+    task_id: str,
+    first: Assignee,
+    due_at: int | None,
+    rest: Sequence[Assignee],
+    by: str,
+    action: str,
+    reason: str,
+    facts: dict[str, Any],
+) -> None:
+    """Write who is asked from now on, and move the end of a task that ends with its assignments.
+
+    `due_at`: until when the first is asked; None: for the minutes of its assignment.
+    """
+    task = _open_task(task_id)
+    attempt = _attempt_of(task)
+
+    def write(now: int) -> None:
         task, held = _held(task_id)
-        held.assignee, held.is_group, held.is_reassigned, held.due_at = to, is_group, True, due_at
-        held.taken_by, held.taken_at = "", None
-        held.save()
-        _note(task, by, "hand_task_on", reason, {"to": to, "is_group": is_group, "due_at": due_at})
+        held.assignee, held.is_group, held.is_external = first.who, first.is_group, first.is_external
+        held.is_reassigned, held.followers = True, assignments_of(rest) or None
+        held.due_at = now + first.minutes * MINUTE_MS if due_at is None and first.minutes else due_at
+        held.taken_by, held.taken_at, held.is_taker_external = "", None, False
+        _save(held, by)
+        _note(task, by, action, reason, facts)
+
+    if not people.question(input_of(attempt)).terminates:
+        with transaction.atomic():
+            write(clock.now())
+        return
+    now = clock.now()
+    line = [replace(first, minutes=(due_at - now) // MINUTE_MS if due_at else first.minutes), *rest]
+    end = people.ends_at(line, now) if first.who else now
+    try:
+        change(task.run_id, _end_at(attempt.pk, NEVER if end is None else end), by, near=[attempt.pk], also=write)
+    except AlreadyResolved:
+        raise NotFound(NOT_WAITING) from None
+
+
+def _end_at(attempt_id: str, end: int) -> Command:
+    """The command that moves the end of an attempt."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        task = reports.open_task(run, attempt_id)
+        after = replace_values(task.attempt, ends_at=end)
+        due_at = now if end <= now else next_clock(task.step.policy, after, now)
+        yield UpdateTask(task.key, attempt_facts={"ends_at": end, "due_at": due_at})
+
+    return command
 
 
 def comment(task_id: str, text: str, by: str) -> None:
@@ -104,13 +312,33 @@ def comment(task_id: str, text: str, by: str) -> None:
         _note(task, by, "comment_task", text, {})
 
 
+def open_task_named(run_id: str, ref: str) -> Task:
+    """Return the open task for people with this reference in a run, in the turn that it names or in any.
+
+    Raises:
+        NotFound: where there is none.
+    """
+    task = open_task(run_id, ref)
+    if task is None or task.type != "HUMAN":
+        raise NotFound(f"Found no open human task {ref} of workflow {run_id}")
+    return task
+
+
+NOT_WAITING = "This task does not wait for a person, or not any more."
+
+
 def _held(task_id: str) -> tuple[Task, PersonsTask]:
     """The open task for people and what is agreed on it; the task's row is locked meanwhile."""
-    rows = Task.objects.select_for_update().filter(pk=task_id, type="HUMAN", status="ACTIVE")
+    task = _open_task(task_id, lambda rows: rows.select_for_update())
+    return task, PersonsTask.objects.filter(pk=task_id).first() or PersonsTask(pk=task_id)
+
+
+def _open_task(task_id: str, read: Callable[[Any], Any] = lambda rows: rows) -> Task:
+    rows = read(Task.objects.filter(pk=task_id, type="HUMAN", status="ACTIVE"))
     task = rows.defer("memo").first()
     if task is None:
-        raise NotFound("This task does not wait for a person, or not any more.")
-    return task, PersonsTask.objects.filter(pk=task_id).first() or PersonsTask(pk=task_id)
+        raise NotFound(NOT_WAITING)
+    return task
 
 
 def _note(task: Task, by: str, action: str, reason: str, facts: dict[str, Any]) -> None:

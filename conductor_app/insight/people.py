@@ -8,9 +8,10 @@ from typing import Any
 from django.db.models import QuerySet
 
 from ..core.definition import Step
-from ..core.people import Assignee, Question, Standing, given, question, schema_of, standing
+from ..core.people import Assignee, Question, Standing, assignees_of, given, question, schema_of, standing
 from ..models import Attempt, AuditEntry, PersonsTask, Task
 from ..models.fields import dumps
+from .form_templates import template_of
 from .plans import plan
 
 OPEN_FOR_PEOPLE = Task.objects.filter(type="HUMAN", status="ACTIVE")
@@ -18,7 +19,7 @@ MOST = 500
 """So many are looked at, those that have waited longest."""
 LARGEST_READ = 32 * 1024
 """Of an input that is larger, the question is not read for a list."""
-SAID_OF_TASKS = ("comment_task", "take_task", "put_task_back", "hand_task_on")
+SAID_OF_TASKS = ("comment_task", "take_task", "put_task_back", "hand_task_on", "skip_assignment")
 
 
 def waiting() -> QuerySet[Attempt]:
@@ -37,6 +38,8 @@ class Ask:
     standing: Standing
     taken_by: str = ""
     taken_at: int | None = None
+    is_taker_external: bool = False
+    line: tuple[Assignee, ...] = ()
 
     @property
     def title(self) -> str:
@@ -47,12 +50,18 @@ class Ask:
 
     def is_of(self, name: str) -> bool:
         """Whether it is this person's: taken, or asked of nobody else."""
+        if self.taken_by:
+            return self.taken_by == name and not self.is_taker_external
         to = self.standing.assignee
-        return self.taken_by == name or (not self.taken_by and to is not None and not to.is_group and to.who == name)
+        return to is not None and not (to.is_group or to.is_external) and to.who == name
+
+    def is_anothers(self, name: str) -> bool:
+        """Whether another has taken it: who wants to answer has to take it over."""
+        return bool(self.taken_by) and (self.is_taker_external or self.taken_by != name)
 
     def is_of_groups(self, names: Collection[str]) -> bool:
         to = self.standing.assignee
-        return to is not None and to.is_group and to.who in names
+        return to is not None and to.is_group and not to.is_external and to.who in names
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +87,13 @@ def ask_of(attempt: Attempt, input: Mapping, held: PersonsTask | None, now: int)
     asked = question(input)
     stands = standing(asked, attempt.scheduled_at, now)
     if held is None:
-        return Ask(attempt, asked, stands)
+        return Ask(attempt, asked, stands, line=asked.assignees)
+    line = asked.assignees
     if held.is_reassigned:
-        stands = given(Assignee(held.assignee, held.is_group), held.due_at)
-    return Ask(attempt, asked, stands, held.taken_by, held.taken_at)
+        first = Assignee(held.assignee, held.is_group, is_external=held.is_external)
+        rest = assignees_of(held.followers or ())
+        stands, line = given(first, held.due_at, rest, now), (first, *rest)
+    return Ask(attempt, asked, stands, held.taken_by, held.taken_at, held.is_taker_external, line)
 
 
 def overdue(now: int) -> int:
@@ -118,9 +130,12 @@ def step_of(attempt: Attempt) -> Step | None:
 
 
 def schema_of_answer(attempt: Attempt, input: Mapping) -> Mapping[str, Any]:
-    """The JSON schema of what is to be said: the question's own, else that of the task's definition, else empty."""
+    """The JSON schema of what is to be said: the question's own, else that of the template which it names, else that
+    of the task's definition, else empty."""
     if own := schema_of(input):
         return own
+    if (template := template_of(input)) and isinstance(template.document.get("jsonSchema"), Mapping):
+        return template.document["jsonSchema"]
     step = step_of(attempt)
     schema = ((step.document.get("taskDefinition") or {}).get("outputSchema") or {}) if step else {}
     data = schema.get("data") if schema.get("type") in (None, "JSON") else None

@@ -10,6 +10,7 @@ from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
 from .events import EventAction, EventDelivery, EventHandler, EventListener, EventVerdict, Webhook
 from .failures import Failure, FailureGroup, FailureTally
 from .files import FileHandle
+from .form_templates import FormTemplate
 from .groups import Dependency, Group, GroupWatch, HeldAct, Solo
 from .history import HistoryEntry, TaskLog
 from .inbox import InboxMessage
@@ -53,6 +54,7 @@ __all__ = [
     "FailureGroup",
     "FailureTally",
     "FileHandle",
+    "FormTemplate",
     "Grant",
     "Group",
     "GroupFacts",

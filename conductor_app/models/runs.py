@@ -170,7 +170,7 @@ class Task(models.Model):
         ]
         indexes = [
             models.Index(name="task_open", fields=["run"], condition=one_of(TASK.open)),
-            models.Index(name="task_for_people", fields=["created_at"], condition=Q(type="HUMAN", status="ACTIVE")),
+            models.Index(name="task_of_people", fields=["status", "created_at"], condition=Q(type="HUMAN")),
             models.Index(name="task_ended_oddly", fields=["status"], condition=Q(status__in=ENDED_ODDLY)),
             models.Index(name="task_joined", fields=["run", "joined_by", "turn", "status"], condition=~Q(joined_by="")),
             models.Index(name="task_in_loop", fields=["run", "loop_ref", "turn"], condition=~Q(loop_ref="")),

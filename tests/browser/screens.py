@@ -52,6 +52,8 @@ PAGES = {
     "operations": "bulk/",
     "bulk-plan": "bulk/plan/?do=retry&status=FAILED",
     "waiting": "waiting/",
+    "form-templates": "form_templates/",
+    "form-template-new": "form_templates/new/",
     "queues": "queues/",
     "queue": "queue/?name=inspect_goods",
     "queue-paused": "queue/?name=collect_return",

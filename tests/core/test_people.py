@@ -2,7 +2,18 @@
 
 import pytest
 
-from conductor_app.core.people import NAME, Assignee, Question, question, schema_of, standing
+from conductor_app.core.people import (
+    NAME,
+    Assignee,
+    Question,
+    assignments_of,
+    ends_at,
+    given,
+    question,
+    schema_of,
+    standing,
+    template_named,
+)
 
 MINUTE = 60_000
 
@@ -71,3 +82,53 @@ def test_a_question_may_bring_the_schema_of_its_answer(said):
 @pytest.mark.parametrize("said", [None, "x", {}, {"jsonSchema": "x"}, {"userFormTemplate": [], "fullTemplate": 7}])
 def test_a_schema_that_makes_no_sense_is_none(said):
     assert schema_of({NAME: said}) == {}
+
+
+def test_an_assignee_may_be_known_to_the_application_only():
+    said = {"assignments": [{"assignee": {"userType": "EXTERNAL_GROUP", "user": "shop"}, "slaMinutes": 5}]}
+
+    [found] = question({NAME: said}).assignees
+
+    assert (found.is_external, found.is_group, found.user_type) == (True, True, "EXTERNAL_GROUP")
+    assert assignments_of([found]) == said["assignments"]
+
+
+def test_a_single_assignee_beside_the_words_is_understood_and_a_list_counts_before_it():
+    one = {"assignee": {"userType": "CONDUCTOR_USER", "user": "ann"}}
+
+    assert [each.who for each in question({NAME: one}).assignees] == ["ann"]
+    assert question({NAME: one | {"assignments": []}}).assignees == ()
+
+
+def test_followers_are_asked_when_the_time_of_who_was_handed_the_task_is_over():
+    first, rest = Assignee("ann"), (Assignee("bob", minutes=10), Assignee("cid"))
+
+    def at(now):
+        found = given(first, 1_000, rest, now)
+        return found.assignee.who, found.escalated, found.due_at
+
+    assert at(999) == ("ann", 0, 1_000)
+    assert at(1_000) == ("bob", 1, 1_000 + 600_000)
+    assert at(1_000 + 600_000) == ("cid", 2, None)
+
+
+def test_assignments_end_together_unless_one_is_without_end():
+    assert ends_at([Assignee("a", minutes=1), Assignee("b", minutes=2)], 5) == 5 + 180_000
+    assert ends_at([Assignee("a", minutes=1), Assignee("b")], 5) is None
+    assert ends_at([], 5) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"name": "form", "version": 2}, ("form", 2)),
+        ({"name": "form"}, ("form", 0)),
+        ({"name": "form", "version": True}, ("form", 0)),
+        ({"name": "form", "version": 2**31}, ("form", 0)),
+        ({"name": " ", "version": 1}, None),
+        ({"name": 7}, None),
+        ("form", None),
+    ],
+)
+def test_a_template_is_named_by_name_and_version_and_zero_is_the_newest(said, expected):
+    assert template_named({NAME: {"userFormTemplate": said}}) == expected

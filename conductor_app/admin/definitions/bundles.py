@@ -18,6 +18,8 @@ from ..typed import json_value
 
 VIEWS = ("conductor.view_workflowdefinition", "conductor.view_taskdefinition")
 CHANGES = ("conductor.change_workflowdefinition", "conductor.change_taskdefinition")
+VIEWS_TEMPLATES = "conductor.view_formtemplate"
+CHANGES_TEMPLATES = ("conductor.add_formtemplate", "conductor.change_formtemplate")
 LARGEST = 10_000_000
 MOST_EXPORTED = 1_000
 
@@ -73,7 +75,8 @@ class BundlePages:
             require(request, permission)
         name = request.GET.get("name")
         names = [name] if name else self.model.objects.order_by("name").values_list("name", flat=True).distinct()
-        return as_file(bundles.bundle(list(names[:MOST_EXPORTED])), name or "definitions")
+        shown = bundles.bundle(list(names[:MOST_EXPORTED]), with_templates=request.user.has_perm(VIEWS_TEMPLATES))
+        return as_file(shown, name or "definitions")
 
     def take_in(self, request: HttpRequest) -> HttpResponse:
         """First what it would do, then, when that is confirmed, the same for good."""
@@ -85,6 +88,9 @@ class BundlePages:
             text = form.cleaned_data["text"]
             try:
                 given = _read(text)
+                if any(kind == bundles.TEMPLATE for kind, _document in bundles.read(given)):
+                    for permission in CHANGES_TEMPLATES:
+                        require(request, permission)
                 if request.POST.get("step") == "take":
                     return self._taken(request, form, given)
                 items = bundles.plan(given)

@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -22,10 +23,10 @@ from ..document_form import AS_FORM, AS_JSON, DocumentForm
 from ..documents import documents
 from ..marks import status_in_words
 from ..object_pages import ObjectPage
-from ..refusals import require, tell
+from ..refusals import tell
 from ..runs.panel import origins_of, readable
 from ..runs.story import address
-from .waiting import ACT, whose
+from .waiting import ACT, may_act, whose
 
 MOST_NAMES = 200
 SAID = {
@@ -33,6 +34,7 @@ SAID = {
     "take_task": gettext_lazy("has taken it"),
     "put_task_back": gettext_lazy("has put it back"),
     "hand_task_on": gettext_lazy("has handed it on to %(to)s"),
+    "skip_assignment": gettext_lazy("has skipped %(from)s"),
 }
 
 
@@ -42,7 +44,9 @@ class Answer(DocumentForm):
     def __init__(self, attempt: Attempt, typed: Mapping[str, str] | None = None, mode: str = AS_FORM) -> None:
         self.expected = expected(attempt.run.plan_id, attempt.task.ref)
         schema = schema_of_answer(attempt, attempt.input)
-        super().__init__("output", _("Output"), schema, typed, blank=dict.fromkeys(self.expected), mode=mode)
+        saved = people.output_of(attempt) if typed is None else {}
+        blank = dict.fromkeys(self.expected)
+        super().__init__("output", _("Output"), schema, typed, given=saved, blank=blank, mode=mode)
         self.json.fields["output"].widget.attrs["rows"] = 8
         self.reason = ReasonForm(typed)
 
@@ -64,8 +68,9 @@ class AnswerPage(ObjectPage):
         return _shown(request, attempt, Answer(attempt, mode=request.GET.get("mode", AS_FORM)))
 
     def sent(self, request: HttpRequest, id: str = "") -> HttpResponse | dict[str, Any]:
-        require(request, ACT)
         attempt, act = _found(id), ACTS.get(request.POST.get("do", ""))
+        if not may_act(request, attempt):
+            raise PermissionDenied(ACT)
         if act is None:
             return _answered(request, attempt)
         try:
@@ -83,8 +88,9 @@ def _shown(request: HttpRequest, attempt: Attempt, answer: Answer) -> dict[str, 
         "ask": ask,
         "whose": whose(ask),
         "is_overdue": ask.is_overdue(now),
-        "is_mine": ask.taken_by == user.get_username(),
-        "is_anothers": ask.taken_by not in ("", user.get_username()),
+        "is_mine": bool(ask.taken_by) and not ask.is_anothers(user.get_username()),
+        "is_anothers": ask.is_anothers(user.get_username()),
+        "has_next": ask.standing.assignee is not None and len(ask.line) > ask.standing.escalated + 1,
         "attempt": attempt,
         "run_status": status_in_words(attempt.run.status),
         "run_address": f"{address(attempt.run_id)}?task={attempt.task}",
@@ -96,7 +102,7 @@ def _shown(request: HttpRequest, attempt: Attempt, answer: Answer) -> dict[str, 
         "groups": Group.objects.order_by("name")[:MOST_NAMES],
         "documents": documents(_without_what_it_asks(attempt), ("input",)),
         "origins": origins_of(attempt),
-        "may_act": user.has_perm(ACT),
+        "may_act": may_act(request, attempt),
         "permission": ACT,
     }
 
@@ -159,6 +165,11 @@ def _hand_on(request: HttpRequest, task_id: str) -> str:
     return _("It is asked of %(who)s now.") % {"who": to}
 
 
+def _skip(request: HttpRequest, task_id: str) -> str:
+    people.skip(task_id, request.user.get_username(), _reason(request))
+    return _("The next one is asked.")
+
+
 def _comment(request: HttpRequest, task_id: str) -> str:
     people.comment(task_id, request.POST.get("text", ""), request.user.get_username())
     return _("Your comment is kept.")
@@ -168,6 +179,7 @@ ACTS: dict[str, Callable[[HttpRequest, str], str]] = {
     "take": _take,
     "put_back": _put_back,
     "hand_on": _hand_on,
+    "skip": _skip,
     "comment": _comment,
 }
 
@@ -177,7 +189,7 @@ def _reason(request: HttpRequest) -> str:
 
 
 def _said(entry: Any) -> str:
-    return str(SAID[entry.action]) % {"to": entry.facts.get("to", "")}
+    return str(SAID[entry.action]) % {name: entry.facts.get(name, "") for name in ("to", "from")}
 
 
 def _found(id: str) -> Attempt:

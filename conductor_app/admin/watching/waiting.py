@@ -9,9 +9,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ... import clock
+from ...access.actors import Actor
+from ...access.known import powers_of
+from ...access.people import may_answer, require_answer
+from ...access.permissions import task_thing
 from ...core.errors import Invalid, Refused
 from ...engine import people
 from ...insight.people import Ask, expected, inbox, waiting
+from ...models import Attempt
 from ..marks import pill
 from ..pages import Page
 from ..refusals import require, tell
@@ -40,21 +45,36 @@ class WaitingPage(Page):
         whose = request.GET.get("whose", "all")
         asks = of.get(whose, found.asks)
         return {
-            "rows": [_row(ask, now) for ask in asks[:SHOWN]],
+            "rows": (rows := [_row(request, ask, now) for ask in asks[:SHOWN]]),
             "tabs": [(name, word, len(of[name]), name == whose) for name, word in WHOSE.items()],
             "whose": whose,
             "is_cut": found.is_cut or len(asks) > SHOWN,
             "most": SHOWN,
-            "may_act": user.has_perm(ACT),
+            "may_act": any(row["may_act"] for row in rows),
         }
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        require(request, ACT)
         try:
             _tell(request, *_answer_all(request))
         except Refused as refused:
             tell(request, refused)
         return HttpResponseRedirect(reverse("admin:waiting"))
+
+
+def person_of(request: HttpRequest) -> Actor:
+    """Return the signed-in person as the one who acts."""
+    return Actor(request.user.get_username(), powers_of(request.user.pk), request.user.pk)
+
+
+def may_act(request: HttpRequest, attempt: Attempt) -> bool:
+    """Whether the person may claim, hand on and answer this task: by the rule that the API asks too."""
+    # ACT is the right over all runs, which the framework has read already.
+    return request.user.has_perm(ACT) or may_answer(person_of(request), thing_of(attempt))
+
+
+def thing_of(attempt: Attempt) -> dict[str, str]:
+    """Return the task by what there are permissions over."""
+    return dict(task_thing(attempt.queue, attempt.domain, attempt.task.name, attempt.run_id, attempt.run.name))
 
 
 def whose(ask: Ask) -> str:
@@ -67,7 +87,7 @@ def whose(ask: Ask) -> str:
     return _("the group %(who)s") % {"who": to.who} if to.is_group else to.who
 
 
-def _row(ask: Ask, now: int) -> dict[str, Any]:
+def _row(request: HttpRequest, ask: Ask, now: int) -> dict[str, Any]:
     return {
         "ask": ask,
         "attempt": ask.attempt,
@@ -75,6 +95,7 @@ def _row(ask: Ask, now: int) -> dict[str, Any]:
         "is_overdue": ask.is_overdue(now),
         "overdue": pill("failed", _("overdue"), "late"),
         "is_simple": is_simple(ask),
+        "may_act": may_act(request, ask.attempt),
     }
 
 
@@ -85,15 +106,20 @@ def is_simple(ask: Ask) -> bool:
 
 def _answer_all(request: HttpRequest) -> tuple[int, list[str]]:
     """Answer each of the chosen, in its own transaction; one that refuses does not hold up the others."""
+    chosen = list(dict.fromkeys(request.POST.getlist("attempt")))[: MOST_AT_ONCE + 1]
+    attempts = list(waiting().filter(pk__in=chosen))
+    if not any(may_act(request, attempt) for attempt in attempts):
+        require(request, ACT)
     outcome, reason = request.POST.get("outcome", ""), request.POST.get("reason", "").strip()
     if not reason:
         raise Invalid(_("Many at once are answered with a reason only."))
-    chosen = list(dict.fromkeys(request.POST.getlist("attempt")))[: MOST_AT_ONCE + 1]
     if not chosen or len(chosen) > MOST_AT_ONCE:
         raise Invalid(_("Choose from 1 to %(most)s tasks.") % {"most": MOST_AT_ONCE})
     done, refused = 0, []
-    for attempt in waiting().filter(pk__in=chosen):
+    for attempt in attempts:
         try:
+            if not may_act(request, attempt):
+                require_answer(person_of(request), thing_of(attempt))
             if outcome == "COMPLETED" and expected(attempt.run.plan_id, attempt.task.ref):
                 raise Invalid(_("Later steps read its output: answer it by itself."))
             people.conclude(attempt.run_id, attempt.pk, outcome, request.user.get_username(), {}, reason)

@@ -3,11 +3,13 @@
 What is not in the table is for administrators alone.
 """
 
+from ...access.people import ANSWERS, SEES
 from ...access.rights import (
     APPLICATION,
     CREATE,
     DELETE,
     EXECUTE,
+    FORM_TEMPLATE,
     READ,
     SCHEDULE,
     SCHEMA,
@@ -65,6 +67,11 @@ starts_named = on(EXECUTE, WORKFLOW_DEF, things.named(WORKFLOW_DEF, "name"))
 signals = Needs(STEERS_RUN, things.run("workflow_id"))
 sees_queue = on(READ, TASK_DEF, things.asked(TASK_DEF, "taskType"))
 polls, starts = Polls(), Starts()
+sees_human, answers_human = (
+    Needs((*SEES, *ANSWERS), things.attempt("task_id")),
+    Needs(ANSWERS, things.attempt("task_id")),
+)
+saves_template = Defines(FORM_TEMPLATE, things.written(FORM_TEMPLATE))
 brings_files, sees_files = UsesFiles(STEERS_RUN), UsesFiles(SEES_RUN)
 
 NEEDS: dict[str, Need] = {
@@ -290,6 +297,27 @@ NEEDS: dict[str, Need] = {
     "SchemaNewest.delete": on(DELETE, SCHEMA, things.named(SCHEMA, "name")),
     "SchemaOne.get": on(READ, SCHEMA, things.named(SCHEMA, "name")),
     "SchemaOne.delete": on(DELETE, SCHEMA, things.named(SCHEMA, "name")),
+    # A search finds what may be seen.
+    "HumanTaskSearch.post": ANYBODY,
+    "HumanTaskDisplayNames.get": ANYBODY,
+    "HumanTaskOne.get": sees_human,
+    "HumanTaskAsTask.get": sees_human,
+    "HumanTaskClaim.post": answers_human,
+    "HumanTaskExternalClaim.post": answers_human,
+    "HumanTaskRelease.post": answers_human,
+    "HumanTaskReassign.post": answers_human,
+    "HumanTaskSkip.post": answers_human,
+    "HumanTaskUpdate.post": answers_human,
+    "HumanTaskUpdateByReference.post": Needs(ANSWERS, things.task_asked_for),
+    "HumanTaskRecords.delete": ADMINISTRATORS,
+    "HumanTaskRecord.delete": ADMINISTRATORS,
+    "FormTemplates.get": ANYBODY,
+    "FormTemplates.post": saves_template,
+    "FormTemplatesBulk.post": saves_template,
+    "FormTemplateNamed.get": Needs((*SEES, *ANSWERS), things.attempt("name")),
+    "FormTemplateNamed.delete": on(DELETE, FORM_TEMPLATE, things.named(FORM_TEMPLATE, "name")),
+    "FormTemplateOne.get": on(READ, FORM_TEMPLATE, things.named(FORM_TEMPLATE, "name")),
+    "FormTemplateOne.delete": on(DELETE, FORM_TEMPLATE, things.named(FORM_TEMPLATE, "name")),
     "Webhooks.get": ADMINISTRATORS,
     "Webhooks.post": ADMINISTRATORS,
     "WebhookOne.get": ADMINISTRATORS,

@@ -5,11 +5,23 @@ from itertools import islice
 from typing import Any
 
 from ...access.permissions import Thing, task_thing
-from ...access.rights import APPLICATION, DOMAIN, SCHEDULE, SCHEMA, SECRET, TASK_DEF, VARIABLE, WORKFLOW, WORKFLOW_DEF
+from ...access.rights import (
+    APPLICATION,
+    DOMAIN,
+    FORM_TEMPLATE,
+    SCHEDULE,
+    SCHEMA,
+    SECRET,
+    TASK_DEF,
+    VARIABLE,
+    WORKFLOW,
+    WORKFLOW_DEF,
+)
 from ...core.errors import Invalid
 from ...models import (
     AccessKey,
     Attempt,
+    FormTemplate,
     Run,
     Schedule,
     SchemaDefinition,
@@ -30,6 +42,7 @@ KEPT = {
     SCHEMA: SchemaDefinition,
     SECRET: Secret,
     VARIABLE: Variable,
+    FORM_TEMPLATE: FormTemplate,
 }
 
 
@@ -122,6 +135,13 @@ def task_of_run(part: str) -> Finder:
         return _tasks(open_ones.filter(task__ref__in=[ref, ref.rpartition("__")[0], ref.partition("__")[0]]))
 
     return find
+
+
+def task_asked_for(request: Any, parts: dict[str, str]) -> list[Thing]:
+    """The open tasks of the run and the reference that the query names."""
+    return task_of_run("run")(
+        request, {"run": request.query.text("workflowId"), "ref": request.query.text("taskRefName")}
+    )
 
 
 def open_tasks(run_id: str) -> list[Thing]:

@@ -3,9 +3,13 @@
 from collections.abc import Iterator
 
 from ..definition import Key, Step
-from ..effects import Effect
+from ..effects import Effect, MoveAttempt, ResolveTask
 from ..knowledge import Knowledge
+from ..people import ends_at, question
+from ..snapshot import NEVER, Task
 from .kind import Kind, held_by_engine, inputs_of
+
+UNANSWERED = "The last assignment is over and nobody has completed the task."
 
 
 class Human(Kind):
@@ -16,4 +20,11 @@ class Human(Kind):
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         inputs = inputs_of(step, know, key, know.run, now)
-        yield held_by_engine(step, key, know.run, now, input=inputs, output={})
+        asked = question(inputs)
+        end = ends_at(asked.assignees, now) if asked.terminates else None
+        yield held_by_engine(step, key, know.run, now, input=inputs, output={}, ends_at=NEVER if end is None else end)
+
+    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        if task.attempt.is_open and task.attempt.ends_at <= now:
+            yield MoveAttempt(task.key, "expire", now, {"reason": UNANSWERED})
+            yield ResolveTask(task.key, "time_out")

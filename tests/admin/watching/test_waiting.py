@@ -100,9 +100,10 @@ def test_the_page_of_the_run_leads_to_the_answer(operator, asked):
 
 
 def test_the_inbox_costs_few_queries(viewer, asked, django_assert_max_num_queries):
+    # Four of them read what a viewer was granted by name; a process remembers that for a second.
     for _ in range(20):
         start("order")
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(14):
         viewer.get(INBOX)
 
 

@@ -142,6 +142,26 @@ POST   /webhook/{id}
 """
 
 SERVED_OF_ORKES = """
+POST   /human/tasks/search
+GET    /human/tasks/getTaskDisplayNames
+POST   /human/tasks/update/taskRef
+DELETE /human/tasks/delete
+DELETE /human/tasks/delete/{taskId}
+GET    /human/tasks/{taskId}
+GET    /human/tasks/{taskId}/conductorTask
+POST   /human/tasks/{taskId}/claim
+POST   /human/tasks/{taskId}/externalUser/{userId}
+POST   /human/tasks/{taskId}/release
+POST   /human/tasks/{taskId}/reassign
+POST   /human/tasks/{taskId}/skip
+POST   /human/tasks/{taskId}/update
+GET    /human/template
+POST   /human/template
+POST   /human/template/bulk
+GET    /human/template/{humanTaskId}
+DELETE /human/template/{name}
+GET    /human/template/{name}/{version}
+DELETE /human/template/{name}/{version}
 POST   /token
 GET    /token/userInfo
 POST   /workflow/execute/{name}
@@ -298,14 +318,12 @@ LEFT_OUT = {
         PUT    /event/queue/config/{type}/{name}
         DELETE /event/queue/config/{type}/{name}
         GET    /event/queue/connectivity""",
-    "products of their own: models, prompts, remote services, human-task forms, a gateway, worker code, importers": """
+    "products of their own: models, prompts, remote services, a gateway, worker code, importers": """
         GET    /integrations/provider
         GET    /prompts
         POST   /prompts/test
         GET    /registry/service
         GET    /gateway/config/auth
-        GET    /human/tasks/{id}
-        GET    /human/template/{name}
         GET    /worker-code
         POST   /workflow/document-store/upload
         POST   /metadata/workflow-importer/import-bpm

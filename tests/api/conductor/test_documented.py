@@ -19,7 +19,7 @@ AT_ONCE = {"timeout": 0, "waitForSeconds": 0, "timeoutMillis": 0}
 """Said to operations that may wait: what comes of waiting is tested elsewhere."""
 
 ROOMS = [
-    "", "admin", "applications", "auth", "environment", "event", "files", "groups", "metadata", "payloads",
+    "", "admin", "applications", "auth", "environment", "event", "files", "groups", "human", "metadata", "payloads",
     "queue", "roles", "scheduler", "schema", "secrets", "secrets-v2", "tasks", "token", "users", "version",
     "webhook", "workflow",
 ]  # fmt: skip

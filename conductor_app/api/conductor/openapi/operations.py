@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ....core.form_templates import FORM_TEMPLATE
 from ....core.language.checks.event_handler import EVENT_HANDLER
 from ....core.language.checks.fields import Table
 from ....core.language.checks.tables import RATE_LIMIT, SCHEMA, TASK_DEFINITION, WORKFLOW_DEFINITION
@@ -10,6 +11,8 @@ from ....core.language.checks.values import ListOf, MapOf, Reader, Whole, flag, 
 from ....core.language.checks.webhook import WEBHOOK
 from ..serializers.detours import SKIP_REQUEST, STATE_UPDATE, UPGRADE
 from ..serializers.files import NEW_FILE, PARTS
+from ..serializers.human_tasks import ASSIGNMENT
+from ..serializers.human_tasks import SEARCH as HUMAN_SEARCH
 from ..serializers.reruns import RERUN_REQUEST
 from ..serializers.simulations import TEST_REQUEST
 from ..serializers.tags import TAG
@@ -38,6 +41,8 @@ from .tables import (
     GRANTED,
     GROUP,
     HANDLED_EVENT_PAGE,
+    HUMAN_TASK,
+    HUMAN_TASK_PAGE,
     LOCATION,
     NEW_APPLICATION,
     NEW_GROUP,
@@ -101,6 +106,8 @@ FILE_LINK = {"part": str, "op": str, "exp": int, "sig": str}
 LINK = {"expires!": int, "signature!": str}
 VERSION = {"version": int}
 REASON = {"reason": str}
+CLAIM = {"overrideAssignment": bool, "withTemplate": bool}
+COMPLETE = {"complete": bool}
 REMOVAL = {"archiveWorkflow": bool, "cascade": bool}
 PAGE = {"start": int, "size": int, "sort": str, "freeText": str}
 SEARCH = {"start": int, "size": int, "sort": str, "freeText": str, "query": str}
@@ -324,6 +331,33 @@ OPERATIONS: dict[str, Operation] = {
     "SchemaNewest.delete": Operation("Forget a schema in all its versions", EMPTY),
     "SchemaOne.get": Operation("A schema", SCHEMA),
     "SchemaOne.delete": Operation("Forget a version of a schema", EMPTY),
+    "HumanTaskSearch.post": Operation("Search human tasks", HUMAN_TASK_PAGE, HUMAN_SEARCH),
+    "HumanTaskDisplayNames.get": Operation("Display names of open human tasks", texts, query={"searchType": str}),
+    "HumanTaskOne.get": Operation("A human task", HUMAN_TASK, query={"withTemplate": bool}),
+    "HumanTaskAsTask.get": Operation("A human task as a task of its workflow", TASK),
+    "HumanTaskClaim.post": Operation("Claim a human task", HUMAN_TASK, query=CLAIM),
+    "HumanTaskExternalClaim.post": Operation("Claim a human task for an external user", HUMAN_TASK, query=CLAIM),
+    "HumanTaskRelease.post": Operation("Release a claimed human task", EMPTY),
+    "HumanTaskReassign.post": Operation("Assign a human task anew", EMPTY, Many(ASSIGNMENT)),
+    "HumanTaskSkip.post": Operation("Skip an assignment of a human task", EMPTY, query=REASON),
+    "HumanTaskUpdate.post": Operation("Save the output of a human task, or complete it", EMPTY, mapping, COMPLETE),
+    "HumanTaskUpdateByReference.post": Operation(
+        "Save the output of a human task by its reference, or complete it",
+        EMPTY,
+        mapping,
+        COMPLETE | {"workflowId!": str, "taskRefName!": str, "iteration": int},
+    ),
+    "HumanTaskRecords.delete": Operation("Forget records of human tasks whose workflow is gone", EMPTY, texts),
+    "HumanTaskRecord.delete": Operation("Forget the record of a human task whose workflow is gone", EMPTY),
+    "FormTemplates.get": Operation("User form templates", Many(FORM_TEMPLATE), query={"name": str, "version": int}),
+    "FormTemplates.post": Operation("Save a user form template", FORM_TEMPLATE, FORM_TEMPLATE, {"newVersion": bool}),
+    "FormTemplatesBulk.post": Operation(
+        "Save several user form templates", Many(FORM_TEMPLATE), Many(FORM_TEMPLATE), {"newVersion": bool}
+    ),
+    "FormTemplateNamed.get": Operation("The user form template of a human task", FORM_TEMPLATE),
+    "FormTemplateNamed.delete": Operation("Delete all versions of a user form template", EMPTY),
+    "FormTemplateOne.get": Operation("A version of a user form template", FORM_TEMPLATE),
+    "FormTemplateOne.delete": Operation("Delete a version of a user form template", EMPTY),
     "Webhooks.get": Operation("All webhooks", Many(WEBHOOK)),
     "Webhooks.post": Operation("Add a webhook", WEBHOOK, WEBHOOK),
     "WebhookOne.get": Operation("A webhook", WEBHOOK),

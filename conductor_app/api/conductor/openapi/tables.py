@@ -1,5 +1,6 @@
 """The fields of what is only ever sent, and the names under which all tables are shown."""
 
+from ....core.form_templates import FORM_TEMPLATE
 from ....core.language.checks.event_handler import ACTION, EVENT_HANDLER, REPORT, START, TERMINATE, VARIABLES
 from ....core.language.checks.fields import Field, Of, Table
 from ....core.language.checks.tables import (
@@ -16,8 +17,12 @@ from ....core.language.checks.tables import (
 )
 from ....core.language.checks.values import Choice, ListOf, MapOf, Whole, anything, flag, mapping, text, texts
 from ....core.language.checks.webhook import WEBHOOK
+from ....insight.human_tasks import STATES as HUMAN_STATES
 from ..serializers.detours import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
 from ..serializers.files import NEW_FILE, PARTS
+from ..serializers.human_tasks import ASSIGNMENT as HUMAN_ASSIGNMENT
+from ..serializers.human_tasks import SEARCH as HUMAN_SEARCH
+from ..serializers.human_tasks import USER as HUMAN_USER
 from ..serializers.reruns import RERUN_REQUEST
 from ..serializers.schedules import CRON_ENTRY, EXECUTION, SHOWN
 from ..serializers.simulations import TEST_REQUEST
@@ -54,6 +59,21 @@ TASK: Table = (
     Field("runtimeMetadata", MapOf(text)),
 )  # fmt: skip
 
+HUMAN_TASK: Table = (
+    *fields(text, "taskId", "taskRefName", "workflowId", "workflowName", "definitionName", "displayName", "createdBy",
+            "updatedBy"),
+    Field("state", Choice(*HUMAN_STATES)),
+    Field("assignee", Of(HUMAN_USER)),
+    Field("claimant", Of(HUMAN_USER)),
+    *fields(mapping, "humanTaskDef", "input", "output"),
+    *fields(Whole(64), "createdOn", "updatedOn"),
+)  # fmt: skip
+HUMAN_TASK_PAGE: Table = (
+    *fields(Whole(64), "totalHits", "searchedSince"),
+    *fields(Whole(), "start", "hits", "pageSizeLimit"),
+    Field("totalHitsIsLowerBound", flag),
+    Field("results", ListOf(Of(HUMAN_TASK))),
+)
 CREATED_FILE: Table = (
     *fields(text, "fileHandleId", "fileName", "contentType", "storageType", "uploadStatus", "uploadUrl"),
     *fields(Whole(64), "uploadUrlExpiresAt", "createdAt"),
@@ -212,6 +232,12 @@ ERROR: Table = (
 
 NAMED: dict[str, Table] = {
     "TaskDef": TASK_DEFINITION,
+    "HumanTaskTemplate": FORM_TEMPLATE,
+    "HumanTaskUser": HUMAN_USER,
+    "HumanTaskAssignment": HUMAN_ASSIGNMENT,
+    "HumanTaskSearch": HUMAN_SEARCH,
+    "HumanTaskEntry": HUMAN_TASK,
+    "HumanTaskSearchResult": HUMAN_TASK_PAGE,
     "WorkflowDef": WORKFLOW_DEFINITION,
     "WorkflowTask": WORKFLOW_TASK,
     "SubWorkflowParams": SUB_WORKFLOW,

@@ -1,0 +1,161 @@
+"""Form templates of HUMAN tasks: a list of their versions, and an editor that takes their JSON."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ...core.errors import NotFound, Refused, ValidationFailed
+from ...core.schema_form import form_of
+from ...engine import form_templates
+from ...models import FormTemplate
+from ..document_form import DocumentForm
+from ..json_editor import JsonDocumentField, formatted
+from ..object_pages import ObjectPage
+from ..pages import Page
+from ..refusals import require, tell
+
+VIEW = "conductor.view_formtemplate"
+ADD, CHANGE, DELETE = "conductor.add_formtemplate", "conductor.change_formtemplate", "conductor.delete_formtemplate"
+MOST = 500
+SAMPLE = {
+    "name": "approval",
+    "version": 1,
+    "jsonSchema": {
+        "type": "object",
+        "required": ["approved"],
+        "properties": {"approved": {"type": "boolean", "title": "Approved?"}},
+    },
+    "templateUI": {
+        "type": "VerticalLayout",
+        "elements": [{"type": "Control", "scope": "#/properties/approved"}],
+    },
+}
+
+
+class FormTemplatesPage(Page):
+    """All form templates, each version in a row."""
+
+    name, permission = "form_templates", VIEW
+    title = gettext_lazy("Form templates")
+    template = "ops/definition/form_templates.html"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        rows = list(FormTemplate.objects.order_by("name", "-version")[: MOST + 1])
+        return {
+            "rows": [(row, len(form_of(row.document.get("jsonSchema")))) for row in rows[:MOST]],
+            "is_cut": len(rows) > MOST,
+            "most": MOST,
+            "may_add": request.user.has_perm(ADD),
+        }
+
+
+class TemplateForm(forms.Form):
+    """A template as JSON, and why it is saved."""
+
+    document = JsonDocumentField(label=gettext_lazy("Template"))
+    reason = forms.CharField(
+        label=gettext_lazy("Reason"), required=False, max_length=500, help_text=gettext_lazy("For the audit.")
+    )
+
+
+class _Editor(ObjectPage):
+    """The form, for a new template and for a stored version."""
+
+    template = "ops/definition/form_template.html"
+
+    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+        row = _found(which)
+        document = _written(row) if row else SAMPLE
+        return self._around(request, row, TemplateForm(initial={"document": formatted(document)}))
+
+    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
+        row, act = _found(which), request.POST.get("do", "save")
+        if row is not None and act == "delete":
+            return self._deleted(request, row)
+        require(request, CHANGE if row is not None and act != "new_version" else ADD)
+        form = TemplateForm(request.POST)
+        if form.is_valid() and (saved := self._saved(request, form, row, act == "new_version")):
+            messages.success(request, _("The form template %(template)s is saved.") % {"template": saved})
+            return HttpResponseRedirect(reverse("admin:form_template", args=[saved.pk]))
+        return self._around(request, row, form)
+
+    def _saved(
+        self, request: HttpRequest, form: TemplateForm, row: FormTemplate | None, is_new: bool
+    ) -> FormTemplate | None:
+        document, by = form.cleaned_data["document"], request.user.get_username()
+        if row is not None:
+            # The page is one version's: another name or version is another template's.
+            document = {**document, "name": row.name, "version": row.version}
+        elif _exists(document):
+            form.add_error("document", _("This version exists already: edit it, or leave the version out."))
+            return None
+        try:
+            is_new = is_new or (row is None and not document.get("version"))
+            return form_templates.save([document], by, new_version=is_new, reason=form.cleaned_data["reason"])[0]
+        except ValidationFailed as failed:
+            for each in failed.complaints:
+                form.add_error("document", f"{each.path}: {each.message}")
+        except Refused as refused:
+            form.add_error(None, refused.message)
+        return None
+
+    def _deleted(self, request: HttpRequest, row: FormTemplate) -> HttpResponse:
+        require(request, DELETE)
+        try:
+            reason = request.POST.get("reason", "").strip()[:500]
+            form_templates.remove(row.name, row.version, request.user.get_username(), reason)
+            messages.success(request, _("The form template %(template)s is deleted.") % {"template": row})
+        except Refused as refused:
+            tell(request, refused)
+        return HttpResponseRedirect(reverse("admin:form_templates"))
+
+    def _around(self, request: HttpRequest, row: FormTemplate | None, form: TemplateForm) -> dict[str, Any]:
+        schema = row.document.get("jsonSchema") if row else None
+        preview = DocumentForm("preview", _("Output"), schema, None) if schema else None
+        return {
+            "title": str(row) if row else _("New form template"),
+            "row": row,
+            "form": form,
+            "fields": preview.shown() if preview else [],
+            "versions": FormTemplate.objects.filter(name=row.name).order_by("-version")[:MOST] if row else [],
+            "may_add": request.user.has_perm(ADD),
+            "may_change": request.user.has_perm(CHANGE if row else ADD),
+            "may_delete": request.user.has_perm(DELETE),
+            "permission": CHANGE if row else ADD,
+        }
+
+
+class NewFormTemplatePage(_Editor):
+    """A new template."""
+
+    name, permission, route = "form_template_new", ADD, "form_templates/new/"
+
+
+class FormTemplatePage(_Editor):
+    """One version of a template: its JSON, and the form that people see."""
+
+    name, permission, route = "form_template", VIEW, "form_templates/<int:template_id>/"
+
+
+def _found(which: dict[str, Any]) -> FormTemplate | None:
+    if not which:
+        return None
+    row = FormTemplate.objects.filter(pk=which["template_id"]).first() if which["template_id"] < 2**62 else None
+    if row is None:
+        raise NotFound(_("There is no such form template: it may have been deleted."))
+    return row
+
+
+def _written(row: FormTemplate) -> dict[str, Any]:
+    return {"name": row.name, "version": row.version, **row.document}
+
+
+def _exists(document: dict[str, Any]) -> bool:
+    name, version = document.get("name"), document.get("version")
+    is_named = isinstance(name, str) and isinstance(version, int) and 0 < version < 2**31
+    return is_named and FormTemplate.objects.filter(name=name.replace("\0", ""), version=version).exists()

@@ -1,0 +1,77 @@
+"""User form templates: saved, listed, found by name and version or by the task that names one, deleted."""
+
+from django.http import HttpResponse
+
+from ....access.permissions import readable
+from ....access.rights import FORM_TEMPLATE
+from ....core.errors import NotFound
+from ....engine import form_templates, people
+from ....insight.form_templates import find, template_of
+from ....models import FormTemplate
+from .. import body
+from ..query import whole
+from ..replies import Empty, Json
+from ..serializers.human_tasks import form_template
+from ..serializers.requests import complaints_at
+from ..view import ConductorRequest, ConductorView
+from .human_tasks import find as find_task
+
+MOST_LISTED = 1_000
+
+
+class FormTemplates(ConductorView):
+    """GET, POST /api/human/template: all templates, those with a name, or one version; save one."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        rows = readable(request.actor, FormTemplate.objects.order_by("name", "version"), FORM_TEMPLATE)
+        if name := request.query.text("name"):
+            rows = rows.filter(name=name)
+        if version := request.query.whole("version", 0):
+            rows = rows.filter(version=version)
+        return Json([form_template(row) for row in rows[:MOST_LISTED]])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        document = body.document(request)
+        with complaints_at("saveTemplate.template"):
+            saved = form_templates.save([document], request.actor.name, new_version=is_new(request))
+        return Json(form_template(saved[0]))
+
+
+class FormTemplatesBulk(ConductorView):
+    """POST /api/human/template/bulk: save several templates, or none of them."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        documents = body.documents(request)
+        with complaints_at("saveTemplates.templates"):
+            saved = form_templates.save(documents, request.actor.name, new_version=is_new(request))
+        return Json([form_template(row) for row in saved])
+
+
+class FormTemplateNamed(ConductorView):
+    """GET /api/human/template/{humanTaskId}: the template of a task. DELETE …/{name}: all versions of a template."""
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        row = template_of(people.input_of(find_task(name)))
+        if row is None:
+            raise NotFound(f"The human task {name} names no form template that is stored here.")
+        return Json(form_template(row))
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        form_templates.remove(name, None, request.actor.name)
+        return Empty()
+
+
+class FormTemplateOne(ConductorView):
+    """GET, DELETE /api/human/template/{name}/{version}: one version; 0 is the newest."""
+
+    def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+        return Json(form_template(find(name, whole(version, "version"))))
+
+    def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+        form_templates.remove(name, whole(version, "version"), request.actor.name)
+        return Empty()
+
+
+def is_new(request: ConductorRequest) -> bool:
+    """Whether what is saved becomes a version of its own."""
+    return request.query.flag("newVersion", default=False)

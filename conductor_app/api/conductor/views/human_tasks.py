@@ -1,0 +1,194 @@
+"""Human tasks: searched, looked at, claimed, handed on and completed. The rules are those of the pages."""
+
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.http import HttpResponse
+
+from .... import clock
+from ....access.actors import Actor
+from ....access.people import visible
+from ....core.errors import Conflict, Invalid, NotFound
+from ....engine import people
+from ....insight.execution import wire_task
+from ....insight.form_templates import template_of
+from ....insight.human_tasks import OPEN_STATES, Asked, Entry, Inbox, display_names, entry_of, search
+from ....models import Attempt, PersonsTask
+from .. import body
+from ..replies import Empty, Json
+from ..serializers.human_tasks import INBOX, assignments, human_task, search_of, search_result
+from ..view import ConductorRequest, ConductorView
+
+
+def inbox_of(actor: Actor) -> Inbox:
+    """Return whose inbox it is: the caller's, with the groups that the caller is in."""
+    groups = Group.objects.filter(user=actor.user_id) if actor.user_id is not None else Group.objects.none()
+    return Inbox(actor.name, frozenset(groups.values_list("name", flat=True)))
+
+
+def find(task_id: str) -> Attempt:
+    """Return the attempt at a HUMAN task, with its task and run. Raises NotFound."""
+    rows = Attempt.objects.of_runs().filter(pk=task_id, task__type="HUMAN").select_related("task", "run")
+    attempt = rows.defer("task__memo", "run__input", "run__output", "run__variables").first()
+    if attempt is None:
+        raise NotFound(f"Human task not found for taskId: {task_id}")
+    return attempt
+
+
+def entry(attempt: Attempt) -> tuple[Entry, Any]:
+    """Return what there is to say of an attempt, and its input."""
+    input = people.input_of(attempt)
+    return entry_of(attempt, input, PersonsTask.objects.filter(pk=attempt.task_id).first(), clock.now()), input
+
+
+def find_open(task_id: str) -> Attempt:
+    """Return the attempt at a HUMAN task that waits for a person. Raises NotFound, and Conflict where it is over."""
+    attempt = find(task_id)
+    found, _ = entry(attempt)
+    if found.state not in OPEN_STATES:
+        raise Conflict(f"The human task {task_id} is {found.state}: it does not wait for a person any more.")
+    return attempt
+
+
+def shown(task_id: str, with_template: bool) -> HttpResponse:
+    """Answer with the HumanTaskEntry of an attempt."""
+    attempt = find(task_id)
+    found, input = entry(attempt)
+    template = template_of(input) if with_template else None
+    return Json(human_task(found, input, people.output_of(attempt), template))
+
+
+class HumanTaskSearch(ConductorView):
+    """POST /api/human/tasks/search: the tasks that the caller may see, the newest first."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        asked, start, size = search_of(body.document(request), inbox_of(request.actor))
+        found = search(visible(request.actor, Attempt.objects.of_runs()), asked, start, size, clock.now())
+        return Json(search_result(found, [_listed(each) for each in found.entries], start))
+
+
+def _listed(found: Entry) -> dict[str, Any]:
+    attempt = found.ask.attempt
+    return human_task(found, people.input_of(attempt), people.output_of(attempt))
+
+
+class HumanTaskDisplayNames(ConductorView):
+    """GET /api/human/tasks/getTaskDisplayNames: the display names of open tasks, for a filter."""
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        inbox = inbox_of(request.actor) if request.query.text("searchType") == INBOX else None
+        rows = visible(request.actor, Attempt.objects.of_runs())
+        return Json(display_names(rows, Asked(inbox=inbox), clock.now()))
+
+
+class HumanTaskOne(ConductorView):
+    """GET /api/human/tasks/{taskId}: one task; with its form template where `withTemplate` is true."""
+
+    def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        return shown(task_id, request.query.flag("withTemplate", default=False))
+
+
+class HumanTaskAsTask(ConductorView):
+    """GET /api/human/tasks/{taskId}/conductorTask: the same as a Task of its workflow."""
+
+    def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        return Json(wire_task(find(task_id)))
+
+
+class HumanTaskClaim(ConductorView):
+    """POST /api/human/tasks/{taskId}/claim: the caller claims a task in their own name."""
+
+    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        overrides = request.query.flag("overrideAssignment", default=False)
+        inbox = inbox_of(request.actor)
+        people.take(find_open(task_id).task_id, request.actor.name, groups=inbox.groups, overrides=overrides)
+        return shown(task_id, request.query.flag("withTemplate", default=False))
+
+
+class HumanTaskExternalClaim(ConductorView):
+    """POST /api/human/tasks/{taskId}/externalUser/{userId}: the caller claims a task for a user of their own."""
+
+    def post(self, request: ConductorRequest, task_id: str, user_id: str) -> HttpResponse:
+        if not user_id.strip() or len(user_id) > 255:
+            raise Invalid("The id of an external user has from 1 to 255 characters.")
+        overrides = request.query.flag("overrideAssignment", default=False)
+        task = find_open(task_id).task_id
+        people.take(task, request.actor.name, external_user=user_id, overrides=overrides)
+        return shown(task_id, request.query.flag("withTemplate", default=False))
+
+
+class HumanTaskRelease(ConductorView):
+    """POST /api/human/tasks/{taskId}/release: a claimed task waits for its assignee again."""
+
+    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        people.put_back(find_open(task_id).task_id, request.actor.name)
+        return Empty()
+
+
+class HumanTaskReassign(ConductorView):
+    """POST /api/human/tasks/{taskId}/reassign: new assignments, in turn; nobody has claimed it then."""
+
+    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        assignees = assignments(body.documents(request))
+        people.reassign(find_open(task_id).task_id, assignees, request.actor.name)
+        return Empty()
+
+
+class HumanTaskSkip(ConductorView):
+    """POST /api/human/tasks/{taskId}/skip: the next of the assignments."""
+
+    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        people.skip(find_open(task_id).task_id, request.actor.name, request.query.text("reason")[:500])
+        return Empty()
+
+
+class HumanTaskUpdate(ConductorView):
+    """POST /api/human/tasks/{taskId}/update: save an output, and complete the task where `complete` is true."""
+
+    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        return update(request, find_open(task_id))
+
+
+class HumanTaskUpdateByReference(ConductorView):
+    """POST /api/human/tasks/update/taskRef: the same for the open task with a reference in a workflow."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        run_id, ref = request.query.required("workflowId"), request.query.required("taskRefName")
+        iteration = request.query.whole("iteration", 0)
+        task = people.open_task_named(run_id, f"{ref}__{iteration}" if iteration else ref)
+        return update(request, find_open(task.attempt_id))
+
+
+def update(request: ConductorRequest, attempt: Attempt) -> HttpResponse:
+    """Lay the body over the output of an attempt, and complete it where that is asked for."""
+    output = body.document(request) if body.raw(request) else {}
+    by = request.actor.name
+    if request.query.flag("complete", default=False):
+        people.conclude(attempt.run_id, attempt.pk, "COMPLETED", by, output, merges=True, for_external=True)
+    else:
+        people.save_output(attempt.run_id, attempt.pk, output, by, for_external=True)
+    return Empty()
+
+
+class HumanTaskRecords(ConductorView):
+    """DELETE /api/human/tasks/delete: forget records of tasks whose workflow is gone."""
+
+    def delete(self, request: ConductorRequest) -> HttpResponse:
+        return forget(body.texts(request))
+
+
+class HumanTaskRecord(ConductorView):
+    """DELETE /api/human/tasks/delete/{taskId}: the same for one."""
+
+    def delete(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        return forget([task_id])
+
+
+def forget(ids: list[str]) -> HttpResponse:
+    """Answer that nothing is left to forget: a task is removed with its workflow. Raises Conflict where it is there."""
+    if len(ids) > 1_000:
+        raise Invalid("At most 1,000 tasks are named at once.")
+    found = Attempt.objects.filter(pk__in=ids).values_list("pk", "run_id").first()
+    if found is not None:
+        raise Conflict(f"The task {found[0]} belongs to the workflow {found[1]}: it is removed with that.")
+    return Empty()

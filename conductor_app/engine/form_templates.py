@@ -1,0 +1,97 @@
+"""User form templates: saved under a name and a version, found, deleted. Each change is in the audit."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+
+from .. import clock
+from ..core.errors import Complaint, Conflict, NotFound, ValidationFailed
+from ..core.form_templates import read_form_template
+from ..insight.form_templates import find
+from ..models import FormTemplate
+from . import judging
+from .catalogue import note
+
+Document = dict[str, Any]
+KIND = "form_template"
+MOST_AT_ONCE = 500
+
+
+def save(
+    documents: Sequence[Mapping[str, Any]], by: str, *, new_version: bool = False, reason: str = ""
+) -> list[FormTemplate]:
+    """Save templates, or none where one is refused; the rows in the order of the documents.
+
+    A document without a version (or with 0) replaces the newest, or becomes version 1. `new_version`: each becomes
+    the version after the newest one.
+
+    Raises:
+        ValidationFailed: with the complaints about all of them.
+        Conflict: where another request saves the same version at this moment.
+    """
+    if len(documents) > MOST_AT_ONCE:
+        raise ValidationFailed([Complaint("", f"At most {MOST_AT_ONCE} templates are saved at once.")])
+    read = [(read_form_template(document), number) for number, document in enumerate(documents)]
+    is_list = len(documents) > 1
+    complaints = [
+        Complaint(f"[{number}].{each.path}" if is_list else each.path, each.message, each.value)
+        for (document, found), number in read
+        for each in (*found, *schema_faults(document))
+    ]
+    if complaints:
+        raise ValidationFailed(complaints)
+    with transaction.atomic():
+        return [_save_one(document, by, new_version, reason) for (document, _), _ in read]
+
+
+def complaints_of(document: Mapping[str, Any]) -> list[Complaint]:
+    """Return everything that is wrong with a template."""
+    read, found = read_form_template(document)
+    return [*found, *schema_faults(read)]
+
+
+def schema_faults(document: Mapping[str, Any]) -> list[Complaint]:
+    """Return why the schema of a template cannot be used."""
+    schema = document.get("jsonSchema")
+    fault = judging.fault_of(schema) if isinstance(schema, dict) else ""
+    return [Complaint("jsonSchema", f"is no JSON schema: {fault}")] if fault else []
+
+
+def _save_one(document: Document, by: str, new_version: bool, reason: str) -> FormTemplate:
+    now, name = clock.now(), document.pop("name")
+    asked = document.pop("version")
+    newest = FormTemplate.objects.filter(name=name).aggregate(newest=Max("version"))["newest"] or 0
+    version = newest + 1 if new_version else asked or newest or 1
+    row = FormTemplate.objects.select_for_update().filter(name=name, version=version).first()
+    action = "overwrite" if row else "create"
+    if row is None:
+        row = FormTemplate(name=name, version=version, created_at=now, created_by=by[:255])
+    else:
+        row.updated_at, row.updated_by = now, by[:255]
+    row.document = document
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:
+        raise Conflict(f"The form template {name}, version {version}, exists already.") from None
+    note(KIND, f"{name}:{version}", action, by, reason, now)
+    return row
+
+
+def remove(name: str, version: int | None, by: str, reason: str = "") -> None:
+    """Delete one version of a template, or all of them. Open tasks that name it are drawn without it then.
+
+    Raises:
+        NotFound: where there is no such template.
+    """
+    with transaction.atomic():
+        rows = FormTemplate.objects.filter(name=name)
+        chosen = rows if version is None else rows.filter(pk=find(name, version).pk)
+        versions = list(chosen.values_list("version", flat=True))
+        if not versions:
+            raise NotFound(f"No such form template: {name}")
+        chosen.delete()
+        for each in versions:
+            note(KIND, f"{name}:{each}", "delete", by, reason, clock.now())

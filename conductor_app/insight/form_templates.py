@@ -1,0 +1,48 @@
+"""User form templates for readers: by name and version, and the one that a task names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.errors import NotFound
+from ..core.people import template_named
+from ..models import FormTemplate
+
+
+def find(name: str, version: int = 0) -> FormTemplate:
+    """Return a template; the newest version where `version` is 0.
+
+    Raises:
+        NotFound: where there is none.
+    """
+    rows = FormTemplate.objects.filter(name=name)
+    row = (rows.filter(version=version) if version else rows.order_by("-version")).first()
+    if row is None:
+        raise NotFound(f"No such form template: {name}" + (f", version {version}" if version else ""))
+    return row
+
+
+def template_of(input: Mapping[str, Any]) -> FormTemplate | None:
+    """Return the stored template that the input of a HUMAN task names; None where it names none, or one deleted."""
+    named = template_named(input)
+    if named is None:
+        return None
+    try:
+        return find(*named)
+    except NotFound:
+        return None
+
+
+def named_templates(definition: Any) -> set[tuple[str, int]]:
+    """Return name and version of each template that the HUMAN steps of a workflow definition name."""
+    found: set[tuple[str, int]] = set()
+    left = [definition]
+    while left:
+        value = left.pop()
+        if isinstance(value, list):
+            left += value
+        elif isinstance(value, Mapping):
+            given = value.get("inputParameters")
+            if value.get("type") == "HUMAN" and isinstance(given, Mapping) and (named := template_named(given)):
+                found.add(named)
+            left += value.values()
+    return found

@@ -1,0 +1,316 @@
+"""Tasks for people as the Human Tasks API knows them: their states, and the search for them.
+
+A search is bounded: of each status the newest LOOKED_AT tasks are looked through, by index. Where an assignee, a
+display name or the difference between PENDING and ASSIGNED is asked for, at most MOST_READ of what the other filters
+leave are read, the newest first. A page says when there may be more.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce, Greatest
+from django.db.models.lookups import Exact
+
+from ..core.errors import Invalid
+from ..models import Attempt, PersonsTask, Task
+from .people import LARGEST_READ, Ask, ask_of
+from .search.documents import STEP, Inside, path_of
+from .search.sql import containing
+
+PENDING, ASSIGNED, IN_PROGRESS = "PENDING", "ASSIGNED", "IN_PROGRESS"
+COMPLETED, TIMED_OUT, DELETED = "COMPLETED", "TIMED_OUT", "DELETED"
+STATES = (PENDING, ASSIGNED, IN_PROGRESS, COMPLETED, TIMED_OUT, DELETED)
+OPEN_STATES = frozenset((PENDING, ASSIGNED, IN_PROGRESS))
+STATUSES = {
+    COMPLETED: ("COMPLETED", "COMPLETED_WITH_ERRORS"),
+    TIMED_OUT: ("TIMED_OUT",),
+    # Nobody waits for an answer any more, and there was none: the run was ended, the task failed or was skipped.
+    DELETED: ("CANCELED", "FAILED", "SKIPPED"),
+}
+"""The statuses of a task that has ended in a state."""
+OF_ATTEMPTS = {"COMPLETED": COMPLETED, "EXPIRED": TIMED_OUT}
+LOOKED_AT = 20_000
+MOST_READ = 2_000
+MOST_VALUES = 500
+"""Values of one filter."""
+MOST_SHOWN = 100
+"""Tasks on one page, which holds their inputs and outputs; a larger page is cut to this size."""
+CLAUSE = re.compile(r"^\s*(?P<path>[\w$@-]+(?:\.[\w$@-]+|\[\d+\])*)\s*(?P<sign>=|>=|<=|>|<)\s*(?P<value>.+?)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """An assignee or a claimant that is searched for; an empty `kind` is any type of user."""
+
+    name: str
+    kind: str = ""
+
+    def fits(self, name: str, kind: str) -> bool:
+        return self.name in ("", name) and self.kind in ("", kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """Whose inbox is searched: only what this user has claimed, or may claim."""
+
+    name: str
+    groups: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The filters of a search; an empty one filters nothing. Moments are epoch milliseconds."""
+
+    states: tuple[str, ...] = ()
+    assignees: tuple[User, ...] = ()
+    claimants: tuple[User, ...] = ()
+    definition_names: tuple[str, ...] = ()
+    display_names: tuple[str, ...] = ()
+    refs: tuple[str, ...] = ()
+    workflow_names: tuple[str, ...] = ()
+    workflow_ids: tuple[str, ...] = ()
+    input_query: str = ""
+    output_query: str = ""
+    words: str = ""
+    updated_from: int = 0
+    updated_to: int = 0
+    inbox: Inbox | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One page. `total` is a lower bound where `is_exact` is False; what began before `since` was not looked at."""
+
+    entries: list["Entry"]
+    total: int
+    is_exact: bool
+    since: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One task for people, open or not."""
+
+    ask: Ask
+    state: str
+    updated_at: int
+    updated_by: str
+
+
+def entry_of(attempt: Attempt, input: Mapping[str, Any], held: PersonsTask | None, now: int) -> Entry:
+    """Return what the API says of one attempt at a HUMAN task, with its `task` and `run`."""
+    ask, is_newest = ask_of(attempt, input, held, now), attempt.task.attempt_id == attempt.pk
+    if is_newest and attempt.task.status == "ACTIVE" and attempt.ended_at is None:
+        state = IN_PROGRESS if ask.taken_by else ASSIGNED if ask.standing.assignee else PENDING
+    else:
+        # Who was asked when it ended, not who would be asked by now.
+        ask = ask_of(attempt, input, held, attempt.ended_at or now)
+        closed = {status: state for state, statuses in STATUSES.items() for status in statuses}
+        ended = closed.get(attempt.task.status) if is_newest else OF_ATTEMPTS.get(attempt.status)
+        state = ended or DELETED
+    moments = [attempt.scheduled_at, attempt.updated_at, attempt.ended_at, held.changed_at if held else None]
+    by = held.changed_by if held else ""
+    return Entry(ask, state, max(each for each in moments if each is not None), by)
+
+
+def search(rows: QuerySet[Attempt], asked: Asked, start: int, size: int, now: int) -> Found:
+    """Return one page of the tasks for people among these attempts, the newest first.
+
+    `rows`: the attempts that the caller may see.
+
+    Raises:
+        Invalid: where a filter is not understood.
+    """
+    tasks, since = _window(asked)
+    found = rows.filter(pk__in=tasks.values("attempt_id"))
+    found = _filtered(found.select_related("task", "run").light(), asked, now)
+    found = found.defer("input", "output", "task__memo", "run__input", "run__output", "run__variables")
+    found = found.order_by("-scheduled_at", "-id")
+    if not _is_read(asked):
+        page = _with_payloads(_entries(found[start : start + size], now))
+        return Found(page, found.count(), since is None, since)
+    read = _entries(found[: MOST_READ + 1], now)
+    hits = [each for each in read[:MOST_READ] if _fits(each, asked)]
+    is_exact = since is None and len(read) <= MOST_READ
+    if len(read) > MOST_READ:
+        since = max(since or 0, read[MOST_READ - 1].ask.attempt.scheduled_at)
+    page = hits[start : start + size]
+    return Found(_with_payloads(page) if size <= MOST_SHOWN else page, len(hits), is_exact, since)
+
+
+def _with_payloads(entries: list[Entry]) -> list[Entry]:
+    """The entries of one page with the inputs and outputs of their attempts, read at once."""
+    attempts = {each.ask.attempt.pk: each.ask.attempt for each in entries}
+    for pk, input, output in Attempt.objects.filter(pk__in=attempts).values_list("pk", "input", "output"):
+        attempts[pk].input, attempts[pk].output = input, output
+    return entries
+
+
+def display_names(rows: QuerySet[Attempt], asked: Asked, now: int) -> list[str]:
+    """Return the display names of the open tasks that the caller may see, in order."""
+    asked = replace(asked, states=tuple(sorted(OPEN_STATES)))
+    found = search(rows, replace(asked, display_names=("*",)), 0, MOST_READ, now)
+    return sorted({each.ask.title for each in found.entries})
+
+
+def _window(asked: Asked) -> tuple[QuerySet[Task], int | None]:
+    """The newest tasks for people of the statuses asked for, and since when, if that is not all of them."""
+    tasks = Task.objects.filter(type="HUMAN")
+    statuses = _statuses(asked.states)
+    if asked.workflow_ids:
+        return tasks.filter(run__in=asked.workflow_ids, status__in=statuses), None
+    if asked.claimants and all(each.name for each in asked.claimants):
+        taken = PersonsTask.objects.filter(taken_by__in=[each.name for each in asked.claimants])
+        newest = taken.order_by("-taken_at")
+        cut = newest.values_list("taken_at", flat=True)[LOOKED_AT : LOOKED_AT + 1].first()
+        return tasks.filter(pk__in=newest.values("pk")[:LOOKED_AT], status__in=statuses), cut
+    cuts = []
+    for status in statuses:
+        begun = tasks.filter(status=status).order_by("-created_at").values_list("created_at", flat=True)
+        cuts += begun[LOOKED_AT : LOOKED_AT + 1]
+    since = max(cuts, default=None)
+    found = tasks.filter(status__in=statuses)
+    return (found if since is None else found.filter(created_at__gt=since)), since
+
+
+def _statuses(states: Iterable[str]) -> list[str]:
+    states = frozenset(states) or frozenset(STATES)
+    found = ["ACTIVE"] if states & OPEN_STATES else []
+    return found + [status for state, statuses in STATUSES.items() if state in states for status in statuses]
+
+
+def _filtered(rows: QuerySet[Attempt], asked: Asked, now: int) -> QuerySet[Attempt]:
+    """What the database can tell: exactly, or so that nothing is left out which `_fits` lets pass."""
+    states = frozenset(asked.states)
+    for field, values in (
+        ("task__ref__in", asked.refs),
+        ("task__name__in", asked.definition_names),
+        ("run__name__in", asked.workflow_names),
+    ):
+        if values:
+            rows = rows.filter(**{field: values})
+    held = PersonsTask.objects.filter(pk=OuterRef("task_id"))
+    if states & OPEN_STATES and not states >= OPEN_STATES:
+        is_taken = Exists(held.exclude(taken_by=""))
+        if IN_PROGRESS not in states:
+            rows = rows.exclude(Q(is_taken) & Q(task__status="ACTIVE"))
+        elif not states & {PENDING, ASSIGNED}:
+            rows = rows.filter(Q(is_taken) | ~Q(task__status="ACTIVE"))
+    if asked.claimants:
+        fits = Q()
+        for each in asked.claimants:
+            fits |= Q(taken_by=each.name) if each.name else ~Q(taken_by="")
+        rows = rows.filter(Exists(held.filter(fits)))
+    if asked.assignees and all(each.name for each in asked.assignees):
+        rows = rows.filter(_names([each.name for each in asked.assignees], held))
+    if asked.updated_from or asked.updated_to:
+        changed = Coalesce(held.values("changed_at")[:1], Value(0))
+        moments = (Coalesce(F(name), Value(0)) for name in ("updated_at", "ended_at"))
+        rows = rows.alias(moved_at=Greatest(F("scheduled_at"), *moments, changed))
+        if asked.updated_from:
+            rows = rows.filter(moved_at__gte=asked.updated_from)
+        if asked.updated_to:
+            rows = rows.filter(moved_at__lte=asked.updated_to)
+    for column, text in (("input", asked.input_query), ("output", asked.output_query)):
+        if text:
+            rows = rows.filter(inside(column, text))
+    if asked.words:
+        said = _in_text("input", asked.words) | _in_text("output", asked.words)
+        named = Q(task__ref__icontains=asked.words) | Q(run__name__icontains=asked.words)
+        rows = rows.filter(
+            said
+            | named
+            | Q(Exists(held.filter(Q(assignee__icontains=asked.words) | Q(taken_by__icontains=asked.words))))
+        )
+    return rows
+
+
+def inside(column: str, text: str) -> Q:
+    """The condition of a query on a document: `customer.id = 42`, several joined with AND, or words in its text."""
+    clauses = [CLAUSE.match(part) for part in re.split(r"\s+AND\s+", text)]
+    if not all(clauses):
+        return _in_text(column, text)
+    found = Q(**{f"{column}_size__lte": LARGEST_READ})
+    for clause in clauses:
+        assert clause is not None
+        place = f".{clause['path']}"
+        if len(STEP.sub("", place)):
+            raise Invalid(f"The place {clause['path'][:100]} is not understood: write it like customer.id")
+        value = clause["value"].strip("'\"")
+        found &= Q(Exact(_small(column, Inside(column, path_of(place), clause["sign"], value)), Value(True)))
+    return found
+
+
+def _small(column: str, condition: Any) -> Case:
+    """A condition on a document that is asked only of documents small enough to be read for a list."""
+    return Case(
+        When(**{f"{column}_size__lte": LARGEST_READ}, then=condition),
+        default=Value(False),
+        output_field=BooleanField(),
+    )
+
+
+def _in_text(column: str, words: str) -> Q:
+    return Q(Exact(_small(column, containing(F(column), words)), Value(True)))
+
+
+def _names(names: Collection[str], held: QuerySet[PersonsTask]) -> Q:
+    """What may be assigned to one of these: their name stands in the definition, or in what was agreed since."""
+    found = Q(Exists(held.filter(assignee__in=names)))
+    for name in names:
+        spelled = _spelled(name)
+        found |= _in_text("input", spelled) | Q(Exists(held.filter(followers__contains=spelled)))
+    return found
+
+
+def _spelled(name: str) -> str:
+    """The longest part of a name that every writer of JSON spells as it is."""
+    return max(re.split(r'["\\/\x00-\x1f\x7f-\U0010ffff]', name), key=len)
+
+
+def _is_read(asked: Asked) -> bool:
+    """Whether what is asked for can be told from what the tasks say only."""
+    states = frozenset(asked.states)
+    splits = len(states & {PENDING, ASSIGNED}) == 1
+    typed = any(each.kind for each in asked.claimants)
+    return splits or typed or bool(asked.assignees or asked.display_names or asked.inbox)
+
+
+def _entries(rows: Iterable[Attempt], now: int) -> list[Entry]:
+    """What there is to say of these attempts, in two more queries."""
+    attempts = list(rows)
+    small = [each.pk for each in attempts if each.input_size <= LARGEST_READ]
+    inputs: dict[str, Any] = {}
+    held: dict[str, PersonsTask] = {}
+    for at in range(0, len(attempts), MOST_VALUES):
+        part = attempts[at : at + MOST_VALUES]
+        held |= PersonsTask.objects.in_bulk([each.task_id for each in part])
+        inputs |= dict(Attempt.objects.filter(pk__in=small[at : at + MOST_VALUES]).values_list("pk", "input"))
+    return [entry_of(each, _mapping(inputs.get(each.pk)), held.get(each.task_id), now) for each in attempts]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _fits(entry: Entry, asked: Asked) -> bool:
+    """Whether an entry is asked for, in what the database could not tell."""
+    ask, to = entry.ask, entry.ask.standing.assignee
+    kind = "EXTERNAL_USER" if ask.is_taker_external else "CONDUCTOR_USER"
+    return (
+        (not asked.states or entry.state in asked.states)
+        and (not asked.assignees or (to is not None and any(e.fits(to.who, to.user_type) for e in asked.assignees)))
+        and (not asked.claimants or any(each.fits(ask.taken_by, kind) for each in asked.claimants))
+        and (not asked.display_names or ask.title in asked.display_names or asked.display_names == ("*",))
+        and (asked.inbox is None or _is_in(asked.inbox, entry))
+    )
+
+
+def _is_in(inbox: Inbox, entry: Entry) -> bool:
+    ask, to = entry.ask, entry.ask.standing.assignee
+    if ask.taken_by or (to is not None and not to.is_group):
+        return ask.is_of(inbox.name)
+    return entry.state in OPEN_STATES and (to is None or ask.is_of_groups(inbox.groups))

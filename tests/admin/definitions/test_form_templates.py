@@ -1,0 +1,184 @@
+"""The pages of form templates: listed, written, versioned, deleted; and the forms that they draw for people."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from conductor_app.access.roles import role_group
+from conductor_app.engine import bundles, form_templates, people
+from conductor_app.models import AuditEntry, FormTemplate
+from tests.admin.reading import html, words
+from tests.insight.situations import attempt_of, define, now_of, start, step
+
+LIST = "/admin/form_templates/"
+SCHEMA = {
+    "type": "object",
+    "required": ["approved"],
+    "properties": {"approved": {"type": "boolean", "title": "Is it approved?"}, "note": {"type": "string"}},
+}
+TEMPLATE = {"name": "approval", "version": 1, "jsonSchema": SCHEMA, "templateUI": {}}
+
+
+def page_of(row: FormTemplate) -> str:
+    return f"{LIST}{row.pk}/"
+
+
+@pytest.fixture
+def kept(clock, db) -> FormTemplate:
+    return form_templates.save([dict(TEMPLATE)], "olga")[0]
+
+
+@pytest.fixture
+def author(db) -> Client:
+    """Somebody who writes definitions."""
+    user = User.objects.create_user("otto", is_staff=True)
+    user.groups.add(role_group("METADATA_MANAGER"))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def typed(text: str, **fields: str) -> dict[str, str]:
+    return {"document": text, "do": "save", **fields}
+
+
+def test_an_empty_list_says_what_templates_are_for(operator, clock):
+    assert "No form template yet" in words(operator.get(LIST))
+
+
+def test_a_template_is_written_on_the_page_and_listed_with_its_fields(operator, clock):
+    sample = operator.get(f"{LIST}new/").context["form"]["document"].value()
+
+    page = operator.post(f"{LIST}new/", typed(sample, reason="a first one"), follow=True)
+
+    assert "approval version 1 is saved." in words(page) and "Approved?" in words(page)
+    assert "approval v1 1" in words(operator.get(LIST))
+    assert AuditEntry.objects.get(object_type="form_template").reason == "a first one"
+
+
+def test_a_version_is_changed_and_saved_as_a_new_one(operator, kept):
+    text = '{"name": "other", "version": 9, "jsonSchema": {"type": "object"}, "templateUI": {}}'
+    operator.post(page_of(kept), typed(text))
+    operator.post(page_of(kept), typed(text, do="new_version"))
+
+    rows = FormTemplate.objects.order_by("version")
+    assert [(row.name, row.version, row.document["jsonSchema"]) for row in rows] == [
+        ("approval", 1, {"type": "object"}),
+        ("approval", 2, {"type": "object"}),
+    ]
+    assert 'aria-current="true">v1<' in html(operator.get(page_of(kept)))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "This field is required"),
+        ("{", "This is not JSON"),
+        ("[]", "JSON object"),
+        ('{"name": "x", "jsonSchema": {"type": "objekt"}, "templateUI": {}}', "is no JSON schema"),
+        ('{"name": "x", "jsonSchema": {}, "templateUI": {"type": "Control"}}', "templateUI.scope"),
+        ('{"name": "approval", "version": 1, "jsonSchema": {}, "templateUI": {}}', "exists already"),
+        ('{"name": "\\u0000", "jsonSchema": {}, "templateUI": {}}', "cannot be null or empty"),
+    ],
+)
+def test_what_is_wrong_is_said_and_what_was_typed_stays(operator, kept, text, said):
+    page = operator.post(f"{LIST}new/", typed(text))
+
+    assert page.status_code == 200 and said in words(page)
+    assert FormTemplate.objects.count() == 1
+
+
+def test_a_version_is_deleted_with_a_reason(operator, kept):
+    page = operator.post(page_of(kept), {"do": "delete", "reason": "unused"}, follow=True)
+
+    assert "approval version 1 is deleted." in words(page)
+    assert AuditEntry.objects.get(action="delete").reason == "unused"
+    assert operator.get(page_of(kept)).status_code == 404
+
+
+def test_a_viewer_sees_templates_and_changes_none(viewer, kept):
+    assert "approval" in words(viewer.get(LIST)) and "New form template" not in words(viewer.get(LIST))
+    assert "conductor.change_formtemplate" in html(viewer.get(page_of(kept)))
+    for form in (typed("{}"), typed("{}", do="new_version"), {"do": "delete"}):
+        assert viewer.post(page_of(kept), form).status_code == 403
+    assert viewer.get(f"{LIST}new/").status_code == 403
+
+
+def test_a_list_of_templates_costs_few_queries(operator, kept, django_assert_max_num_queries):
+    form_templates.save([{**TEMPLATE, "name": f"form-{number}"} for number in range(30)], "olga")
+
+    with django_assert_max_num_queries(10):
+        operator.get(LIST)
+
+
+def names_template(version: int = 0):
+    said = {"userFormTemplate": {"name": "approval", "version": version}, "displayName": "Approve"}
+    return step("approve", "HUMAN", inputParameters={"__humanTaskDefinition": said})
+
+
+def test_the_form_of_an_answer_is_drawn_from_the_template_that_the_step_names(operator, kept):
+    define("order", names_template())
+    run = start("order")
+    here = f"/admin/waiting/{attempt_of(run, 'approve').pk}/"
+
+    assert "Is it approved?" in words(operator.get(here))
+    refused = operator.post(here, {"outcome": "COMPLETED", "mode": "json", "output": "{}"})
+    assert "does not fit the schema" in words(refused)
+    operator.post(here, {"outcome": "COMPLETED", "mode": "form", "output.approved": "true"})
+    assert now_of(run).status == "COMPLETED"
+
+
+def test_what_a_client_has_saved_stands_in_the_form(operator, kept):
+    define("order", names_template())
+    run = start("order")
+    attempt = attempt_of(run, "approve")
+    people.save_output(run.pk, attempt.pk, {"note": "half done"}, "shop")
+
+    assert "half done" in html(operator.get(f"/admin/waiting/{attempt.pk}/"))
+
+
+def test_an_assignment_is_skipped_on_the_page(operator, kept):
+    to = [{"assignee": {"userType": "CONDUCTOR_USER", "user": who}} for who in ("ann", "bob")]
+    define("order", step("approve", "HUMAN", inputParameters={"__humanTaskDefinition": {"assignments": to}}))
+    here = f"/admin/waiting/{attempt_of(start('order'), 'approve').pk}/"
+    assert "Ask the next one" in words(operator.get(here))
+
+    page = words(operator.post(here, {"do": "skip"}, follow=True))
+
+    assert "The next one is asked." in page and "olga has skipped ann" in page
+    assert "Ask the next one" not in page
+
+
+def test_a_task_claimed_for_an_external_user_is_taken_over_before_it_is_answered(operator, kept):
+    define("order", names_template())
+    run = start("order")
+    attempt = attempt_of(run, "approve")
+    people.take(attempt.task_id, "shop", external_user="olga")
+    here = f"/admin/waiting/{attempt.pk}/"
+
+    assert "olga has taken it" in words(operator.get(here))
+    refused = operator.post(here, {"outcome": "COMPLETED", "mode": "form", "output.approved": "true"}, follow=True)
+    assert "take it over first" in words(refused)
+
+
+def test_a_bundle_carries_the_templates_that_its_workflows_name(kept, clock):
+    form_templates.save([{**TEMPLATE, "version": 2}, {**TEMPLATE, "name": "other"}], "olga")
+    define("order", names_template(1))
+    bundle = bundles.bundle(["order"])
+    assert [(each["name"], each["version"]) for each in bundle["formTemplates"]] == [("approval", 1)]
+
+    assert {item.kind: item.verdict for item in bundles.plan(bundle)}["form template"] == "same"
+    FormTemplate.objects.all().delete()
+    assert "form template approval" in bundles.take_in(bundle, "new", "olga")["kept"]
+    assert FormTemplate.objects.get().document["jsonSchema"] == SCHEMA
+    bundle["formTemplates"][0]["jsonSchema"] = {"type": "objekt"}
+    assert bundles.plan(bundle)[0].verdict == "refused"
+
+
+def test_a_bundle_with_templates_is_taken_in_by_who_may_write_them(author, operator, kept):
+    text = '{"formTemplates": [{"name": "x", "version": 1, "jsonSchema": {}, "templateUI": {}}]}'
+    page = author.post("/admin/conductor/workflowdefinition/import/", {"text": text})
+
+    assert "x form template" in words(page)
+    author.post("/admin/conductor/workflowdefinition/import/", {"text": text, "step": "take"})
+    assert FormTemplate.objects.filter(name="x").exists()
