@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .expressions import MISSING, resolve
+from .expressions import MISSING, resolve, words
 from .snapshot import Run
 
 INTERNAL = "conductor"
@@ -68,8 +68,11 @@ def is_true(value: Any) -> bool:
     return value is True or (isinstance(value, int | float) and value > 0)
 
 
-def seen(condition: str, payload: Any) -> dict[str, Any]:
+def seen(condition: str, payload: Any, language: str = "javascript") -> dict[str, Any]:
     """The places of the payload that a condition names, with what stands there; long values are cut."""
+    if language == "python":
+        read = [name for name in words(condition) if name in payload] if isinstance(payload, dict) else []
+        return {name: _short(payload[name]) for name in read[:MOST_SEEN]}
     named = dict.fromkeys(match[0] for match in NAMED.finditer(condition))
     return {place: _short(_at(place, payload)) for place in list(named)[:MOST_SEEN]}
 

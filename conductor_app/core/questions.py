@@ -143,7 +143,10 @@ class InboxMessages(Question):
 
 @dataclass(frozen=True, slots=True)
 class Script(Question):
-    """The value of a script. `inputs`: JSON text of what the script calls `$`. Answer: ScriptAnswer."""
+    """The value of a script. `inputs`: JSON text of what the script calls `$`; in Python its members are variables.
+
+    Answer: ScriptAnswer.
+    """
 
     language: str
     source: str

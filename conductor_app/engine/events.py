@@ -100,10 +100,11 @@ def judge(handler: EventHandler, payload: Any) -> Verdict:
     if not condition.strip():
         return Verdict(handler, ScriptAnswer(value=True), {})
     readable, visible = events.expanded(opened(payload)), events.expanded(shown(payload))
-    answer = _value_of(condition, str(handler.document.get("evaluatorType") or "javascript"), readable)
+    language = str(handler.document.get("evaluatorType") or "javascript")
+    answer = _value_of(condition, language, readable)
     if readable != visible:
         answer = replace(answer, value=events.is_true(answer.value))
-    return Verdict(handler, answer, events.seen(condition, visible))
+    return Verdict(handler, answer, events.seen(condition, visible, language))
 
 
 def _value_of(condition: str, language: str, payload: Any) -> ScriptAnswer:

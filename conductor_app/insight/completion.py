@@ -27,7 +27,7 @@ TABLES: dict[str, Table] = {
 }
 FIELDS = {name: [field.name for field in table] for name, table in TABLES.items()}
 CHOICES = {
-    "evaluatorType": ["value-param", "javascript", "graaljs"],
+    "evaluatorType": ["value-param", "javascript", "graaljs", "python"],
     "timeoutPolicy": ["TIME_OUT_WF", "ALERT_ONLY", "RETRY"],
     "retryLogic": ["FIXED", "LINEAR_BACKOFF", "EXPONENTIAL_BACKOFF"],
     "joinMode": ["SYNC", "ASYNC"],

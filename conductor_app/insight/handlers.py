@@ -8,7 +8,16 @@ from django.utils.translation import gettext as _
 
 from ..core.expressions import EVALUATORS
 from ..core.language.checks import read_handler
-from ..core.language.lint import ERROR, HINT, WARNING, Finding
+from ..core.language.lint import (
+    ERROR,
+    HINT,
+    NO_RESULT,
+    UNREADABLE,
+    WARNING,
+    Finding,
+    reads_as_javascript,
+    returns_nothing,
+)
 from ..models import EventHandler, EventVerdict, Webhook, WorkflowDefinition
 from .event_sources import WEBHOOK, provider_of, setting_of
 
@@ -35,8 +44,19 @@ def _about_its_event(read: Mapping[str, Any]) -> Iterator[Finding]:
     if language and language not in EVALUATORS:
         message = _("`%(language)s` is no language that conditions are written in; it is read as JavaScript.")
         yield Finding(WARNING, "no language", "evaluatorType", message % {"language": language})
+    if language == "python":
+        yield from _about_python(str(read.get("condition") or ""))
     if not read.get("active"):
         yield Finding(HINT, "inactive", "active", _("It is not active: it hears nothing until it is."))
+
+
+def _about_python(condition: str) -> Iterator[Finding]:
+    if reads_as_javascript(condition):
+        message = _("In Python what the event carries is in variables: write `name` instead of `$.name`.")
+        yield Finding(WARNING, UNREADABLE, "condition", message)
+    if returns_nothing(condition):
+        message = _("This condition has no `return`, so it never holds: in Python the value is what is returned.")
+        yield Finding(WARNING, NO_RESULT, "condition", message)
 
 
 def _about_its_actions(read: Mapping[str, Any]) -> Iterator[Finding]:

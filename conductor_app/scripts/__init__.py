@@ -1,1 +1,1 @@
-"""Users' programs (JavaScript, jq), always evaluated in helper processes that can be killed."""
+"""Users' programs (JavaScript, Python, jq), always evaluated in helper processes that can be killed."""

@@ -12,7 +12,8 @@ from typing import Any
 
 from conductor_app.scripts.process import Died, Helper, Overran
 
-LANGUAGES = ("javascript", "jq")
+ENGINES = {"javascript": "javascript_jq", "jq": "javascript_jq", "python": "monty"}
+"""The engine of each language; a helper process runs one, and none is started before it is needed."""
 LARGEST_INPUT = 16 << 20
 GRACE_SECONDS = 0.5
 QUEUE_SECONDS = 30.0
@@ -44,7 +45,7 @@ def shared(size):
 
 
 class Pool:
-    """At most `size` helpers; callers beyond that wait for their turn."""
+    """At most `size` helpers at work, and as many of each engine at rest; callers beyond that wait for their turn."""
 
     def __init__(self, size=2, queue_seconds=QUEUE_SECONDS):
         self._size, self._queue_seconds = size, queue_seconds
@@ -53,41 +54,46 @@ class Pool:
 
     def evaluate(self, language, source, inputs, limit_seconds=4.0):
         """The answer to `source` with `inputs`; what a script can do wrong is part of the answer, never raised."""
-        if language not in LANGUAGES:
+        if language not in ENGINES:
             raise ValueError(f"unknown script language {language!r}")
         if not isinstance(source, str):
             return Answer(error="The script is not text.")
-        order = json.dumps({"language": language, "source": source, "limit": limit_seconds}).encode("ascii")
+        asked = {"language": language, "source": source, "limit": limit_seconds}
+        if language == "python":
+            asked["names"] = names_of(inputs)
+        order = json.dumps(asked).encode("ascii")
         try:
             text = json.dumps(inputs, allow_nan=False).encode("ascii")
         except (TypeError, ValueError, RecursionError) as error:
             return Answer(error=f"The script's inputs cannot be written as JSON: {error}.")
         if len(text) + len(order) > LARGEST_INPUT:
             return Answer(error="The script and its inputs are larger than 16 MB.")
-        return self._ask((order, text), limit_seconds)
+        return self._ask(language, (order, text), limit_seconds)
 
     def pids(self):
         """The process ids of the helpers that wait for work."""
-        return [helper.pid for helper in self._idle]
+        return [helper.pid for helpers in self._idle.values() for helper in helpers]
 
     def close(self):
         """End every helper that waits for work."""
-        while self._idle:
-            self._idle.pop().kill()
+        for helpers in self._idle.values():
+            while helpers:
+                helpers.pop().kill()
 
     def forget(self):
         """Begin anew, without the helpers: after a fork they belong to the parent."""
-        self._idle, self._permits = [], BoundedSemaphore(self._size)
+        self._idle = {engine: [] for engine in ENGINES.values()}
+        self._permits = BoundedSemaphore(self._size)
 
-    def _ask(self, frames, limit):
+    def _ask(self, language, frames, limit):
         if not self._permits.acquire(timeout=self._queue_seconds):
             raise Unavailable(f"All {self._size} helper processes were busy for {self._queue_seconds:g} s.")
         try:
-            return self._ask_helper(self._take(), frames, limit)
+            return self._ask_helper(language, self._take(ENGINES[language]), frames, limit)
         finally:
             self._permits.release()
 
-    def _ask_helper(self, helper, frames, limit):
+    def _ask_helper(self, language, helper, frames, limit):
         # A helper goes back only after a whole exchange: whatever interrupts one leaves the pipes in the middle.
         answer = None
         try:
@@ -100,22 +106,23 @@ class Pool:
             if answer is None:
                 helper.kill()
             else:
-                self._idle.append(helper)
-        return read(answer, limit)
+                self._idle[ENGINES[language]].append(helper)
+        return read(answer, limit, is_exact=language == "python")
 
-    def _take(self):
-        while self._idle:
-            helper = self._idle.pop()
+    def _take(self, engine):
+        idle = self._idle[engine]
+        while idle:
+            helper = idle.pop()
             if helper.is_alive:
                 return helper
             helper.kill()
-        return started()
+        return started(engine)
 
 
-def started():
-    """A new helper that is ready to be asked."""
+def started(engine):
+    """A new helper with this engine that is ready to be asked."""
     try:
-        helper = Helper()
+        helper = Helper(engine)
     except OSError as error:
         raise Unavailable(f"A helper process could not be started: {error.strerror}.") from error
     try:
@@ -128,10 +135,15 @@ def started():
     return helper
 
 
-def read(answer, limit):
-    """The helper's JSON as an Answer."""
+def names_of(inputs):
+    """The names of inputs; anything but an object has none."""
+    return [name for name in inputs if isinstance(name, str)] if isinstance(inputs, dict) else []
+
+
+def read(answer, limit, is_exact=False):
+    """The helper's JSON as an Answer. `is_exact`: the language itself tells 1 from 1.0 and has integers of any size."""
     try:
-        told = json.loads(answer, parse_int=whole, parse_float=number)
+        told = json.loads(answer) if is_exact else json.loads(answer, parse_int=whole, parse_float=number)
     except RecursionError:
         return Answer(error="The script's result is nested too deeply.")
     timed_out = told.get("timed_out", False)

@@ -29,9 +29,9 @@ class Died(Exception):
 class Helper:
     """A process that evaluates one program at a time. After any exception it must be killed."""
 
-    def __init__(self):
+    def __init__(self, engine):
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(PROGRAM)],
+            [sys.executable, "-I", str(PROGRAM), engine],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -55,7 +55,7 @@ class Helper:
         return self._process.pid
 
     def await_ready(self):
-        """Return when the helper has loaded its engines, so that no script pays for that."""
+        """Return when the helper has loaded its engine, so that no script pays for that."""
         self._receive_frame(time.monotonic() + START_SECONDS)
 
     def ask(self, frames, seconds):
@@ -66,8 +66,9 @@ class Helper:
 
     def kill(self):
         """End the process at once, leaving neither zombie nor descriptor."""
+        # A session of its own is a process group too: an engine's own process ends with it.
         with contextlib.suppress(OSError):
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._process.stdin.close()
         self._process.stdout.close()

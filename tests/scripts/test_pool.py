@@ -207,7 +207,7 @@ def is_running(pid):
 
 def test_a_helper_that_outlives_its_owner_ends_by_its_own_alarm():
     order = json.dumps({"language": "javascript", "source": "new Array(2 ** 31).join('x')", "limit": 0.1}).encode()
-    helper = pools.started()
+    helper = pools.started("javascript_jq")
     helper._send(b"".join(len(frame).to_bytes(4, "big") + frame for frame in (order, b"{}")), time.monotonic() + 1)
 
     assert helper._process.wait(timeout=10) == -signal.SIGALRM

@@ -112,6 +112,10 @@ def test_a_condition_decides_and_what_it_saw_is_kept(clock):
         ("$.total == 3", "javascript", "MATCHED"),
         ("$.total == 3", "a language from elsewhere", "MATCHED"),
         ("$.total - 3", None, "NOT_MATCHED"),
+        ("return total == 3 and note['colour'] == 'red'", "python", "MATCHED"),
+        ("return total - 3", "python", "NOT_MATCHED"),
+        ("total", "python", "NOT_MATCHED"),
+        ("return missing", "python", "FAILED"),
     ],
 )
 def test_a_condition_may_be_written_in_several_languages(clock, condition, language, outcome):
@@ -120,6 +124,14 @@ def test_a_condition_may_be_written_in_several_languages(clock, condition, langu
     telling(clock)
 
     assert EventVerdict.objects.get().outcome == outcome
+
+
+def test_what_a_condition_in_python_saw_is_kept_with_its_verdict(clock):
+    handle(start(), condition="return total > 5 and note['colour'] == 'total workflowType'", evaluatorType="python")
+
+    telling(clock)
+
+    assert EventVerdict.objects.get().seen == {"total": 3, "note": {"colour": "red"}}
 
 
 def test_a_condition_that_breaks_is_recorded_and_does_not_come_again(clock):

@@ -1,6 +1,8 @@
 """Steps that are answered by scripts, with the real helpers."""
 
-from tests.builders import decision, inline, jq, lambda_, step
+import pytest
+
+from tests.builders import decision, inline, jq, lambda_, loop, step, switch
 from tests.story import Story
 
 ORDERS = {"orders": [{"id": "b", "total": 5}, {"id": "a", "total": 7}]}
@@ -35,3 +37,114 @@ def test_a_program_that_never_ends_is_stopped_and_fails_its_task(clock, settings
 
     assert story.status == "FAILED"
     assert story.task("stuck").output["error"] == "The script ran longer than 0.2 s and was stopped."
+
+
+def python(ref, expression, **inputs):
+    """An INLINE step in Python."""
+    return inline(ref, expression, inputs={"evaluatorType": "python", **inputs})
+
+
+NUMBERS = {
+    "whole": 5,
+    "part": 5.0,
+    "big": 2**70,
+    "tiny": 1e-7,
+    "text": "é😀\u2028",
+    "none": None,
+    "deep": [{"a": [True]}],
+}
+
+
+def test_values_pass_through_a_script_in_python_as_they_are(clock):
+    values = {**NUMBERS, "again": "${same.output.result}"}
+    story = Story(
+        clock, python("same", "return values", values=NUMBERS), python("again", "return values", values=values)
+    )
+
+    assert story.status == "COMPLETED"
+    for task, expected in [("same", NUMBERS), ("again", {**NUMBERS, "again": NUMBERS})]:
+        result = story.task(task).output["result"]
+        assert result == expected
+        assert [type(value) for value in result.values()] == [type(value) for value in expected.values()]
+
+
+def test_a_script_in_python_sees_its_inputs_as_variables_and_returns_its_value(clock):
+    program = """
+total = 0
+for order in orders:
+    total += order['total']
+return {'total': total, 'first': min(order['id'] for order in orders), 'language': evaluatorType}
+"""
+    story = Story(clock, python("sum", program, orders="${workflow.input.orders}"), input=ORDERS)
+
+    assert story.task("sum").output == {"result": {"total": 12, "first": "a", "language": "python"}}
+
+
+def test_a_script_in_python_that_returns_nothing_comes_to_null(clock):
+    assert Story(clock, python("sum", "a + 1", a=1)).task("sum").output == {"result": None}
+
+
+def test_a_script_in_python_that_fails_fails_its_task_for_good_and_names_the_line(clock):
+    story = Story(clock, python("sum", "b = a\nreturn b + nothing", a=1))
+
+    assert story.status == "FAILED"
+    assert story.task("sum").status == "FAILED_FOR_GOOD"
+    assert story.task("sum").output == {"error": "NameError: name 'nothing' is not defined (line 2)"}
+
+
+def test_a_script_in_python_that_never_ends_is_stopped_and_fails_its_task(clock, settings):
+    settings.CONDUCTOR_SCRIPT_SECONDS = 0.2
+    story = Story(clock, python("stuck", "while True: pass"))
+
+    assert story.task("stuck").status == "FAILED"
+    assert story.task("stuck").output["error"] == "The script ran longer than 0.2 s and was stopped."
+
+
+@pytest.mark.parametrize(
+    ("expression", "case"),
+    [
+        ("return 'large' if total > 5 else 'small'", "large"),
+        ("return total > 5", "true"),
+        ("return None", "null"),
+        ("return 1", "1"),
+        ("return 1.0", "1.0"),
+        ("total", "null"),
+    ],
+)
+def test_a_script_in_python_chooses_the_case_as_its_value_is_printed(clock, expression, case):
+    route = switch("route", {case: [step("chosen")]}, evaluatorType="python", expression=expression)
+    story = Story(clock, route | {"inputParameters": {"total": 7}})
+
+    assert story.task("route").output == {"evaluationResult": [case], "selectedCase": case}
+    assert story.is_waiting_for("chosen")
+
+
+def test_a_script_in_python_that_fails_fails_its_switch(clock):
+    story = Story(clock, switch("route", {"a": [step("chosen")]}, evaluatorType="python", expression="return 1 / 0"))
+
+    assert story.status == "FAILED"
+    assert story.task("route").reason == "ZeroDivisionError: division by zero (line 1)"
+
+
+def test_a_loop_may_have_its_condition_in_python(clock):
+    condition = "return turns['iteration'] < most and not (inner['result'] == 3)"
+    turns = loop("turns", python("inner", "return 1"), loopCondition=condition, evaluatorType="python")
+    story = Story(clock, turns | {"inputParameters": {"most": 3}})
+
+    assert story.status == "COMPLETED"
+    assert story.task("turns").output["iteration"] == 3
+
+
+def test_a_loop_whose_condition_in_python_fails_fails_for_good(clock):
+    turns = loop("turns", python("inner", "return 1"), loopCondition="return inner.size", evaluatorType="python")
+    story = Story(clock, turns)
+
+    assert story.status == "FAILED"
+    reason = "The loop condition of turns failed: AttributeError: 'dict' object has no attribute 'size' (line 1)"
+    assert story.task("turns").reason == reason
+
+
+def test_a_loop_that_names_another_language_is_read_as_javascript(clock):
+    turns = loop("turns", python("inner", "return 1"), times=2, evaluatorType="value-param")
+
+    assert Story(clock, turns).task("turns").output["iteration"] == 2

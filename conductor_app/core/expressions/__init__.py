@@ -8,6 +8,7 @@ from .checking import Complaint, check, roots
 from .java_text import java_text
 from .jsonpath import ABSENT, BadPath, Path, compile_path
 from .provenance import Provenance, trace
+from .python_text import without_texts, words
 from .references import MISSING, Scope
 from .sealed import resolve_secrets
 from .template import needed, resolve
@@ -24,6 +25,7 @@ EVALUATORS: dict[str, ModuleType | Script] = {
     "value-param": value_param,
     "javascript": Script("javascript"),
     "graaljs": Script("javascript"),
+    "python": Script("python"),
 }
 
 
@@ -51,4 +53,6 @@ __all__ = [
     "resolve_secrets",
     "roots",
     "trace",
+    "without_texts",
+    "words",
 ]

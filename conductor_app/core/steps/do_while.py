@@ -105,7 +105,9 @@ def continues(
     seen = {**inputs, **outputs_by_ref(outcomes), task.step.ref: output}
     if items is not None:
         seen |= {"loopIndex": task.iteration - 1, "loopItem": items[task.iteration - 1]}
-    answer = know.script("javascript", condition, seen)
+    # The original ignores the evaluatorType of loops, so only Python, which it cannot mean there, is heeded.
+    language = "python" if task.step.document.get("evaluatorType") == "python" else "javascript"
+    answer = know.script(language, condition, seen)
     if answer.error:
         return False, f"The loop condition of {task.step.ref} failed: {answer.error}"
     return answer.value is True or (isinstance(answer.value, int | float) and answer.value > 0), ""

@@ -8,12 +8,14 @@ from ..questions import ScriptAnswer
 
 
 def value_of(expression: Any, language: str, inputs: dict[str, Any], know: Knowledge) -> ScriptAnswer:
-    """What the expression comes to in its language, with the inputs as `$`."""
+    """What the expression comes to in its language, with the inputs as `$`, in Python as variables."""
     if not isinstance(expression, str) or not expression.strip():
         return ScriptAnswer(error="The expression is empty: write one in the step's 'expression'.")
     found = evaluator(language)
     if found is None:
-        return ScriptAnswer(error=f"Unknown evaluatorType '{language}': use javascript, graaljs or value-param.")
+        return ScriptAnswer(
+            error=f"Unknown evaluatorType '{language}': use javascript, graaljs, python or value-param."
+        )
     if isinstance(found, Script):
         return know.script(found.language, expression, inputs)
     return ScriptAnswer(value=found.evaluate(expression, inputs))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ..definition import Key, Step
 from ..effects import Effect
+from ..expressions import java_text
 from ..knowledge import Knowledge
 from ..snapshot import Task
 from ..states import FAILED
@@ -20,13 +21,13 @@ class Switch(Kind):
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         inputs = inputs_of(step, know, key, know.run, now)
-        answer = value_of(
-            step.document.get("expression"), step.document.get("evaluatorType") or "value-param", inputs, know
-        )
+        language = step.document.get("evaluatorType") or "value-param"
+        answer = value_of(step.document.get("expression"), language, inputs, know)
         if answer.error:
             yield finished_at_once(step, key, know.run, now, FAILED, input=inputs, output={}, reason=answer.error)
             return
-        case = spelled(answer.value)
+        # Python tells 1 from 1.0, so the case is named as Conductor prints it.
+        case = java_text(answer.value) if language == "python" else spelled(answer.value)
         head = step.cases.get(case, step.default_case)
         yield finished_at_once(
             step,

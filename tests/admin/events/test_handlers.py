@@ -88,6 +88,31 @@ def test_what_is_wrong_is_marked_at_its_line(operator):
     assert "wrong with this definition" in words(saved(operator, {"name": "x"}))
 
 
+def test_a_condition_in_python_that_cannot_hold_is_marked(operator):
+    def said(condition):
+        document = {**WRITTEN, "evaluatorType": "python", "condition": condition}
+        found = operator.post(f"{LIST}check/", {"document": json.dumps(document)}).json()["findings"]
+        return [finding["message"] for finding in found if "Python" in finding["message"]]
+
+    assert said("return total > 100") == []
+    assert said("total > 100") == [
+        "This condition has no return, so it never holds: in Python the value is what is returned."
+    ]
+    assert said("return $.total > 100") == [
+        "In Python what the event carries is in variables: write name instead of $.name."
+    ]
+
+
+def test_a_condition_in_python_is_tried_on_past_events(operator, row):
+    told("small", total=20)
+    told("large", total=500)
+    document = {**WRITTEN, "evaluatorType": "python", "condition": "return total > 100"}
+
+    shown = words(saved(operator, document, f"{LIST}{row.pk}/edit/", step="try"))
+
+    assert "matched 1" in shown and "condition false 1" in shown
+
+
 def test_an_edited_handler_is_tried_on_past_events_without_effect(operator, row):
     told("small", total=20, order=1)
     told("large", total=500, order=2)

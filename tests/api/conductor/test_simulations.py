@@ -282,3 +282,16 @@ def test_what_is_written_must_be_legible(api, clock, case):
 
 def test_an_unknown_workflow_cannot_be_tried(api, clock):
     assert api.post("/workflow/test", {"name": "nobody"}).status_code == 404
+
+
+def test_scripts_in_python_are_run(tries):
+    total = inline("total", "return sum(prices)", inputs={"evaluatorType": "python", "prices": [1, 2.5]})
+    inputs = {"total": "${total.output.result}"}
+    route = switch(
+        "route", {"true": [noop("large")]}, evaluatorType="python", expression="return total > 3", inputs=inputs
+    )
+
+    found = tries(total, route)
+
+    assert found["tasks"][0]["outputData"] == {"result": 3.5}
+    assert statuses(found) == {"total": "COMPLETED", "route": "COMPLETED", "large": "COMPLETED"}

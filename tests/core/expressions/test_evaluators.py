@@ -13,9 +13,9 @@ def test_value_param_gives_null_for_an_absent_input():
     assert evaluator("value-param").evaluate("case", {}) is None
 
 
-@pytest.mark.parametrize("name", ["javascript", "graaljs"])
-def test_scripts_are_marked_for_somebody_else_to_run(name):
-    assert evaluator(name) == Script("javascript")
+@pytest.mark.parametrize(("name", "language"), [("javascript",) * 2, ("graaljs", "javascript"), ("python",) * 2])
+def test_scripts_are_marked_for_somebody_else_to_run(name, language):
+    assert evaluator(name) == Script(language)
 
 
 def test_an_unknown_language_is_none():

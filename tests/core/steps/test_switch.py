@@ -64,6 +64,14 @@ def test_a_script_may_choose(answer, case):
     assert chosen.task("way").attempt.output["selectedCase"] == case
 
 
+@pytest.mark.parametrize(("answer", "case"), [("a", "a"), (1, "1"), (1.0, "1.0"), (True, "true"), (None, "null")])
+def test_a_script_in_python_chooses_by_its_value_as_conductor_prints_it(answer, case):
+    scripted = {"evaluatorType": "python", "expression": "return way"}
+    chosen = Life(plan(switch("way", CASES, **scripted)), {"way": 0}, scripts={"return way": answer})
+
+    assert chosen.task("way").attempt.output["selectedCase"] == case
+
+
 @pytest.mark.parametrize("optional", [False, True])
 def test_a_script_that_fails_fails_the_switch(optional):
     scripted = {"evaluatorType": "javascript", "expression": "boom", "optional": optional}
@@ -81,3 +89,4 @@ def test_an_unknown_language_is_a_reason_to_fail():
 
     assert life.status == "FAILED"
     assert "cobol" in life.run.reason
+    assert "use javascript, graaljs, python or value-param" in life.run.reason

@@ -4,13 +4,27 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...errors import Complaint
-from .findings import BROKEN, ERROR, HINT, REFUSED, WARNING, Finding, Shape, Surroundings
+from .findings import BROKEN, ERROR, HINT, NO_RESULT, REFUSED, UNREADABLE, WARNING, Finding, Shape, Surroundings
 from .flow import flow_findings
 from .names import name_findings
 from .places import spots
 from .references import References
+from .scripts import reads_as_javascript, returns_nothing
 
-__all__ = ["BROKEN", "ERROR", "HINT", "WARNING", "Finding", "Shape", "Surroundings", "findings"]
+__all__ = [
+    "BROKEN",
+    "ERROR",
+    "HINT",
+    "NO_RESULT",
+    "UNREADABLE",
+    "WARNING",
+    "Finding",
+    "Shape",
+    "Surroundings",
+    "findings",
+    "reads_as_javascript",
+    "returns_nothing",
+]
 
 GRAVITY = {ERROR: 0, WARNING: 1, HINT: 2}
 

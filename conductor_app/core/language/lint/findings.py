@@ -20,6 +20,7 @@ NO_WORKER = "no worker"
 CLASH = "name clash"
 UNREADABLE = "unreadable"
 REFUSED = "refused"
+NO_RESULT = "no result"
 
 BROKEN = frozenset((UNKNOWN_REFERENCE, UNKNOWN_NAME, CLASH, UNREADABLE, REFUSED, JOIN))
 """What makes a definition one that cannot do what it says."""

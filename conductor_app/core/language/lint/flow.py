@@ -4,9 +4,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..parts import SPLIT, parts_of, shape_of, type_of
-from .findings import CLASH, ERROR, JOIN, UNKNOWN_INPUT, UNREACHABLE, WARNING, Finding, meaning, nearest
+from .findings import (
+    CLASH,
+    ERROR,
+    JOIN,
+    NO_RESULT,
+    UNKNOWN_INPUT,
+    UNREACHABLE,
+    UNREADABLE,
+    WARNING,
+    Finding,
+    meaning,
+    nearest,
+)
 from .places import Spot, spots
-from .scripts import names_read
+from .scripts import names_read, reads_as_javascript, returns_nothing
 
 JOINS = ("JOIN", "EXCLUSIVE_JOIN")
 FORKS = ("FORK_JOIN", "FORK_JOIN_DYNAMIC")
@@ -104,6 +116,9 @@ def _scripts(spot: Spot) -> Iterator[Finding]:
     script = (inputs if field and field.startswith("input") else step).get(field.rpartition(".")[2]) if field else None
     if not isinstance(script, str) or field is None:
         return
+    if _is_python(kind, inputs if kind == "INLINE" else step):
+        yield from _python(f"{spot.path}.{field}", script)
+        return
     known = {*map(str, inputs), *_of_loop(spot)}
     is_name = kind == "SWITCH" and step.get("evaluatorType") == "value-param"
     read = {script} if is_name else names_read(script)
@@ -111,6 +126,21 @@ def _scripts(spot: Spot) -> Iterator[Finding]:
         near = nearest(name, known)
         message = f"`{name}` is read here, but inputParameters do not give it.{meaning(near)}"
         yield Finding(WARNING, UNKNOWN_INPUT, f"{spot.path}.{field}", message, name, near)
+
+
+def _is_python(kind: str, holder: Mapping[str, Any]) -> bool:
+    """Whether the script is in Python: DECISION and LAMBDA have one language, which the field does not change."""
+    return kind in ("INLINE", "SWITCH", "DO_WHILE") and holder.get("evaluatorType") == "python"
+
+
+def _python(path: str, script: str) -> Iterator[Finding]:
+    """What keeps a script in Python from its inputs or from a result."""
+    if reads_as_javascript(script):
+        message = "In Python the inputs are variables: write `name` instead of `$.name`."
+        yield Finding(WARNING, UNREADABLE, path, message)
+    if returns_nothing(script):
+        message = "This script has no `return`, so its value is null: in Python the value is what is returned."
+        yield Finding(WARNING, NO_RESULT, path, message)
 
 
 def _of_loop(spot: Spot) -> set[str]:

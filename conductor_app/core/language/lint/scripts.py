@@ -2,8 +2,11 @@
 
 import re
 
+from ...expressions import without_texts, words
+
 READ = re.compile(r"(?<![\w$.])\$\.(\w+)|(?<![\w$.])\$\[\s*['\"](\w+)['\"]\s*\]")
 QUOTED = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|//[^\n]*|/\*.*?\*/", re.DOTALL)
+JAVASCRIPT_READ = re.compile(r"\$\s*[.\[]")
 WRITTEN = re.compile(r"\$\.(\w+)\s*=(?!=)")
 
 
@@ -11,6 +14,16 @@ def names_read(script: str) -> set[str]:
     """`$.name` and `$['name']`; what stands in texts and comments does not count, nor what the script sets itself."""
     bare = QUOTED.sub(_unless_key, script)
     return {dotted or bracketed for dotted, bracketed in READ.findall(bare)} - set(WRITTEN.findall(bare))
+
+
+def reads_as_javascript(script: str) -> bool:
+    """Whether a script in Python reads `$.name` or `$['name']`."""
+    return bool(JAVASCRIPT_READ.search(without_texts(script)))
+
+
+def returns_nothing(script: str) -> bool:
+    """Whether a script in Python has no `return`; one that only raises needs none, one not written yet neither."""
+    return bool(script.strip()) and not {"return", "raise"}.intersection(words(script))
 
 
 def _unless_key(found: re.Match[str]) -> str:

@@ -194,6 +194,35 @@ def test_a_script_that_reads_what_it_is_not_given_is_named():
     assert only({**SWITCH, "inputParameters": {"ways": 1}, "defaultCase": [step("a")]}).meant == "ways"
 
 
+def in_python(expression, **given):
+    return step("i", "INLINE", inputParameters={"evaluatorType": "python", "expression": expression, **given})
+
+
+def test_a_script_in_python_that_reads_its_inputs_as_javascript_does_is_named():
+    finding = only(in_python("return $.total + '$.text'  # $.note", total=1))
+
+    assert (finding.severity, finding.path) == (WARNING, "tasks[0].inputParameters.expression")
+    assert finding.message == "In Python the inputs are variables: write `name` instead of `$.name`."
+    assert said(in_python("return total + '$.text'  # $.note", total=1)) == []
+    assert said(in_python("return ${workflow.input.total}")) == []
+
+
+def test_a_script_in_python_without_a_value_is_named():
+    switch = {**SWITCH, "evaluatorType": "python", "expression": "'air'  # return", "defaultCase": [step("a")]}
+    loop = step("l", "DO_WHILE", evaluatorType="python", loopCondition="l['iteration'] < 3", loopOver=[step("a")])
+
+    assert (only(switch).kind, only(switch).path) == ("no result", "tasks[0].expression")
+    assert (only(loop).kind, only(loop).path) == ("no result", "tasks[0].loopCondition")
+    assert said(in_python("raise ValueError(total)", total=1)) == []
+    assert said(in_python("")) == []
+
+
+def test_a_step_whose_scripts_have_one_language_is_read_in_it_whatever_it_says():
+    decision = step("d", "DECISION", evaluatorType="python", caseExpression="$.way", inputParameters={"way": 1})
+
+    assert said({**decision, "decisionCases": {"a": [step("a")]}}) == []
+
+
 def test_a_worker_that_falls_silent_would_not_be_noticed_without_a_time_limit():
     none = {"timeoutSeconds": 0, "responseTimeoutSeconds": 0}
 

@@ -1,0 +1,16 @@
+"""The limits that hold for scripts in every language, and the answer as the helper process sends it."""
+
+import json
+
+SCRIPT_MEMORY = 64 << 20
+LARGEST_RESULT = 10 << 20
+DEEPEST_RESULT = 200
+LOG_LINES, LOG_LINE_LENGTH = 100, 1000
+OUT_OF_MEMORY = "The script used more than 64 MB of memory and was stopped."
+TOO_LARGE = "The script's result is larger than 10 MB."
+TOO_DEEP = f"The result is nested deeper than {DEEPEST_RESULT} levels."
+
+
+def answered(value=None, error=None, timed_out=False, logs=()):
+    """Return the answer as JSON text."""
+    return json.dumps({"value": value, "error": error, "timed_out": timed_out, "logs": list(logs)})

@@ -1,0 +1,85 @@
+"""JavaScript, run by QuickJS, and jq."""
+
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import jq
+import quickjs
+from answers import (
+    DEEPEST_RESULT,
+    LARGEST_RESULT,
+    LOG_LINE_LENGTH,
+    LOG_LINES,
+    OUT_OF_MEMORY,
+    SCRIPT_MEMORY,
+    TOO_DEEP,
+    TOO_LARGE,
+    answered,
+)
+
+MOST_DESCRIPTORS = 0
+SCRIPT_STACK = 512 << 10
+SANDBOX = Path(__file__).with_name("sandbox.js").read_text(encoding="utf-8")
+
+
+def start():
+    """Do nothing: both engines run in this process."""
+
+
+def javascript(order, inputs):
+    """The completion value of a script, in a context of its own whose `$` is the inputs."""
+    context = quickjs.Context()
+    context.set_memory_limit(SCRIPT_MEMORY)
+    context.set_max_stack_size(SCRIPT_STACK)
+    run = context.eval(SANDBOX)(DEEPEST_RESULT, LOG_LINES, LOG_LINE_LENGTH, OUT_OF_MEMORY)
+    context.set_time_limit(order["limit"])
+    try:
+        return run(json.dumps(order["source"]), inputs)
+    except quickjs.JSException as error:
+        return cut_short(error, run)
+
+
+def cut_short(error, run):
+    """The answer when not even the sandbox could catch the error: time or memory is used up."""
+    try:
+        logs = json.loads(run())["logs"]
+    except (quickjs.JSException, MemoryError):
+        logs = ()
+    said = str(error).partition("\n")[0]
+    if said == "InternalError: interrupted":
+        return answered(timed_out=True, logs=logs)
+    if said in ("InternalError: out of memory", "null"):
+        return answered(error=OUT_OF_MEMORY, logs=logs)
+    return answered(error=f"The script's result could not be written: {said[:1000]}", logs=logs)
+
+
+@lru_cache(maxsize=1000)
+def compiled(source):
+    """A jq program ready to run; compiling costs a hundred times what running does."""
+    return jq.compile(source)
+
+
+def transform(order, inputs):
+    """All values that a jq program makes of its input."""
+    values, size = [], 0
+    try:
+        for value in compiled(order["source"]).input_text(inputs):
+            values.append(json.dumps(value))
+            size += len(values[-1])
+            if size > LARGEST_RESULT:
+                return answered(error=TOO_LARGE)
+    except RecursionError:
+        return answered(error=TOO_DEEP)
+    except ValueError as error:
+        return answered(error=first_line(error))
+    return '{"value": [' + ", ".join(values) + "]}"
+
+
+def first_line(error):
+    """What jq says before it draws pictures."""
+    return re.sub(r"^jq: error: ", "", str(error).strip().partition("\n")[0])[:2000]
+
+
+LANGUAGES = {"javascript": javascript, "jq": transform}

@@ -1,0 +1,233 @@
+"""Python, run by Monty: an interpreter without files, network, environment and modules but a few of its own.
+
+Monty keeps its interpreter in a worker process, which this process owns, watches and replaces. Inputs and result cross
+as JSON text: the interpreter reads and writes it faster than values are converted one by one, and refuses what is not
+JSON where the conversion would send a description of it.
+"""
+
+import ast
+import contextlib
+import json
+import keyword
+import re
+import resource
+
+import pydantic_monty
+from answers import DEEPEST_RESULT, LOG_LINE_LENGTH, LOG_LINES, OUT_OF_MEMORY, SCRIPT_MEMORY, TOO_DEEP, answered
+
+MOST_DESCRIPTORS = 64
+GRACE_SECONDS = 0.3
+SECONDS_TO_START = 5
+LONGEST_MESSAGE = 2000
+LINES_BEFORE = 2
+NONE = (0, 0)
+# Without a cap on each sleep, the error names the time that the script wanted.
+OS_POLICY = {"sleep": "system", "sleep_system_max": float("inf")}
+IMPORTABLE = (
+    "asyncio, base64, binascii, bisect, collections, copy, csv, dataclasses, datetime, decimal, functools, hashlib, "
+    "itertools, json, math, random, re, time, tomllib, typing and unicodedata"
+)
+HALF_CHARACTER = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
+UNSUPPORTED = re.compile(r"The monty syntax parser does not yet support (.*)", re.DOTALL)
+
+pool = pydantic_monty.Monty(
+    min_processes=1,
+    max_processes=1,
+    checkout_timeout=SECONDS_TO_START,
+    feed_duration_limit_grace=GRACE_SECONDS,
+)
+
+
+class Lines:
+    """What a script prints, as far as it is kept."""
+
+    def __init__(self):
+        self._text = ""
+
+    def __call__(self, _stream, text):
+        """Take what has been printed."""
+        self._text += text[: LOG_LINES * (LOG_LINE_LENGTH + 1) - len(self._text)]
+
+    def kept(self):
+        """Return the first lines, each cut off where it is too long."""
+        return [line[:LOG_LINE_LENGTH] for line in self._text.splitlines()[:LOG_LINES]]
+
+
+def start():
+    """Start the worker process; it inherits this process's limits and its empty environment."""
+    pool.__enter__()
+
+
+def python(order, inputs):
+    """Run a script in an interpreter session of its own and answer with what it returns."""
+    limit = order["limit"]
+    limits = {"max_feed_duration_secs": limit, "max_total_sleep_secs": limit, "max_memory": SCRIPT_MEMORY}
+    source = order["source"].replace("\r\n", "\n").replace("\r", "\n")
+    names = [name for name in order["names"] if is_readable(name)]
+    printed = Lines()
+    code, given = as_function(source, names), {"__inputs__": whole_characters(inputs)}
+    last_line = code.count("\n") + 1
+    try:
+        with pool.checkout(limits=limits, os_policy=OS_POLICY) as session:
+            shut_in(session.worker_pid)
+            text = session.feed_run(code, inputs=given, print_callback=printed)
+    except pydantic_monty.MontyCrashedError as error:
+        return crashed(error, printed.kept())
+    except pydantic_monty.MontyError as error:
+        return failed(error, source, last_line, printed.kept())
+    return result(text, printed.kept())
+
+
+def is_readable(name):
+    """Whether an input of this name can be a variable; any other is not visible to the script."""
+    return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
+
+
+def as_function(source, names):
+    """Write the script as the body of a function that has the inputs as global variables (Conductor's form)."""
+    unindented = lines_in_texts(source)
+    body = [
+        line if number in unindented or not line.strip() else f"    {line}"
+        for number, line in enumerate(source.split("\n"), start=1)
+    ]
+    return "\n".join(
+        [
+            "def __script__():",
+            f"    global {', '.join(names)}" if names else "    pass",
+            *body,
+            "",
+            "from json import dumps as __dumps__, loads as __loads__",
+            "__inputs__ = __loads__(__inputs__)",
+            *(f"{name} = __inputs__[{name!r}]" for name in names),
+            "__value__ = __script__()",
+            "__dumps__(__value__)",
+        ]
+    )
+
+
+def lines_in_texts(source):
+    """The numbers of the lines that begin inside a literal text, which indentation would change."""
+    if '"""' not in source and "'''" not in source and "\\\n" not in source:
+        return frozenset()
+    try:
+        nodes = ast.walk(ast.parse(source))
+        texts = [node for node in nodes if isinstance(node, ast.JoinedStr) or is_text(node)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    return frozenset(line for text in texts for line in range(text.lineno + 1, text.end_lineno + 1))
+
+
+def is_text(node):
+    """Whether the node is a literal str or bytes."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+
+
+def whole_characters(text):
+    """The JSON text with a sign for each half of a surrogate pair, which the interpreter refuses."""
+    if "\\ud" not in text:
+        return text
+    return HALF_CHARACTER.sub(lambda found: "\\ufffd" if found[1] else found[0], text)
+
+
+def shut_in(pid):
+    """Let the worker process, which may be a new one, open no descriptor: it has loaded what it needs."""
+    # One that has died is noticed when the script is sent.
+    with contextlib.suppress(ProcessLookupError):
+        if resource.prlimit(pid, resource.RLIMIT_NOFILE) != NONE:
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, NONE)
+
+
+def result(text, logs):
+    """The answer with the value that the script has returned; numbers that JSON lacks are texts, as in Conductor."""
+    try:
+        value = json.loads(text, parse_constant=str)
+        is_flat = text.count("[") + text.count("{") <= DEEPEST_RESULT
+        return answered(value, logs=logs) if is_flat or not is_too_deep(value) else answered(error=TOO_DEEP, logs=logs)
+    except RecursionError:
+        return answered(error=TOO_DEEP, logs=logs)
+    except (TypeError, ValueError):
+        return answered(error="The script's result is not JSON.", logs=logs)
+
+
+def is_too_deep(value):
+    """Whether a result is nested deeper than it may be."""
+    level, depth = [value], 0
+    while level and depth <= DEEPEST_RESULT:
+        depth += 1
+        inner = (each for each in level if isinstance(each, dict | list))
+        level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
+    # What is left lies inside of so many containers.
+    return bool(level)
+
+
+def crashed(error, logs):
+    """The answer when the worker process has ended; the next script gets a new one."""
+    if error.timed_out:
+        return answered(timed_out=True, logs=logs)
+    return answered(error="The script brought its interpreter down and was stopped.", logs=logs)
+
+
+def failed(error, source, last_line, logs):
+    """The answer to an error of the script, its syntax or its limits. The script is called in the line before the last.
+
+    In the last line the result is written, in those before the call the inputs are read.
+    """
+    raised, frames = error.exception(), error.traceback()
+    if isinstance(raised, TimeoutError) and not frames:
+        return answered(timed_out=True, logs=logs)
+    lines = source.count("\n") + 1
+    line = line_of(frames, lines)
+    place = f" (line {line})" if line else ""
+    if isinstance(raised, MemoryError) and "memory limit" in str(raised):
+        return answered(error=f"{OUT_OF_MEMORY.rstrip('.')}{place}.", logs=logs)
+    if frames and not line and frames[0].line != last_line - 1:
+        error = not_json(raised) if frames[0].line == last_line else unreadable(raised)
+        return answered(error=error, logs=logs)
+    text = error.display("type-msg")
+    if isinstance(error, pydantic_monty.MontySyntaxError) and frames and frames[-1].line > lines + LINES_BEFORE:
+        text = "SyntaxError: the script ends in the middle of a statement, a bracket or a text"
+    if unsupported := UNSUPPORTED.fullmatch(str(raised)):
+        text = f"SyntaxError: {unsupported[1]} cannot be used in scripts"
+    return answered(error=text[:LONGEST_MESSAGE] + place + advice(raised), logs=logs)
+
+
+def line_of(frames, lines):
+    """The line of the script, which has that many, where the error arose; 0 if it arose in none of them."""
+    if not frames:
+        return 0
+    # Syntax errors belong to no function. What is still open at the script's end is noticed behind it.
+    if frames[-1].function_name is None:
+        return min(max(frames[-1].line - LINES_BEFORE, 1), lines)
+    script = frames[0].filename
+    within = [frame.line - LINES_BEFORE for frame in frames if frame.filename == script]
+    return next((line for line in reversed(within) if 1 <= line <= lines), 0)
+
+
+def not_json(raised):
+    """The sentence for a result that could not be written."""
+    if isinstance(raised, RecursionError):
+        return TOO_DEEP
+    return f"{str(raised)[:LONGEST_MESSAGE]}: return text, numbers, True, False, None, and lists and dicts of them."
+
+
+def unreadable(raised):
+    """The sentence for inputs that could not be read."""
+    if "recursion limit" in str(raised):
+        return f"The script's inputs are nested deeper than {DEEPEST_RESULT} levels."
+    return f"The script's inputs cannot be read: {str(raised)[:LONGEST_MESSAGE]}."
+
+
+def advice(raised):
+    """What the author can do about an error whose text does not say it."""
+    if isinstance(raised, ModuleNotFoundError):
+        return f": scripts can import {IMPORTABLE}."
+    if isinstance(raised, PermissionError):
+        return ": scripts have no files."
+    if isinstance(raised, SyntaxError) and "token $" in str(raised):
+        return ": in Python the inputs are variables, so write name instead of $.name."
+    if UNSUPPORTED.fullmatch(str(raised)):
+        return ": write it in another way, or do it in a task with a worker."
+    return ""
+
+
+LANGUAGES = {"python": python}
