@@ -53,7 +53,6 @@ from .events.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
 from .fixing.bulk_operations import BulkExport, BulkOperationPage, BulkPage
 from .fixing.bulk_plan import BulkPlanPage
 from .fixing.planner import PlannerPage
-from .snapshot_pages import in_read_snapshot
 from .pages import Page
 from .palette import PalettePage
 from .preferences import PreferencesPage
@@ -66,6 +65,7 @@ from .schedules.beats import SCHEDULES
 from .schedules.calendar import CalendarPage
 from .schedules.lists import ScheduleAdmin, ScheduleExecutionAdmin
 from .sidebar import sections
+from .snapshot_pages import in_read_snapshot
 from .strip import StripPage
 from .typed import without_nul
 from .upkeep.audit import AuditAdmin

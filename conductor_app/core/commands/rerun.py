@@ -1,6 +1,6 @@
 """Let an ended run go on from one of its tasks, or from its start, as if what came after had never been (§7.4)."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -77,6 +77,7 @@ class Rerun:
         identities = {again: identity_of(run.tasks[again]) for again in plan.again}
         if self.attempt is not None:
             identities[key] = _identity_under(run, run.tasks[key], self.attempt)
+        facts = {**facts, "next_seq": _next_seq(run, plan.gone, identities)}
         effects: list[Effect] = [MoveRun("rerun", now, facts), *taken_back(run, plan.gone)]
         # What a loop reads when it is opened again is what the run will know, its new input for one.
         after = evolve(run, effects)
@@ -105,6 +106,12 @@ def _identity_under(run: Run, task: Task, named: EarlierAttempt) -> Identity:
         return identity_of(task)
     workers = tuple(dict.fromkeys((*task.all_workers, *filter(None, [named.worker]))))
     return Identity(task.id, task.seq, named.id, named.seq, named.number, named.previous_id, workers)
+
+
+def _next_seq(run: Run, gone: Collection[Key], identities: Mapping[Key, Identity]) -> int:
+    """Return the number after the highest one that is left, as the original numbers the tasks that follow."""
+    kept = [identity_of(task) for key, task in run.tasks.items() if key not in gone and key not in identities]
+    return 1 + max(max(each.task_seq, each.attempt_seq) for each in (*kept, *identities.values()))
 
 
 class Plan:
