@@ -9,6 +9,7 @@ from django.db.models import Case, F, When
 
 from ..core.definition import Step
 from ..core.expressions import MISSING, Provenance, needed, trace
+from ..core.language.inline_definitions import own_inputs
 from ..models import Attempt, Run
 from ..models.fields import DocumentField
 
@@ -40,8 +41,9 @@ def origins(attempt: Attempt, step: Step | None) -> list[Origin]:
     """Of an attempt that was read with its task and run; nothing for a step that the written plan does not show."""
     if step is None or not step.inputs:
         return []
-    sources = _Sources(attempt.run, attempt, {root for root, _ in needed(step.inputs)} - {"workflow"})
-    return [_origin(found, sources) for found in trace(step.inputs, sources)][:MOST]
+    inputs = own_inputs({"type": step.type, "inputParameters": step.inputs})
+    sources = _Sources(attempt.run, attempt, {root for root, _ in needed(inputs)} - {"workflow"})
+    return [_origin(found, sources) for found in trace(inputs, sources)][:MOST]
 
 
 class _Sources:

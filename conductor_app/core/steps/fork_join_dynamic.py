@@ -24,7 +24,7 @@ class ForkJoinDynamic(Kind):
     is_retried = False
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, know, key, know.run, now)
+        inputs = inputs_of(step, know, key, know.run, now, holds_steps=True)
         documents = with_policies(forked_documents(step, inputs, partial(has_forked, step, know)), know)
         grown = grow(step, documents)
         refs = [document["taskReferenceName"] for document in documents]

@@ -7,6 +7,7 @@ from ..definition import Key, Step
 from ..effects import CreateTask, Effect, MoveAttempt, ResolveTask
 from ..ids import derived_id
 from ..knowledge import Knowledge
+from ..language.inline_definitions import Path, put_back, take_out
 from ..moments import next_clock, with_due
 from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, Task
 from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED
@@ -172,13 +173,22 @@ def fail(
     yield MoveAttempt(task.key, event, now, {"reason": reason, "output": output or {}})
 
 
-def inputs_of(step: Step, know: Knowledge, key: Key, run: Run, now: int) -> dict[str, Any]:
-    """The step's inputs with the policy's template under them, resolved (execution §9.4); or what a rerun gave."""
+def inputs_of(
+    step: Step, know: Knowledge, key: Key, run: Run, now: int, *, holds_steps: bool = False
+) -> dict[str, Any]:
+    """Return the step's inputs over the policy's template, resolved (execution §9.4); or those that a rerun gave.
+
+    `holds_steps`: the inputs hold documents of steps, so definitions given in place in them are left as they are.
+    """
     if (given := know.given_input(key)) is not None:
         return dict(given)
     template = dict(step.policy.input_template)
     own = {"CPEWF_TASK_ID": attempt_id(run, key, 0, now, run.next_seq)}
-    resolved = know.resolve({**template, **step.inputs}, own)
+    written = {**template, **step.inputs}
+    definitions: dict[Path, dict[str, Any]] = {}
+    if holds_steps:
+        written, definitions = take_out(written)
+    resolved = put_back(know.resolve(written, own), definitions)
     for name, fallback in template.items():
         if resolved.get(name) is None:
             resolved[name] = fallback

@@ -1,17 +1,20 @@
 """SUB_WORKFLOW: another run, waited for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..definition import Key, Step
+from ..definition import Definition, Key, Step
 from ..effects import Await, Effect, StartRun, UpdateTask
 from ..errors import StepRefused
 from ..ids import derived_id
 from ..knowledge import Knowledge
+from ..language.inline_definitions import DEFINITION
 from ..snapshot import Task
 from .children import definition_of, domains_of, fitting_input, priority_of
 from .keys import claimed
 from .kind import Kind, held_by_engine, inputs_of
+
+METADATA = "_systemMetadata"
 
 
 class SubWorkflow(Kind):
@@ -21,18 +24,16 @@ class SubWorkflow(Kind):
     hears_outside = True
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, know, key, know.run, now)
-        param = know.resolve(step.document.get("subWorkflowParam") or {})
+        inputs = child_input(inputs_of(step, know, key, know.run, now), is_given=know.given_input(key) is not None)
+        param = resolved_param(step.document.get("subWorkflowParam") or {}, know)
         definition = definition_of(param, know)
         claim = claimed(param, definition, know, key)
         if claim.holder and claim.holder.is_awaited:
             raise StepRefused(f"Run {claim.holder.id} holds the idempotency key, and another task waits for it.")
         started = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, key, "child")
         child = claim.holder.id if claim.holder else started
-        shown = {"subWorkflowName": definition.name, "subWorkflowVersion": definition.version, "workflowInput": inputs}
-        task = held_by_engine(
-            step, key, know.run, now, child_id=child, input={**inputs, **shown}, output={"subWorkflowId": child}
-        )
+        shown = {**shown_param(param, definition), "workflowInput": inputs}
+        task = held_by_engine(step, key, know.run, now, child_id=child, input=shown, output={"subWorkflowId": child})
         yield task
         if claim.holder:
             yield Await(child, task.task.attempt.id)
@@ -40,7 +41,7 @@ class SubWorkflow(Kind):
         yield StartRun(
             child,
             definition,
-            fitting_input(definition, child_input(inputs), know),
+            _marked(fitting_input(definition, inputs, know), is_inline=is_inline(param)),
             know.run.correlation_id,
             priority_of(param.get("priority"), know.run.priority),
             domains_of(param, know),
@@ -55,7 +56,43 @@ class SubWorkflow(Kind):
             yield UpdateTask(task.key, attempt_facts={"output": {"subWorkflowId": task.attempt.child_id}})
 
 
-def child_input(inputs: dict[str, Any]) -> dict[str, Any]:
-    """The child's input: `workflowInput` if there is one, else all inputs."""
-    given = inputs.get("workflowInput")
+def resolved_param(param: dict[str, Any], know: Knowledge) -> dict[str, Any]:
+    """Resolve `subWorkflowParam`, except a definition that it holds: the expressions in it are the child's.
+
+    A definition that is one expression is resolved, once.
+    """
+    if not is_inline(param):
+        return know.resolve(param)
+    return {**know.resolve({**param, DEFINITION: None}), DEFINITION: param[DEFINITION]}
+
+
+def is_inline(param: Mapping[str, Any]) -> bool:
+    """Return whether the child's definition is given in place."""
+    return isinstance(param.get(DEFINITION), dict)
+
+
+def shown_param(param: Mapping[str, Any], definition: Definition) -> dict[str, Any]:
+    """Return what the task's input says of the child: these keys always, as the original writes them."""
+    return {
+        "subWorkflowName": definition.name,
+        "subWorkflowVersion": None if is_inline(param) else definition.version,
+        "subWorkflowDefinition": param[DEFINITION] if is_inline(param) else None,
+        "subWorkflowTaskToDomain": param.get("taskToDomain"),
+        "priority": param.get("priority"),
+        "idempotencyKey": param.get("idempotencyKey"),
+        "idempotencyStrategy": param.get("idempotencyStrategy"),
+    }
+
+
+def child_input(inputs: dict[str, Any], *, is_given: bool) -> dict[str, Any]:
+    """Return the child's input: the step's inputs; of an input given to a rerun its `workflowInput`, if it has one."""
+    given = inputs.get("workflowInput") if is_given else None
     return given if isinstance(given, dict) and given else inputs
+
+
+def _marked(input: dict[str, Any], *, is_inline: bool) -> dict[str, Any]:
+    """Return the input with the mark that the original puts on children whose definition is given in place."""
+    if not is_inline:
+        return input
+    metadata = input.get(METADATA)
+    return {**input, METADATA: {**(metadata if isinstance(metadata, dict) else {}), "dynamic": True}}

@@ -64,7 +64,7 @@ def test_the_child_has_a_priority_and_domains_of_its_own_where_they_are_given():
     ("inputs", "input"),
     [
         ({"a": 1}, {"a": 1}),
-        ({"a": 1, "workflowInput": {"b": 2}}, {"b": 2}),
+        ({"a": 1, "workflowInput": {"b": 2}}, {"a": 1, "workflowInput": {"b": 2}}),
         ({"a": 1, "workflowInput": {}}, {"a": 1, "workflowInput": {}}),
     ],
 )

@@ -4,6 +4,7 @@ from typing import Any
 
 from ...expressions import check, roots
 from ...expressions.walking import named_texts
+from ..inline_definitions import own_inputs
 from .values import Place
 
 BARE_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
@@ -12,7 +13,7 @@ BARE_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
 def check_expressions(workflow: dict[str, Any], known: set[str], place: Place) -> None:
     """Each expression must be a path, and begin with `workflow`, a reference or a known bare name."""
     for step in workflow["tasks"]:
-        for name, value in step["inputParameters"].items():
+        for name, value in own_inputs(step).items():
             for spot, text in named_texts(value):
                 key = spot.rpartition(".")[2] or name
                 for problem in _problems(text, known):

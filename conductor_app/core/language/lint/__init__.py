@@ -1,13 +1,15 @@
 """A definition read as a careful colleague would read it: everything that is odd about it, each with its place."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from ...errors import Complaint
+from ..inline_definitions import DEFINITION, PARAM, take_out
 from .findings import BROKEN, ERROR, HINT, NO_RESULT, REFUSED, UNREADABLE, WARNING, Finding, Shape, Surroundings
 from .flow import flow_findings
 from .names import name_findings
-from .places import spots
+from .places import Spot, spots
 from .references import References
 from .scripts import reads_as_javascript, returns_nothing
 
@@ -43,7 +45,18 @@ def findings(document: Any, known: Surroundings | None = None, complaints: Itera
         *flow_findings(found),
         *References(document, found, known).findings(),
         *name_findings(document, found, known),
+        *_inline_findings(found, known),
     ]
     has_place = any(finding.severity == ERROR for finding in said)
     refused = [Finding(ERROR, REFUSED, each.path, each.message) for each in complaints if each.path or not has_place]
     return sorted([*refused, *said], key=lambda finding: GRAVITY[finding.severity])
+
+
+def _inline_findings(found: Iterable[Spot], known: Surroundings) -> Iterator[Finding]:
+    """Yield the findings of the definitions that SUB_WORKFLOW steps hold: each is read as a workflow of its own."""
+    for spot in found:
+        _, definitions = take_out({PARAM: spot.step.get(PARAM)})
+        for definition in definitions.values():
+            for finding in findings(definition, known):
+                place = f"{spot.path}.{PARAM}.{DEFINITION}"
+                yield replace(finding, path=f"{place}.{finding.path}" if finding.path else place)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..inline_definitions import DEFINITION, PARAM
 from .findings import ANYTHING, Shape, Surroundings
 from .places import Spot
 
@@ -84,9 +85,13 @@ def of_step(spot: Spot, known: Surroundings) -> Shape:
 
 
 def _of_sub_workflow(spot: Spot, known: Surroundings) -> Shape:
-    param = spot.step.get("subWorkflowParam")
+    param = spot.step.get(PARAM)
     name = param.get("name") if isinstance(param, Mapping) else None
-    found = known.workflow_outputs.get(name, ANYTHING) if isinstance(name, str) else ANYTHING
+    if isinstance(param, Mapping) and param.get(DEFINITION):
+        written = param[DEFINITION]
+        found = of_workflow(written) if isinstance(written, Mapping) else ANYTHING
+    else:
+        found = known.workflow_outputs.get(name, ANYTHING) if isinstance(name, str) else ANYTHING
     if found.members is None:
         return ANYTHING
     return Shape({**found.members, "subWorkflowId": ANYTHING}, found.source)

@@ -8,6 +8,7 @@ from ...expressions.parsing import parse
 from ...expressions.references import Reference
 from ...expressions.walking import named_texts
 from ...knowledge import RUN_FACTS, RUN_PAYLOADS, TASK_FACTS
+from ..inline_definitions import PARAM, own_inputs, own_param
 from .findings import (
     ERROR,
     HINT,
@@ -26,7 +27,7 @@ from .findings import (
 from .outputs import inputs_of, of_step
 from .places import BEFORE, BESIDE, SELF, Spot, order
 
-READ_FROM = ("inputParameters", "subWorkflowParam", "items", "sink")
+READ_FROM = ("inputParameters", PARAM, "items", "sink")
 OF_A_TASK = frozenset(("input", "output", *TASK_FACTS))
 OF_A_RUN = frozenset(("env", "secrets", *RUN_PAYLOADS, *RUN_FACTS))
 BARE_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
@@ -45,7 +46,7 @@ class References:
         """What is wrong with the expressions of all steps and of the output."""
         for spot in self.spots:
             for field in READ_FROM:
-                for path, text in placed_texts(spot.step.get(field), f"{spot.path}.{field}"):
+                for path, text in placed_texts(_own(spot.step, field), f"{spot.path}.{field}"):
                     # What stands at the top is refused when it is saved; further in, the run would find nothing.
                     is_top = len(spot.way) == 1 and field == "inputParameters"
                     yield from self._of_text(text, path, spot, ERROR if is_top else WARNING)
@@ -96,6 +97,11 @@ class References:
         yield from too_early(spot, reader, source, path)
         if key == "output":
             yield from walked(of_step(spot, self.known), reference, source, path, UNKNOWN_OUTPUT, f"{spot.ref}.output")
+
+
+def _own(step: Mapping[str, Any], field: str) -> Any:
+    """Return a field without inline definitions, whose expressions refer to the child run."""
+    return {"inputParameters": own_inputs, PARAM: own_param}.get(field, lambda step: step.get(field))(step)
 
 
 def unknown_part(root: str, key: str, known: frozenset[str], of: str, path: str) -> Finding:
