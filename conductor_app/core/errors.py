@@ -86,6 +86,13 @@ class StepRefused(Refused):
     """A step cannot be entered as it is written."""
 
 
+class RunCannotContinue(StepRefused):
+    """A step cannot be entered, and the original ends the run without a task for it.
+
+    Where a step around it takes failures, or the step is optional, its task fails as for StepRefused.
+    """
+
+
 class Complaint:
     """One thing that is wrong in a document: where, what, and the offending value if it is a simple one."""
 

@@ -5,15 +5,17 @@ from functools import partial
 
 from ..caching import from_cache
 from ..definition import Key
-from ..effects import LEFT, CreateTask, Effect
-from ..errors import StepRefused
+from ..effects import LEFT, CreateTask, Effect, MoveRun
+from ..errors import RunCannotContinue, StepRefused
 from ..knowledge import Knowledge, gather
 from ..questions import Look
+from ..scopes import is_enclosed
 from ..snapshot import NEVER, Run, Task
 from ..states import FAILED_FOR_GOOD, SKIPPED
 from ..steps import kind_of
 from ..steps.kind import finished_at_once
 from ..values import replace
+from .endings import end_run
 from .fitting import kept_to
 
 
@@ -27,7 +29,10 @@ def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         seen = gather(partial(know.ask, Look(key)) for key in wanted)
         wanted = {key: source for (key, source), task in zip(wanted.items(), seen, strict=True) if task is None}
     placed = enumerate(wanted.items())
-    for effects in gather(partial(entered, key, source, know, now, place) for place, (key, source) in placed):
+    found = list(gather(partial(entered, key, source, know, now, place) for place, (key, source) in placed))
+    # Where one of the steps ends the run, the others are not entered.
+    ending = next((effects for effects in found if any(isinstance(effect, MoveRun) for effect in effects)), None)
+    for effects in found if ending is None else [ending]:
         yield from effects
 
 
@@ -62,7 +67,10 @@ def entered(key: Key, source: Task | None, know: Knowledge, now: int, place: int
     try:
         effects = kept_to(list(kind_of(step.type).enter(step, key, seen, now)), run, know, now)
     except StepRefused as refused:
-        effects = [finished_at_once(step, key, run, now, FAILED_FOR_GOOD, input={}, output={}, reason=refused.message)]
+        failed = finished_at_once(step, key, run, now, FAILED_FOR_GOOD, input={}, output={}, reason=refused.message)
+        if isinstance(refused, RunCannotContinue) and step.is_fatal and not is_enclosed(run, failed.task):
+            return list(end_run(run, know, now, "fail", refused.message))
+        effects = [failed]
     effects = effects if run.is_held else from_cache(effects, seen, now)
     if run.is_held:
         return [_unseen(effect) if isinstance(effect, CreateTask) else effect for effect in effects]

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from ..definition import Key, Step
 from ..effects import Effect
+from ..errors import RunCannotContinue
 from ..knowledge import Knowledge
-from ..snapshot import Task
+from ..snapshot import Run, Task
 from .kind import Kind, finished_at_once, inputs_of
 
 
@@ -16,6 +17,7 @@ class ForkJoin(Kind):
     is_retried = False
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        require_join(step, know.run)
         inputs = inputs_of(step, know, key, know.run, now)
         yield finished_at_once(step, key, know.run, now, input=inputs, output={})
 
@@ -23,3 +25,13 @@ class ForkJoin(Kind):
         for head in (*task.step.heads, task.step.follower):
             if head and task.lets_control_pass:
                 yield Key(head, task.key.turn)
+
+
+def require_join(fork: Step, run: Run) -> None:
+    """Raise RunCannotContinue unless a JOIN follows the fork; the wording is the original's."""
+    follower = run.definition.steps.get(fork.follower or "")
+    # What follows a fork inside a dynamic branch is not part of the definition, and is laid out with its join.
+    if (follower is not None and follower.type == "JOIN") or fork.ref not in run.definition.steps:
+        return
+    of = "Fork task" if fork.type == "FORK_JOIN" else "Dynamic join"
+    raise RunCannotContinue(f"{of} definition is not followed by a join task.  Check the blueprint")

@@ -11,6 +11,7 @@ from ..knowledge import Knowledge, gather
 from ..language.layout import joined_branch, lay_out
 from ..questions import InUse, PolicyNamed
 from ..snapshot import Run, Task
+from .fork_join import require_join
 from .forked import forked_documents
 from .kind import Kind, finished_at_once, inputs_of
 
@@ -24,6 +25,7 @@ class ForkJoinDynamic(Kind):
     is_retried = False
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        require_join(step, know.run)
         inputs = inputs_of(step, know, key, know.run, now, holds_steps=True)
         documents = with_policies(forked_documents(step, inputs, partial(has_forked, step, know)), know)
         grown = grow(step, documents)

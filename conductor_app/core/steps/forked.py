@@ -1,13 +1,15 @@
 """What a dynamic fork makes its branches from: the four forms of its input (execution §8.6)."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 from ..definition import Step
-from ..errors import StepRefused
+from ..errors import RunCannotContinue, StepRefused
 from ..language.checks.reading import typed_step
 
 LONGEST_NAME = 255
+LONGEST_EXCERPT = 500
 SYSTEM_TYPES = frozenset(
     (
         "HTTP",
@@ -79,17 +81,27 @@ def _written(step: Step, inputs: dict[str, Any]) -> list[dict[str, Any]]:
     """A list of step documents, and a map from reference to input."""
     tasks = inputs.get(step.document["dynamicForkTasksParam"])
     given = inputs.get(step.document.get("dynamicForkTasksInputParamName") or "") or {}
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise StepRefused(
-            f"The input '{step.document['dynamicForkTasksParam']}' of {step.ref} must be a list of tasks."
+    if not isinstance(tasks, list) or not all(map(_is_named, tasks)):
+        raise RunCannotContinue(
+            f"Input '{step.document['dynamicForkTasksParam']}' is invalid. Cannot deserialize a list of Workflow Tasks "
+            f"from '{_excerpt(tasks)}'"
         )
     if not isinstance(given, dict):
-        raise StepRefused(
-            f"The input '{step.document.get('dynamicForkTasksInputParamName')}' of {step.ref} must be a map "
-            "from task reference name to input."
+        raise RunCannotContinue(
+            f"Input to the dynamically forked tasks is not a map -> expecting a map of K,V  but found {_excerpt(given)}"
         )
     typed = [_typed(task, step) for task in tasks]
     return [_with_input(task, given.get(task.get("taskReferenceName"))) for task in typed]
+
+
+def _is_named(task: Any) -> bool:
+    return isinstance(task, dict) and bool(task.get("taskReferenceName"))
+
+
+def _excerpt(value: Any) -> str:
+    """Return what was given, as JSON, cut to what a reason can hold."""
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= LONGEST_EXCERPT else f"{text[:LONGEST_EXCERPT]}…"
 
 
 def _with_input(task: dict[str, Any], given: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.models import AuditEntry, TaskDefinition, WorkflowDefinition
 from tests.admin.reading import html, words
-from tests.insight.situations import define, define_task, step
+from tests.insight.situations import define, define_task, start, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 TASKS = "/admin/conductor/taskdefinition/"
@@ -187,3 +187,17 @@ def test_the_raw_document_can_be_had(operator, order):
 def test_a_definition_that_does_not_exist_is_not_found(operator, clock):
     assert operator.get(f"{WORKFLOWS}99/change/").status_code == 404
     assert operator.get(f"{WORKFLOWS}x/change/").status_code == 404
+
+
+def test_a_fork_that_no_join_follows_is_saved_with_a_warning_on_its_page_and_its_run_says_why_it_failed(operator, clock):
+    fork = {"name": "f", "taskReferenceName": "f", "type": "FORK_JOIN", "forkTasks": [[step("a")], [step("b")]]}
+    operator.post(f"{WORKFLOWS}add/", {"document": json.dumps(document(tasks=[fork]))})
+    row = WorkflowDefinition.objects.get(name="order")
+
+    assert "No JOIN follows `f`" in html(operator.get(f"{WORKFLOWS}{row.pk}/change/")).replace("<code>", "`").replace(
+        "</code>", "`"
+    )
+    editor = operator.get(f"{WORKFLOWS}{row.pk}/edit/?fresh")
+    assert editor.status_code == 200
+    run_id = start("order")
+    assert "is not followed by a join task" in words(operator.get(f"/admin/conductor/run/{run_id}/change/"))

@@ -132,3 +132,42 @@ def test_definitions_are_listed_by_what_they_are_tagged_as(api):
         return [shown["name"] for shown in api.get("/metadata/workflow", classifier=classifier).json()]
 
     assert (listed("workflow"), listed("AGENT"), listed("batch")) == (["plain"], ["robot"], ["special"])
+
+
+UNJOINED = {"name": "f", "taskReferenceName": "f", "type": "FORK_JOIN", "forkTasks": [[simple("a")], [simple("b")]]}
+
+
+def test_what_is_accepted_and_suspicious_is_listed_by_validate(api):
+    reply = api.post("/metadata/workflow/validate", {"name": "order", "ownerEmail": "a@b.c", "tasks": [UNJOINED]})
+
+    [finding] = reply.json()["findings"]
+    assert (reply.status_code, finding["severity"], finding["path"]) == (200, "warning", "tasks[0]")
+    assert "No JOIN follows `f`" in finding["message"]
+
+
+def test_validate_answers_with_nothing_where_nothing_is_suspicious(api):
+    reply = api.post("/metadata/workflow/validate", {"name": "order", "ownerEmail": "a@b.c", "tasks": [simple("a")]})
+
+    assert (reply.status_code, reply.content, "Content-Type" in reply.headers) == (200, b"", False)
+
+
+def test_findings_of_an_inline_definition_say_where_in_it_they_are(api):
+    inline = {"name": "child", "tasks": [UNJOINED]}
+    step = {"type": "SUB_WORKFLOW", "name": "s", "taskReferenceName": "s", "subWorkflowParam": {"name": "child"}}
+    step["subWorkflowParam"]["workflowDefinition"] = inline
+
+    reply = api.post("/metadata/workflow/validate", {"name": "order", "ownerEmail": "a@b.c", "tasks": [step]})
+
+    [finding] = reply.json()["findings"]
+    assert finding["path"] == "tasks[0].subWorkflowParam.workflowDefinition.tasks[0]"
+
+
+def test_a_fork_that_no_join_follows_is_registered_and_fails_its_runs(api):
+    api.define(UNJOINED)
+
+    workflow = api.workflow(api.start())
+
+    assert (workflow["status"], workflow["tasks"]) == ("FAILED", [])
+    assert workflow["reasonForIncompletion"] == (
+        "Fork task definition is not followed by a join task.  Check the blueprint"
+    )

@@ -41,11 +41,6 @@ WHOLE = {
         "",
         "taskReferenceName: a should be unique across tasks for a given workflowDefinition: order",
     ),
-    "a fork without its join": (
-        workflow(step("f", "FORK_JOIN", forkTasks=[[step("a")]]), step("b")),
-        "tasks[0]",
-        "FORK_JOIN task: f must be followed directly by a JOIN task",
-    ),
     "a negative delay": (
         workflow(step("a", startDelay=-1)),
         "tasks[0].startDelay",

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ....core.language.checks import normalised_task, normalised_workflow
+from ....core.language.lint import Finding
 from ....models import SchemaDefinition, TaskDefinition, WorkflowDefinition
 
 
@@ -41,3 +42,13 @@ def classifier(document: dict[str, Any]) -> str:
         return "workflow"
     is_agent = "agent_sdk" in metadata or "agentDef" in metadata
     return str(metadata.get("classifier") or ("agent" if is_agent else "workflow")).lower()
+
+
+def finding_document(finding: Finding) -> dict[str, str]:
+    """One suspicious thing in a definition that is accepted: how grave, which kind, where, and in words."""
+    return {
+        "severity": finding.severity,
+        "kind": finding.kind,
+        "path": finding.path,
+        "message": finding.message,
+    }

@@ -10,12 +10,13 @@ from ....access.permissions import readable
 from ....access.rights import WORKFLOW_DEF
 from ....core.errors import Complaint, NotFound, ValidationFailed
 from ....core.language.checks import typed_workflow
+from ....core.language.lint import findings
 from ....engine import definitions
 from ....models import WorkflowDefinition
 from .. import body
 from ..query import whole
 from ..replies import Empty, Json
-from ..serializers.definitions import classifier, summary, workflow_definition
+from ..serializers.definitions import classifier, finding_document, summary, workflow_definition
 from ..serializers.requests import complaints_at
 from ..view import ConductorRequest, ConductorView
 
@@ -44,12 +45,16 @@ class WorkflowDefinitions(ConductorView):
 
 
 class WorkflowDefinitionCheck(ConductorView):
-    """POST /api/metadata/workflow/validate: everything that is wrong with a definition; nothing is kept."""
+    """POST /api/metadata/workflow/validate: refuse what is wrong with a definition, list what is suspicious."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        if complaints := definitions.workflow_complaints_of(body.document(request), "validateWorkflowDef.workflowDef."):
+        document = body.document(request)
+        if complaints := definitions.workflow_complaints_of(document, "validateWorkflowDef.workflowDef."):
             raise ValidationFailed(complaints)
-        return Empty()
+        # Read by itself: what other teams have registered must not show.
+        found = findings(document)
+        # Without findings the reply is empty, as the original's is: some clients cannot read a JSON one.
+        return Json({"findings": [finding_document(each) for each in found]}) if found else Empty()
 
 
 class WorkflowDefinitionOne(ConductorView):

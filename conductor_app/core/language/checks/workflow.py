@@ -55,7 +55,6 @@ def _check_steps(steps: list[Document], place: Place, templates: Mapping[str, An
             continue
         here = place.at(f"[{index}]")
         _check_step(step, here)
-        _check_join_follows(step, steps[index + 1 : index + 2], here)
         if not in_loop:
             # What a loop repeats is not looked at by type: clients rely on that (api §3.4).
             check_step_type(step, here, templates.get(step.get("name") or "") or {})
@@ -77,12 +76,6 @@ def _check_step(step: Document, place: Place) -> None:
         place.at("startDelay").complain("must be greater than or equal to 0", step["startDelay"])
     if step.get("taskDefinition"):
         check_policy(step["taskDefinition"], place.at("taskDefinition"))
-
-
-def _check_join_follows(step: Document, followers: list[Document], place: Place) -> None:
-    is_joined = followers and (followers[0] or {}).get("type") == "JOIN"
-    if step["type"] in ("FORK_JOIN", "FORK_JOIN_DYNAMIC") and not is_joined:
-        place.complain(f"{step['type']} task: {step.get('taskReferenceName')} must be followed directly by a JOIN task")
 
 
 def _check_references(read: Document, place: Place) -> None:

@@ -41,6 +41,7 @@ def flow_findings(found: list[Spot]) -> Iterator[Finding]:
     for spot in found:
         if type_of(spot.step) in JOINS:
             yield from _join(spot, by_ref)
+    yield from _unjoined_forks(found)
 
 
 def ends_here(step: Any) -> bool:
@@ -88,6 +89,14 @@ def _join(spot: Spot, by_ref: Mapping[str, Spot]) -> Iterator[Finding]:
             yield Finding(WARNING, JOIN, spot.path, message)
     elif type_of(fork) == "FORK_JOIN":
         yield from _against_fork(spot, fork, joined)
+
+
+def _unjoined_forks(found: list[Spot]) -> Iterator[Finding]:
+    joined = {id(spot.follows) for spot in found if type_of(spot.step) == "JOIN"}
+    for spot in found:
+        if type_of(spot.step) in FORKS and id(spot.step) not in joined:
+            message = f"No JOIN follows `{spot.ref}`: a run fails when it reaches this fork. Add a JOIN right after it."
+            yield Finding(WARNING, JOIN, spot.path, message)
 
 
 def _against_fork(spot: Spot, fork: Mapping[str, Any], joined: Any) -> Iterator[Finding]:

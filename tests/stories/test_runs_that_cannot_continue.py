@@ -1,0 +1,124 @@
+"""Steps that end the run without a task for them, as in the original: forks without a JOIN, lists that hold no tasks."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import catch, definition, dynamic_fork, fork, loop, step, sub_workflow, try_
+from tests.engine.views import complaints
+from tests.story import Story, register
+
+UNJOINED = "Fork task definition is not followed by a join task.  Check the blueprint"
+INVALID = "Input 'tasks' is invalid. Cannot deserialize a list of Workflow Tasks from"
+
+
+def unjoined_fork() -> dict[str, Any]:
+    return fork([step("a")], [step("b")], ref="unjoined")[0]
+
+
+def test_a_run_fails_at_its_start_where_no_join_follows_its_first_fork(clock):
+    story = Story(clock, unjoined_fork())
+
+    assert (story.status, story.reason, story.statuses) == ("FAILED", UNJOINED, {})
+    assert complaints(story.id) == []
+
+
+def test_a_run_fails_when_it_reaches_a_fork_that_no_join_follows(clock):
+    story = Story(clock, step("before"), unjoined_fork(), step("after"))
+    story.worker("before").completes()
+
+    assert (story.status, story.reason, story.statuses) == ("FAILED", UNJOINED, {"before": "COMPLETED"})
+
+
+def test_other_branches_are_canceled_where_one_reaches_such_a_fork(clock):
+    story = Story(clock, *fork([step("x"), unjoined_fork()], [step("y")], on=["x", "y"]))
+    story.worker("x").completes()
+
+    assert (story.status, story.reason) == ("FAILED", UNJOINED)
+    assert story.statuses["y"] == "CANCELED"
+    assert "unjoined" not in story.statuses
+
+
+def test_a_fork_in_a_loop_needs_its_join_too(clock):
+    story = Story(clock, loop("l", unjoined_fork(), times=2))
+
+    assert (story.status, story.reason) == ("FAILED", UNJOINED)
+
+
+def test_a_handler_around_such_a_fork_takes_its_failure(clock):
+    story = Story(clock, try_("t", unjoined_fork(), on=[catch(step("rescue"), reason=".*join task.*")]))
+
+    assert (story.status, story.statuses["rescue__2"]) == ("RUNNING", "SCHEDULED")
+
+
+def test_a_parent_hears_why_its_child_failed(clock):
+    child = definition(unjoined_fork(), name="child")
+    story = Story(clock, sub_workflow("s", "child"), others=[child])
+
+    assert story.status == "FAILED"
+    assert UNJOINED in story.task("s").reason
+
+
+def test_a_failure_workflow_follows_such_an_end(clock):
+    story = Story(
+        clock, unjoined_fork(), others=[definition(step("repair"), name="repairs")], failureWorkflow="repairs"
+    )
+
+    assert story.worker("repair").polls() == ["repair"]
+    assert story.status == "FAILED"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "shown"),
+    [
+        ("nope", "'nope'"),
+        (None, "'null'"),
+        (["a", "b"], """'["a", "b"]'"""),
+        ({"a": 1}, """'{"a": 1}'"""),
+        ([{"type": "SIMPLE"}], """'[{"type": "SIMPLE"}]'"""),
+        ("x" * 10_000, f"'{'x' * 500}…'"),
+    ],
+)
+def test_a_list_that_holds_no_tasks_fails_the_run_without_a_task_of_the_fork(clock, tasks, shown):
+    story = Story(clock, *dynamic_fork(), input={"tasks": tasks, "inputs": {}})
+
+    assert (story.status, story.statuses) == ("FAILED", {})
+    assert story.reason == f"{INVALID} {shown}"
+    assert complaints(story.id) == []
+
+
+@pytest.mark.parametrize("inputs", ["x", ["a"], 7])
+def test_inputs_of_forked_tasks_are_a_map(clock, inputs):
+    tasks = [{"name": "a", "taskReferenceName": "a", "type": "SIMPLE"}]
+    story = Story(clock, *dynamic_fork(), input={"tasks": tasks, "inputs": inputs})
+
+    assert (story.status, story.statuses) == ("FAILED", {})
+    assert story.reason.startswith("Input to the dynamically forked tasks is not a map")
+
+
+def test_an_optional_dynamic_fork_fails_alone(clock):
+    fan, joined = dynamic_fork()
+    story = Story(clock, {**fan, "optional": True}, joined, step("after"), input={"tasks": "nope"})
+
+    assert story.statuses["fan"] == "COMPLETED_WITH_ERRORS"
+    assert story.status == "RUNNING"
+
+
+def test_such_a_run_goes_on_when_it_is_restarted_under_a_definition_that_is_put_right(clock):
+    story = Story(clock, unjoined_fork())
+    register(definition(*fork([step("a")], [step("b")])))
+    story.restart(latest_definitions=True)
+
+    assert story.status == "RUNNING"
+    assert story.statuses["a"] == "SCHEDULED"
+
+
+def test_a_run_that_failed_like_this_can_be_rerun_from_a_task_before(clock):
+    story = Story(clock, step("before"), *dynamic_fork("fan", "joined", {"tasks": "${before.output.tasks}"}))
+    story.worker("before").completes(tasks="nope")
+    assert story.status == "FAILED"
+
+    story.rerun("before")
+    story.worker("before").completes(tasks=[{"name": "a", "taskReferenceName": "a", "type": "SIMPLE"}])
+
+    assert story.statuses["a"] == "SCHEDULED"
