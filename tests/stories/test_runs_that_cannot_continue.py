@@ -1,4 +1,4 @@
-"""Steps that end the run without a task for them, as in the original: forks without a JOIN, lists that hold no tasks."""
+"""Steps that end the run without a task for them: forks without a JOIN, and lists that hold no tasks."""
 
 from typing import Any
 
@@ -122,3 +122,12 @@ def test_a_run_that_failed_like_this_can_be_rerun_from_a_task_before(clock):
     story.worker("before").completes(tasks=[{"name": "a", "taskReferenceName": "a", "type": "SIMPLE"}])
 
     assert story.statuses["a"] == "SCHEDULED"
+
+
+def test_a_retry_enters_the_fork_again(clock):
+    story = Story(clock, step("before"), unjoined_fork())
+    story.worker("before").completes()
+
+    story.retry()
+
+    assert (story.status, story.reason, story.statuses) == ("FAILED", UNJOINED, {"before": "COMPLETED"})

@@ -7,6 +7,7 @@ from ..definition import Key
 from ..effects import Effect, MoveRun, OpenAttempt, ResolveTask
 from ..errors import Conflict, NotAllowedInState
 from ..knowledge import Knowledge
+from ..rules.advance import led_to
 from ..rules.retry import next_attempt, reopen_attempt
 from ..scopes import is_handled
 from ..snapshot import Run, Task
@@ -53,11 +54,17 @@ def _retried(run: Run, know: Knowledge, now: int, resumes: bool) -> Iterator[Eff
     RUN.after(run.status, "retry")
     need_whole(run)
     failed, ends = ended_badly(run), terminations(run)
-    if not ends and run.status != TIMED_OUT and all(is_handled(run, task) for task in failed):
+    is_done = all(is_handled(run, task) for task in failed) and not _can_advance(run)
+    if not ends and run.status != TIMED_OUT and is_done:
         raise Conflict(f"There are no retryable tasks in workflow {run.id}; restart it, or rerun it from a task.")
     trails = [Trail(run, _cause(run, end).key) for end in ends]
     yield MoveRun("retry", now, fresh_facts(now))
     yield from tried_again(run, failed, Reach.of(trails), know, now, resumes)
+
+
+def _can_advance(run: Run) -> bool:
+    """Return whether control stands before a step without a task, as after RunCannotContinue."""
+    return any(key not in run.tasks for key, _source in led_to(run))
 
 
 def _cause(run: Run, end: Task) -> Task:

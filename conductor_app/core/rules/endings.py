@@ -86,7 +86,7 @@ def run_output(run: Run, know: Knowledge) -> dict[str, Any]:
     last = max(run.tasks.values(), key=lambda task: task.attempt.seq, default=None)
     if last is not None and (run.is_whole or last.attempt.seq == run.next_seq - 1):
         return dict(know.attempt_payload(last, "output") or {})
-    if last is None and not run.has_begun:
+    if last is None and (run.is_whole or not run.has_begun):
         return {}
     seq, output = know.ask(LastOutput(frozenset(run.tasks)))
     if last is not None and last.attempt.seq > seq:
