@@ -38,7 +38,6 @@ class Defaults:
     # Attempts. 3600 is what the open-source server gives a task that has no definition.
     lease_seconds: int = 3_600
     # "doubling" is d·2ⁿ as the open-source server waits; "scaled" is d·scaleⁿ⁺¹ as the other source says.
-    exponential_backoff: str = "doubling"
     # Polls that may wait at the same time in a web process; others are answered at once, so that a thread stays free.
     most_waiting_polls: int = 192
     # The longest that a request may wait for a run; a client that asks for more is answered then.
@@ -145,7 +144,6 @@ COLOURS = {
 """The colours of the environment's label, as display groups of the pages."""
 CHOICES = {
     "api_access": ("open", "token"),
-    "exponential_backoff": ("doubling", "scaled"),
     "environment_colour": tuple(COLOURS.values()),
     "taskcluster_exception_messages": ("final", "every"),
 }

@@ -46,7 +46,6 @@ class Policy:
     rate_count: int = 0
     rate_seconds: int = 1
     input_template: Mapping[str, Any] = field(default_factory=dict)
-    is_scaled: bool = False  # exponential back-off to the base of `scale` instead of two
     input_schema: Schema | None = None
     output_schema: Schema | None = None
     is_handed_back: bool = False  # a lost lease is no failure: a built-in worker's process went away

@@ -16,7 +16,8 @@ def delay_seconds(policy: Policy, failed_number: int) -> int:
 def _grown(policy: Policy, number: int) -> int:
     if policy.logic == LINEAR:
         return policy.delay_seconds * policy.scale * (number + 1)
-    if policy.logic == EXPONENTIAL and policy.is_scaled:
+    if policy.logic == EXPONENTIAL and policy.scale > 1:
+        # The documented formula; the original's server doubles whatever the factor is.
         return policy.delay_seconds * policy.scale ** min(number + 1, 64)
     if policy.logic == EXPONENTIAL:
         return policy.delay_seconds * 2 ** min(number, 64)

@@ -26,8 +26,7 @@ def plan(hash: str) -> Definition:
 
 def read(document: dict[str, Any], hash: str = "") -> Definition:
     """A definition from its complete document."""
-    is_scaled, tells = conf.exponential_backoff == "scaled", bool(conf.task_status_listener_url)
-    return read_definition(document, hash=hash, is_scaled=is_scaled, tells_of_tasks=tells)
+    return read_definition(document, hash=hash, tells_of_tasks=bool(conf.task_status_listener_url))
 
 
 def keep(document: dict[str, Any], now: int) -> Definition:

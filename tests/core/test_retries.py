@@ -11,8 +11,8 @@ from conductor_app.core.retries import LONGEST_SECONDS, delay_seconds, jitter_ms
 
 SIXTY = Policy(logic=FIXED, delay_seconds=60)
 GROWING = Policy(logic=LINEAR, delay_seconds=2, scale=2)
-DOUBLING = Policy(logic=EXPONENTIAL, delay_seconds=2, scale=3)
-SCALED = replace(DOUBLING, is_scaled=True)
+DOUBLING = Policy(logic=EXPONENTIAL, delay_seconds=2)
+SCALED = replace(DOUBLING, scale=3)
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ SCALED = replace(DOUBLING, is_scaled=True)
     [
         pytest.param(SIXTY, [60, 60, 60], id="fixed"),
         pytest.param(GROWING, [4, 8, 12], id="linear grows by the delay times the scale"),
-        pytest.param(DOUBLING, [2, 4, 8], id="exponential doubles whatever the scale"),
-        pytest.param(SCALED, [6, 18, 54], id="exponential to the base of the scale, where that is set"),
+        pytest.param(DOUBLING, [2, 4, 8], id="exponential doubles without a factor"),
+        pytest.param(SCALED, [6, 18, 54], id="exponential with a factor above 1"),
         pytest.param(replace(SIXTY, max_delay_seconds=45), [45, 45, 45], id="the cap holds for fixed delays too"),
         pytest.param(replace(GROWING, max_delay_seconds=9), [4, 8, 9], id="linear is capped"),
         pytest.param(replace(DOUBLING, max_delay_seconds=5), [2, 4, 5], id="exponential is capped"),

@@ -16,8 +16,8 @@ from .task_drawings import drawings
 
 LOGICS = (
     ("FIXED", gettext_lazy("the same each time")),
-    ("LINEAR_BACKOFF", gettext_lazy("longer by as much each time")),
-    ("EXPONENTIAL_BACKOFF", gettext_lazy("twice as long each time")),
+    ("LINEAR_BACKOFF", gettext_lazy("longer by the same amount each time")),
+    ("EXPONENTIAL_BACKOFF", gettext_lazy("multiplied each time")),
 )
 CONSEQUENCES = (
     ("TIME_OUT_WF", gettext_lazy("the run times out")),
@@ -46,7 +46,13 @@ class TaskForm(forms.Form):
     retryCount = whole(gettext_lazy("Retries after a failure"))
     retryDelaySeconds = whole(gettext_lazy("Seconds before a retry"))
     retryLogic = forms.ChoiceField(required=False, choices=LOGICS, label=gettext_lazy("That delay is"))
-    backoffScaleFactor = whole(gettext_lazy("… times"), gettext_lazy("For the growing delays."), 1)
+    backoffScaleFactor = whole(
+        gettext_lazy("Growth factor"),
+        gettext_lazy(
+            "Above 1, a multiplied delay grows by this factor each time, the first one too; otherwise it doubles."
+        ),
+        1,
+    )
     maxRetryDelaySeconds = whole(gettext_lazy("Longest delay in seconds"), gettext_lazy("0: without a bound."))
     backoffJitterMs = whole(
         gettext_lazy("Spread in milliseconds"), gettext_lazy("Each delay is longer by so much at most.")

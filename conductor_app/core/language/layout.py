@@ -43,9 +43,9 @@ def item_of(ref: str) -> str:
 class Layout:
     """The steps found so far."""
 
-    def __init__(self, *, is_ad_hoc: bool, is_scaled: bool) -> None:
+    def __init__(self, *, is_ad_hoc: bool) -> None:
         self.steps: dict[str, Step] = {}
-        self.is_ad_hoc, self.is_scaled = is_ad_hoc, is_scaled
+        self.is_ad_hoc = is_ad_hoc
 
     def sequence(self, tasks: Sequence[Document], after: str | None, loops: tuple[str, ...], depth: int) -> str | None:
         """Lay out steps that follow one another; `after` follows the last. Returns the reference of the first."""
@@ -70,7 +70,7 @@ class Layout:
             document=task,
             follower=follower,
             loops=loops,
-            policy=read_policy(task, is_ad_hoc=self.is_ad_hoc, is_scaled=self.is_scaled),
+            policy=read_policy(task, is_ad_hoc=self.is_ad_hoc),
             inputs=task.get("inputParameters") or {},
             joins=tuple(task.get("joinOn") or ()),
             optional=bool(task.get("optional")),
@@ -126,11 +126,9 @@ class Layout:
         return self.sequence(tasks, step.follower, step.loops, depth + 1) if tasks else None
 
 
-def lay_out(
-    tasks: Sequence[Document], *, loops: tuple[str, ...] = (), is_ad_hoc: bool = True, is_scaled: bool = False
-) -> dict[str, Step]:
+def lay_out(tasks: Sequence[Document], *, loops: tuple[str, ...] = (), is_ad_hoc: bool = True) -> dict[str, Step]:
     """The steps by reference. Raises ValidationFailed where the document cannot be laid out."""
-    layout = Layout(is_ad_hoc=is_ad_hoc, is_scaled=is_scaled)
+    layout = Layout(is_ad_hoc=is_ad_hoc)
     layout.sequence(tasks, None, loops, 0)
     return with_joins(layout.steps)
 

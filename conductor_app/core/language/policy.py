@@ -17,7 +17,7 @@ AD_HOC = {"retryCount": 3, "retryDelaySeconds": 60, "responseTimeoutSeconds": 36
 """What a SIMPLE task gets that nobody has defined (execution §3)."""
 
 
-def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True, is_scaled: bool = False) -> Policy:
+def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
     """The policy of a step's document: its `taskDefinition`, with the step's own `retryCount` over it.
 
     `is_ad_hoc`: a SIMPLE step without a task definition gets the defaults of one.
@@ -48,7 +48,6 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True, is_scaled: b
         rate_count=number(document, "rateLimitPerFrequency", 0),
         rate_seconds=number(document, "rateLimitFrequencyInSeconds", 1),
         input_template=document.get("inputTemplate") or {},
-        is_scaled=is_scaled,
         **enforced(document, by_default=False),
         is_handed_back=is_built_in,
         isolation_group=word(document, "isolationGroupId") if is_isolated else "",

@@ -9,12 +9,10 @@ from .policy import number
 from .schemas import enforced
 
 
-def read_definition(
-    document: Mapping[str, Any], *, hash: str = "", is_scaled: bool = False, tells_of_tasks: bool = False
-) -> Definition:
+def read_definition(document: Mapping[str, Any], *, hash: str = "", tells_of_tasks: bool = False) -> Definition:
     """The definition that the document describes; raises ValidationFailed where it cannot be laid out."""
     tasks = document.get("tasks") or ()
-    steps = lay_out(tasks, is_scaled=is_scaled)
+    steps = lay_out(tasks)
     return Definition(
         name=str(document.get("name") or ""),
         version=number(document, "version", 1),
