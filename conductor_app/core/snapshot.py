@@ -148,7 +148,8 @@ GOOD_ENDS = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
 class Identity:
     """What clients know a task by: it keeps this when control enters its step again (execution §7.4).
 
-    `workers`: those that have held a lease of the attempt before; their late reports are refused.
+    `workers`: those that have held a lease of the attempt before; their late reports are refused. `ends_at`: the
+    moment until which a WAIT waits, in epoch milliseconds: its timer goes on, as in the original.
     """
 
     task_id: str
@@ -158,6 +159,7 @@ class Identity:
     number: int
     previous_id: str = ""
     workers: tuple[str, ...] = ()
+    ends_at: int = NEVER
 
 
 @dataclass(frozen=True)

@@ -111,14 +111,45 @@ def test_attempts_and_clocks_begin_anew(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_wait_waits_its_whole_time_again(clock):
+def test_a_rerun_wait_keeps_its_timer_as_in_the_original(clock):
+    story = Story(clock, wait("w", duration="10 s"), step("a"))
+    story.at(2)
+    story.reports("w")
+    done(story, "a")
+
+    story.at(4).rerun("w")
+
+    assert story.at(9).statuses == {"w": "IN_PROGRESS"}
+    assert story.at(10).statuses == {"w": "COMPLETED", "a": "SCHEDULED"}
+
+
+def test_a_rerun_wait_whose_time_is_over_completes_at_once(clock):
     story = Story(clock, wait("w", duration="10 s"), step("a"))
     done(story.later(10), "a")
 
     story.later(60).rerun("w")
 
-    assert story.later(9).statuses == {"w": "IN_PROGRESS"}
+    assert story.statuses == {"w": "COMPLETED", "a": "SCHEDULED"}
+
+
+def test_a_wait_with_another_input_waits_its_whole_time(clock):
+    story = Story(clock, wait("w", duration="10 s"), step("a"))
+    done(story.later(10), "a")
+
+    story.later(60).rerun("w", task_input={"duration": "5 s"})
+
+    assert story.later(4).statuses == {"w": "IN_PROGRESS"}
     assert story.later(1).statuses == {"w": "COMPLETED", "a": "SCHEDULED"}
+
+
+def test_a_wait_after_the_rerun_task_waits_its_whole_time(clock):
+    story = Story(clock, step("a"), wait("w", duration="10 s"))
+    done(story, "a")
+    story.later(10).rerun("a")
+    done(story, "a")
+
+    assert story.later(9).statuses["w"] == "IN_PROGRESS"
+    assert story.later(1).statuses["w"] == "COMPLETED"
 
 
 def test_the_id_of_an_earlier_attempt_names_its_task(clock):

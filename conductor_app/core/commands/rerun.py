@@ -91,7 +91,16 @@ class Rerun:
 def identity_of(task: Task) -> Identity:
     """What clients know the task and its newest attempt by."""
     attempt = task.attempt
-    return Identity(task.id, task.seq, attempt.id, attempt.seq, attempt.number, attempt.previous_id, task.all_workers)
+    return Identity(
+        task.id,
+        task.seq,
+        attempt.id,
+        attempt.seq,
+        attempt.number,
+        attempt.previous_id,
+        task.all_workers,
+        attempt.ends_at,
+    )
 
 
 def _identity_under(run: Run, task: Task, named: EarlierAttempt) -> Identity:

@@ -77,7 +77,7 @@ def next_attempt(
     if is_queued:
         return attempt
     # The engine itself begins it, when its delay is over: that moment is a clock like others.
-    return replace(attempt, input={}, due_at=min(attempt.due_at, attempt.visible_at))
+    return replace(attempt, input={}, due_at=min(attempt.due_at, attempt.visible_at), ends_at=last.ends_at)
 
 
 def reopen_attempt(task: Task, know: Knowledge, now: int) -> Iterator[Effect]:

@@ -9,7 +9,7 @@ from ..definition import Key, Step
 from ..effects import Effect
 from ..errors import StepRefused
 from ..knowledge import Knowledge
-from ..snapshot import NEVER, Task
+from ..snapshot import NEVER, Run, Task
 from .kind import Kind, complete, held_by_engine, inputs_of
 
 SPAN = re.compile(
@@ -49,11 +49,24 @@ class Wait(Kind):
 
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         inputs = inputs_of(step, know, key, know.run, now)
-        yield held_by_engine(step, key, know.run, now, input=inputs, output={}, ends_at=ends_at(inputs, now))
+        end = ends_at(inputs, now)
+        if know.given_input(key) is None:
+            end = _kept_end(know.run, key) or end
+        yield held_by_engine(step, key, know.run, now, input=inputs, output={}, ends_at=end)
 
     def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
         if task.attempt.ends_at <= now:
             yield from complete(task, now, {})
+
+
+def _kept_end(run: Run, key: Key) -> int | None:
+    """Return the end of the task's earlier attempt: a retry or a rerun of the WAIT itself does not restart its timer.
+
+    None if there is no earlier attempt, or if it waited for a report only.
+    """
+    task, identity = run.tasks.get(key), run.identities.get(key)
+    end = identity.ends_at if identity else task.attempt.ends_at if task else NEVER
+    return None if end == NEVER else end
 
 
 def ends_at(inputs: dict[str, Any], now: int) -> int:
