@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from ...core.language.checks.reading import inner_steps, normalised_step, normalised_workflow
+from ...core.language.checks.reading import inner_steps, normalised_step, normalised_task, normalised_workflow
 from ...core.language.policy import ISOLATED_TYPES
 from ...models import Plan
 from ...models.fields import dumps
@@ -31,6 +31,12 @@ class Written:
         return Written((self.document or {}).get("taskDefinition"))
 
     @cached_property
+    def is_limited(self) -> bool:
+        """Of a step: whether its tasks have a rate window, as those have that have a task definition, or a worker."""
+        document = self.document or {}
+        return document.get("type") == "SIMPLE" or document.get("taskDefinition") is not default_definition(document)
+
+    @cached_property
     def isolation(self) -> tuple[tuple[str, str], ...]:
         """Of a step: the isolation group and the name space that its tasks bear."""
         kind, definition = (self.document or {}).get("type"), self.task_definition.document or {}
@@ -47,8 +53,8 @@ class Shown:
 
     def __init__(self, document: Document) -> None:
         shown = normalised_workflow(document)
-        self.workflow = Written(shown)
         self.steps = steps_within(shown["tasks"])
+        self.workflow = Written(shown)
 
 
 @lru_cache(maxsize=500)
@@ -63,11 +69,13 @@ def branch(document: Document) -> Steps:
 
 
 def steps_within(steps: list[Document]) -> Steps:
-    """The steps and all that are inside them, by reference."""
+    """The steps and all that are inside them, by reference; those without a task definition get the default one."""
     found: Steps = {}
     waiting = list(steps)
     while waiting:
         if step := waiting.pop():
+            if not step.get("taskDefinition"):
+                step["taskDefinition"] = default_definition(step)
             found[step.get("taskReferenceName") or ""] = Written(step)
             waiting.extend(each for _place, inside in inner_steps(step) for each in inside)
     return found
@@ -75,4 +83,15 @@ def steps_within(steps: list[Document]) -> Steps:
 
 def unknown_step(ref: str, name: str) -> Written:
     """The step of a task whose plan does not know it: never null, name and reference filled in (api §3.6)."""
-    return Written(normalised_step({"name": name, "taskReferenceName": ref}))
+    return steps_within([normalised_step({"name": name, "taskReferenceName": ref})])[ref]
+
+
+def default_definition(step: Document) -> Document:
+    """Return what the original shows as the task definition of a step that has none."""
+    return _default_definition(step.get("name") or "", step.get("type") == "SIMPLE")
+
+
+@lru_cache(maxsize=5_000)
+def _default_definition(name: str, is_simple: bool) -> Document:
+    limits = {} if is_simple else {"retryCount": 0, "responseTimeoutSeconds": 0}
+    return {**normalised_task({"name": name, **limits})}

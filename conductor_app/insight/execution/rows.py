@@ -13,8 +13,8 @@ from ...models import Attempt, Run
 PLAIN = (
     "id", "number", "seq", "status", "domain", "scheduled_at", "started_at", "updated_at", "ended_at", "lease_ms",
     "delay_ms", "callback_ms", "rate_count", "rate_seconds", "poll_count", "worker", "reason", "previous_id",
-    "child_id", "name", "run_id", "task__ref", "task__turn", "task__type", "task__status", "task__attempt_id",
-    "task__iteration", "task__root", "input_path", "output_path",
+    "child_id", "name", "run_id", "ends_at", "task__ref", "task__turn", "task__type", "task__status",
+    "task__attempt_id", "task__iteration", "task__root", "input_path", "output_path",
 )  # fmt: skip
 RUN_FACTS = ("id", "name", "correlation_id", "priority", "plan_id")
 

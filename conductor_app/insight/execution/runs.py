@@ -88,6 +88,7 @@ def spelled(row: RunRow, tasks: list[dict[str, Any]], definition: Any) -> dict[s
         "startTime": row.created_at,
         "workflowName": row.name,
         "workflowVersion": row.version,
+        "ownerApp": "",
     }
     for name, value in optional_fields(row):
         if value:

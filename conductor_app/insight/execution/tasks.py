@@ -7,14 +7,19 @@ import orjson
 
 from ... import clock
 from ...core.knowledge import spelled_status, spelled_type
+from ...core.retries import LONGEST_SECONDS
 from ...core.sealing import shown_text
-from ...core.states import TASK
+from ...core.states import COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED
 from ...models import Attempt
 from ...models.fields import loads
 from . import plans
 from .branches import branches, branches_of_many
 from .rows import Row, RunFacts, facts_of, row_of, rows_of, run_facts
 
+PASSED = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
+"""The statuses of tasks that their run has moved on from; the original calls these tasks executed."""
+NO_METADATA = {"additionalContext": {}, "additionalContextMap": {}, "empty": True}
+"""The `executionMetadata` of every task: no worker of this server adds any."""
 NAMED_BY_TYPE = frozenset(("JOIN", "SWITCH", "DECISION", "FORK"))
 """Types whose rows bear the type as the name of their definition (execution §1.5)."""
 
@@ -91,7 +96,7 @@ def spelled(row: Row, run: RunFacts, step: plans.Written, now: int, *, as_json: 
         "referenceTaskName": "__".join((row.task_ref, *turns)),
         "retryCount": row.number,
         "seq": row.seq,
-        "pollCount": row.poll_count,
+        "pollCount": poll_count(row),
         "taskDefName": kind if kind in NAMED_BY_TYPE else row.name or kind,
         "scheduledTime": row.scheduled_at,
         "startTime": row.started_at or 0,
@@ -99,29 +104,49 @@ def spelled(row: Row, run: RunFacts, step: plans.Written, now: int, *, as_json: 
         "updateTime": row.updated_at or 0,
         "startDelayInSeconds": row.delay_ms // 1000,
         "retried": not is_newest,
-        "executed": is_newest and row.task_status in TASK.final,
+        "executed": not is_newest or row.task_status in PASSED,
         "callbackFromWorker": True,
         "responseTimeoutSeconds": row.lease_ms // 1000,
         "workflowInstanceId": run.id,
         "workflowType": run.name,
         "taskId": row.id,
-        "callbackAfterSeconds": row.callback_ms // 1000,
+        "callbackAfterSeconds": callback_seconds(row),
         "outputData": row.output,
         "workflowTask": step.json if as_json else step.document,
         "taskDefinition": step.task_definition.json if as_json else step.task_definition.document,
         "rateLimitPerFrequency": row.rate_count,
-        "rateLimitFrequencyInSeconds": row.rate_seconds,
+        "rateLimitFrequencyInSeconds": row.rate_seconds if step.is_limited else 0,
         "workflowPriority": run.priority,
         "iteration": iteration,
         "loopOverTask": iteration > 0,
         "firstStartTime": 0,
         "subworkflowChanged": False,
         "queueWaitTime": waited(row, now),
+        "executionMetadata": NO_METADATA,
     }
     for name, value in (*optional_fields(row, run), *step.isolation):
         if value:
             document[name] = value
     return document
+
+
+def poll_count(row: Row) -> int:
+    """Return how often the task was polled; the original polls SUB_WORKFLOW once, and WAIT when its time is over."""
+    is_polled = row.task_type == "SUB_WORKFLOW" or (row.task_type == "WAIT" and _is_over_by_time(row))
+    return max(row.poll_count, is_polled)
+
+
+def callback_seconds(row: Row) -> int:
+    """Return after how many seconds the task is looked at again; of a WAIT that is open, or was, its duration."""
+    if row.task_type != "WAIT":
+        return row.callback_ms // 1000
+    if row.status == COMPLETED and not _is_over_by_time(row):
+        return 0
+    return min(max(row.ends_at - (row.started_at or row.scheduled_at), 0) // 1000, LONGEST_SECONDS)
+
+
+def _is_over_by_time(row: Row) -> bool:
+    return row.ended_at is not None and row.ended_at >= row.ends_at
 
 
 def optional_fields(row: Row, run: RunFacts) -> tuple[tuple[str, str], ...]:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from conductor_app.engine import sweeps
+
 from ..steps import simple, step
 
 
@@ -45,8 +47,88 @@ def test_a_workflow_is_shown_with_all_that_clients_read(api, defined, clock):
     assert (workflow["lastRetriedTime"], workflow["rateLimited"]) == (0, False)
     assert workflow["taskToDomain"] == {"*": "NO_DOMAIN"}
     assert workflow["workflowDefinition"]["tasks"][0]["startDelay"] == 0
-    assert workflow["tasks"][0]["taskDefinition"] is None
+    assert (workflow["ownerApp"], workflow["tasks"][0]["executionMetadata"]["additionalContext"]) == ("", {})
     assert not {"parentWorkflowId", "correlationId", "reasonForIncompletion"} & workflow.keys()
+
+
+DEFAULT = {
+    "retryCount": 3,
+    "responseTimeoutSeconds": 3600,
+    "retryLogic": "FIXED",
+    "retryDelaySeconds": 60,
+    "timeoutPolicy": "TIME_OUT_WF",
+    "rateLimitFrequencyInSeconds": 1,
+}
+BUILT_IN = {**DEFAULT, "retryCount": 0, "responseTimeoutSeconds": 0}
+
+
+def test_a_task_without_a_task_definition_shows_the_default_one_everywhere(api):
+    inner = step("NOOP", "inner")
+    choice = {"evaluatorType": "value-param", "expression": "x", "inputParameters": {"x": "a"}}
+    api.define(step("SWITCH", "s", decisionCases={"a": [inner]}, **choice), simple("unknown"))
+
+    workflow = api.workflow(api.start())
+
+    switch, noop, unknown = workflow["tasks"]
+    for task, default in ((switch, BUILT_IN), (noop, BUILT_IN), (unknown, DEFAULT)):
+        expected = {"name": task["workflowTask"]["name"], **default}
+        assert task["taskDefinition"].items() >= expected.items()
+        assert task["workflowTask"]["taskDefinition"] == task["taskDefinition"]
+    defined = workflow["workflowDefinition"]["tasks"]
+    assert defined[0]["decisionCases"]["a"][0]["taskDefinition"]["name"] == "inner"
+    assert defined[1]["taskDefinition"] == api.poll("unknown")[0]["taskDefinition"]
+
+
+def test_the_default_task_definition_is_not_part_of_the_definition_itself(api, defined):
+    api.start()
+
+    assert "taskDefinition" not in api.get("/metadata/workflow/order").json()["tasks"][0]
+
+
+def test_a_task_is_executed_when_its_run_has_moved_on_from_it(api):
+    """The original says so of completed tasks and of those that were tried again; not of the last failure."""
+    api.put("/metadata/taskdefs", {"name": "ship", "retryCount": 0})
+    api.define(simple("pay"), simple("ship"))
+    workflow_id = api.start()
+    api.report(api.poll("pay")[0])
+    api.report(api.poll("ship")[0], "FAILED")
+
+    assert [task["executed"] for task in api.workflow(workflow_id)["tasks"]] == [True, False]
+    api.post(f"/workflow/{workflow_id}/retry")
+    assert [task["executed"] for task in api.workflow(workflow_id)["tasks"]] == [True, True, False]
+
+
+def test_only_tasks_with_a_task_definition_or_a_worker_show_a_rate_window(api):
+    api.define(step("SET_VARIABLE", "v", inputParameters={"a": 1}), simple("pay"))
+
+    tasks = api.workflow(api.start())["tasks"]
+
+    assert [task["rateLimitFrequencyInSeconds"] for task in tasks] == [0, 1]
+
+
+def test_a_wait_shows_its_time_as_callback(api, clock):
+    api.define(step("WAIT", "timed", inputParameters={"duration": "90 seconds"}), step("WAIT", "open"))
+    workflow_id = api.start()
+
+    [timed] = api.workflow(workflow_id)["tasks"]
+    assert (timed["callbackAfterSeconds"], timed["pollCount"], timed["queueWaitTime"]) == (90, 0, 0)
+    api.report(timed)
+    timed, waiting = api.workflow(workflow_id)["tasks"]
+    assert (timed["callbackAfterSeconds"], timed["pollCount"]) == (0, 0)
+    assert waiting["callbackAfterSeconds"] == 2**31 - 1
+
+
+def test_a_wait_and_a_sub_workflow_show_the_polls_of_the_original(api, clock):
+    api.define(simple("pay"), name="child")
+    sub_workflow = step("SUB_WORKFLOW", "s", subWorkflowParam={"name": "child"})
+    api.define(step("WAIT", "w", inputParameters={"duration": "5 seconds"}), sub_workflow)
+    workflow_id = api.start()
+    clock.advance(seconds=5)
+    sweeps.sweep_once()
+
+    wait, child = api.workflow(workflow_id)["tasks"]
+
+    assert [(task["pollCount"], task["callbackAfterSeconds"]) for task in (wait, child)] == [(1, 5), (1, 0)]
 
 
 def test_the_tasks_are_left_out_where_nobody_wants_them(api, defined):
