@@ -10,6 +10,8 @@ from conductor.client.http.models.target_ref import TargetRef, TargetType
 from conductor.client.http.models.task_def import TaskDef
 from conductor.client.http.models.upsert_group_request import UpsertGroupRequest
 from conductor.client.http.models.upsert_user_request import UpsertUserRequest
+from conductor.client.http.models.workflow_def import WorkflowDef
+from conductor.client.http.models.workflow_task import WorkflowTask
 from conductor.client.http.rest import ApiException
 from conductor.client.orkes.models.access_key import AccessKeyStatus
 from conductor.client.orkes.models.access_type import AccessType
@@ -285,3 +287,24 @@ def test_the_audit_says_who_gave_what_to_whom(auth, application):
     )  # fmt: skip
     assert (grant.actor, grant.action, grant.object_id) == ("admin", "grant", "TASK_DEF:cut")
     assert grant.facts == {"to": f"USER app:{application.id}", "access": ["EXECUTE"]}
+
+
+def test_the_creator_of_a_definition_stays_listed_when_the_last_grant_is_removed(auth, application, server):
+    made = auth.create_access_key(application.id)
+    auth.add_role_to_application_user(application.id, "METADATA_MANAGER")
+    auth.add_role_to_application_user(application.id, "WORKFLOW_MANAGER")
+    creator = clients_of(server, made.id, made.secret)
+    metadata = creator.get_metadata_client()
+    metadata.register_task_def(TaskDef(name="cut"))
+    metadata.register_workflow_def(
+        WorkflowDef(name="coat", tasks=[WorkflowTask(name="cut", task_reference_name="cut")])
+    )
+    target, ann = TargetRef(TargetType.WORKFLOW_DEF, "coat"), SubjectRef(SubjectType.USER, "ann")
+    auth.upsert_user(UpsertUserRequest("Ann", ["USER"]), "ann")
+    auth.grant_permissions(ann, target, [AccessType.EXECUTE])
+    assert ann in auth.get_permissions(target)[AccessType.EXECUTE]
+
+    auth.remove_permissions(ann, target, [AccessType.EXECUTE])
+
+    left = auth.get_permissions(target)[AccessType.EXECUTE]
+    assert [subject.id for subject in left] == [f"app:{application.id}"]

@@ -1,5 +1,6 @@
 """TaskclusterView: one address of the dialect; the table `methods` names what each verb of it is called there."""
 
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,6 +21,9 @@ ACROSS_ORIGINS = {
     "Access-Control-Expose-Headers": "x-taskcluster-artifact-storage-type, x-for-trace-id, x-for-request-id",
     "Access-Control-Max-Age": "900",
 }
+
+TRACE_ID = re.compile(r"[!-~]{1,128}")
+"""The trace ids that are sent back: any visible ASCII, as slug ids and UUIDs are; another one gets a new id."""
 
 
 class TaskclusterRequest(HttpRequest):
@@ -94,7 +98,7 @@ not_found.csrf_exempt = True  # type: ignore[attr-defined]
 def _marked(request: HttpRequest, reply: HttpResponse) -> HttpResponse:
     """The reply with the ids by which it can be followed through logs."""
     trace = request.META.get("HTTP_X_TASKCLUSTER_TRACE_ID", "")
-    reply.headers["x-for-trace-id"] = trace if trace.isalnum() and len(trace) <= 64 else secrets.token_hex(16)
+    reply.headers["x-for-trace-id"] = trace if TRACE_ID.fullmatch(trace) else secrets.token_hex(16)
     reply.headers["x-for-request-id"] = secrets.token_hex(16)
     if "HTTP_ORIGIN" in request.META and not clients.is_open():
         # Whoever signs may do so in any page; an open server hears its own pages only.

@@ -38,6 +38,22 @@ def test_replies_are_kept_by_nobody_and_bear_an_id(queue):
     assert (reply["x-for-trace-id"], len(reply["x-for-request-id"])) == ("abc123", 32)
 
 
+@pytest.mark.parametrize("trace", ["fN1SbArXTPSVFNUvaOlinQ-_", "0f8fad5b-d9cb-469f-a165-70867728950e", "x" * 128])
+def test_the_trace_id_of_a_caller_is_sent_back_with_every_reply(queue, trace):
+    for path in ("/ping", f"/task/{NONE}", "/nothing"):
+        reply = queue.client.get(f"/api/queue/v1{path}", headers={"x-taskcluster-trace-id": trace})
+
+        assert reply["x-for-trace-id"] == trace
+
+
+@pytest.mark.parametrize("trace", ["", "x" * 129, "a b", "ü", "a\r\nset-cookie: b=c"])
+def test_a_trace_id_that_cannot_be_sent_back_is_replaced(queue, trace):
+    reply = queue.client.get("/api/queue/v1/ping", headers={"x-taskcluster-trace-id": trace})
+
+    assert len(reply["x-for-trace-id"]) == 32
+    assert "set-cookie" not in reply.headers
+
+
 @pytest.mark.parametrize("path", ["/nothing", f"/task/{NONE}/nothing", "/Ping", "/task/"])
 def test_what_is_no_address_is_told_so_plainly(queue, path):
     reply = queue.get(path)

@@ -101,11 +101,14 @@ def in_order(accesses: Iterable[str]) -> list[str]:
     return sorted(accesses, key=ACCESSES.index)
 
 
-def subjects_by_access(grants: Iterable[Grant]) -> dict[str, list[Document]]:
-    """Who may do what to a target."""
+def subjects_by_access(grants: Iterable[Grant], creator: str, accesses: Iterable[str]) -> dict[str, list[Document]]:
+    """Who may do what to a target: by a grant, or as its creator."""
     found: dict[str, list[Document]] = defaultdict(list)
     for each in grants:
         found[each.access].append(_subject(each))
+    for access in accesses:
+        if (subject := {"type": "USER", "id": creator}) not in found[access]:
+            found[access].append(subject)
     return {access: found[access] for access in in_order(found)}
 
 

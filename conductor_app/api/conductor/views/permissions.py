@@ -3,6 +3,7 @@
 from django.contrib.auth.models import Group
 from django.http import HttpResponse
 
+from ....access.creators import creator_accesses
 from ....access.rights import BY_NAME, SYSTEM_ROLES
 from ....access.roles import role_group
 from ....engine.access import grants, roles
@@ -35,12 +36,13 @@ def asked(document: dict) -> tuple:
 
 
 class TargetPermissions(ConductorView):
-    """GET /api/auth/authorization/{type}/{id}: who was granted what on exactly this target."""
+    """GET /api/auth/authorization/{type}/{id}: who was granted what on this target, and its creator."""
 
     def get(self, request: ConductorRequest, kind: str, id: str) -> HttpResponse:
         target_type, target_id = wire.target({"type": kind, "id": id})
         rows = Grant.objects.filter(target_type=target_type, target_id=target_id)
-        return Json(wire.subjects_by_access(rows.select_related("user", "group__facts").order_by("id")))
+        granted = rows.select_related("user", "group__facts").order_by("id")
+        return Json(wire.subjects_by_access(granted, *creator_accesses(target_type, target_id)))
 
 
 def all_roles():
