@@ -241,3 +241,18 @@ def test_a_login_makes_no_process_read_again(admin, clock):
 
     clock.advance(seconds=2)
     assert known.current() is before
+
+
+def test_a_report_under_the_id_of_another_run_needs_permission_on_both_runs(with_logins):
+    admin, made = api_of(application("admin", "ADMIN")), application("shop")
+    admin.define(simple("pay"), name="one")
+    admin.define(simple("pay"), name="two")
+    one, two = admin.start("one"), admin.start("two")
+    task = {"workflowInstanceId": two, "taskId": admin.workflow(one)["tasks"][0]["taskId"]}
+
+    assert api_of(made).report(task).status_code == 404
+    allow(made, "WORKFLOW_DEF", "one", "EXECUTE")
+    assert api_of(made).report(task).status_code == 404
+    allow(made, "WORKFLOW_DEF", "two", "EXECUTE")
+    assert api_of(made).report(task).status_code == 200
+    assert admin.workflow(one)["status"] == "COMPLETED"

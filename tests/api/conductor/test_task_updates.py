@@ -158,3 +158,26 @@ def test_a_faulty_report_is_refused_with_all_complaints(api, case):
     paths = {error["path"] for error in reply.json()["validationErrors"]}
     assert paths == {f"updateTask.taskResult.{field}" for field in fields}
     assert "instance" not in reply.json()
+
+
+def test_a_report_under_the_id_of_another_run_is_taken_as_by_the_original(api, task):
+    other = api.start()
+
+    reply = api.report({**task, "workflowInstanceId": other}, outputData={"paid": True})
+
+    assert (reply.status_code, reply.content.decode()) == (200, task["taskId"])
+    assert api.get(f"/tasks/{task['taskId']}").json()["outputData"] == {"paid": True}
+    assert [each["status"] for each in api.workflow(task["workflowInstanceId"])["tasks"]] == ["COMPLETED", "SCHEDULED"]
+    assert [each["status"] for each in api.workflow(other)["tasks"]] == ["SCHEDULED"]
+
+
+def test_the_lease_is_extended_under_the_id_of_another_run_too(api, task):
+    result = {"workflowInstanceId": api.start(), "taskId": task["taskId"], "extendLease": True}
+
+    assert api.post("/tasks", result).status_code == 200
+
+
+@pytest.mark.parametrize("named", [{"workflowInstanceId": "unknown"}, {"taskId": "unknown"}])
+def test_a_report_names_a_run_and_a_task_that_exist(api, task, named):
+    assert api.report({**task, **named}).status_code == 404
+    assert api.get(f"/tasks/{task['taskId']}").json()["status"] == "IN_PROGRESS"
