@@ -1,6 +1,6 @@
 """Commands on definitions: each writes the document and tells all processes that the catalogue has changed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -9,6 +9,7 @@ from .. import clock, conf
 from ..core.errors import Complaint, Conflict, NotFound, Refused, ValidationFailed
 from ..core.language import read_definition
 from ..core.language.checks import task_complaints, workflow_complaints
+from ..core.language.lint import Finding, Surroundings, findings, gravest_first
 from ..models import TaskDefinition, WorkflowDefinition
 from . import cases, plans, schemas
 from .catalogue import note
@@ -66,8 +67,14 @@ def workflow_complaints_of(document: Document, prefix: str = "") -> list[Complai
     found = workflow_complaints(
         document, owner_email_mandatory=conf.owner_email_mandatory, input_templates=_templates(document)
     )
-    found += schemas.faults_in(document)
     return [Complaint(f"{prefix}{complaint.path}", complaint.message, complaint.value) for complaint in found]
+
+
+def workflow_findings_of(
+    document: Document, known: Surroundings | None = None, complaints: Iterable[Complaint] = ()
+) -> list[Finding]:
+    """Return what is suspicious in a workflow definition and why it would be refused, gravest first."""
+    return gravest_first([*findings(document, known, complaints), *schemas.schema_findings(document)])
 
 
 def _templates(document: Any) -> dict[str, Any]:
@@ -167,8 +174,12 @@ def save_tasks(
 
 def task_complaints_of(document: Document) -> list[Complaint]:
     """Everything that is wrong with a task definition."""
-    found = task_complaints(document, owner_email_mandatory=conf.owner_email_mandatory)
-    return found + schemas.faults_in(document)
+    return task_complaints(document, owner_email_mandatory=conf.owner_email_mandatory)
+
+
+def task_findings_of(document: Document) -> list[Finding]:
+    """Return what is suspicious in a task definition."""
+    return schemas.schema_findings(document)
 
 
 def _keep_task(document: Document, by: str, must_exist: bool, overwrite: bool, reason: str) -> None:

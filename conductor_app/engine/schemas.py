@@ -9,6 +9,8 @@ from django.db.models import Max
 from .. import clock
 from ..core.errors import Complaint, Conflict, NotFound, ValidationFailed
 from ..core.language.checks.schema import read_schema
+from ..core.language.lint import UNUSABLE_SCHEMA, WARNING, Finding
+from ..core.language.lint.places import spots
 from ..models import SchemaDefinition
 from ..store.rows import clean
 from . import judging
@@ -33,25 +35,44 @@ def save(documents: Sequence[Document], by: str, *, new_version: bool = False) -
 
 def _checked(document: Document, number: int) -> tuple[Document, list[Complaint]]:
     read, complaints = read_schema(document)
-    complaints += faults_of(read)
     return read, [Complaint(f"[{number}].{each.path}", each.message, each.value) for each in complaints]
 
 
-def faults_of(schema: Mapping[str, Any], path: str = "") -> list[Complaint]:
-    """What is wrong with a schema in its own language; those that are no JSON schemas are not looked into."""
-    data = schema.get("data")
-    if not isinstance(data, dict) or schema.get("type") not in (None, "JSON"):
-        return []
-    fault = judging.fault_of(data)
-    return [Complaint(f"{path}data", f"is no JSON schema: {fault}")] if fault else []
+def schema_findings(definition: Any) -> list[Finding]:
+    """Return a warning for each schema in a workflow or task definition that cannot be used as a JSON schema.
 
-
-def faults_in(definition: Any) -> list[Complaint]:
-    """What is wrong with the schemas that a definition of a workflow or of a task holds."""
+    The original registers such schemas, so they are kept; what is held to one fails, with the same reason.
+    """
     if not isinstance(definition, dict):
         return []
-    given = [(part, definition.get(part)) for part in PARTS]
-    return [fault for part, schema in given if isinstance(schema, dict) for fault in faults_of(schema, f"{part}.")]
+    found = _unusable(definition, "")
+    for spot in spots(definition.get("tasks")):
+        own = spot.step.get("taskDefinition")
+        if isinstance(own, dict):
+            found += _unusable(own, f"{spot.path}.taskDefinition.")
+    return found
+
+
+def _unusable(definition: Document, path: str) -> list[Finding]:
+    given = ((part, definition.get(part)) for part in PARTS)
+    faults = ((part, _fault_of(schema)) for part, schema in given if isinstance(schema, dict))
+    return [
+        Finding(
+            WARNING,
+            UNUSABLE_SCHEMA,
+            f"{path}{part}.data",
+            f"This is no JSON schema: {fault}. Where it is enforced, every payload is refused.",
+        )
+        for part, fault in faults
+        if fault
+    ]
+
+
+def _fault_of(schema: Mapping[str, Any]) -> str:
+    """Return what is wrong with a schema in its own language; those in other languages are not looked into."""
+    data = schema.get("data")
+    is_json = isinstance(data, dict) and schema.get("type") in (None, "JSON")
+    return judging.fault_of(data) if is_json else ""
 
 
 def _keep(document: Document, by: str, new_version: bool) -> None:

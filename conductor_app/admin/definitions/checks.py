@@ -8,7 +8,7 @@ from django.http import HttpRequest, JsonResponse
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
-from ...core.language.lint import ERROR, HINT, WARNING, Finding, findings
+from ...core.language.lint import ERROR, HINT, WARNING, Finding
 from ...core.language.positions import Position, Positions
 from ...engine import definitions
 from ...insight import completion
@@ -104,13 +104,14 @@ def _refused(name: str) -> None:
 
 def _workflow(document: dict[str, Any], text: str) -> Checked:
     known = surroundings([document])
-    said = findings(document, known, definitions.workflow_complaints_of(document))
+    said = definitions.workflow_findings_of(document, known, definitions.workflow_complaints_of(document))
     return Checked(document, placed(said, text), completion.of_workflow(document, known))
 
 
 def _task(document: dict[str, Any], text: str) -> Checked:
     complaints = definitions.task_complaints_of(document)
-    said = [Finding(ERROR, "refused", each.path, each.message) for each in complaints]
+    refused = [Finding(ERROR, "refused", each.path, each.message) for each in complaints]
+    said = [*refused, *definitions.task_findings_of(document)]
     return Checked(document, placed(said, text), completion.of_task())
 
 

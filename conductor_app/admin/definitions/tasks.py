@@ -14,7 +14,9 @@ from django.utils.translation import gettext_lazy
 from ...engine import definitions
 from ...insight.usage import users_of_task
 from ...models import TaskDefinition
+from ..json_editor import formatted
 from ..marks import many
+from .checks import Checked, placed
 from .list import ArchiveFilter, ShelvedTasks, flagged
 from .samples import NEW_TASK
 from .shared import DefinitionAdmin, refuse_another_name
@@ -47,7 +49,12 @@ class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
         return many(row.shelved.used_by) if row.shelved.used_by else "–"
 
     def more(self, request: HttpRequest, row: TaskDefinition) -> dict[str, Any]:
-        return {"used_by": users_of_task(row.name), **drawings(row.document)}
+        found = placed(definitions.task_findings_of(row.document), formatted(row.document))
+        return {
+            "used_by": users_of_task(row.name),
+            "checked": Checked(row.document, found) if found else None,
+            **drawings(row.document),
+        }
 
     def drawn(self, result: Any) -> dict[str, Any]:
         return drawings(result.document) if result.document is not None else {}

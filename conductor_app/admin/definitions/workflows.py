@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import Refused
-from ...core.language.lint import Finding, findings
+from ...core.language.lint import Finding
 from ...core.language.lint.places import spots
 from ...core.language.meaning import HOLDS_STEPS
 from ...core.language.parts import type_of
@@ -92,7 +92,8 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
 
     @staticmethod
     def _findings(row: WorkflowDefinition) -> tuple[list[Finding], str]:
-        said = findings(row.document, surroundings([row.document]), definitions.workflow_complaints_of(row.document))
+        complaints = definitions.workflow_complaints_of(row.document)
+        said = definitions.workflow_findings_of(row.document, surroundings([row.document]), complaints)
         return said, formatted(row.document)
 
     def drawn(self, result: Any) -> dict[str, Any]:

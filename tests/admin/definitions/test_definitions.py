@@ -203,3 +203,13 @@ def test_a_fork_that_no_join_follows_is_saved_with_a_warning_on_its_page_and_its
     assert editor.status_code == 200
     run_id = start("order")
     assert "is not followed by a join task" in words(operator.get(f"/admin/conductor/run/{run_id}/change/"))
+
+
+def test_a_schema_that_cannot_be_used_is_a_warning_on_the_page_of_its_task_definition(operator, clock):
+    schema = {"name": "s", "type": "JSON", "data": {"type": "nix"}}
+    define_task("charge", inputSchema=schema)
+    row = TaskDefinition.objects.get(name="charge")
+
+    assert "This is no JSON schema" in words(operator.get(f"{TASKS}{row.pk}/change/"))
+    define_task("ship")
+    assert "no JSON schema" not in words(operator.get(f"{TASKS}{TaskDefinition.objects.get(name='ship').pk}/change/"))

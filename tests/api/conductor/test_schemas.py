@@ -63,10 +63,6 @@ FAULTY = [
     ({"type": None}, "type"),
     ({"type": "XML"}, "type"),
     ({"version": 0}, "version"),
-    ({"data": {"type": "nix"}}, "data"),
-    ({"data": {"pattern": "("}}, "data"),
-    ({"data": {"$ref": "http://localhost/other"}}, "data"),
-    ({"data": {"$ref": "file:///etc/hostname"}}, "data"),
 ]
 
 
@@ -85,17 +81,55 @@ def test_what_is_no_schema_at_all_is_refused(api, body):
     assert api.post("/schema", body).status_code == 400
 
 
-def test_a_definition_with_a_faulty_schema_is_refused(api):
-    faulty = given(data={"type": "nix"})
+UNUSABLE = {
+    "an unknown type": {"type": "nix"},
+    "a pattern that is none": {"pattern": "("},
+    "a word where a schema belongs": {"properties": {"$schema": "http://json-schema.org/draft-07/schema"}},
+    "another address": {"$ref": "http://localhost/other"},
+    "a file": {"$ref": "file:///etc/hostname"},
+}
 
-    workflow = api.post("/metadata/workflow", {"name": "w", "tasks": [simple("a")], "inputSchema": faulty})
-    definition = api.post("/metadata/taskdefs", [task(outputSchema=faulty)])
 
-    assert [each["path"] for each in workflow.json()["validationErrors"]] == [
-        "registerWorkflowDef.workflowDef.inputSchema.data"
-    ]
-    assert definition.status_code == 400
-    assert definition.json()["validationErrors"][0]["path"].endswith("[0].outputSchema.data")
+@pytest.mark.parametrize("data", UNUSABLE.values(), ids=UNUSABLE)
+def test_what_is_no_json_schema_is_registered_as_by_the_original(api, data):
+    assert api.post("/schema", given(data=data)).status_code == 200
+    assert api.get("/schema").json()[0]["data"] == data
+    definition = {"name": "w", "tasks": [simple("a")], "inputSchema": given(data=data), "enforceSchema": True}
+    assert api.post("/metadata/workflow", definition).status_code == 200
+    assert api.post("/metadata/taskdefs", [task(outputSchema=given(data=data), enforceSchema=True)]).status_code == 200
+
+
+@pytest.mark.parametrize("data", UNUSABLE.values(), ids=UNUSABLE)
+def test_validate_lists_schemas_that_cannot_be_used_with_their_places(api, data):
+    own = {"name": "a", "inputSchema": given(data=data)}
+    definition = {"name": "w", "tasks": [simple("a", taskDefinition=own)], "outputSchema": given(data=data)}
+
+    reply = api.post("/metadata/workflow/validate", definition)
+
+    assert reply.status_code == 200
+    found = {each["path"]: each for each in reply.json()["findings"]}
+    assert found.keys() == {"outputSchema.data", "tasks[0].taskDefinition.inputSchema.data"}
+    assert {each["severity"] for each in found.values()} == {"warning"}
+    assert all("This is no JSON schema" in each["message"] for each in found.values())
+
+
+def test_where_a_schema_that_cannot_be_used_is_enforced_the_start_says_so(api):
+    api.define(simple("a"), inputSchema=given(data={"$ref": "http://localhost/other"}))
+
+    reply = api.post("/workflow", {"name": "order"})
+
+    assert reply.status_code == 400
+    assert "the schema cannot be used: " in reply.json()["validationErrors"][0]["message"]
+
+
+def test_where_a_tasks_schema_cannot_be_used_the_task_says_so(api):
+    own = {"name": "a", "inputSchema": given(data={"type": "nix"}), "enforceSchema": True}
+    api.define(simple("a", taskDefinition=own))
+
+    workflow = api.workflow(api.start())
+
+    assert (workflow["status"], workflow["tasks"][0]["status"]) == ("FAILED", "FAILED_WITH_TERMINAL_ERROR")
+    assert "the schema cannot be used: " in workflow["tasks"][0]["reasonForIncompletion"]
 
 
 @pytest.mark.parametrize("schema", [given(), NAMED, {"name": "order"}])

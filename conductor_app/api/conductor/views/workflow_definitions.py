@@ -10,7 +10,6 @@ from ....access.permissions import readable
 from ....access.rights import WORKFLOW_DEF
 from ....core.errors import Complaint, NotFound, ValidationFailed
 from ....core.language.checks import typed_workflow
-from ....core.language.lint import findings
 from ....engine import definitions
 from ....models import WorkflowDefinition
 from .. import body
@@ -52,7 +51,7 @@ class WorkflowDefinitionCheck(ConductorView):
         if complaints := definitions.workflow_complaints_of(document, "validateWorkflowDef.workflowDef."):
             raise ValidationFailed(complaints)
         # Read by itself: what other teams have registered must not show.
-        found = findings(document)
+        found = definitions.workflow_findings_of(document)
         # Without findings the reply is empty, as the original's is: some clients cannot read a JSON one.
         return Json({"findings": [finding_document(each) for each in found]}) if found else Empty()
 

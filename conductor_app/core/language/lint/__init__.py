@@ -6,7 +6,19 @@ from typing import Any
 
 from ...errors import Complaint
 from ..inline_definitions import DEFINITION, PARAM, take_out
-from .findings import BROKEN, ERROR, HINT, NO_RESULT, REFUSED, UNREADABLE, WARNING, Finding, Shape, Surroundings
+from .findings import (
+    BROKEN,
+    ERROR,
+    HINT,
+    NO_RESULT,
+    REFUSED,
+    UNREADABLE,
+    UNUSABLE_SCHEMA,
+    WARNING,
+    Finding,
+    Shape,
+    Surroundings,
+)
 from .flow import flow_findings
 from .names import name_findings
 from .places import Spot, spots
@@ -19,11 +31,13 @@ __all__ = [
     "HINT",
     "NO_RESULT",
     "UNREADABLE",
+    "UNUSABLE_SCHEMA",
     "WARNING",
     "Finding",
     "Shape",
     "Surroundings",
     "findings",
+    "gravest_first",
     "reads_as_javascript",
     "returns_nothing",
 ]
@@ -49,7 +63,12 @@ def findings(document: Any, known: Surroundings | None = None, complaints: Itera
     ]
     has_place = any(finding.severity == ERROR for finding in said)
     refused = [Finding(ERROR, REFUSED, each.path, each.message) for each in complaints if each.path or not has_place]
-    return sorted([*refused, *said], key=lambda finding: GRAVITY[finding.severity])
+    return gravest_first([*refused, *said])
+
+
+def gravest_first(found: Iterable[Finding]) -> list[Finding]:
+    """Sort findings by severity; those of one severity keep their order."""
+    return sorted(found, key=lambda finding: GRAVITY[finding.severity])
 
 
 def _inline_findings(found: Iterable[Spot], known: Surroundings) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ CLASH = "name clash"
 UNREADABLE = "unreadable"
 REFUSED = "refused"
 NO_RESULT = "no result"
+UNUSABLE_SCHEMA = "unusable schema"
 
 BROKEN = frozenset((UNKNOWN_REFERENCE, UNKNOWN_NAME, CLASH, UNREADABLE, REFUSED, JOIN))
 """What makes a definition one that cannot do what it says."""
