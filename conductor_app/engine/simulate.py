@@ -35,16 +35,13 @@ MOST_SECONDS = 20.0
 """How long a play may keep its caller waiting."""
 
 
-def simulate(request: StartRequest, script: Written) -> dict[str, Any]:
-    """The execution that the request would lead to if its tasks came to what is written, as a Workflow document.
-
-    Raises NotFound and ValidationFailed as a start does, and Invalid where the workflow goes on for too long.
-    """
-    return simulate_whole(request, script)[0]
-
-
 def simulate_whole(request: StartRequest, script: Written) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The same, and the executions of its children by their ids."""
+    """Return the execution that the request would lead to, as a Workflow document, and its children's by their ids.
+
+    Each task comes to what the script says.
+
+    Raises: NotFound and ValidationFailed as a start does; Invalid where the workflow goes on for too long.
+    """
     request = with_input(request)
     now, ends_at = clock.now(), monotonic() + MOST_SECONDS
     run = new_run(request, plans.asked_for(request.name, request.version, request.document), now, chance.drawn())

@@ -10,7 +10,7 @@ from ..core.errors import NotFound
 from ..models import CachedResult, Poller, ScheduleExecution, SweepPass
 from ..store import due
 from ..telemetry.about import doing, learn
-from . import events, failures, groups, limits, outbox, retention, schedules, tallies
+from . import events, failures, groups, limits, outbox, retention, schedules, tallies, workflow_tests
 from .access import client_upkeep
 from .artifacts import entries as artifacts
 from .change import change
@@ -96,6 +96,7 @@ def prune_finished(limit: int) -> int:
     tallies.prune()
     CachedResult.objects.filter(expires_at__lte=now).delete()
     Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()
+    workflow_tests.delete_old_tests(now)
     if conf.retention_days > 0:
         before = now - conf.retention_days * DAY_MS
         failures.prune(before, limit)

@@ -28,6 +28,7 @@ from .schemas import SchemaDefinition
 from .secrets import Secret, Variable
 from .usual import UsualDuration
 from .views import Alert, Ring, SavedView
+from .workflow_tests import WorkflowTest
 
 __all__ = [
     "AccessKey",
@@ -99,4 +100,5 @@ __all__ = [
     "Worker",
     "WorkerHold",
     "WorkflowDefinition",
+    "WorkflowTest",
 ]

@@ -256,3 +256,13 @@ def test_a_report_under_the_id_of_another_run_needs_permission_on_both_runs(with
     allow(made, "WORKFLOW_DEF", "two", "EXECUTE")
     assert api_of(made).report(task).status_code == 200
     assert admin.workflow(one)["status"] == "COMPLETED"
+
+
+def test_the_result_of_a_test_is_shown_to_those_who_may_read_the_workflow(with_logins):
+    admin, made = api_of(application("admin", "ADMIN")), application("shop")
+    admin.define(simple("pay"), name="order")
+    id = admin.post("/workflow/test", {"name": "order"}).json()["workflowId"]
+
+    assert api_of(made).get(f"/workflow/{id}").status_code == 403
+    allow(made, "WORKFLOW_DEF", "order", "READ")
+    assert api_of(made).get(f"/workflow/{id}").status_code == 200

@@ -29,6 +29,7 @@ from ...models import (
     TaskDefinition,
     Variable,
     WorkflowDefinition,
+    WorkflowTest,
 )
 from . import body
 
@@ -74,10 +75,11 @@ def queue(request: Any, parts: dict[str, str]) -> Thing:
 
 
 def run(part: str) -> Finder:
-    """The run with this id; one that does not exist is left to the handler."""
+    """The run, or the kept test, with this id; one that does not exist is left to the handler."""
 
     def find(request: Any, parts: dict[str, str]) -> list[Thing]:
-        return [{WORKFLOW: id, WORKFLOW_DEF: name} for id, name in runs([parts[part]])]
+        found = runs([parts[part]]) or WorkflowTest.objects.filter(pk=parts[part]).values_list("id", "name")
+        return [{WORKFLOW: id, WORKFLOW_DEF: name} for id, name in found]
 
     return find
 

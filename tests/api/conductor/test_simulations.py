@@ -1,9 +1,11 @@
-"""Workflows that are tried out (api §1.2): the same document as of a real one, and nothing is kept."""
+"""Workflows that are tried out (api §1.2): the same document as of a real one, and no run of it."""
 
 import pytest
 
+from conductor_app.engine import sweeps
 from conductor_app.models import Attempt, Plan, Run
 from tests.builders import (
+    definition,
     dynamic_fork,
     each,
     fork,
@@ -295,3 +297,42 @@ def test_scripts_in_python_are_run(tries):
 
     assert found["tasks"][0]["outputData"] == {"result": 3.5}
     assert statuses(found) == {"total": "COMPLETED", "route": "COMPLETED", "large": "COMPLETED"}
+
+
+def test_the_result_can_be_read_by_its_id_like_a_run(tries, api):
+    found = tries(step("a"), mocks={"a": [done(n=1)]})
+
+    assert api.get(f"/workflow/{found['workflowId']}").json() == found
+    assert api.get(f"/workflow/{found['workflowId']}", includeTasks="false").json() == {**found, "tasks": []}
+
+
+def test_the_result_of_a_sub_workflow_can_be_read_by_its_id(tries, api):
+    child = definition(step("x"), name="child")
+    found = tries(sub_workflow("s", child), children={"s": {"taskRefToMockOutput": {"x": [done(n=1)]}}})
+
+    inner = api.get(f"/workflow/{found['tasks'][0]['subWorkflowId']}").json()
+    assert (inner["workflowName"], inner["status"], inner["parentWorkflowId"]) == (
+        "child",
+        "COMPLETED",
+        found["workflowId"],
+    )
+
+
+def test_a_test_that_waits_for_a_task_gives_workers_nothing_to_do(tries, api):
+    found = tries(step("a"))
+
+    assert (found["status"], api.poll("a")) == ("RUNNING", [])
+    assert api.post("/tasks/queue/requeue/a").content == b"0"
+    assert api.delete(f"/workflow/{found['workflowId']}").status_code == 404
+    assert api.get("/workflow/search").json()["totalHits"] == 0
+
+
+def test_a_result_is_kept_for_a_day(tries, api, clock):
+    id = tries(step("a"))["workflowId"]
+
+    clock.advance(seconds=86_400)
+    sweeps.prune_finished(10)
+    assert api.get(f"/workflow/{id}").status_code == 200
+    clock.advance(seconds=1)
+    sweeps.prune_finished(10)
+    assert api.get(f"/workflow/{id}").status_code == 404

@@ -1,8 +1,8 @@
-"""Workflows that are tried out: nothing is written, no worker is asked."""
+"""Test workflows: no worker is asked, and nothing follows; the result can be read like a run for a day."""
 
 from django.http import HttpResponse
 
-from ....engine.simulate import simulate
+from ....engine.workflow_tests import test_workflow
 from .. import body
 from ..replies import Json
 from ..serializers.requests import complaints_at
@@ -20,4 +20,4 @@ class WorkflowTest(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         asked, script = trial(body.document(request))
         with complaints_at("testWorkflow.request.workflowDef"):
-            return Json(simulate(asked, script))
+            return Json(test_workflow(asked, script, request.actor.name))

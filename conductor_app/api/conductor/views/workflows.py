@@ -2,7 +2,9 @@
 
 from django.http import HttpResponse
 
+from ....core.errors import NotFound
 from ....engine import runs
+from ....engine.workflow_tests import find_test
 from ....insight.execution import attempts_of, facts_of, find_run, rows_of, task_documents, wire_run
 from ....models import Run
 from ....models.snapshots import read_snapshot
@@ -41,7 +43,12 @@ class WorkflowOne(ConductorView):
         return PlainText(runs.start(asked, request.actor.name))
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        return Json(wire_run(workflow, request.query.flag("includeTasks", True)))
+        with_tasks = request.query.flag("includeTasks", True)
+        try:
+            return Json(wire_run(workflow, with_tasks))
+        except NotFound:
+            document = find_test(workflow)
+            return Json(document if with_tasks else {**document, "tasks": []})
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
