@@ -127,6 +127,16 @@ def wait(ref: str, **inputs: Any) -> Document:
     return _step("WAIT", ref, inputs=inputs)
 
 
+def yield_(ref: str, **inputs: Any) -> Document:
+    """A wait for a signal."""
+    return _step("YIELD", ref, inputs=inputs)
+
+
+def wait_for_webhook(ref: str, matches: Any = None, **inputs: Any) -> Document:
+    """A wait for an event of a webhook; `matches` maps paths of its payload to values."""
+    return _step("WAIT_FOR_WEBHOOK", ref, inputs={**inputs, **({} if matches is None else {"matches": matches})})
+
+
 def human(ref: str, **fields: Any) -> Document:
     """A wait for a person."""
     return _step("HUMAN", ref, **fields)

@@ -362,6 +362,18 @@ class Await(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitWebhook(Effect):
+    """An attempt waits for a webhook's payload that holds, at these paths, the values of this digest."""
+
+    attempt_id: str
+    paths: tuple[str, ...]
+    digest: str
+
+    def line(self) -> dict[str, Any]:
+        return {"effect": "AwaitWebhook", "attempt": self.attempt_id}
+
+
+@dataclass(frozen=True, slots=True)
 class Send(Effect):
     """A message to another run, kept until it is delivered."""
 

@@ -154,7 +154,9 @@ def _report(order: Order, params: Params, outcome: str) -> None:
     attempt = _attempt(params)
     found = {name: params.get(name) for name in ("workflowId", "taskId", "taskRefName")}
     reason = _text(params.get("reasonForIncompletion")) or ("" if outcome == "COMPLETED" else order.reason)
-    said = tasks.within_limit(Report(outcome, {**found, **_object(params, "output")}, reason))
+    takes_payload = order.row.document.get("takesPayload") and isinstance(order.payload, dict)
+    output = order.payload if takes_payload else {**found, **_object(params, "output")}
+    said = tasks.within_limit(Report(outcome, output, reason))
     change(
         attempt.run_id,
         reports.hear(attempt.id, said),

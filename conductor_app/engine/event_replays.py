@@ -104,14 +104,14 @@ def names_of_workflows() -> frozenset[str]:
 def plan(delivery: EventDelivery) -> list[Foreseen]:
     """What each handler that listens now would make of a kept event."""
     workflows, payload = names_of_workflows(), as_written([delivery.pk])[delivery.pk]
-    return [foreseen(handler, payload, workflows) for handler in hearing_now(delivery)]
+    return [foreseen(handler, payload, workflows) for handler in hearing_now(delivery, payload)]
 
 
-def hearing_now(delivery: EventDelivery) -> list[EventHandler]:
+def hearing_now(delivery: EventDelivery, payload: Any) -> list[EventHandler]:
     """The handlers that would hear an event if it came now; a webhook's own workflows are one of them."""
     provider, _, name = delivery.event.partition(":")
     webhook = Webhook.objects.filter(name=name).first() if provider == "webhook" else None
-    return [*listening(delivery.event), *(own_handlers(webhook) if webhook else ())]
+    return [*listening(delivery.event), *(own_handlers(webhook, payload) if webhook else ())]
 
 
 def replay(delivery_id: int, names: Sequence[str], by: str, reason: str) -> EventDelivery:
@@ -122,11 +122,11 @@ def replay(delivery_id: int, names: Sequence[str], by: str, reason: str) -> Even
     original = EventDelivery.objects.filter(pk=delivery_id).first()
     if original is None:
         raise NotFound("There is no such event.")
-    handlers = {handler.name: handler for handler in hearing_now(original)}
+    payload = as_written([delivery_id])[delivery_id]
+    handlers = {handler.name: handler for handler in hearing_now(original, payload)}
     if missing := [name for name in names if name not in handlers]:
         raise Conflict(f"{missing[0]} does not listen to {original.event} any more.")
     # Scripts are asked with no lock held.
-    payload = as_written([delivery_id])[delivery_id]
     verdicts = [judge(handlers[name], payload) for name in dict.fromkeys(names)]
     with transaction.atomic():
         now = clock.now()

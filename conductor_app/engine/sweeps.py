@@ -8,7 +8,7 @@ from .. import clock, conf
 from ..core.decide import nothing
 from ..core.errors import NotFound
 from ..models import CachedResult, Poller, ScheduleExecution, SweepPass
-from ..store import due
+from ..store import due, webhook_waits
 from ..telemetry.about import doing, learn
 from . import events, failures, groups, limits, outbox, retention, schedules, tallies, workflow_tests
 from .access import client_upkeep
@@ -97,6 +97,7 @@ def prune_finished(limit: int) -> int:
     CachedResult.objects.filter(expires_at__lte=now).delete()
     Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()
     workflow_tests.delete_old_tests(now)
+    webhook_waits.delete_ended(now - DAY_MS, limit)
     if conf.retention_days > 0:
         before = now - conf.retention_days * DAY_MS
         failures.prune(before, limit)

@@ -14,11 +14,14 @@ from ..access.webhooks import Expected, Sent
 from ..core.errors import Conflict, Invalid, NotFound, Unauthenticated, ValidationFailed
 from ..core.ids import derived_id
 from ..core.language.checks.webhook import read_webhook
+from ..core.webhook_matches import digest_in
 from ..models import AuditEntry, EventHandler, Webhook
 from ..models.fields import loads
+from ..store import webhook_waits
 from . import events
 
 Document = dict[str, Any]
+MOST_COMPLETED = 10_000
 
 
 def add(document: Document, by: str, reason: str = "") -> Webhook:
@@ -137,7 +140,8 @@ def receive(id: str, headers: Mapping[str, str], body: bytes) -> str:
     payload = _payload(body)
     if row.document["verifier"] == "SLACK_BASED" and payload.get("type") == "url_verification":
         return str(payload.get("challenge") or "")
-    events.receive(f"webhook:{row.name}", message_id or str(uuid.uuid4()), payload, "webhook", also=own_handlers(row))
+    also = own_handlers(row, payload)
+    events.receive(f"webhook:{row.name}", message_id or str(uuid.uuid4()), payload, "webhook", also=also)
     return ""
 
 
@@ -180,11 +184,34 @@ def _payload(body: bytes) -> Any:
     return value if isinstance(value, dict) else {"body": value}
 
 
-def own_handlers(row: Webhook) -> list[EventHandler]:
-    """What the definition itself asks for: workflows that are started with the payload."""
+def own_handlers(row: Webhook, payload: Document) -> list[EventHandler]:
+    """What the definition itself asks for: workflows to start and waiting tasks to complete, with the payload."""
     wanted = dict(row.document.get("workflowsToStart") or {})
     actions = [
         {"action": "start_workflow", "start_workflow": {"name": name, "version": version}, "takesPayload": True}
         for name, version in wanted.items()
     ]
+    actions += [
+        {"action": "complete_task", "complete_task": {"taskId": attempt_id}, "takesPayload": True}
+        for attempt_id in matching_tasks(row, payload)
+    ]
     return [EventHandler(name=f"webhook {row.name}", document={"actions": actions})] if actions else []
+
+
+def matching_tasks(row: Webhook, payload: Document) -> list[str]:
+    """Return the WAIT_FOR_WEBHOOK attempts of the receiving workflows whose conditions the payload meets.
+
+    An event completes 10,000 tasks at most, those that have waited longest.
+    """
+    found: list[str] = []
+    for workflow, version in receivers_of(row).items():
+        for paths in webhook_waits.paths_of(workflow):
+            if (digest := digest_in(payload, paths)) is not None:
+                found += webhook_waits.waiting(workflow, version, digest, MOST_COMPLETED - len(found))
+    return found
+
+
+def receivers_of(row: Webhook) -> dict[str, int]:
+    """Return the versions of the workflows whose tasks the webhook completes, by their names; 0 is any version."""
+    given = row.document.get("receiverWorkflowNamesToVersions") or {}
+    return {name: version if isinstance(version, int) else 0 for name, version in given.items()}

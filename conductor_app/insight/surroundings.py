@@ -6,7 +6,8 @@ from typing import Any
 from ..core.language.lint import Shape, Surroundings
 from ..core.language.lint.outputs import both, of_definition, of_value, of_workflow
 from ..core.language.lint.places import spots
-from ..models import Attempt, Poller, Run, TaskDefinition, WorkflowDefinition
+from ..core.language.parts import type_of
+from ..models import Attempt, Poller, Run, TaskDefinition, Webhook, WorkflowDefinition
 
 LARGEST_EXAMPLE = 64_000
 RUNS_LOOKED_AT = 5
@@ -29,7 +30,13 @@ def surroundings(documents: Iterable[Mapping[str, Any]], *, with_examples: bool 
         outputs=outputs,
         workflow_outputs=_outputs_of(subs & workflows.keys()),
         worked=frozenset(Poller.objects.order_by().values_list("task_type", flat=True).distinct()),
+        received=_received() if any(type_of(spot.step) == "WAIT_FOR_WEBHOOK" for spot in found) else None,
     )
+
+
+def _received() -> frozenset[str]:
+    documents = Webhook.objects.values_list("document", flat=True)
+    return frozenset(name for each in documents for name in each.get("receiverWorkflowNamesToVersions") or {})
 
 
 def named_workflows(step: Mapping[str, Any]) -> set[str]:

@@ -117,6 +117,8 @@ PHASES = {
 HELD: dict[str, Callable[[Attempt, int], str]] = {
     "HUMAN": _said(gettext_lazy("`%(task)s` waits for a person since %(since)s")),
     "WAIT": _until,
+    "YIELD": _said(gettext_lazy("`%(task)s` has been waiting for a signal for %(since)s")),
+    "WAIT_FOR_WEBHOOK": _said(gettext_lazy("`%(task)s` has been waiting for a webhook event for %(since)s")),
     "PULL_WORKFLOW_MESSAGES": _said(gettext_lazy("`%(task)s` waits for a message to the workflow")),
     "SUB_WORKFLOW": _said(gettext_lazy("`%(task)s` waits for its sub-workflow")),
     "JOIN": _said(gettext_lazy("`%(task)s` waits for the branches that it joins")),

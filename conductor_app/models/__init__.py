@@ -28,6 +28,7 @@ from .schemas import SchemaDefinition
 from .secrets import Secret, Variable
 from .usual import UsualDuration
 from .views import Alert, Ring, SavedView
+from .webhook_waits import WebhookPaths, WebhookWait
 from .workflow_tests import WorkflowTest
 
 __all__ = [
@@ -97,6 +98,8 @@ __all__ = [
     "UsualDuration",
     "Variable",
     "Webhook",
+    "WebhookPaths",
+    "WebhookWait",
     "Worker",
     "WorkerHold",
     "WorkflowDefinition",

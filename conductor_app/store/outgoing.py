@@ -1,11 +1,12 @@
 """What a decision starts beside its own run: other runs, and messages to them."""
 
+import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import conf
 from ..core.beginnings import begun
-from ..core.effects import Await, Effect, Publish, Send, StartRun
+from ..core.effects import Await, AwaitWebhook, Effect, Publish, Send, StartRun
 from ..core.events import INTERNAL, is_internal
 from ..core.sealing import masked_names, sealed
 from ..core.snapshot import Run
@@ -25,6 +26,16 @@ RUN_INSERTED = (
     "input", "output", "variables", "input_size", "output_size", "variables_size",
     "input_path", "output_path",
 )  # fmt: skip
+
+WEBHOOK_PATHS_SQL = (
+    "INSERT INTO conductor_webhookpaths (workflow, digest, paths) VALUES (%s, %s, %s) "
+    "ON CONFLICT (workflow, digest) DO NOTHING"
+)
+WEBHOOK_WAIT_SQL = (
+    "INSERT INTO conductor_webhookwait (attempt_id, workflow, version, digest, created_at) VALUES (%s, %s, %s, %s, %s) "
+    "ON CONFLICT (attempt_id) DO UPDATE SET version = excluded.version, digest = excluded.digest, "
+    "created_at = excluded.created_at"
+)
 
 Seal = Callable[[str], str]
 
@@ -88,6 +99,16 @@ def await_runs(writes: Writes, effects: Iterable[Effect], run: Run) -> None:
         if isinstance(effect, Await):
             sql = "UPDATE conductor_run SET parent_id = %s, parent_attempt_id = %s WHERE id = %s"
             writes.run(sql, [run.id, effect.attempt_id, effect.run_id])
+
+
+def await_webhooks(writes: Writes, effects: Iterable[Effect], run: Run, now: int) -> None:
+    """Have noted what attempts wait for, under ids that a rerun may have used before."""
+    name, version = run.definition.name, run.definition.version
+    for effect in effects:
+        if isinstance(effect, AwaitWebhook):
+            paths = dumps(list(effect.paths)) or ""
+            writes.run(WEBHOOK_PATHS_SQL, [name, hashlib.sha256(paths.encode()).hexdigest(), paths])
+            writes.run(WEBHOOK_WAIT_SQL, [effect.attempt_id, name, version, effect.digest, now])
 
 
 def send(effects: Iterable[Effect], run: Run, now: int, seal: Seal) -> list[Message]:

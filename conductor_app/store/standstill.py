@@ -49,11 +49,11 @@ def family(run_id: str) -> Family:
 
 
 def _open(run_ids: Collection[str]) -> list[tuple]:
-    """The open WAITs of these runs, and the open tasks that wait for a child."""
+    """The open WAITs and YIELDs of these runs, and the open tasks that wait for a child."""
     return fetch(
         "SELECT t.run_id, t.type, a.id, a.child_id, a.ends_at FROM conductor_task t "
         f"JOIN conductor_attempt a ON a.id = t.attempt_id WHERE t.run_id IN ({placeholders(run_ids)}) AND {OPEN} "
-        "AND (t.type = 'WAIT' OR a.child_id <> '') AND a.status = 'LEASED' ORDER BY t.run_id, t.seq",
+        "AND (t.type IN ('WAIT', 'YIELD') OR a.child_id <> '') AND a.status = 'LEASED' ORDER BY t.run_id, t.seq",
         list(run_ids),
     )
 

@@ -16,7 +16,7 @@ from ..models import Task as TaskRow
 from ..models.fields import dumps
 from ..models.outbox import PUBLISH
 from . import failures, rows
-from .outgoing import await_runs, send, start_runs
+from .outgoing import await_runs, await_webhooks, send, start_runs
 from .results import keep_results
 from .statements import CHUNK, placeholders
 from .writes import Stale, Writes
@@ -47,6 +47,7 @@ def save(writes: Writes, before: Run, effects: Iterable[Effect], after: Run, now
     failures.note(writes, before, attempts, after, now)
     start_runs(writes, effects, after, now)
     await_runs(writes, effects, after)
+    await_webhooks(writes, effects, after, now)
     keep_results(writes, effects)
     try:
         writes.send()

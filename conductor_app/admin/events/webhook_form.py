@@ -47,7 +47,18 @@ class SecretForm(forms.Form):
 class WebhookForm(SecretForm):
     """Everything about a webhook that a person types."""
 
-    field_order = ("name", "verifier", "header_key", "timestamp_key", "user", "secret", "headers", "starts", "platform")
+    field_order = (
+        "name",
+        "verifier",
+        "header_key",
+        "timestamp_key",
+        "user",
+        "secret",
+        "headers",
+        "starts",
+        "receivers",
+        "platform",
+    )
 
     name = forms.CharField(
         max_length=200,
@@ -75,11 +86,22 @@ class WebhookForm(SecretForm):
         label=gettext_lazy("Workflows that it starts by itself"),
         help_text=gettext_lazy("A line each: name, or name = version. What was sent is their input."),
     )
+    receivers = forms.CharField(
+        required=False,
+        max_length=10_000,
+        widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
+        label=gettext_lazy("Workflows whose WAIT_FOR_WEBHOOK tasks it completes"),
+        help_text=gettext_lazy("One per line: name, or name = version. Without a version, all versions."),
+    )
     platform = forms.CharField(required=False, max_length=200, label=gettext_lazy("Who sends"))
 
     def clean_starts(self) -> dict[str, Any]:
         found = _lines(self.cleaned_data["starts"], "=", alone=True)
         return {name: _version(version) for name, version in found.items()}
+
+    def clean_receivers(self) -> dict[str, int]:
+        found = _lines(self.cleaned_data["receivers"], "=", alone=True)
+        return {name: _version(version) or 0 for name, version in found.items()}
 
     def document(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """The webhook as the engine reads it; what the form does not show stays as it was."""
@@ -93,6 +115,7 @@ class WebhookForm(SecretForm):
             "secretKey": said["user"] or None,
             "sourcePlatform": said["platform"] or None,
             "workflowsToStart": said["starts"],
+            "receiverWorkflowNamesToVersions": said["receivers"],
             "headers": said["headers"],
             "secretValue": said["secret"] or None,
         }
@@ -108,8 +131,13 @@ def initial_of(name: str, document: Mapping[str, Any]) -> dict[str, Any]:
         "timestamp_key": document.get("timestampHeaderKey") or "",
         "user": document.get("secretKey") or "",
         "platform": document.get("sourcePlatform") or "",
-        "starts": "\n".join(f"{each} = {version}" if version else each for each, version in starts.items()),
+        "starts": _as_lines(starts),
+        "receivers": _as_lines(document.get("receiverWorkflowNamesToVersions") or {}),
     }
+
+
+def _as_lines(versions: Mapping[str, Any]) -> str:
+    return "\n".join(f"{each} = {version}" if version else each for each, version in versions.items())
 
 
 def _lines(text: str, sign: str, *, alone: bool = False) -> dict[str, str]:

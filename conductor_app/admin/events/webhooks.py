@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from ...core.errors import Refused, ValidationFailed
 from ...engine import webhooks
 from ...insight.event_sources import newest_by_event
+from ...insight.webhook_waits import waiting_tasks
 from ...models import Webhook
 from ..object_pages import ObjectPage
 from ..pages import Page
@@ -120,6 +121,7 @@ class _Form(ObjectPage):
             "needs_headers": verifier == "HEADER_BASED",
             "is_issued": verifier in ISSUED_BY_THE_SENDER,
             "may_edit": request.user.has_perm(CHANGE),
+            "waiting": waiting_tasks(webhooks.receivers_of(row)) if row else [],
             "tab": "webhooks",
         }
 

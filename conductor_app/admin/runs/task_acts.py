@@ -41,6 +41,9 @@ class TaskAct:
         return list(OUTCOMES.items())
 
 
+ANSWERED_HERE = ("WAIT", "YIELD", "WAIT_FOR_WEBHOOK")
+
+
 def _waits(attempt: Attempt, now: int) -> bool:
     return attempt.status == "PENDING" and attempt.queue != ""
 
@@ -55,7 +58,7 @@ def _is_with_a_worker(attempt: Attempt, now: int) -> bool:
 
 def _can_be_answered(attempt: Attempt, now: int) -> bool:
     """People have a page of their own for what waits for them; what only waits for other tasks is not answered."""
-    return attempt.status in ATTEMPT.open and (attempt.queue != "" or attempt.task.type == "WAIT")
+    return attempt.status in ATTEMPT.open and (attempt.queue != "" or attempt.task.type in ANSWERED_HERE)
 
 
 def _prioritise(attempt: Attempt, said: Mapping[str, str], by: str, reason: str) -> None:

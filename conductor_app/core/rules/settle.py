@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from ..effects import Await, CreateTask, Effect, MoveAttempt, Publish, ResolveTask, StartRun, UpdateTask
+from ..effects import Await, AwaitWebhook, CreateTask, Effect, MoveAttempt, Publish, ResolveTask, StartRun, UpdateTask
 from ..errors import StepRefused
 from ..knowledge import Knowledge
 from ..snapshot import Attempt, Run, Task
@@ -59,7 +59,7 @@ def begin_again(task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
             yield from _taken_over(task, effect.task, now)
         elif isinstance(effect, StartRun) and effect.parent_attempt_id:
             yield StartRun(**{**_fields(effect), "parent_attempt_id": task.attempt.id})
-        elif isinstance(effect, Await):
+        elif isinstance(effect, Await | AwaitWebhook):
             yield replace(effect, attempt_id=task.attempt.id)
         elif isinstance(effect, Publish):
             yield replace(effect, id=task.attempt.id)

@@ -23,7 +23,9 @@ INSIDE = ">"
 """Stands between a sub-workflow's step and a step of that sub-workflow."""
 ENOUGH = 300
 """Attempts of one step that something is said for: loops take one each turn."""
-WORKED = frozenset(("SIMPLE", "DYNAMIC", "EVENT", "HUMAN", "PULL_WORKFLOW_MESSAGES", "SUB_WORKFLOW"))
+WORKED = frozenset(
+    ("SIMPLE", "DYNAMIC", "EVENT", "HUMAN", "PULL_WORKFLOW_MESSAGES", "SUB_WORKFLOW", "WAIT_FOR_WEBHOOK", "YIELD")
+)
 
 
 class Outcome(NamedTuple):

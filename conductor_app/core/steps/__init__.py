@@ -25,6 +25,8 @@ from .switch import Switch
 from .terminate import Terminate
 from .try_catch import TryCatch
 from .wait import Wait
+from .wait_for_webhook import WaitForWebhook
+from .yield_ import Yield
 
 SIMPLE = Simple()
 
@@ -48,6 +50,8 @@ KINDS: dict[str, Kind] = {
         StartWorkflow(),
         Terminate(),
         Wait(),
+        WaitForWebhook(),
+        Yield(),
         Human(),
         PullWorkflowMessages(),
         SetVariable(),

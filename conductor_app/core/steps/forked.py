@@ -17,6 +17,8 @@ SYSTEM_TYPES = frozenset(
         "JDBC",
         "SUB_WORKFLOW",
         "WAIT",
+        "WAIT_FOR_WEBHOOK",
+        "YIELD",
         "HUMAN",
         "INLINE",
         "SET_VARIABLE",

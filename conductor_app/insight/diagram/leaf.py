@@ -35,6 +35,8 @@ class Box:
 def _shape(step: Mapping[str, Any]) -> str:
     """What kind of thing the box stands for, told by its outline."""
     kind = type_of(step)
+    if kind in ("YIELD", "WAIT_FOR_WEBHOOK"):
+        return "wait"
     return kind.lower() if kind in ("SUB_WORKFLOW", "TERMINATE", "JOIN", "WAIT", "HUMAN") else shape_of(step)
 
 

@@ -6,8 +6,9 @@ import re
 import pytest
 from django.test import Client
 
-from conductor_app.models import AuditEntry, EventDelivery, Webhook
+from conductor_app.models import AuditEntry, EventDelivery, Webhook, WorkflowDefinition
 from tests.admin.reading import html, words
+from tests.insight.situations import define, start
 
 from .test_handlers import of
 
@@ -141,3 +142,28 @@ def test_pages_of_webhooks_cost_few_queries(operator, clock, django_assert_max_n
     for address in (LIST, page()):
         with django_assert_max_num_queries(15):
             operator.get(address)
+
+
+def test_the_page_lists_the_tasks_that_wait_for_an_event_and_the_form_names_their_workflows(operator, clock):
+    made(operator, receivers="order\nbill = 2")
+    assert Webhook.objects.get().document["receiverWorkflowNamesToVersions"] == {"order": 0, "bill": 2}
+    assert "Tasks waiting for an event" not in words(operator.get(page()))
+    waits = {"type": "WAIT_FOR_WEBHOOK", "name": "paid", "taskReferenceName": "paid"}
+    define("order", {**waits, "inputParameters": {"matches": {"$['order']": "<7>"}}})
+    run = start("order")
+
+    shown = words(operator.get(page()))
+
+    assert "Tasks waiting for an event" in shown and "order v1" in shown and "$['order'] = <7>" in shown
+    assert "has been waiting for a webhook event" in words(operator.get(f"/admin/conductor/run/{run}/change/"))
+
+
+def test_a_definition_says_where_no_webhook_completes_its_task(operator, clock):
+    waits = {"type": "WAIT_FOR_WEBHOOK", "name": "paid", "taskReferenceName": "paid"}
+    define("order", {**waits, "inputParameters": {"matches": {"$['order']": 7}}})
+    address = f"/admin/conductor/workflowdefinition/{WorkflowDefinition.objects.get().pk}/change/"
+    assert "No webhook names" in words(operator.get(address))
+
+    made(operator, receivers="order")
+
+    assert "No webhook names" not in words(operator.get(address))

@@ -67,3 +67,22 @@ def test_an_unknown_workflow_is_not_found(api, clock, address):
 def test_a_signal_that_cannot_be_understood_changes_nothing(api, approval, sent):
     assert api.post(f"/tasks/{approval}/{sent}", {}).status_code == 400
     assert api.workflow(approval)["tasks"][0]["status"] == "IN_PROGRESS"
+
+
+@pytest.mark.parametrize("strategy", ["TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT"])
+def test_a_yield_stands_for_a_wait_in_all_return_strategies(api, clock, strategy):
+    """As the Python SDK's signal tests use it: execute, then signal until the workflow has ended."""
+    yields = [step("YIELD", ref, inputParameters={"n": number}) for number, ref in enumerate(("first", "second"))]
+    api.define(*yields)
+    begun = api.post(f"/workflow/execute/order/1?returnStrategy={strategy}", {"name": "order"}).json()
+    workflow_id = begun["targetWorkflowId"]
+
+    reply = api.post(f"/tasks/{workflow_id}/COMPLETED/signal/sync?returnStrategy={strategy}", {"by": "ann"}).json()
+
+    assert reply["responseType"] == strategy
+    blocking = {"TARGET_WORKFLOW": None, "BLOCKING_WORKFLOW": None}.get(strategy, "second")
+    assert reply.get("referenceTaskName") == blocking
+    first, second = api.workflow(workflow_id)["tasks"]
+    assert (first["status"], first["outputData"], second["status"]) == ("COMPLETED", {"by": "ann"}, "IN_PROGRESS")
+    api.post(f"/tasks/{workflow_id}/COMPLETED/signal", {})
+    assert api.workflow(workflow_id)["status"] == "COMPLETED"

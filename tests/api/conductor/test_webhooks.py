@@ -10,7 +10,7 @@ import pytest
 
 from conductor_app.engine import webhooks
 from conductor_app.models import EventDelivery, Run, Webhook
-from tests.api.steps import simple
+from tests.api.steps import simple, step
 
 SECRET = "a secret"
 BODY = json.dumps({"order": 7}).encode()
@@ -305,3 +305,31 @@ def test_nothing_is_verified_by_a_former_secret_that_there_never_was(api, webhoo
 
     assert api.post(f"/webhook/{id}", BODY, **{"X-Hub-Signature-256": signed(BODY, "")}).status_code == 401
     assert api.post(f"/webhook/{id}", BODY, **{"X-Hub-Signature-256": signed(BODY)}).status_code == 200
+
+
+def test_an_event_completes_the_task_that_waits_for_it_over_http(api, webhook):
+    wait = step("WAIT_FOR_WEBHOOK", "paid", inputParameters={"matches": {"$['order']": "${workflow.input.order}"}})
+    api.define(wait)
+    workflow_id = api.start(input={"order": 7})
+    id = webhook(**GITHUB, receiverWorkflowNamesToVersions={"order": 1})
+    signature = {"X-Hub-Signature-256": signed(BODY)}
+
+    assert api.post(f"/webhook/{id}", BODY).status_code == 401
+    assert api.workflow(workflow_id)["tasks"][0]["status"] == "IN_PROGRESS"
+    assert api.post(f"/webhook/{id}", BODY, **signature).status_code == 200
+
+    workflow = api.workflow(workflow_id)
+    assert (workflow["status"], workflow["tasks"][0]["outputData"]) == ("COMPLETED", {"order": 7})
+
+
+def test_what_a_webhook_step_waits_for_is_checked_by_validate(api):
+    def findings(**inputs: Any) -> list[str]:
+        wait = step("WAIT_FOR_WEBHOOK", "paid", inputParameters=inputs)
+        reply = api.post("/metadata/workflow/validate", {"name": "order", "ownerEmail": "a@b.c", "tasks": [wait]})
+        return [each["message"] for each in reply.json()["findings"]] if reply.content else []
+
+    assert findings(matches={"$['order']": 7}) == []
+    assert findings(matches="${workflow.input.matches}") == []
+    assert "names nothing to match" in findings()[0]
+    assert "`order` cannot be read" in findings(matches={"order": 7})[0]
+    assert "must be an object" in findings(matches=[7])[0]

@@ -24,6 +24,7 @@ from .names import name_findings
 from .places import Spot, spots
 from .references import References
 from .scripts import reads_as_javascript, returns_nothing
+from .webhooks import webhook_findings
 
 __all__ = [
     "BROKEN",
@@ -59,6 +60,7 @@ def findings(document: Any, known: Surroundings | None = None, complaints: Itera
         *flow_findings(found),
         *References(document, found, known).findings(),
         *name_findings(document, found, known),
+        *webhook_findings(document, found, known),
         *_inline_findings(found, known),
     ]
     has_place = any(finding.severity == ERROR for finding in said)

@@ -62,7 +62,7 @@ class Surroundings:
     """What stands beside the document: other definitions by name, what tasks gave lately, who works.
 
     `outputs` and `workflow_outputs` hold the shapes of what tasks and workflows give, as far as they are known;
-    `tasks` is None where nobody knows which there are.
+    `tasks` is None where nobody knows which there are. `received`: the workflows that webhooks name as receivers.
     """
 
     tasks: Mapping[str, Mapping[str, Any]] | None = None
@@ -71,6 +71,7 @@ class Surroundings:
     workflow_outputs: Mapping[str, Shape] = field(default_factory=dict)
     worked: frozenset[str] | None = None
     bare_names: frozenset[str] = frozenset()
+    received: frozenset[str] | None = None
 
 
 def nearest(name: str, known: Any) -> str:

@@ -1,0 +1,273 @@
+"""WAIT_FOR_WEBHOOK and YIELD: tasks that an event or a signal completes (Orkes' step types)."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from conductor_app.core.reports import Report
+from conductor_app.engine import events, sweeps, waits, webhooks
+from conductor_app.models import EventDelivery, WebhookPaths, WebhookWait
+from tests.builders import definition, fork, loop, policy, step, sub_workflow, wait_for_webhook, yield_
+from tests.engine.views import complaints
+from tests.story import BY, Story, View, committed
+
+PAID = {"$['event']['type']": "paid", "$['order']": "${workflow.input.order}"}
+KEY = "a secret"
+
+
+@pytest.fixture
+def shop(db) -> str:
+    return webhook("shop", {"order": 0})
+
+
+def webhook(name: str, receivers: dict[str, int]) -> str:
+    fields = {"verifier": "HEADER_BASED", "headers": {"X-Key": KEY}}
+    return webhooks.add({"name": name, "receiverWorkflowNamesToVersions": receivers, **fields}, BY).pk
+
+
+def tell(webhook_id: str, payload: Any) -> None:
+    with committed():
+        webhooks.receive(webhook_id, {"x-key": KEY}, json.dumps(payload).encode())
+
+
+def paid(order: int, **more: Any) -> dict[str, Any]:
+    return {"event": {"type": "paid"}, "order": order, **more}
+
+
+def test_an_event_with_all_values_completes_the_task_with_its_payload(clock, shop):
+    story = Story(clock, wait_for_webhook("w", PAID), step("after"), input={"order": 7})
+    assert story.statuses == {"w": "IN_PROGRESS"}
+    assert story.task("w").input == {"matches": {"$['event']['type']": "paid", "$['order']": 7}}
+
+    tell(shop, paid(7, sum=12))
+
+    assert story.statuses == {"w": "COMPLETED", "after": "SCHEDULED"}
+    assert story.task("w").output == paid(7, sum=12)
+    assert complaints(story.id) == []
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"order": 7},
+        {"event": {"type": "paid"}},
+        paid(8),
+        {**paid(7), "event": {"type": "sent"}},
+        paid(True),
+        [7],
+        "x",
+    ],
+)
+def test_an_event_that_lacks_a_value_changes_nothing(clock, shop, payload):
+    story = Story(clock, wait_for_webhook("w", PAID), input={"order": 7})
+
+    tell(shop, payload)
+
+    assert story.statuses == {"w": "IN_PROGRESS"}
+
+
+def test_a_whole_number_is_the_same_with_a_point(clock, shop):
+    story = Story(clock, wait_for_webhook("w", {"$.order": 7}))
+
+    tell(shop, {"order": 7.0})
+
+    assert story.status == "COMPLETED"
+
+
+def test_one_event_completes_all_tasks_that_match_and_no_other(clock, shop):
+    conditions = {"a": {"$.n": 1}, "b": {"$.m": 2}, "c": {"$.n": 2}}
+    story = Story(clock, *fork(*[[wait_for_webhook(ref, matches)] for ref, matches in conditions.items()]))
+    other = story.starts("order")
+
+    tell(shop, {"n": 1, "m": 2})
+
+    for run in (story, other):
+        assert [run.statuses[ref] for ref in ("a", "b", "c")] == ["COMPLETED", "COMPLETED", "IN_PROGRESS"]
+
+
+def test_only_the_workflows_that_the_webhook_names_receive_its_events(clock, shop):
+    story = Story(clock, wait_for_webhook("w", {"$.n": 1}), name="bill")
+
+    tell(shop, {"n": 1})
+    assert story.statuses == {"w": "IN_PROGRESS"}
+    tell(webhook("bills", {"bill": 2}), {"n": 1})
+    assert story.statuses == {"w": "IN_PROGRESS"}, "another version"
+    tell(webhook("all bills", {"bill": 1}), {"n": 1})
+
+    assert story.status == "COMPLETED"
+
+
+def test_what_the_javascript_sdk_writes_beside_the_inputs_is_a_condition_too(clock, shop):
+    story = Story(clock, wait_for_webhook("w", None, **{"$['n']": 1}))
+
+    tell(shop, {"n": 2})
+    assert story.status == "RUNNING"
+    tell(shop, {"n": 1})
+
+    assert story.status == "COMPLETED"
+
+
+def test_without_a_condition_any_event_completes_the_task(clock, shop):
+    story = Story(clock, wait_for_webhook("w"))
+
+    tell(shop, {"n": 1})
+
+    assert story.status == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    ("matches", "reason"), [({"order": 7}, "begins with $"), ({"$[": 7}, "cannot be read"), ([7], "must be an object")]
+)
+def test_a_condition_that_cannot_be_read_fails_the_task(clock, shop, matches, reason):
+    story = Story(clock, wait_for_webhook("w", matches))
+
+    assert story.statuses == {"w": "FAILED_WITH_TERMINAL_ERROR"}
+    assert reason in story.task("w").reason
+
+
+def test_an_event_from_before_is_not_kept(clock, shop):
+    tell(shop, {"n": 1})
+    story = Story(clock, wait_for_webhook("w", {"$.n": 1}))
+
+    assert story.statuses == {"w": "IN_PROGRESS"}
+
+
+def test_a_rerun_task_waits_again_and_an_old_event_does_not_count(clock, shop):
+    story = Story(clock, wait_for_webhook("w", {"$.n": 1}), step("after"))
+    tell(shop, {"n": 1})
+    story.worker("after").completes()
+
+    story.rerun("w")
+    assert story.statuses == {"w": "IN_PROGRESS"}
+    tell(shop, {"n": 1, "second": True})
+
+    assert story.task("w").output == {"n": 1, "second": True}
+
+
+def test_a_retried_task_waits_again(clock, shop):
+    story = Story(clock, *fork([wait_for_webhook("w", {"$.n": 1})], [step("a")]))
+    story.worker("a").fails()
+    tell(shop, {"n": 1})
+    assert story.statuses["w"] == "CANCELED"
+
+    story.retry()
+    tell(shop, {"n": 1})
+
+    assert story.statuses["w"] == "COMPLETED"
+
+
+def test_each_turn_of_a_loop_waits_for_its_own_event(clock, shop):
+    story = Story(clock, loop("l", wait_for_webhook("w", {"$.n": "${l.output.iteration}"}), times=2))
+
+    tell(shop, {"n": 1})
+    tell(shop, {"n": 2})
+
+    assert story.status == "COMPLETED"
+
+
+def test_a_child_waits_under_its_own_name(clock):
+    child = definition(wait_for_webhook("w", {"$.n": 1}), name="child")
+    story = Story(clock, sub_workflow("s", "child"), others=[child])
+
+    tell(webhook("children", {"child": 1}), {"n": 1})
+
+    assert story.status == "COMPLETED"
+
+
+def test_the_limits_of_a_task_definition_hold(clock, shop):
+    own = policy("w", timeout_seconds=10, timeout_policy="TIME_OUT_WF")
+    story = Story(clock, {**wait_for_webhook("w", {"$.n": 1}), "taskDefinition": own})
+
+    assert story.later(11).status == "TIMED_OUT"
+
+
+def test_a_message_that_is_told_twice_completes_once(clock, shop):
+    story = Story(clock, loop("l", wait_for_webhook("w", {"$.n": 1}), times=2))
+
+    tell(shop, {"n": 1})
+    delivery = EventDelivery.objects.get()
+    assert story.statuses == {"l": "IN_PROGRESS", "w__1": "COMPLETED", "w__2": "IN_PROGRESS"}
+    with committed():
+        events.receive(delivery.event, delivery.message_id, {"n": 1}, "webhook")
+
+    assert story.statuses["w__2"] == "IN_PROGRESS"
+
+
+def test_what_an_event_costs_does_not_grow_with_what_waits(clock, shop):
+    story = Story(clock, wait_for_webhook("w", PAID), input={"order": 0})
+
+    def cost(order: int) -> int:
+        with (
+            CaptureQueriesContext(
+                connection,
+            ) as queries,
+            committed(),
+        ):
+            webhooks.receive(shop, {"x-key": KEY}, json.dumps(paid(order)).encode())
+        return len(queries)
+
+    few = cost(1000)
+    for order in range(1, 30):
+        story.starts("order", {"order": order})
+
+    assert cost(1001) == few
+    assert WebhookPaths.objects.count() == 1
+
+
+def test_rows_of_tasks_that_have_ended_are_deleted_after_a_day(clock, shop):
+    story = Story(clock, wait_for_webhook("w", {"$.n": 1}))
+    open_one = story.starts("order")
+    story.terminate()
+    clock.advance(seconds=86_401)
+
+    sweeps.prune_finished(10)
+
+    assert [each.attempt_id for each in WebhookWait.objects.all()] == [open_one.task("w").id]
+
+
+# YIELD
+
+
+def test_a_signal_completes_a_yield(clock):
+    story = Story(clock, yield_("y", shown="${workflow.input.a}"), step("after"), input={"a": 1})
+    assert (story.statuses, story.task("y").input) == ({"y": "IN_PROGRESS"}, {"shown": 1})
+
+    with committed():
+        waits.signal(story.id, Report("COMPLETED", {"by": "ann"}), BY)
+
+    assert story.statuses == {"y": "COMPLETED", "after": "SCHEDULED"}
+    assert story.task("y").output == {"by": "ann"}
+    assert complaints(story.id) == []
+
+
+def test_a_run_stands_still_at_a_yield_of_a_child(clock):
+    child = definition(yield_("y"), name="child")
+    story = Story(clock, sub_workflow("s", "child"), others=[child])
+
+    found = waits.look(story.id)
+
+    assert (found.run_id, found.attempt_id) == (story.child("s").id, story.child("s").task("y").id)
+
+
+def test_a_yield_gives_workers_nothing_to_do_and_can_be_reported_on(clock):
+    story = Story(clock, yield_("y"))
+    assert story.worker("YIELD").polls() == []
+    assert story.worker("y").polls() == []
+
+    assert story.reports("y", n=1)
+
+    assert (story.status, View(story.id).output) == ("COMPLETED", {"n": 1})
+
+
+def test_a_yield_that_is_rerun_waits_for_another_signal(clock):
+    story = Story(clock, yield_("y"), step("after"))
+    story.reports("y")
+    story.worker("after").completes()
+
+    story.rerun("y")
+
+    assert story.statuses == {"y": "IN_PROGRESS"}
