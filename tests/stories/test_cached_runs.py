@@ -128,7 +128,7 @@ def test_what_is_tried_out_is_no_repetition(clock):
     ask(clock).worker("rate").completes(n=7)
 
     request = runs.StartRequest("rates", input={"to": "USD"})
-    document = simulate.simulate(request, simulate.Written())
+    document, _children = simulate.simulate_whole(request, simulate.Written())
 
     assert (document["status"], len(document["tasks"])) == ("RUNNING", 1)
 
