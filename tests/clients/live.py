@@ -72,6 +72,9 @@ def answer_and_let_go(environ, start_response):
     """
     if IN_CHUNKS in environ:
         environ["wsgi.input"] = environ.pop(IN_CHUNKS)
+    elif length := int(environ.get("CONTENT_LENGTH") or 0):
+        # Read before the answer, as gunicorn's worker does: a connection closed over unread bytes is reset.
+        environ["wsgi.input"] = BytesIO(environ["wsgi.input"].read(length))
     with _answering:
         _requests.add(id(environ))
     answer = application(environ, start_response)

@@ -209,6 +209,10 @@ def test_the_task_handler_serves_functions_and_coroutines_in_processes_of_their_
     with TaskHandler(workers, configuration, scan_for_annotated_workers=False) as handler:
         handler.start_processes()
         run = shop.end_of(run_id)
+        assert handler.is_healthy()
+        assert {each["worker"] for each in handler.get_worker_process_status()} == {"cut", "sew"}
+        handler.stop_processes()
+        handler.join_processes()
 
     cut, sewn = (task.output_data for task in run.tasks)
     assert (cut["pieces"], sewn["seams"]) == (8, 12)

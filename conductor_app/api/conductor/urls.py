@@ -165,6 +165,8 @@ urlpatterns = [
     path("secrets/<str:key>/tags", secrets.SecretTags.as_view()),
     path("event", events.EventHandlers.as_view()),
     path("event/handleIncomingEvent", events.IncomingEvent.as_view()),
+    # Orkes' settings of event queues, which this server takes from its environment; they are no events.
+    re_path(r"^event/queue/(config|connectivity)", UnknownAddress.as_view()),
     path("event/handler/<str:name>", events.EventHandlerNamed.as_view()),
     path("event/execution", event_log.ActiveEventHandlers.as_view()),
     path("event/execution/<str:name>", event_log.EventExecutions.as_view()),

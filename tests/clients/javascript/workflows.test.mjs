@@ -149,7 +149,7 @@ test("workflows are found by their correlation ids", async () => {
   assert.deepEqual(found["B-1"].map((one) => one.workflowId), [id]);
 });
 
-test("a workflow is tried out without being kept", async () => {
+test("a workflow is tested without a run, and its result is read by its id", async () => {
   const workflowDef = await define("tried", simple("cut"));
 
   const tried = await workflows.testWorkflow({
@@ -157,7 +157,8 @@ test("a workflow is tried out without being kept", async () => {
   });
 
   assert.deepEqual([tried.status, tried.output], ["COMPLETED", { pieces: 4 }]);
-  await assert.rejects(workflows.getWorkflow(tried.workflowId, false));
+  assert.equal((await workflows.getWorkflow(tried.workflowId, true)).status, "COMPLETED");
+  assert.equal((await workflows.search(0, 10, `workflowId = '${tried.workflowId}'`, "*")).totalHits, 0);
 });
 
 test("a refusal carries the server's sentence", async () => {

@@ -1,0 +1,96 @@
+"""The SDK compatibility table: one JSON file per SDK, written into one page of the documentation.
+
+`python -m tests.clients.sdk_table` writes the page anew after a file has changed.
+"""
+
+import json
+from collections import Counter
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "sdk-compatibility"
+PAGE = FOLDER.with_suffix(".md")
+SDKS = ("python", "javascript", "java", "go")
+WORKS, DIFFERS, UNSUPPORTED = RESULTS = ("works", "differs", "unsupported")
+WORDS = {WORKS: "works", DIFFERS: "differs", UNSUPPORTED: "not supported"}
+AI = "AI: "
+"""How the note of a method begins that no test calls: agents, prompts and integrations are not part of this server."""
+BROKEN = "Broken in the SDK: "
+"""How the note of a method begins that fails before it sends a request."""
+
+Entry = dict[str, str]
+
+
+def read(sdk: str) -> dict[str, Any]:
+    """Return the file of an SDK: its name, package, version, and the result of each method."""
+    return json.loads((FOLDER / f"{sdk}.json").read_text(encoding="utf-8"))
+
+
+def known() -> list[str]:
+    """Return the SDKs that have a file."""
+    return [sdk for sdk in SDKS if (FOLDER / f"{sdk}.json").exists()]
+
+
+def methods_of(sdk: str, *results: str) -> list[str]:
+    """Return the methods with one of these results, as `Class.method`."""
+    return [name for name, entry in read(sdk)["methods"].items() if entry["result"] in results]
+
+
+def refused(sdk: str) -> list[str]:
+    """Return the methods that the server refuses, without those of the AI products and those that send nothing."""
+    entries = read(sdk)["methods"]
+    return [name for name in methods_of(sdk, UNSUPPORTED) if not entries[name]["note"].startswith((AI, BROKEN))]
+
+
+def write(sdk: str, facts: dict[str, Any]) -> None:
+    """Write the file of an SDK, sorted."""
+    text = json.dumps({**facts, "methods": dict(sorted(facts["methods"].items()))}, indent=1, ensure_ascii=False)
+    (FOLDER / f"{sdk}.json").write_text(f"{text}\n", encoding="utf-8")
+
+
+def page() -> str:
+    """Return the page in Markdown."""
+    files = [read(sdk) for sdk in known()]
+    parts = [
+        "# SDK compatibility",
+        "What each method of the official Conductor SDKs does against this server. The tests that call the methods "
+        "check this page: a new method, or another result, fails them until the page says so.",
+        _totals(files),
+        *(_sdk(facts) for facts in files),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _totals(files: list[dict[str, Any]]) -> str:
+    lines = ["| SDK | package | version | works | differs | not supported |", "|---|---|---|--:|--:|--:|"]
+    for facts in files:
+        counts = Counter(entry["result"] for entry in facts["methods"].values())
+        numbers = " | ".join(str(counts[result]) for result in RESULTS)
+        lines.append(f"| {facts['sdk']} | `{facts['package']}` | {facts['version']} | {numbers} |")
+    return "\n".join(lines)
+
+
+def _sdk(facts: dict[str, Any]) -> str:
+    parts = [f"## {facts['sdk']}"]
+    for client, group in groupby(facts["methods"].items(), key=lambda item: item[0].partition(".")[0]):
+        entries = {name.partition(".")[2]: entry for name, entry in group}
+        parts.append(f"### {facts['sdk']}: {client}")
+        parts.append(_client(entries))
+    return "\n\n".join(parts)
+
+
+def _client(entries: dict[str, Entry]) -> str:
+    """Return one paragraph per result and note, with the methods that share them."""
+    shared: dict[tuple[str, str], list[str]] = {}
+    for name, entry in entries.items():
+        shared.setdefault((entry["result"], entry["note"]), []).append(f"`{name}`")
+    ordered = sorted(shared.items(), key=lambda item: RESULTS.index(item[0][0]))
+    return "\n\n".join(
+        f"**{WORDS[result].capitalize()}**{f' ({note})' if note else ''}: {', '.join(names)}."
+        for (result, note), names in ordered
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
