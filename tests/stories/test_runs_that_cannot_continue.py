@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import catch, definition, dynamic_fork, fork, loop, step, sub_workflow, try_
+from tests.builders import catch, definition, dynamic_fork, fork, loop, step, sub_workflow, switch, try_
 from tests.engine.views import complaints
 from tests.story import Story, register
 
@@ -131,3 +131,67 @@ def test_a_retry_enters_the_fork_again(clock):
     story.retry()
 
     assert (story.status, story.reason, story.statuses) == ("FAILED", UNJOINED, {"before": "COMPLETED"})
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("startDelay", "x", "startDelay must be a whole number"),
+        ("inputParameters", "x", "inputParameters must be an object"),
+        ("subWorkflowParam", "x", "subWorkflowParam must be an object"),
+    ],
+)
+def test_a_task_of_the_list_with_a_field_of_the_wrong_type_fails_the_run_and_is_named(clock, field, value, message):
+    right = {"name": "a", "taskReferenceName": "a", "type": "SIMPLE"}
+    wrong = {**right, "taskReferenceName": "b", field: value}
+    story = Story(clock, *dynamic_fork(), input={"tasks": [right, wrong], "inputs": {}})
+
+    assert (story.status, story.statuses) == ("FAILED", {})
+    assert story.reason.startswith(INVALID)
+    assert f"': [1].{message}" in story.reason
+
+
+@pytest.mark.parametrize(("given", "shown"), [("nope", "nope"), (None, "null"), ({"a": 1}, '{"a": 1}')])
+def test_a_list_in_the_deprecated_form_that_holds_no_tasks_fails_the_run_too(clock, given, shown):
+    fan, joined = dynamic_fork("fan", "joined", {"list": given})
+    fan = {key: value for key, value in fan.items() if not key.startswith("dynamicFork")}
+    story = Story(clock, {**fan, "dynamicForkJoinTasksParam": "list"}, joined)
+
+    assert (story.status, story.statuses) == ("FAILED", {})
+    assert story.reason == (
+        f"Dynamic tasks could not be created. The value of list from task's input {shown} "
+        "has no dynamic tasks to be scheduled"
+    )
+
+
+def test_a_reason_shows_no_value_that_the_definition_masks(clock):
+    tasks = [{"password": "hunter2", "seen": "yes"}]
+    story = Story(clock, *dynamic_fork(), input={"tasks": tasks}, maskedFields=["password"])
+
+    assert story.reason == f"""{INVALID} '[{{"password": "***", "seen": "yes"}}]'"""
+
+
+def test_a_reason_shows_nothing_of_an_input_that_is_masked_itself(clock):
+    story = Story(clock, *dynamic_fork(), input={"tasks": "hunter2"}, maskedFields=["tasks"])
+
+    assert story.reason == f"{INVALID} '***'"
+
+
+def test_the_reason_of_a_dynamic_fork_without_a_join_is_the_originals(clock):
+    story = Story(clock, dynamic_fork()[0], input={"tasks": [], "inputs": {}})
+
+    assert (story.status, story.statuses) == ("FAILED", {})
+    assert story.reason == ("Dynamic join definition is not followed by a join task.  Check the workflow definition.")
+
+
+def test_an_optional_fork_that_no_join_follows_is_passed_over_with_its_branches(clock):
+    story = Story(clock, {**unjoined_fork(), "optional": True}, step("after"))
+
+    assert story.statuses == {"unjoined": "COMPLETED_WITH_ERRORS", "after": "SCHEDULED"}
+
+
+def test_a_fork_at_the_end_of_a_case_has_the_join_that_follows_the_switch(clock):
+    joined = {"name": "j", "taskReferenceName": "j", "type": "JOIN", "joinOn": ["a", "b"]}
+    story = Story(clock, switch("s", {"left": [unjoined_fork()]}, inputs={"s": "left"}), joined)
+
+    assert (story.status, story.statuses["a"], story.statuses["j"]) == ("RUNNING", "SCHEDULED", "IN_PROGRESS")

@@ -7,7 +7,13 @@ from ..effects import Effect
 from ..errors import RunCannotContinue
 from ..knowledge import Knowledge
 from ..snapshot import Run, Task
+from ..states import COMPLETED_WITH_ERRORS
 from .kind import Kind, finished_at_once, inputs_of
+
+NO_JOIN = {
+    "FORK_JOIN": "Fork task definition is not followed by a join task.  Check the blueprint",
+    "FORK_JOIN_DYNAMIC": "Dynamic join definition is not followed by a join task.  Check the workflow definition.",
+}
 
 
 class ForkJoin(Kind):
@@ -22,7 +28,9 @@ class ForkJoin(Kind):
         yield finished_at_once(step, key, know.run, now, input=inputs, output={})
 
     def leads_to(self, task: Task) -> Iterator[Key]:
-        for head in (*task.step.heads, task.step.follower):
+        # An optional fork that could not be entered is passed over: nothing would wait for its branches.
+        heads = () if task.status == COMPLETED_WITH_ERRORS else task.step.heads
+        for head in (*heads, task.step.follower):
             if head and task.lets_control_pass:
                 yield Key(head, task.key.turn)
 
@@ -33,5 +41,4 @@ def require_join(fork: Step, run: Run) -> None:
     # What follows a fork inside a dynamic branch is not part of the definition, and is laid out with its join.
     if (follower is not None and follower.type == "JOIN") or fork.ref not in run.definition.steps:
         return
-    of = "Fork task" if fork.type == "FORK_JOIN" else "Dynamic join"
-    raise RunCannotContinue(f"{of} definition is not followed by a join task.  Check the blueprint")
+    raise RunCannotContinue(NO_JOIN[fork.type])

@@ -27,7 +27,8 @@ class ForkJoinDynamic(Kind):
     def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
         require_join(step, know.run)
         inputs = inputs_of(step, know, key, know.run, now, holds_steps=True)
-        documents = with_policies(forked_documents(step, inputs, partial(has_forked, step, know)), know)
+        written = forked_documents(step, inputs, partial(has_forked, step, know), know.run.definition)
+        documents = with_policies(written, know)
         grown = grow(step, documents)
         refs = [document["taskReferenceName"] for document in documents]
         if used := in_use(grown.keys(), step, key, know):

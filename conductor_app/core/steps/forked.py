@@ -4,9 +4,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..definition import Step
+from ..definition import Definition, Step
 from ..errors import RunCannotContinue, StepRefused
 from ..language.checks.reading import typed_step
+from ..sealing import masked
 
 LONGEST_NAME = 255
 LONGEST_EXCERPT = 500
@@ -32,14 +33,22 @@ SYSTEM_TYPES = frozenset(
 )
 
 
-def forked_documents(step: Step, inputs: dict[str, Any], has_forked: Callable[[], bool]) -> list[dict[str, Any]]:
-    """One step document a branch. `has_forked`: whether the run has forked dynamically before."""
+def forked_documents(
+    step: Step, inputs: dict[str, Any], has_forked: Callable[[], bool], definition: Definition
+) -> list[dict[str, Any]]:
+    """Return one step document for each branch.
+
+    `has_forked`: whether the run has forked dynamically before. `definition`: the run's; reasons show no value that it
+    masks.
+
+    Raises: RunCannotContinue if the input holds no list of tasks, StepRefused if a task of the list cannot be forked.
+    """
     if isinstance(inputs.get("forkTaskInputs"), list):
         documents = _one_for_each(step, inputs, has_forked)
     elif step.document.get("dynamicForkTasksParam"):
-        documents = _written(step, inputs)
+        documents = _written(step, inputs, definition)
     else:
-        documents = _legacy(step, inputs)
+        documents = _legacy(step, inputs, definition)
     return [_checked(document, step) for document in documents]
 
 
@@ -79,20 +88,23 @@ def _sub_workflow(inputs: dict[str, Any], given: dict[str, Any]) -> dict[str, An
     return param | ({"taskToDomain": given["taskToDomain"]} if isinstance(given.get("taskToDomain"), dict) else {})
 
 
-def _written(step: Step, inputs: dict[str, Any]) -> list[dict[str, Any]]:
+def _written(step: Step, inputs: dict[str, Any], definition: Definition) -> list[dict[str, Any]]:
     """A list of step documents, and a map from reference to input."""
-    tasks = inputs.get(step.document["dynamicForkTasksParam"])
-    given = inputs.get(step.document.get("dynamicForkTasksInputParamName") or "") or {}
+    name, inputs_name = step.document["dynamicForkTasksParam"], step.document.get("dynamicForkTasksInputParamName")
+    tasks, given = inputs.get(name), inputs.get(inputs_name or "") or {}
     if not isinstance(tasks, list) or not all(map(_is_named, tasks)):
-        raise RunCannotContinue(
-            f"Input '{step.document['dynamicForkTasksParam']}' is invalid. Cannot deserialize a list of Workflow Tasks "
-            f"from '{_excerpt(tasks)}'"
-        )
+        raise RunCannotContinue(_invalid(name, tasks, definition))
     if not isinstance(given, dict):
         raise RunCannotContinue(
-            f"Input to the dynamically forked tasks is not a map -> expecting a map of K,V  but found {_excerpt(given)}"
+            "Input to the dynamically forked tasks is not a map -> expecting a map of K,V  "
+            f"but found {_excerpt(str(inputs_name), given, definition)}"
         )
-    typed = [_typed(task, step) for task in tasks]
+    typed = []
+    for index, task in enumerate(tasks):
+        document, complaints = typed_step(task)
+        if complaints:
+            raise RunCannotContinue(f"{_invalid(name, tasks, definition)}: [{index}].{complaints[0].message}")
+        typed.append(document)
     return [_with_input(task, given.get(task.get("taskReferenceName"))) for task in typed]
 
 
@@ -100,9 +112,16 @@ def _is_named(task: Any) -> bool:
     return isinstance(task, dict) and bool(task.get("taskReferenceName"))
 
 
-def _excerpt(value: Any) -> str:
-    """Return what was given, as JSON, cut to what a reason can hold."""
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
+def _invalid(name: str, tasks: Any, definition: Definition) -> str:
+    """Return the original's words for an input that is no list of tasks."""
+    excerpt = _excerpt(name, tasks, definition)
+    return f"Input '{name}' is invalid. Cannot deserialize a list of Workflow Tasks from '{excerpt}'"
+
+
+def _excerpt(name: str, value: Any, definition: Definition) -> str:
+    """Return what an input holds, as JSON, without what the definition masks, cut to what a reason can hold."""
+    shown = masked({name: value}, definition)[name]
+    text = shown if isinstance(shown, str) else json.dumps(shown, default=str)
     return text if len(text) <= LONGEST_EXCERPT else f"{text[:LONGEST_EXCERPT]}…"
 
 
@@ -112,15 +131,15 @@ def _with_input(task: dict[str, Any], given: Any) -> dict[str, Any]:
     return {**task, "inputParameters": {**(task.get("inputParameters") or {}), **given}}
 
 
-def _legacy(step: Step, inputs: dict[str, Any]) -> list[dict[str, Any]]:
+def _legacy(step: Step, inputs: dict[str, Any], definition: Definition) -> list[dict[str, Any]]:
     """The deprecated `dynamicForkJoinTasksParam`: `{dynamicTasks: [{taskName, referenceName, type, input}]}`."""
-    name = step.document.get("dynamicForkJoinTasksParam")
-    given = inputs.get(name or "")
+    name = str(step.document.get("dynamicForkJoinTasksParam") or "forkTaskInputs")
+    given = inputs.get(name)
     tasks = given.get("dynamicTasks") if isinstance(given, dict) else None
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise StepRefused(
-            f"{step.ref} needs a list of tasks to fork: 'forkTaskInputs', or the input that "
-            "'dynamicForkTasksParam' names."
+        raise RunCannotContinue(
+            f"Dynamic tasks could not be created. The value of {name} from task's input "
+            f"{_excerpt(name, given, definition)} has no dynamic tasks to be scheduled"
         )
     return [
         {
