@@ -6,6 +6,7 @@ from conductor.client.workflow.task.http_poll_task import HttpPollInput, HttpPol
 from conductor.client.workflow.task.http_task import HttpInput, HttpTask
 from conductor.client.workflow.task.json_jq_task import JsonJQTask
 from conductor.client.workflow.task.pull_workflow_messages_task import PullWorkflowMessagesTask
+from conductor.client.workflow.task.simple_task import simple_task
 
 from tests.web import answering, as_json
 
@@ -67,3 +68,14 @@ def test_a_message_that_is_sent_reaches_the_workflow(shop: Shop):
     [message] = run.output["messages"]
     assert (run.status, run.output["count"]) == ("COMPLETED", 1)
     assert (message["id"], message["workflowId"], message["payload"]) == (sent, run_id, {"said": "hello"})
+
+
+def test_branches_at_the_end_of_a_workflow_are_registered_and_its_run_says_that_it_lacks_a_join(shop: Shop):
+    a, b, c, d = (simple_task(name, f"{name}_ref", {}) for name in "abcd")
+    workflow = written(shop, [[a, b], [c, d]])
+    workflow.register(overwrite=True)
+
+    run = shop.end_of(shop.start())
+
+    assert (run.status, run.tasks) == ("FAILED", [])
+    assert "not followed by a join task" in run.reason_for_incompletion

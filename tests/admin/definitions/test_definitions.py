@@ -189,9 +189,7 @@ def test_a_definition_that_does_not_exist_is_not_found(operator, clock):
     assert operator.get(f"{WORKFLOWS}x/change/").status_code == 404
 
 
-def test_a_fork_that_no_join_follows_is_saved_with_a_warning_on_its_page_and_its_run_says_why_it_failed(
-    operator, clock
-):
+def test_a_fork_that_no_join_follows_is_saved_with_a_warning_on_its_page_and_its_run_says_why(operator, clock):
     fork = {"name": "f", "taskReferenceName": "f", "type": "FORK_JOIN", "forkTasks": [[step("a")], [step("b")]]}
     operator.post(f"{WORKFLOWS}add/", {"document": json.dumps(document(tasks=[fork]))})
     row = WorkflowDefinition.objects.get(name="order")

@@ -37,6 +37,7 @@ from .tables import (
     FILE,
     FILE_ADDRESS,
     FILE_UPLOAD,
+    FINDINGS,
     FINISHED_FILE,
     GRANTED,
     GROUP,
@@ -248,7 +249,9 @@ OPERATIONS: dict[str, Operation] = {
         "Keep a workflow definition", EMPTY, WORKFLOW_DEFINITION, {"overwrite": bool}
     ),
     "WorkflowDefinitions.put": Operation("Keep several workflow definitions", BULK, Many(WORKFLOW_DEFINITION)),
-    "WorkflowDefinitionCheck.post": Operation("Validate a workflow definition", EMPTY, WORKFLOW_DEFINITION),
+    "WorkflowDefinitionCheck.post": Operation(
+        "Validate a workflow definition; the reply is empty where nothing is suspicious", FINDINGS, WORKFLOW_DEFINITION
+    ),
     "WorkflowDefinitionOne.get": Operation("A workflow definition", WORKFLOW_DEFINITION, query={"version": int}),
     "WorkflowDefinitionVersion.delete": Operation("Forget a version of a workflow definition", EMPTY),
     "LatestVersions.get": Operation("Newest versions of workflow definitions", Many(WORKFLOW_DEFINITION)),

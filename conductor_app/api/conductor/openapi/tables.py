@@ -117,6 +117,8 @@ SIGNAL_RESPONSE: Table = (
 )  # fmt: skip
 
 LOCATION: Table = fields(text, "uri", "path")
+FINDING: Table = (Field("severity", Choice("error", "warning", "hint")), *fields(text, "kind", "path", "message"))
+FINDINGS: Table = (Field("findings", ListOf(Of(FINDING))),)
 STATUS: Table = (
     *fields(text, "workflowId", "correlationId"),
     *fields(mapping, "output", "variables"),
@@ -279,6 +281,8 @@ NAMED: dict[str, Table] = {
     "Workflow": WORKFLOW,
     "WorkflowStatus": STATUS,
     "ExternalStorageLocation": LOCATION,
+    "WorkflowDefFinding": FINDING,
+    "WorkflowDefFindings": FINDINGS,
     "SignalResponse": SIGNAL_RESPONSE,
     "CreateFileRequest": NEW_FILE,
     "CreatedFile": CREATED_FILE,

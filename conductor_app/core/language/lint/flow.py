@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..parts import SPLIT, parts_of, shape_of, type_of
+from ..parts import SPLIT, finally_of, parts_of, shape_of, type_of
 from .findings import (
     CLASH,
     ERROR,
@@ -17,7 +17,7 @@ from .findings import (
     meaning,
     nearest,
 )
-from .places import Spot, spots
+from .places import DEEPEST, Spot, spots
 from .scripts import names_read, reads_as_javascript, returns_nothing
 
 JOINS = ("JOIN", "EXCLUSIVE_JOIN")
@@ -92,11 +92,26 @@ def _join(spot: Spot, by_ref: Mapping[str, Spot]) -> Iterator[Finding]:
 
 
 def _unjoined_forks(found: list[Spot]) -> Iterator[Finding]:
-    joined = {id(spot.follows) for spot in found if type_of(spot.step) == "JOIN"}
-    for spot in found:
-        if type_of(spot.step) in FORKS and id(spot.step) not in joined:
+    top = [spot.step for spot in found if len(spot.way) == 1]
+    for spot, follower in zip(found, _followers(top, None), strict=True):
+        if type_of(spot.step) in FORKS and (follower is None or type_of(follower) != "JOIN"):
             message = f"No JOIN follows `{spot.ref}`: a run fails when it reaches this fork. Add a JOIN right after it."
             yield Finding(WARNING, JOIN, spot.path, message)
+
+
+def _followers(steps: list[Any], after: Mapping[str, Any] | None, depth: int = 0) -> Iterator[Mapping[str, Any] | None]:
+    """Yield the step that a run goes to after each step, in the order of `spots`; None where a branch or body ends.
+
+    The last step of a case is followed by what follows its SWITCH, as in the layout of a definition.
+    """
+    known = [step for step in steps if isinstance(step, Mapping)]
+    for step, follower in zip(known, [*known[1:], after], strict=False):
+        yield follower
+        if depth < DEEPEST:
+            last = finally_of(step, "")
+            is_case = type_of(step) in ("SWITCH", "DECISION")
+            for part in [*parts_of(step, ""), *([last] if last else [])]:
+                yield from _followers(part.steps, follower if is_case else None, depth + 1)
 
 
 def _against_fork(spot: Spot, fork: Mapping[str, Any], joined: Any) -> Iterator[Finding]:

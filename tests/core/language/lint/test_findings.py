@@ -177,6 +177,43 @@ def test_a_join_that_waits_for_the_wrong_things_is_named():
     assert "behind no fork" in only(PAY, step("j", "JOIN")).message
 
 
+def test_a_fork_that_no_join_follows_is_named():
+    fork, join = step("f", "FORK_JOIN", forkTasks=[[step("one")]]), step("j", "JOIN", joinOn=["one"])
+    grows = step("g", "FORK_JOIN_DYNAMIC")
+
+    assert [path for _kind, path, words in said(fork) if "No JOIN follows `f`" in words] == ["tasks[0]"]
+    assert [path for _kind, path, words in said(PAY, grows, step("x")) if "No JOIN follows" in words] == ["tasks[1]"]
+    body = step("l", "DO_WHILE", loopCondition="false", loopOver=[fork])
+    assert "tasks[0].loopOver[0]" in [path for _kind, path, words in said(body, join) if "No JOIN follows" in words]
+    assert not [words for _kind, _path, words in said(fork, join) if "No JOIN follows" in words]
+
+
+def test_the_join_after_a_switch_follows_the_fork_at_the_end_of_its_case():
+    fork, join = step("f", "FORK_JOIN", forkTasks=[[step("one")]]), step("j", "JOIN", joinOn=["one"])
+    inner = {**SWITCH, "taskReferenceName": "inner", "decisionCases": {"air": [fork]}}
+
+    def unjoined(*steps):
+        return [path for _kind, path, words in said(*steps) if "No JOIN follows" in words]
+
+    assert unjoined({**SWITCH, "decisionCases": {"air": [PAY, fork]}}, join) == []
+    assert unjoined({**SWITCH, "decisionCases": {"air": [inner]}}, join) == []
+    assert unjoined({**SWITCH, "decisionCases": {"air": [fork, PAY]}}, join) == ["tasks[0].decisionCases[air][0]"]
+    assert unjoined({**SWITCH, "decisionCases": {"air": [fork]}}) == ["tasks[0].decisionCases[air][0]"]
+
+
+def test_expressions_of_an_inline_definition_are_read_as_those_of_the_child():
+    own = {"name": "child", "tasks": [PAY, takes("ship", "${payment.output.receipt} ${workflow.input.q}")]}
+    wrong = {"name": "child", "tasks": [takes("ship", "${parent_step.output.x}")]}
+
+    def holding(child):
+        return step("s", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "workflowDefinition": child})
+
+    assert said(step("parent_step"), holding(own), inputParameters=["n"]) == []
+    finding = only(step("parent_step"), holding(wrong))
+    assert "There is no step `parent_step`" in finding.message
+    assert finding.path == "tasks[1].subWorkflowParam.workflowDefinition.tasks[0].inputParameters.x"
+
+
 def test_a_reference_that_is_used_twice_is_marked_where_it_comes_again():
     finding = only(PAY, {**PAY})
 
