@@ -47,6 +47,8 @@ def _asked(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Any], 
         written = param.get("workflowDefinition")
         if isinstance(written, Mapping):
             yield spot.ref, ("", None), written
+        elif written:
+            continue  # Only a run knows the definition that an expression comes to.
         elif isinstance(name := param.get("name"), str) and "${" not in name:
             yield spot.ref, (name, param.get("version")), None
 

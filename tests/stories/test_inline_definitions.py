@@ -200,3 +200,61 @@ def test_the_input_of_a_task_says_how_its_child_was_started(clock):
     assert (shown["subWorkflowVersion"], shown["subWorkflowDefinition"]) == (None, child)
     assert story.child("named").row.input == {"a": 1}
     assert story.child("inline").row.input == {"_systemMetadata": {"dynamic": True}}
+
+
+@pytest.mark.parametrize(("given", "kind"), [("text", "a string"), ("", "a string"), (5, "a number"), ([], "an array")])
+def test_a_definition_that_comes_to_no_object_fails_the_task_instead_of_starting_the_workflow_of_that_name(
+    clock, given, kind
+):
+    named = definition(step("x", "work"), name="child")
+    s = sub_workflow("s", param={"name": "child", "workflowDefinition": "${workflow.input.plan}"})
+
+    story = Story(clock, s, others=[named], input={"plan": given})
+
+    assert (story.status, Run.objects.count()) == ("FAILED", 1)
+    assert (
+        f"must be a workflow definition, a JSON object; ${{workflow.input.plan}} is {kind}." in story.task("s").reason
+    )
+
+
+def test_a_definition_that_comes_to_null_leaves_the_workflow_of_that_name(clock):
+    named = definition(step("x", "work"), name="child")
+    s = sub_workflow("s", param={"name": "child", "workflowDefinition": "${workflow.input.plan}"})
+
+    story = Story(clock, s, others=[named])
+
+    assert story.child("s").row.name == "child"
+    assert story.task("s").input["subWorkflowVersion"] == 1
+
+
+def test_the_input_of_a_task_shows_the_name_that_its_parameter_gives(clock):
+    child = definition(step("x", "work"), name="child")
+    story = Story(clock, *fork([sub_workflow("a", child, param={"name": "other"})], [sub_workflow("b", child)]))
+
+    assert story.task("a").input["subWorkflowName"] == "other"
+    assert story.task("b").input["subWorkflowName"] == "child"
+    assert story.child("a").row.name == "child"
+
+
+def test_a_definition_stays_the_childs_in_what_a_dynamic_fork_makes_at_any_depth(clock):
+    child = definition(step("x", "work", inputs={"q": "${workflow.input.q}"}), name="given")
+    inner = dynamic_fork("inner", "ends", {"tasks": [sub_workflow("s", child, inputs=CHILD_INPUT)], "inputs": {}})
+    middle = definition(*inner, name="middle")
+    outer = loop("l", sub_workflow("m", middle, inputs={"q": "${workflow.input.q}"}), times=1)
+
+    story = Story(clock, *dynamic_fork("fan", "joined", {"tasks": [outer], "inputs": {}}), input=PARENT_INPUT)
+
+    m = View(story.child("m__1").id)
+    assert m.row.input["q"] == "the parent's"
+    assert m.child("s").task("x").input == {"q": "the child's"}
+
+
+def test_a_further_attempt_starts_a_child_whose_expressions_are_its_own_again(clock):
+    child = definition(step("x", "work", inputs={"q": "${workflow.input.q}"}), name="given")
+    story = Story(clock, sub_workflow("s", child, inputs=CHILD_INPUT), input=PARENT_INPUT)
+    story.worker("work").fails_for_good()
+    assert story.status == "FAILED"
+
+    story.retry()
+
+    assert story.child("s").task("x").input == {"q": "the child's"}

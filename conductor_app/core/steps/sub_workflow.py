@@ -59,10 +59,19 @@ class SubWorkflow(Kind):
 def resolved_param(param: dict[str, Any], know: Knowledge) -> dict[str, Any]:
     """Resolve `subWorkflowParam`, except a definition that it holds: the expressions in it are the child's.
 
-    A definition that is one expression is resolved, once.
+    A definition that is one expression is resolved, once; where it comes to null, the workflow is found by its name.
+
+    Raises: StepRefused if the expression comes to anything other than an object or null.
     """
     if not is_inline(param):
-        return know.resolve(param)
+        resolved: dict[str, Any] = know.resolve(param)
+        written = resolved.get(DEFINITION)
+        if not isinstance(written, dict | None):
+            raise StepRefused(
+                f"subWorkflowParam.{DEFINITION} must be a workflow definition, a JSON object; "
+                f"{param[DEFINITION]} is {json_type(written)}."
+            )
+        return resolved
     return {**know.resolve({**param, DEFINITION: None}), DEFINITION: param[DEFINITION]}
 
 
@@ -73,8 +82,9 @@ def is_inline(param: Mapping[str, Any]) -> bool:
 
 def shown_param(param: Mapping[str, Any], definition: Definition) -> dict[str, Any]:
     """Return what the task's input says of the child: these keys always, as the original writes them."""
+    name = param.get("name")
     return {
-        "subWorkflowName": definition.name,
+        "subWorkflowName": name if isinstance(name, str) and name else definition.name,
         "subWorkflowVersion": None if is_inline(param) else definition.version,
         "subWorkflowDefinition": param[DEFINITION] if is_inline(param) else None,
         "subWorkflowTaskToDomain": param.get("taskToDomain"),
@@ -82,6 +92,13 @@ def shown_param(param: Mapping[str, Any], definition: Definition) -> dict[str, A
         "idempotencyKey": param.get("idempotencyKey"),
         "idempotencyStrategy": param.get("idempotencyStrategy"),
     }
+
+
+def json_type(value: Any) -> str:
+    """Return what JSON calls the type of a value, with its article."""
+    if isinstance(value, bool):
+        return "a boolean"
+    return "a string" if isinstance(value, str) else "an array" if isinstance(value, list) else "a number"
 
 
 def child_input(inputs: dict[str, Any], *, is_given: bool) -> dict[str, Any]:

@@ -303,3 +303,28 @@ def test_a_sub_workflow_that_calls_itself_is_offered_to_a_depth(operator, clock)
 
     assert refs == ["self", "self>self", "self>self>self", "self>self>self>self"]
     assert try_out(operator, row, how__self="played").context["story"].status == "COMPLETED"
+
+
+def test_a_definition_given_in_place_is_offered_and_played_with_its_own_input(operator, clock):
+    child = {
+        "name": "child",
+        "tasks": [step("pick", inputParameters={"q": "${workflow.input.q}"})],
+        "outputParameters": {"q": "${workflow.input.q}", "got": "${pick.output.got}"},
+    }
+    param = {"name": "child", "version": 1, "workflowDefinition": child}
+    given = step("s", "SUB_WORKFLOW", subWorkflowParam=param, inputParameters={"q": "the child's"})
+    define("holds", given, outputParameters={"q": "${s.output.q}", "got": "${s.output.got}"})
+    row = WorkflowDefinition.objects.get(name="holds")
+
+    said = {"how.s": "played", "output.s>pick": '{"got": 3}'}
+    story = operator.post(address(row), {"input": '{"q": "the parent\'s"}', **said}).context["story"]
+
+    assert (story.status, story.output) == ("COMPLETED", {"q": "the child's", "got": 3})
+
+
+def test_no_steps_are_offered_of_a_workflow_whose_definition_an_expression_gives(operator, order):
+    param = {"name": "order", "version": 1, "workflowDefinition": "${workflow.input.plan}"}
+    define("asks", step("s", "SUB_WORKFLOW", subWorkflowParam=param))
+    row = WorkflowDefinition.objects.get(name="asks")
+
+    assert [told.ref for told in operator.get(address(row)).context["trial"].steps] == ["s"]
