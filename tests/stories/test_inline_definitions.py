@@ -227,13 +227,16 @@ def test_a_definition_that_comes_to_null_leaves_the_workflow_of_that_name(clock)
     assert story.task("s").input["subWorkflowVersion"] == 1
 
 
-def test_the_input_of_a_task_shows_the_name_that_its_parameter_gives(clock):
+def test_a_task_shows_the_name_of_a_definition_that_is_written_out_and_otherwise_that_in_its_parameter(clock):
     child = definition(step("x", "work"), name="child")
-    story = Story(clock, *fork([sub_workflow("a", child, param={"name": "other"})], [sub_workflow("b", child)]))
+    given = sub_workflow("given", param={"name": "other", "workflowDefinition": "${workflow.input.plan}"})
+    written = sub_workflow("written", child, param={"name": "other"})
 
-    assert story.task("a").input["subWorkflowName"] == "other"
-    assert story.task("b").input["subWorkflowName"] == "child"
-    assert story.child("a").row.name == "child"
+    story = Story(clock, *fork([given], [written]), input={"plan": child})
+
+    assert story.task("given").input["subWorkflowName"] == "other"
+    assert story.task("written").input["subWorkflowName"] == "child"
+    assert story.child("given").row.name == story.child("written").row.name == "child"
 
 
 def test_a_definition_stays_the_childs_in_what_a_dynamic_fork_makes_at_any_depth(clock):

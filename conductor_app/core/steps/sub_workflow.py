@@ -72,7 +72,10 @@ def resolved_param(param: dict[str, Any], know: Knowledge) -> dict[str, Any]:
                 f"{param[DEFINITION]} is {json_type(written)}."
             )
         return resolved
-    return {**know.resolve({**param, DEFINITION: None}), DEFINITION: param[DEFINITION]}
+    written = param[DEFINITION]
+    # The task shows the name of a definition that is written out; of one that an expression gives, the parameter's.
+    name = {"name": written["name"]} if isinstance(written.get("name"), str) else {}
+    return {**know.resolve({**param, DEFINITION: None}), **name, DEFINITION: written}
 
 
 def is_inline(param: Mapping[str, Any]) -> bool:
