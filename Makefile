@@ -19,7 +19,7 @@ PINS := pyproject.toml requirements.lock
 # Set where images are built, it would make each of the tests' processes compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test bench screenshots messages lint clean
+.PHONY: run demo test test-java bench screenshots messages lint clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -35,6 +35,10 @@ test: .venv/for-test
 	echo "== on SQLite (PostgreSQL beside it)"; $(PYTEST) || failed=1; \
 	wait $$! || failed=1; echo "== on PostgreSQL, what touches rows"; cat "$$beside"; \
 	exit $$failed
+
+# Needs Maven and a JDK from 17 on; `make test` runs it too where they are installed.
+test-java: .venv/for-test
+	@exec $(BIN) -m pytest tests/clients/test_java_sdk.py
 
 bench: .venv/for-test
 	@exec $(BIN) -m tests.bench

@@ -19,6 +19,11 @@ AI = "AI: "
 BROKEN = "Broken in the SDK: "
 """How the note of a method begins that fails before it sends a request."""
 
+GO = """## Go
+
+No test calls the Go SDK's methods: its module is not fetched by the tests. `tests/clients/test_other_sdks.py` sends the \
+requests that it sends, byte for byte, and reads the replies as it reads them."""
+
 Entry = dict[str, str]
 
 
@@ -58,6 +63,7 @@ def page() -> str:
         "check this page: a new method, or another result, fails them until the page says so.",
         _totals(files),
         *(_sdk(facts) for facts in files),
+        GO,
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -1,0 +1,81 @@
+"""The Java SDK: Maven compiles the programs of `java/` against it, once for each state of them."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).with_name("java")
+MOST_SECONDS = 600
+NEWEST = 21
+"""The Java that the newest SDK needs; with an older one, from 17 on, the last SDK for that is tested."""
+
+
+def maven() -> str:
+    """Return Maven; skip the test where it or a JDK is missing."""
+    found = shutil.which("mvn")
+    if not found:
+        pytest.skip("Maven (mvn) is not installed: the Java SDK cannot be tested.")
+    return found
+
+
+def java_home() -> Path | None:
+    """Return the newest JDK that is found where JDKs are installed; None leaves the choice to Maven."""
+    folders = [Path(os.environ.get("JAVA_HOME", "")), *Path("/usr/lib/jvm").glob("*")]
+    found = {version: home for home in folders if (home / "bin/javac").exists() and (version := _version(home))}
+    return found[max(found)] if found else None
+
+
+def _version(home: Path) -> int:
+    release = home / "release"
+    known = re.search(r'JAVA_VERSION="(\d+)', release.read_text(encoding="utf-8")) if release.exists() else None
+    return int(known[1]) if known else 0
+
+
+def compiled() -> tuple[Path, int]:
+    """Compile the programs unless they are; the Java that runs them, and its version.
+
+    What Maven cannot fetch is a failure: a machine with Maven is meant to test.
+    """
+    home = java_home()
+    if home is None or (version := _version(home)) < 17:
+        pytest.skip("No JDK from 17 on is installed: the Java SDK cannot be tested.")
+    sources = [FOLDER / "pom.xml", *sorted(FOLDER.rglob("*.java"))]
+    state = hashlib.sha256(b"".join(path.read_bytes() for path in sources) + str(home).encode()).hexdigest()
+    mark = FOLDER / "target" / "compiled"
+    if not mark.exists() or mark.read_text(encoding="utf-8") != state:
+        shutil.rmtree(FOLDER / "target", ignore_errors=True)
+        goals = ["compile", "dependency:build-classpath", "-Dmdep.outputFile=target/classpath"]
+        environment = {**os.environ, "JAVA_HOME": str(home)}
+        done = subprocess.run(
+            [maven(), "-B", "-q", *goals],
+            cwd=FOLDER,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=MOST_SECONDS,
+        )
+        assert done.returncode == 0, f"Maven failed:\n{done.stdout[-6000:]}{done.stderr[-2000:]}"
+        mark.write_text(state, encoding="utf-8")
+    return home / "bin" / "java", version
+
+
+def run(java: Path, program: str, **environment: str) -> dict[str, str]:
+    """Run a program against a server; what came of each call, by the method."""
+    path = f"target/classes:{(FOLDER / 'target' / 'classpath').read_text(encoding='utf-8').strip()}"
+    done = subprocess.run(
+        [java, "-cp", path, f"shop.{program}"],
+        cwd=FOLDER,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=MOST_SECONDS,
+    )
+    found = re.search(r"^RESULTS (.*)$", done.stdout, re.MULTILINE)
+    assert found, f"{done.stdout[-6000:]}{done.stderr[-6000:]}"
+    return json.loads(found[1])
