@@ -90,8 +90,10 @@ class WebhookForm(SecretForm):
         required=False,
         max_length=10_000,
         widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
-        label=gettext_lazy("Workflows whose WAIT_FOR_WEBHOOK tasks it completes"),
-        help_text=gettext_lazy("One per line: name, or name = version. Without a version, all versions."),
+        label=gettext_lazy("Workflows that receive its events"),
+        help_text=gettext_lazy(
+            "Their WAIT_FOR_WEBHOOK tasks complete with an event that matches. One per line: name, or name = version."
+        ),
     )
     platform = forms.CharField(required=False, max_length=200, label=gettext_lazy("Who sends"))
 

@@ -6,6 +6,7 @@ from conductor_app.core.alerts import Quiet
 from conductor_app.engine import (
     alerts,
     bulk_operations,
+    definitions,
     event_handlers,
     events,
     failures,
@@ -13,6 +14,7 @@ from conductor_app.engine import (
     people,
     queues,
     retention,
+    runs,
     schedules,
     tasks,
     webhooks,
@@ -25,6 +27,18 @@ from .returns import RETURN, at, begin, work
 
 PLACED = "conductor:shop:return_announced"
 NIGHTS = {"cronExpression": "0 30 2 * * *", "zoneId": "Europe/Berlin"}
+TRACKING = {
+    "name": "track_parcel",
+    "version": 1,
+    "tasks": [
+        {
+            "type": "WAIT_FOR_WEBHOOK",
+            "name": "delivered",
+            "taskReferenceName": "delivered",
+            "inputParameters": {"matches": {"$['status']": "delivered", "$['parcel']": "${workflow.input.parcel}"}},
+        }
+    ],
+}
 HANDLER = {
     "name": "begin_return",
     "event": PLACED,
@@ -77,9 +91,18 @@ def listen(now: int) -> None:
             [HANDLER, {**HANDLER, "name": "count_returns", "condition": "$.total > 0", "active": False}], "ann"
         )
         webhooks.add(
-            {"name": "carrier", "verifier": "HMAC_BASED", "headerKey": "X-Signature", "secretValue": "carrier-says-so"},
+            {
+                "name": "carrier",
+                "verifier": "HMAC_BASED",
+                "headerKey": "X-Signature",
+                "secretValue": "carrier-says-so",
+                "receiverWorkflowNamesToVersions": {"track_parcel": 0},
+            },
             "ann",
         )
+        definitions.save_workflow(TRACKING, "ann", overwrite=True)
+        for number in range(3):
+            runs.start(runs.StartRequest("track_parcel", input={"parcel": f"DE-77{number}4190"}), "ann")
     for number, (total, country) in enumerate([(19, "DE"), (84, "FR"), (240, "AT"), (12, "DE")]):
         with at(now - (50 - 11 * number) * MINUTE):
             told = {"order": f"R-9{number}017", "total": total, "country": country}
