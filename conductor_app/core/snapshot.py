@@ -149,7 +149,7 @@ class Identity:
     """What clients know a task by: it keeps this when control enters its step again (execution §7.4).
 
     `workers`: those that have held a lease of the attempt before; their late reports are refused. `ends_at`: the
-    moment until which a WAIT waits, in epoch milliseconds: its timer goes on, as in the original.
+    moment until which a WAIT waits, in epoch milliseconds: its timer continues, as in the original.
     """
 
     task_id: str

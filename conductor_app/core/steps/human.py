@@ -9,7 +9,7 @@ from ..people import ends_at, question
 from ..snapshot import NEVER, Task
 from .kind import Kind, held_by_engine, inputs_of
 
-UNANSWERED = "The last assignment is over and nobody has completed the task."
+UNANSWERED = "The last assignment expired before the task was completed."
 
 
 class Human(Kind):

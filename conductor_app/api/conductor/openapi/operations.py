@@ -341,7 +341,7 @@ OPERATIONS: dict[str, Operation] = {
     "HumanTaskClaim.post": Operation("Claim a human task", HUMAN_TASK, query=CLAIM),
     "HumanTaskExternalClaim.post": Operation("Claim a human task for an external user", HUMAN_TASK, query=CLAIM),
     "HumanTaskRelease.post": Operation("Release a claimed human task", EMPTY),
-    "HumanTaskReassign.post": Operation("Assign a human task anew", EMPTY, Many(ASSIGNMENT)),
+    "HumanTaskReassign.post": Operation("Reassign a human task", EMPTY, Many(ASSIGNMENT)),
     "HumanTaskSkip.post": Operation("Skip an assignment of a human task", EMPTY, query=REASON),
     "HumanTaskUpdate.post": Operation("Save the output of a human task, or complete it", EMPTY, mapping, COMPLETE),
     "HumanTaskUpdateByReference.post": Operation(
@@ -350,8 +350,8 @@ OPERATIONS: dict[str, Operation] = {
         mapping,
         COMPLETE | {"workflowId!": str, "taskRefName!": str, "iteration": int},
     ),
-    "HumanTaskRecords.delete": Operation("Forget records of human tasks whose workflow is gone", EMPTY, texts),
-    "HumanTaskRecord.delete": Operation("Forget the record of a human task whose workflow is gone", EMPTY),
+    "HumanTaskRecords.delete": Operation("Delete records of human tasks whose workflow is gone", EMPTY, texts),
+    "HumanTaskRecord.delete": Operation("Delete the record of a human task whose workflow is gone", EMPTY),
     "FormTemplates.get": Operation("User form templates", Many(FORM_TEMPLATE), query={"name": str, "version": int}),
     "FormTemplates.post": Operation("Save a user form template", FORM_TEMPLATE, FORM_TEMPLATE, {"newVersion": bool}),
     "FormTemplatesBulk.post": Operation(

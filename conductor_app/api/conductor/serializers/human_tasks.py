@@ -94,7 +94,7 @@ def assignments(documents: Iterable[Mapping[str, Any]]) -> list[Assignee]:
     """Return the assignees of a list of HumanTaskAssignment.
 
     Raises:
-        ValidationFailed: where an assignment names nobody, or is none.
+        ValidationFailed: where an assignment is malformed or names no user or group.
     """
     found, complaints = [], []
     for number, document in enumerate(documents):

@@ -126,7 +126,7 @@ class HumanTaskRelease(ConductorView):
 
 
 class HumanTaskReassign(ConductorView):
-    """POST /api/human/tasks/{taskId}/reassign: new assignments, in turn; nobody has claimed it then."""
+    """POST /api/human/tasks/{taskId}/reassign: replace the assignments and release the task."""
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         assignees = assignments(body.documents(request))
@@ -171,7 +171,7 @@ def update(request: ConductorRequest, attempt: Attempt) -> HttpResponse:
 
 
 class HumanTaskRecords(ConductorView):
-    """DELETE /api/human/tasks/delete: forget records of tasks whose workflow is gone."""
+    """DELETE /api/human/tasks/delete: delete the records of tasks whose workflow is gone."""
 
     def delete(self, request: ConductorRequest) -> HttpResponse:
         return forget(body.texts(request))
