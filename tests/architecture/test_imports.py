@@ -133,11 +133,11 @@ def test_no_step_imports_another_step():
     steps = APP / "core" / "steps"
     kinds = {path.stem for path in steps.glob("*.py") if _defines_kind(path)}
     broken = [
-        said(path, line, f"{path.stem} imports the kind {module.split('.')[4]}")
+        said(path, line, f"{path.stem} imports the kind {module.split('.')[3]}")
         for path in steps.glob("*.py")
         if path.name != "__init__.py"
         for line, module in imports(path, ast.parse(path.read_text()))
-        if module.startswith("conductor_app.core.steps.") and module.split(".")[4] in kinds
+        if module.startswith("conductor_app.core.steps.") and module.split(".")[3] in kinds
     ]
 
     assert len(kinds) > 10

@@ -4,16 +4,11 @@ from collections.abc import Iterator
 
 from ..definition import Key, Step
 from ..effects import Effect
-from ..errors import RunCannotContinue
 from ..knowledge import Knowledge
-from ..snapshot import Run, Task
+from ..snapshot import Task
 from ..states import COMPLETED_WITH_ERRORS
+from .forked import require_join
 from .kind import Kind, finished_at_once, inputs_of
-
-NO_JOIN = {
-    "FORK_JOIN": "Fork task definition is not followed by a join task.  Check the blueprint",
-    "FORK_JOIN_DYNAMIC": "Dynamic join definition is not followed by a join task.  Check the workflow definition.",
-}
 
 
 class ForkJoin(Kind):
@@ -33,12 +28,3 @@ class ForkJoin(Kind):
         for head in (*heads, task.step.follower):
             if head and task.lets_control_pass:
                 yield Key(head, task.key.turn)
-
-
-def require_join(fork: Step, run: Run) -> None:
-    """Raise RunCannotContinue unless a JOIN follows the fork; the wording is the original's."""
-    follower = run.definition.steps.get(fork.follower or "")
-    # What follows a fork inside a dynamic branch is not part of the definition, and is laid out with its join.
-    if (follower is not None and follower.type == "JOIN") or fork.ref not in run.definition.steps:
-        return
-    raise RunCannotContinue(NO_JOIN[fork.type])

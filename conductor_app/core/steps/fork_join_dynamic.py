@@ -11,8 +11,7 @@ from ..knowledge import Knowledge, gather
 from ..language.layout import joined_branch, lay_out
 from ..questions import InUse, PolicyNamed
 from ..snapshot import Run, Task
-from .fork_join import require_join
-from .forked import forked_documents
+from .forked import forked_documents, require_join
 from .kind import Kind, finished_at_once, inputs_of
 
 FILLED_BY_FORK = ("dynamicForkTasksParam", "dynamicForkTasksInputParamName")

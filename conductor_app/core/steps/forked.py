@@ -8,9 +8,14 @@ from ..definition import Definition, Step
 from ..errors import RunCannotContinue, StepRefused
 from ..language.checks.reading import typed_step
 from ..sealing import masked
+from ..snapshot import Run
 
 LONGEST_NAME = 255
 LONGEST_EXCERPT = 500
+NO_JOIN = {
+    "FORK_JOIN": "Fork task definition is not followed by a join task.  Check the blueprint",
+    "FORK_JOIN_DYNAMIC": "Dynamic join definition is not followed by a join task.  Check the workflow definition.",
+}
 SYSTEM_TYPES = frozenset(
     (
         "HTTP",
@@ -172,3 +177,12 @@ def _checked(document: dict[str, Any], step: Step) -> dict[str, Any]:
         if len(document.get(field) or "") > LONGEST_NAME:
             raise StepRefused(f"The {field} of a task that {step.ref} forks is longer than {LONGEST_NAME} characters.")
     return document
+
+
+def require_join(fork: Step, run: Run) -> None:
+    """Raise RunCannotContinue unless a JOIN follows the fork; the wording is the original's."""
+    follower = run.definition.steps.get(fork.follower or "")
+    # What follows a fork inside a dynamic branch is not part of the definition, and is laid out with its join.
+    if (follower is not None and follower.type == "JOIN") or fork.ref not in run.definition.steps:
+        return
+    raise RunCannotContinue(NO_JOIN[fork.type])
