@@ -49,6 +49,16 @@ def test_a_schema_is_kept_shown_overwritten_and_forgotten(api):
     assert versions(api, "other") == [1]
 
 
+def test_a_short_list_leaves_out_the_data(api):
+    api.post("/schema", given())
+
+    [short] = api.get("/schema", short="true").json()
+    [long] = api.get("/schema", short="false").json()
+
+    assert short == {name: value for name, value in long.items() if name != "data"}
+    assert long["data"] == ORDER
+
+
 @pytest.mark.parametrize("path", ["/schema/nix", "/schema/order/7"])
 def test_what_is_not_there_is_not_found(api, path):
     api.post("/schema", given())

@@ -328,7 +328,7 @@ OPERATIONS: dict[str, Operation] = {
     "EventTags.get": Operation("Tags of an event handler", Many(TAG)),
     "EventTags.put": Operation("Hang tags on an event handler", EMPTY, Many(TAG)),
     "EventTags.delete": Operation("Take tags off an event handler", EMPTY, Many(TAG)),
-    "Schemas.get": Operation("All schemas", Many(SCHEMA)),
+    "Schemas.get": Operation("All schemas", Many(SCHEMA), query={"short": bool}),
     "Schemas.post": Operation("Add or change schemas", EMPTY, Many(SCHEMA), {"newVersion": bool}),
     "SchemaNewest.get": Operation("The newest version of a schema", SCHEMA),
     "SchemaNewest.delete": Operation("Forget a schema in all its versions", EMPTY),

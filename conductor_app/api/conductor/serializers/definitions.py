@@ -22,6 +22,11 @@ def schema(row: SchemaDefinition) -> dict[str, Any]:
     return {**row.document, "name": row.name, "version": row.version, **_audit(row)}
 
 
+def short_schema(row: SchemaDefinition) -> dict[str, Any]:
+    """Return a SchemaDef without its data, for lists."""
+    return {name: value for name, value in schema(row).items() if name != "data"}
+
+
 def _audit(row: WorkflowDefinition | TaskDefinition | SchemaDefinition) -> dict[str, Any]:
     """Who made it and when: what the server knows, whatever the document says."""
     people = {"createdBy": row.created_by, "updatedBy": row.updated_by if row.updated_at else ""}

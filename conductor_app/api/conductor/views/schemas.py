@@ -10,17 +10,21 @@ from ....models import SchemaDefinition
 from .. import body
 from ..query import whole
 from ..replies import Empty, Json
-from ..serializers.definitions import schema
+from ..serializers.definitions import schema, short_schema
 from ..serializers.requests import complaints_at
 from ..view import ConductorRequest, ConductorView
 
 
 class Schemas(ConductorView):
-    """GET, POST /api/schema: all schemas, new or changed ones. One client sends an object, others a list."""
+    """GET, POST /api/schema: all schemas, new or changed ones; `short` leaves out the data.
+
+    One client sends an object, others a list.
+    """
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = readable(request.actor, SchemaDefinition.objects.order_by("name", "version"), SCHEMA)
-        return Json([schema(row) for row in rows])
+        is_short = request.query.flag("short", default=False)
+        return Json([short_schema(row) if is_short else schema(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         sent = body.read(request)
