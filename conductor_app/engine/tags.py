@@ -40,6 +40,15 @@ def metadata_tags(target: str, name: str) -> list[Document]:
     return [{"key": row.key, "value": row.value, "type": METADATA} for row in rows]
 
 
+def tags_by_name(target: str, names: Iterable[str]) -> dict[str, list[Document]]:
+    """Return the tags of several things of one kind by name, in one statement; names without tags are left out."""
+    rows = Tag.objects.filter(object_type=target, object_name__in=list(names)).order_by("key", "value")
+    found: dict[str, list[Document]] = {}
+    for row in rows:
+        found.setdefault(row.object_name, []).append({"key": row.key, "value": row.value, "type": METADATA})
+    return found
+
+
 def all_tags() -> list[Document]:
     """Every tag that something carries, once."""
     rows = Tag.objects.order_by("key", "value").values_list("key", "value").distinct()

@@ -149,3 +149,31 @@ def test_a_handler_bears_tags(api):
     api.delete("/event/h")
     api.post("/event", HANDLER)
     assert api.get("/event/h/tags").json() == []
+
+
+def test_handlers_are_shown_with_their_tags(api):
+    tag = {"key": "team", "value": "a", "type": "METADATA"}
+    api.post("/event", [HANDLER, {**HANDLER, "name": "untagged"}])
+    api.put("/event/h/tags", [tag])
+
+    for path in ("/event", "/event/kafka:a%2Fb"):
+        assert [each.get("tags") for each in api.get(path).json()] == [[tag], None]
+    assert api.get("/event/handler/h").json()["tags"] == [tag]
+
+
+def test_tags_that_are_sent_with_a_handler_are_not_kept(api):
+    tag = {"key": "team", "value": "a", "type": "METADATA"}
+    api.post("/event", HANDLER)
+    api.put("/event/h/tags", [tag])
+    api.put("/event", api.get("/event/handler/h").json())
+    api.send("DELETE", "/event/h/tags", [tag])
+
+    assert "tags" not in api.get("/event/handler/h").json()
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+@pytest.mark.parametrize("path", ["/event/queue/config", "/event/queue/config/kafka/orders"])
+def test_queues_are_not_configured_through_the_api(api, method, path):
+    reply = api.send(method, path, None)
+
+    assert (reply.status_code, reply.json()["status"]) == (404, 404)

@@ -1,5 +1,6 @@
 """EventHandler in and out (api §3.12)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from ....core.errors import Complaint, Invalid, ValidationFailed
@@ -30,9 +31,12 @@ def _read(document: Document, path: str) -> Document:
     return read
 
 
-def event_handler(row: EventHandler) -> Document:
-    """An EventHandler."""
-    return {**read_handler(row.document)[0], "name": row.name, "event": row.event, "active": row.is_active}
+def event_handler(row: EventHandler, tags: Sequence[Document] = ()) -> Document:
+    """Return an EventHandler; `tags` only where it has some, as Orkes's clients read them."""
+    shown = {**read_handler(row.document)[0], "name": row.name, "event": row.event, "active": row.is_active}
+    # A client that sends back what it has read sends tags, which are kept elsewhere.
+    shown.pop("tags", None)
+    return shown | ({"tags": list(tags)} if tags else {})
 
 
 def webhook(row: Webhook) -> Document:

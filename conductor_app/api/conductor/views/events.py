@@ -1,23 +1,33 @@
 """Event handlers: kept, shown, forgotten; and events that clients bring themselves."""
 
 import uuid
+from collections.abc import Iterable
 
 from django.http import HttpResponse
 
+from ....access.rights import EVENT_HANDLER
 from ....core.errors import Invalid, NotFound
 from ....engine import event_handlers, events
+from ....engine.tags import tags_by_name
 from ....models import EventHandler
 from .. import body
 from ..replies import Empty, Json
-from ..serializers.events import changed_handler, event_handler, new_handlers
+from ..serializers.events import Document, changed_handler, event_handler, new_handlers
 from ..view import ConductorRequest, ConductorView
+
+
+def with_tags(handlers: Iterable[EventHandler]) -> list[Document]:
+    """Return EventHandlers with the tags of each."""
+    rows = list(handlers)
+    tags = tags_by_name(EVENT_HANDLER, [row.name for row in rows])
+    return [event_handler(row, tags.get(row.name, ())) for row in rows]
 
 
 class EventHandlers(ConductorView):
     """GET, POST, PUT /api/event: all handlers, new ones, a changed one."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([event_handler(row) for row in EventHandler.objects.order_by("name")])
+        return Json(with_tags(EventHandler.objects.order_by("name")))
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         event_handlers.add(new_handlers(body.read(request)), request.actor.name)
@@ -35,7 +45,7 @@ class EventHandlerOne(ConductorView):
         rows = EventHandler.objects.filter(event=event)
         if request.query.flag("activeOnly", True):
             rows = rows.filter(is_active=True)
-        return Json([event_handler(row) for row in rows.order_by("name")])
+        return Json(with_tags(rows.order_by("name")))
 
     def delete(self, request: ConductorRequest, event: str) -> HttpResponse:
         event_handlers.remove(event, request.actor.name)
@@ -49,7 +59,7 @@ class EventHandlerNamed(ConductorView):
         row = EventHandler.objects.filter(name=name).first()
         if row is None:
             raise NotFound(f"EventHandler with name {name} not found!")
-        return Json(event_handler(row))
+        return Json(*with_tags([row]))
 
 
 class IncomingEvent(ConductorView):
