@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from ..definition import Key
 from ..effects import CreateTask, Effect, MoveRun, evolve
 from ..errors import Invalid, NotAllowedInState
-from ..knowledge import Knowledge, gather
-from ..rules.advance import entered, led_to
+from ..knowledge import Knowledge
+from ..rules.advance import entered, entered_together, led_to
 from ..scopes import is_handled
 from ..snapshot import Identity, Run, Task
 from ..steps import kind_of
@@ -170,10 +170,10 @@ def made_again(run: Run, after: Run, keys: Collection[Key], know: Knowledge, now
     """Control enters the steps of these tasks anew: inputs are evaluated, a switch is decided, a fork is forked."""
     sources = {key: source for key, source in led_to(after) if key in keys}
     old = {key: run.tasks[key] for key in keys}
-    for effects in gather(
+    effects = entered_together(
         partial(entered, key, _branch_of(task, sources.get(key), after), know, now) for key, task in old.items()
-    ):
-        yield from (_with_given(effect, know) for effect in effects)
+    )
+    yield from (_with_given(effect, know) for effect in effects)
 
 
 def _branch_of(task: Task, source: Task | None, after: Run) -> Task | None:

@@ -1,6 +1,6 @@
 """Control enters each step that a task leads to and that has no task yet."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from ..caching import from_cache
@@ -29,8 +29,12 @@ def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
         seen = gather(partial(know.ask, Look(key)) for key in wanted)
         wanted = {key: source for (key, source), task in zip(wanted.items(), seen, strict=True) if task is None}
     placed = enumerate(wanted.items())
-    found = list(gather(partial(entered, key, source, know, now, place) for place, (key, source) in placed))
-    # Where one of the steps ends the run, the others are not entered.
+    yield from entered_together(partial(entered, key, source, know, now, place) for place, (key, source) in placed)
+
+
+def entered_together(entries: Iterable[Callable[[], list[Effect]]]) -> Iterator[Effect]:
+    """Yield the effects of entering several steps at once; where one of them ends the run, those of that one only."""
+    found = list(gather(entries))
     ending = next((effects for effects in found if any(isinstance(effect, MoveRun) for effect in effects)), None)
     for effects in found if ending is None else [ending]:
         yield from effects

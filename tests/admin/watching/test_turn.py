@@ -75,8 +75,9 @@ def test_it_costs_few_queries(operator, viewer, waiting, django_assert_max_num_q
     assert buttons(viewer.get(page(attempt))) == []
 
 
-def test_it_names_what_is_handed_out_before_it(operator, waiting):
+def test_it_names_what_is_handed_out_before_it(operator, waiting, clock):
     story, attempt = waiting
+    clock.advance(seconds=1)
     other = story.starts("order").task("ship")
 
     told = words(operator.get(page(other)))
