@@ -19,11 +19,11 @@ class ConductorConfig(AppConfig):
 
     def ready(self) -> None:
         from .access import changes, sealing
-        from .background import hints
+        from .background import job_trigger
         from .engine.access import leftovers
         from .telemetry import spans
 
-        hints.connect()
+        job_trigger.connect()
         spans.begin(conf.traces_endpoint)
         changes.connect()
         leftovers.connect()
@@ -39,7 +39,7 @@ class ConductorConfig(AppConfig):
 
 def bring_beats_up_to_date(**_: Any) -> None:
     """Write the table BEATS into beat's rows: beat reads them as it starts, before anything could tell it of more."""
-    from .background.beats import sync_beats
+    from .background.periodic_jobs import sync_beats
 
     sync_beats()
 

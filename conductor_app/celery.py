@@ -7,14 +7,14 @@ from celery import Celery
 from celery.signals import beat_init, setup_logging, worker_ready
 from kombu.transport import TRANSPORT_ALIASES
 
-from . import rubbish
+from . import gc_tuning
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
-TRANSPORT_ALIASES["folder"] = "conductor_app.background.folder:Transport"
+TRANSPORT_ALIASES["folder"] = "conductor_app.background.filesystem_broker:Transport"
 app = Celery("conductor")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 for ready in (worker_ready, beat_init):
-    ready.connect(rubbish.look_for_it_rarely)
+    ready.connect(gc_tuning.look_for_it_rarely)
 
 
 @setup_logging.connect

@@ -29,7 +29,7 @@ urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
 ]
 
-handler400 = "conductor_app.admin.not_shown.unreadable"
-handler403 = "conductor_app.admin.not_shown.forbidden"
-handler404 = "conductor_app.admin.not_shown.missing"
-handler500 = "conductor_app.admin.not_shown.broken"
+handler400 = "conductor_app.admin.error_pages.unreadable"
+handler403 = "conductor_app.admin.error_pages.forbidden"
+handler404 = "conductor_app.admin.error_pages.missing"
+handler500 = "conductor_app.admin.error_pages.broken"

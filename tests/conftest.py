@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from conductor_app import chance as product_chance
 from conductor_app import clock as product_clock
-from conductor_app import rubbish
-from conductor_app.access import kept, known
-from conductor_app.engine import plans, pollers, tallies
+from conductor_app import gc_tuning
+from conductor_app import randomness as product_chance
+from conductor_app.access import permission_cache, secret_cache
+from conductor_app.engine import pollers, resolved_definitions, throughput
 from conductor_app.engine.groups import rows
 from conductor_app.store import environment
 from tests import furniture
@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Thousands of tests and all that they import are no rubbish, and need not be looked through for it."""
-    rubbish.look_for_it_rarely()
+    gc_tuning.look_for_it_rarely()
 
 
 def touches_rows(item: pytest.Item) -> bool:
@@ -123,10 +123,10 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def nothing_is_remembered(patch: pytest.MonkeyPatch) -> None:
     """What a process remembers of the database is forgotten between tests, as the database is."""
-    patch.setattr(plans, "_known", plans.Known(-1))
+    patch.setattr(resolved_definitions, "_known", resolved_definitions.Known(-1))
     patch.setattr(pollers, "_noted", {})
     patch.setattr(rows, "_looked_at", {})
-    patch.setattr(tallies, "book", tallies.Book())
-    patch.setattr(kept, "_remembered", kept.Remembered())
+    patch.setattr(throughput, "book", throughput.Book())
+    patch.setattr(secret_cache, "_remembered", secret_cache.Remembered())
     patch.setattr(environment, "_remembered", environment.Remembered())
-    patch.setattr(known, "_known", known.Known(-1, -known.KEPT_MS))
+    patch.setattr(permission_cache, "_known", permission_cache.Known(-1, -permission_cache.KEPT_MS))

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.test import TestCase
 
-from conductor_app.core.knowledge import spelled_status
+from conductor_app.core.decision_context import spelled_status
 from conductor_app.core.reports import Report
-from conductor_app.engine import definitions, detours, plans, pollers, runs, sweeps, tasks
+from conductor_app.engine import definitions, pollers, resolved_definitions, runs, skip_and_jump, sweeps, tasks
 from conductor_app.models import Attempt, Run, Task
 from conductor_app.store import due
 from tests.builders import Document, definition
@@ -17,7 +17,7 @@ BY = "a test"
 
 def forget_all_that_was_seen() -> None:
     """What a process remembers of rows; the rows of another test are gone."""
-    plans._known = plans.Known(-1)
+    resolved_definitions._known = resolved_definitions.Known(-1)
     pollers._noted.clear()
     sweeps._noted_at.clear()
 
@@ -122,17 +122,17 @@ class View:
 
     def skip(self, ref: str, input: dict[str, Any] | None = None, output: dict[str, Any] | None = None) -> None:
         with committed():
-            detours.skip(self.id, ref, BY, input=input, output=output)
+            skip_and_jump.skip(self.id, ref, BY, input=input, output=output)
 
     def upgrade(self, *steps: Document | list[Document], version: int = 2, **asked: Any) -> None:
         """Its definition gets another version with these steps, to which the run moves."""
         register(definition(*steps, name=self.row.name, version=version))
         with committed():
-            detours.upgrade(self.id, self.row.name, version, BY, **asked)
+            skip_and_jump.upgrade(self.id, self.row.name, version, BY, **asked)
 
     def jump(self, ref: str, **input: Any) -> None:
         with committed():
-            detours.jump(self.id, ref, BY, input=input)
+            skip_and_jump.jump(self.id, ref, BY, input=input)
 
 
 class Story(View):

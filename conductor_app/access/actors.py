@@ -7,8 +7,8 @@ from rest_framework.authentication import CSRFCheck
 
 from .. import conf
 from ..core.errors import Forbidden, Unauthenticated
-from . import known, origins, tokens
-from .powers import ALL_POWERS, NO_POWERS, Powers
+from . import origins, permission_cache, tokens
+from .permission_set import ALL_POWERS, NO_POWERS, Powers
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ def actor_of(request: HttpRequest) -> Actor:
 
 def with_token(token: str) -> Actor:
     """The application that the token was given to; raises Unauthenticated."""
-    holder = known.holder_of(tokens.key_of(token))
+    holder = permission_cache.holder_of(tokens.key_of(token))
     if holder is None:
         raise Unauthenticated("The key of this token is no longer valid.", code="INVALID_TOKEN")
-    return Actor(holder.name, known.powers_of(holder.user_id), holder.user_id)
+    return Actor(holder.name, permission_cache.powers_of(holder.user_id), holder.user_id)
 
 
 def _signed_in(request: HttpRequest) -> Actor:
@@ -50,4 +50,4 @@ def _signed_in(request: HttpRequest) -> Actor:
     check.process_request(request)
     if reason := check.process_view(request, None, (), {}):
         raise Forbidden(f"CSRF Failed: {reason}")
-    return Actor(user.get_username(), known.powers_of(user.pk), user.pk)
+    return Actor(user.get_username(), permission_cache.powers_of(user.pk), user.pk)

@@ -10,9 +10,9 @@ from django.http.request import split_domain_port
 
 from .. import clock
 from ..core.errors import Unauthenticated
-from . import certificates, clients, hawk, origins
+from . import clients, hawk, origins, temporary_credentials
 from .hawk import Asked, Signed
-from .powers import NO_NAMES, Names
+from .permission_set import NO_NAMES, Names
 from .scopes import EVERYTHING, granted
 
 CLIENT_ID = re.compile(r"[A-Za-z0-9!@/:.+|_-]+")
@@ -66,7 +66,7 @@ def identified(asked: Asked, authorization: str) -> Caller:
 
 
 def _signer(signed: Signed, asked: Asked) -> Caller:
-    certificate, authorized = certificates.read_ext(signed.ext)
+    certificate, authorized = temporary_credentials.read_ext(signed.ext)
     issuer = (
         clients.issuer_of(certificate.issuer) if certificate and certificate.issuer else clients.holder_of(signed.id)
     )
@@ -74,8 +74,8 @@ def _signer(signed: Signed, asked: Asked) -> Caller:
         raise Unauthenticated(STRANGER)
     key, scopes, expires_at = issuer.key, issuer.scopes, issuer.expires_at
     if certificate is not None:
-        certificates.verify(certificate, signed.id, issuer.key, clock.now())
-        key, scopes = certificates.temporary_key(certificate, issuer.key), certificate.scopes
+        temporary_credentials.verify(certificate, signed.id, issuer.key, clock.now())
+        key, scopes = temporary_credentials.temporary_key(certificate, issuer.key), certificate.scopes
         expires_at = min(certificate.expiry, issuer.expires_at)
     hawk.verify(signed, asked, key, clock.now())
     _still_in_use(issuer)

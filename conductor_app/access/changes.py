@@ -9,7 +9,7 @@ from django.db.models import F
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
 from ..models import AccessKey, AccessRevision, Application, Client, Grant, GroupFacts, ScopeRole, Tag
-from . import known
+from . import permission_cache
 
 
 def connect() -> None:
@@ -26,9 +26,9 @@ def note() -> None:
     """Tell all processes that access has changed, with the transaction that changes it."""
     if not AccessRevision.objects.filter(pk=1).update(revision=F("revision") + 1):
         AccessRevision.objects.get_or_create(pk=1, defaults={"revision": 1})
-    known.forget()
+    permission_cache.forget()
     # Again after the commit: another thread may have looked in between.
-    transaction.on_commit(known.forget)
+    transaction.on_commit(permission_cache.forget)
 
 
 def _on_row(sender: type, update_fields: Any = None, **_: Any) -> None:

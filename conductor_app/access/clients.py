@@ -10,8 +10,8 @@ from django.utils.crypto import salted_hmac
 
 from .. import conf
 from ..models import Client, ScopeRole
-from . import known, scope_roles, vault
-from .powers import Names
+from . import permission_cache, scope_roles, vault
+from .permission_set import Names
 from .scopes import granted
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ def _read(client_id: str) -> Holder | None:
 
 def _once(name: Hashable, read: Callable[[], Any]) -> Any:
     """What was read under this name since access has changed last."""
-    remembered = known.current().clients
+    remembered = permission_cache.current().clients
     found = remembered.get(name, NOT_READ)
     if found is NOT_READ:
         if len(remembered) >= MOST_REMEMBERED:
@@ -122,4 +122,4 @@ def _once(name: Hashable, read: Callable[[], Any]) -> Any:
 
 def learn_use(holder: Holder, now: int) -> None:
     """This process has noted that the client is in use: it need not be noted again soon."""
-    known.current().clients["client", holder.id] = replace(holder, used_at=now)
+    permission_cache.current().clients["client", holder.id] = replace(holder, used_at=now)

@@ -4,7 +4,7 @@ from django.contrib.auth import get_user_model
 from django.db.models import Q
 
 from ..models import TaskDefinition, WorkflowDefinition
-from . import known
+from . import permission_cache
 from .rights import ACCESSES, TASK_DEF, WORKFLOW_DEF
 
 DEFINITIONS = {WORKFLOW_DEF: WorkflowDefinition, TASK_DEF: TaskDefinition}
@@ -23,5 +23,5 @@ def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
     user = users.order_by("pk").first()
     if user is None:
         return "", []
-    powers = known.powers_of(user.pk)
+    powers = permission_cache.powers_of(user.pk)
     return user.username, [access for access in ACCESSES if powers.over(access, target_type, name)]

@@ -8,7 +8,7 @@ from django.db.models.lookups import Exact
 
 from ..core.errors import Forbidden
 from .actors import Actor
-from .powers import NO_NAMES, Names
+from .permission_set import NO_NAMES, Names
 from .rights import DOMAIN, READ, TASK_DEF, WORKFLOW, WORKFLOW_DEF, Right
 
 Thing = Mapping[str, str]

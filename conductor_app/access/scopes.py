@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .powers import Names, names_of
+from .permission_set import Names, names_of
 
 Expression = str | Mapping[str, Any]
 EVERYTHING = "*"

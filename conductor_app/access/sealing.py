@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ..core import sealing
+from ..core import masking
 from ..models import fields
 from . import vault
 
@@ -18,7 +18,7 @@ def seal(text: str) -> str:
 
 def opened(value: Any) -> Any:
     """A copy of the value with what was sealed put in again; `***` where no key of this server opens it."""
-    return sealing.opened(value, _open)
+    return masking.opened(value, _open)
 
 
 def opened_texts(value: Any) -> list[str]:
@@ -30,7 +30,7 @@ def opened_texts(value: Any) -> list[str]:
         found.extend(_plain(json.loads(opened_text)))
         return opened_text
 
-    sealing.opened(value, noted)
+    masking.opened(value, noted)
     return found
 
 

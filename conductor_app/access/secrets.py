@@ -11,7 +11,7 @@ from urllib.parse import quote, quote_plus
 from ..core.expressions import resolve_secrets
 from ..core.expressions.walking import with_texts_replaced
 from ..models import Variable
-from .kept import kept
+from .secret_cache import kept
 
 SECRET, VARIABLE = "CONDUCTOR_SECRET_", "CONDUCTOR_ENV_"
 HIDDEN = "***"

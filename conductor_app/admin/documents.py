@@ -10,8 +10,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
 from ..models.fields import DocumentField, dumps
+from .badges import size
 from .json_tree import tree
-from .marks import size
 
 LARGE = 64_000
 """Payloads above this many bytes are not read for a page."""

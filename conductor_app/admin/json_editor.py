@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 
-from .typed import json_value
+from .form_parsing import json_value
 
 COMPLAINT = "This is not JSON: {message} at line {line}, column {column}."
 UNREADABLE = "This cannot be read as JSON: {error}."

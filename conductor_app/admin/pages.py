@@ -16,8 +16,8 @@ from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
+from .error_messages import require
 from .fragments import fragment, revision_of
-from .refusals import require
 
 
 class Page:

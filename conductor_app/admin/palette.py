@@ -16,11 +16,11 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
-from ..core.steps.queued import queue_name
+from ..core.step_types.queued import queue_name
 from ..insight.waits import first_line
 from ..models import Poller, Run, TaskDefinition, WorkflowDefinition
 from .alone.found import by_id
-from .marks import GROUPS, status_in_words
+from .badges import GROUPS, status_in_words
 from .pages import Page
 
 MOST_EACH, MOST = 6, 30

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..insight.diagram import Diagram, Seen, diagram
-from .marks import ICONS, group_of
+from .badges import ICONS, group_of
 
 
 def picture(document: Mapping[str, Any], seen: Seen | None = None, **options: Any) -> Diagram:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from .choices import choose
 from .pages import Page
-from .reader import chosen_language, language_of, zone_of, zones
+from .user_locale import chosen_language, language_of, zone_of, zones
 
 BY_THE_BROWSER = ""
 

@@ -42,22 +42,36 @@ from .access.roles import ScopeRoleAdmin
 from .alone.artifacts import ArtifactAdmin
 from .alone.groups import GroupAdmin
 from .alone.tasks import SoloAdmin
+from .bulk.bulk_operations import BulkExport, BulkOperationPage, BulkPage
+from .bulk.bulk_plan import BulkPlanPage
+from .bulk.planner import PlannerPage
 from .definitions.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from .definitions.tasks import TaskDefinitionAdmin
 from .definitions.workflows import WorkflowDefinitionAdmin
+from .error_messages import named
 from .events.handlers import EventHandlerAdmin
 from .events.received import EventPage, EventsPage
 from .events.replays import ReplayPage
 from .events.sources import SourcesPage
 from .events.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
-from .fixing.bulk_operations import BulkExport, BulkOperationPage, BulkPage
-from .fixing.bulk_plan import BulkPlanPage
-from .fixing.planner import PlannerPage
+from .form_parsing import without_nul
+from .maintenance.audit import AuditAdmin
+from .maintenance.retention import RetentionPage
+from .maintenance.sweeps import SweepsPage
+from .maintenance.system import SystemPage
+from .monitoring.answer import AnswerPage
+from .monitoring.failures import FailureGroupPage, FailuresPage
+from .monitoring.overview import overview
+from .monitoring.pulse import PulsePage
+from .monitoring.queue import QueuePage
+from .monitoring.queues import QueuesPage
+from .monitoring.turn import TurnPage
+from .monitoring.views import AlertPage, TilesPage, ViewPage, ViewsPage
+from .monitoring.waiting import WaitingPage
+from .monitoring.workers import WorkersPage
 from .pages import Page
 from .palette import PalettePage
 from .preferences import PreferencesPage
-from .reader import zone_of
-from .refusals import named
 from .runs.attempts import AttemptAdmin
 from .runs.compare import ComparePage
 from .runs.list import RunAdmin
@@ -66,22 +80,8 @@ from .schedules.calendar import CalendarPage
 from .schedules.lists import ScheduleAdmin, ScheduleExecutionAdmin
 from .sidebar import sections
 from .snapshot_pages import in_read_snapshot
-from .strip import StripPage
-from .typed import without_nul
-from .upkeep.audit import AuditAdmin
-from .upkeep.retention import RetentionPage
-from .upkeep.sweeps import SweepsPage
-from .upkeep.system import SystemPage
-from .watching.answer import AnswerPage
-from .watching.failures import FailureGroupPage, FailuresPage
-from .watching.overview import overview
-from .watching.pulse import PulsePage
-from .watching.queue import QueuePage
-from .watching.queues import QueuesPage
-from .watching.turn import TurnPage
-from .watching.views import AlertPage, TilesPage, ViewPage, ViewsPage
-from .watching.waiting import WaitingPage
-from .watching.workers import WorkersPage
+from .status_bar import StripPage
+from .user_locale import zone_of
 
 FIXING: tuple[Page, ...] = (
     PlannerPage(),

@@ -8,10 +8,10 @@ from django.utils.safestring import SafeString, mark_safe
 
 from ..core.schema_form import written
 from ..insight.differences import MISSING
+from ..insight.durations import span
 from ..insight.queues import QueueState
-from ..insight.spans import span
 from ..models.fields import dumps
-from . import marks
+from . import badges
 from .json_editor import formatted
 from .sidebar import page_name
 
@@ -21,14 +21,14 @@ register = template.Library()
 NOTHING = ("", "-", "–")
 """What a cell shows that has nothing to show."""
 
-register.simple_tag(marks.icon, name="icon")
-register.simple_tag(marks.pill, name="pill")
-register.filter("ago", marks.ago)
-register.filter("exact", marks.exact)
-register.filter("badge", marks.badge)
-register.filter("marked", marks.marked)
-register.filter("size", marks.size)
-register.filter("many", marks.many)
+register.simple_tag(badges.icon, name="icon")
+register.simple_tag(badges.pill, name="pill")
+register.filter("ago", badges.ago)
+register.filter("exact", badges.exact)
+register.filter("badge", badges.badge)
+register.filter("marked", badges.marked)
+register.filter("size", badges.size)
+register.filter("many", badges.many)
 register.filter("as_typed", written)
 register.filter("as_json", formatted)
 register.filter("page_name", page_name)
@@ -37,7 +37,7 @@ register.filter("page_name", page_name)
 @register.filter
 def waiting(queue: QueueState) -> str:
     """How many attempts wait in a queue, as far as they are counted."""
-    return marks.at_least(queue.counted, queue.is_more)
+    return badges.at_least(queue.counted, queue.is_more)
 
 
 @register.filter("span")
@@ -72,4 +72,4 @@ def json_cut(value: Any) -> SafeString | str:
 @register.filter
 def lasting(begin: int | None, end: int | None = None) -> SafeString | str:
     """How long something has gone on: it goes on counting in the browser while it has no end."""
-    return marks.lasting(begin, end)
+    return badges.lasting(begin, end)

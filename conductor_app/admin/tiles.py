@@ -7,7 +7,7 @@ from typing import Any
 
 from django.urls import reverse
 
-from ..telemetry import about
+from ..telemetry import log_context
 
 log = logging.getLogger(__name__)
 
@@ -28,5 +28,5 @@ def tile(name: str, template: str, look: Callable[[], dict[str, Any]]) -> Tile:
         return Tile(name, template, look())
     except Exception:
         log.exception("tile_failed", extra={"tile": template})
-        told = {"what": name, "request_id": about.request_id(), "retry": reverse("admin:index")}
+        told = {"what": name, "request_id": log_context.request_id(), "retry": reverse("admin:index")}
         return Tile(name, "ops/states/error.html", told, is_broken=True)

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from conductor_app import clock, conf
 from conductor_app.celery import app
-from conductor_app.telemetry import about, pools
+from conductor_app.telemetry import log_context, pools
 
 THREADS_KEPT_FOR_SWEEPS = 3
 MOST_PRUNES = 100
@@ -77,8 +77,8 @@ def bulk() -> None:
 @app.task(name="conductor_app.background.jobs.measure")
 def measure() -> None:
     """Measure what is usual, of what has changed."""
+    from conductor_app.engine.duration_baselines import measure_usual
     from conductor_app.engine.sweeps import noted_pass
-    from conductor_app.engine.usual import measure_usual
 
     noted_pass("measure_usual", measure_usual)
 
@@ -110,13 +110,13 @@ def prune() -> None:
 @task_prerun.connect
 def name_lines(task_id: str, task: Any, **_: Any) -> None:
     """Let the lines of a job say which job it is."""
-    about.begin(job=task.name.rpartition(".")[2], job_id=task_id)
+    log_context.begin(job=task.name.rpartition(".")[2], job_id=task_id)
 
 
 @task_postrun.connect
 def forget_name(**_: Any) -> None:
     """The thread goes on to other jobs."""
-    about.begin()
+    log_context.begin()
 
 
 @worker_ready.connect

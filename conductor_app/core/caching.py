@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
+from .cache_effects import KeepOutput, KeepResult
+from .data_requests import Cached, CachedRun
+from .decision_context import Knowledge
 from .definition import Definition
 from .effects import CreateTask, Effect
-from .keeping import KeepOutput, KeepResult
-from .knowledge import Knowledge
-from .questions import Cached, CachedRun
-from .sealing import masked_names
+from .masking import masked_names
 from .snapshot import NEVER, Run, Task
 from .states import COMPLETED, PENDING
 from .values import replace

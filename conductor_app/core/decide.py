@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .data_requests import Asked, Question, Script
+from .decision_context import Knowledge
 from .effects import CreateTask, Effect, evolve
-from .knowledge import Knowledge
-from .moments import is_due, run_ends_at, run_wakes_at
-from .questions import Asked, Question, Script
+from .listener_events import tidings
 from .rules import RULES, RULES_WHILE_RESTING
 from .snapshot import Run
 from .states import PAUSED
-from .tidings import tidings
+from .timers import is_due, run_ends_at, run_wakes_at
 from .values import replace
 
 BUDGET = 5_000

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .caching import kept_result
-from .contracts import misfit
+from .decision_context import Knowledge
 from .effects import Effect, MoveAttempt, OpenAttempt
 from .errors import AlreadyResolved
-from .knowledge import Knowledge
-from .moments import next_clock
 from .rules.retry import next_attempt
+from .schema_check import misfit
 from .snapshot import Run, Task
 from .states import PENDING
-from .steps import kind_of
+from .step_types import kind_of
+from .timers import next_clock
 from .values import replace
 
 EVENTS = {

@@ -7,9 +7,7 @@ from typing import Any
 
 from .. import conf
 from ..access.sealing import opened
-from ..core.definition import Definition
-from ..core.errors import Busy
-from ..core.questions import (
+from ..core.data_requests import (
     DefinitionNamed,
     DefinitionWritten,
     Element,
@@ -21,14 +19,16 @@ from ..core.questions import (
     ScriptAnswer,
     Stored,
 )
+from ..core.definition import Definition
+from ..core.errors import Busy
 from ..core.snapshot import Run
 from ..scripts.pool import Answer, Unavailable, evaluate
 from ..store import answers as from_rows
 from ..store.answers import Elsewhere, Sealed
 from ..store.lists import lists
-from ..store.shelf import digest_of
-from . import payloads, plans
-from .judging import judge
+from ..store.payload_placement import digest_of
+from . import payloads, resolved_definitions
+from .json_schema import judge
 
 
 class Missing(Exception):
@@ -72,7 +72,7 @@ class Answers(dict[Question, Any]):
             elif isinstance(question, Judged):
                 self[question] = judge(question)
             elif isinstance(question, PolicyNamed):
-                self[question] = plans.task_document(question.name)
+                self[question] = resolved_definitions.task_document(question.name)
 
     def _answer(self, question: Question, answer: Any) -> Any:
         if isinstance(question, Element) and isinstance(answer, Elsewhere | Sealed):
@@ -97,11 +97,11 @@ class Answers(dict[Question, Any]):
 
     def definition_named(self, question: DefinitionNamed, now: int) -> Definition | None:
         """The plan of a definition that is found by its name."""
-        return plans.find(question.name, question.version, now)
+        return resolved_definitions.find(question.name, question.version, now)
 
     def definition_written(self, question: DefinitionWritten, now: int) -> Definition | str:
         """The plan of a definition that is given in place, or the complaint about it."""
-        return plans.written(question.document, now)
+        return resolved_definitions.written(question.document, now)
 
     def learn_from_scripts(self, questions: Iterable[Question]) -> None:
         """Run the scripts that are asked for, and read the payloads that are kept elsewhere: what takes its time."""

@@ -7,8 +7,8 @@ from typing import Any
 from ..core.errors import Complaint, Invalid, NotFound, Refused, ValidationFailed
 from ..core.language.lint.places import spots
 from ..core.language.meaning import Change, changes
+from ..insight.definition_context import named_workflows
 from ..insight.form_templates import find, named_templates
-from ..insight.surroundings import named_workflows
 from ..models import FormTemplate, TaskDefinition, WorkflowDefinition
 from . import definitions, form_templates
 

@@ -8,19 +8,19 @@ from django.db import transaction
 
 from .. import clock
 from ..core.commands import Abandon
+from ..core.data_requests import Whole
 from ..core.decide import Command, Decision, nothing
+from ..core.decision_context import Knowledge
 from ..core.effects import Effect
 from ..core.errors import AlreadyResolved, Busy, Conflict, Lost, Moved
-from ..core.knowledge import Knowledge
-from ..core.questions import Whole
 from ..core.snapshot import Run
 from ..models import AuditEntry, Message
 from ..store import runs as store
-from ..store.shelf import OverLimit, TooLarge
-from ..store.writes import Stale
-from ..telemetry.about import doing
+from ..store.payload_placement import OverLimit, TooLarge
+from ..store.statement_batch import Stale
+from ..telemetry.log_context import doing
 from .answers import Answers
-from .deciding import Undecidable, decided, write, written
+from .decision import Undecidable, decided, write, written
 
 TRIES = 5
 """How often a change is decided anew because others moved its rows in between, before it answers Busy."""

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from django.core.files.base import File
 
-from .. import clock, warehouse
+from .. import blob_storage, clock
 from ..models import StoredPayload
 from .payloads import reached
 
@@ -17,11 +17,11 @@ def keep(kind: str, content: File, expires_at: int) -> str:
     StoredPayload.objects.create(path=path, created_at=clock.now(), expires_at=expires_at)
     try:
         with reached(path):
-            warehouse.put(path, content)
+            blob_storage.put(path, content)
     except BaseException:
         # Half of a large file is a large file: it does not wait for the next pass.
-        with suppress(warehouse.OutOfReach):
-            warehouse.drop(path)
+        with suppress(blob_storage.OutOfReach):
+            blob_storage.drop(path)
         let_go(path)
         raise
     StoredPayload.objects.filter(pk=path).update(size=content.size)

@@ -11,7 +11,7 @@ from ..core.solo.snapshot import Solo
 from ..core.states import ATTEMPT, RUN
 from ..store.solos import STANDALONE
 from ..telemetry.measures import ATTEMPTS_ENDED, RUNS_ENDED, RUNS_STARTED
-from . import tallies
+from . import throughput
 
 OUTCOMES = {event: outcome for outcome, event in EVENTS.items()}
 
@@ -22,7 +22,7 @@ def counted(before: Run, decision: Decision) -> None:
         RUNS_STARTED.count(before.definition.name)
     if before.status in RUN.open and decision.after.status in RUN.final:
         RUNS_ENDED.count(before.definition.name, decision.after.status)
-    tallies.note_decision(before, decision)
+    throughput.note_decision(before, decision)
     for effect in decision.effects:
         if isinstance(effect, MoveAttempt) and effect.event in OUTCOMES:
             ATTEMPTS_ENDED.count(_type_of(effect, before, decision.after), OUTCOMES[effect.event])
@@ -32,7 +32,7 @@ def counted(before: Run, decision: Decision) -> None:
 
 def counted_alone(before: Solo, effects: Sequence[solo_effects.Effect]) -> None:
     """The same of a decision on a stand-alone task."""
-    tallies.note_solo(before, effects)
+    throughput.note_solo(before, effects)
     for effect in effects:
         if isinstance(effect, solo_effects.MoveAttempt) and effect.event in OUTCOMES:
             ATTEMPTS_ENDED.count(STANDALONE, OUTCOMES[effect.event])

@@ -11,8 +11,8 @@ from ..core.language import read_definition
 from ..core.language.checks import task_complaints, workflow_complaints
 from ..core.language.lint import Finding, Surroundings, findings, gravest_first
 from ..models import TaskDefinition, WorkflowDefinition
-from . import cases, plans, schemas
-from .catalogue import note
+from . import cases, resolved_definitions, schemas
+from .definition_audit import note
 
 Document = dict[str, Any]
 
@@ -79,7 +79,9 @@ def workflow_findings_of(
 
 def _templates(document: Any) -> dict[str, Any]:
     """The input templates of the task definitions that are registered for the document's steps."""
-    rows = TaskDefinition.objects.filter(name__in=plans.names_in(document)).values_list("name", "document")
+    rows = TaskDefinition.objects.filter(name__in=resolved_definitions.names_in(document)).values_list(
+        "name", "document"
+    )
     return {name: found.get("inputTemplate") or {} for name, found in rows}
 
 

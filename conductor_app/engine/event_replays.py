@@ -8,11 +8,11 @@ from typing import Any
 
 from django.db import transaction
 
-from .. import chance, clock
+from .. import clock, randomness
 from ..core.errors import Conflict, NotFound
 from ..core.events import expanded, resolved
 from ..core.ids import derived_id
-from ..core.sealing import shown
+from ..core.masking import shown
 from ..models import AuditEntry, EventDelivery, EventHandler, Webhook, WorkflowDefinition
 from ..models.events import MATCHED
 from .events import Verdict, as_written, judge, listening, written_down
@@ -132,7 +132,7 @@ def replay(delivery_id: int, names: Sequence[str], by: str, reason: str) -> Even
         now = clock.now()
         delivery = EventDelivery.objects.create(
             event=original.event,
-            message_id=derived_id(now, chance.drawn()),
+            message_id=derived_id(now, randomness.drawn()),
             source=SOURCE,
             received_at=now,
             payload=payload,

@@ -13,10 +13,10 @@ from django.db.models.functions import Cast
 from .. import clock
 from ..access.sealing import opened
 from ..core import events
+from ..core.data_requests import Script as ScriptQuestion
+from ..core.data_requests import ScriptAnswer
 from ..core.expressions import Script, evaluator
-from ..core.questions import Script as ScriptQuestion
-from ..core.questions import ScriptAnswer
-from ..core.sealing import shown
+from ..core.masking import shown
 from ..models import EventAction, EventDelivery, EventHandler, EventVerdict, Message
 from ..models.events import FAILED, LONGEST_NAME, MATCHED, NOT_MATCHED
 from ..models.fields import dumps, loads_sealed

@@ -11,8 +11,8 @@ from ..core.errors import Complaint, Conflict, NotFound, ValidationFailed
 from ..core.form_templates import read_form_template
 from ..insight.form_templates import find
 from ..models import FormTemplate
-from . import judging
-from .catalogue import note
+from . import json_schema
+from .definition_audit import note
 
 Document = dict[str, Any]
 KIND = "form_template"
@@ -55,7 +55,7 @@ def complaints_of(document: Mapping[str, Any]) -> list[Complaint]:
 def schema_faults(document: Mapping[str, Any]) -> list[Complaint]:
     """Return why the schema of a template cannot be used."""
     schema = document.get("jsonSchema")
-    fault = judging.fault_of(schema) if isinstance(schema, dict) else ""
+    fault = json_schema.fault_of(schema) if isinstance(schema, dict) else ""
     return [Complaint("jsonSchema", f"is no JSON schema: {fault}")] if fault else []
 
 

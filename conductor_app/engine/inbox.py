@@ -9,7 +9,7 @@ from django.db import transaction
 from .. import clock, conf
 from ..access.sealing import seal
 from ..core.errors import Invalid, NotAllowedInState, NotFound, QueueFull
-from ..core.sealing import masked_names, sealed
+from ..core.masking import masked_names, sealed
 from ..core.states import RUNNING
 from ..models import InboxMessage, Message, Run
 from ..models.fields import dumps

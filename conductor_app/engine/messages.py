@@ -13,21 +13,21 @@ from ..access.sealing import opened
 from ..core import commands, reports
 from ..core.decide import nothing
 from ..core.errors import AlreadyResolved, Conflict, NotFound, Refused
-from ..core.sealing import MARK
+from ..core.listener_events import started
+from ..core.masking import MARK
 from ..core.states import RUN
-from ..core.tidings import started
 from ..insight.execution import run_document
 from ..models import Attempt, Message, Run
 from ..models.fields import dumps, loads_sealed
 from ..models.outbox import ABOUT_GROUP
 from ..store import inbox, solo_groups
 from ..store.due import messages as due_messages
-from ..telemetry.about import doing
+from ..telemetry.log_context import doing
 from . import event_actions, events, payloads
 from .change import change
 from .groups import hearing, many, resolving
-from .limits import admit, release_next
 from .tasks import add_logs
+from .workflow_rate_limits import admit, release_next
 
 log = logging.getLogger(__name__)
 

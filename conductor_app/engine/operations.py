@@ -6,10 +6,10 @@ from typing import Any
 
 from ..core import commands
 from ..core.errors import Conflict, Invalid
-from . import plans
+from . import resolved_definitions
 from .change import change
-from .deciding import Undecidable
-from .reopening import Asked, Find, kept, moving, rerunning, restarting, retrying
+from .decision import Undecidable
+from .retry_rerun_restart import Asked, Find, kept, moving, rerunning, restarting, retrying
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ OPERATIONS: dict[str, Callable[[str, Operation, Find], Asked]] = {
 }
 
 
-def asked_of(run_id: str, operation: Operation, find: Find = plans.unkept) -> Asked:
+def asked_of(run_id: str, operation: Operation, find: Find = resolved_definitions.unkept) -> Asked:
     """The run that hears it, and the command. Raises NotFound, Conflict, Invalid.
 
     `find`: how a definition is found that the run would follow; what is only planned keeps none.

@@ -11,15 +11,15 @@ from django.db import transaction
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from .. import clock, conf, warehouse
+from .. import blob_storage, clock, conf
 from ..access.sealing import opened, seal
 from ..core.errors import Busy, Conflict, Invalid, Lost, NotFound
-from ..core.sealing import MARK
+from ..core.masking import MARK
 from ..json_values import DEEPEST, is_too_deep, loads_whole
 from ..models import Attempt, Run, StoredPayload
 from ..models.fields import loads, loads_sealed
 from ..store import payloads as rows
-from ..store.shelf import Shelf
+from ..store.payload_placement import Shelf
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ DAY_MS = 86_400_000
 def shelf(kept: Mapping[str, str], named: Mapping[tuple[str, str], str]) -> Shelf:
     """A shelf with this server's limits."""
     most = {"most_of_task": conf.task_payload_max_bytes, "most_of_run": conf.workflow_payload_max_bytes}
-    if not warehouse.is_open():
+    if not blob_storage.is_open():
         return Shelf(seal=seal, **most)
     return Shelf(conf.task_payload_soft_bytes, conf.workflow_payload_soft_bytes, kept, named, seal, **most)
 
@@ -59,8 +59,8 @@ def fill(path: str, content: bytes | File) -> None:
         raise Conflict(f"The payload {path} is in use and cannot be replaced.")
     with reached(path):
         # A client that did not hear that its upload had come sends it again.
-        warehouse.drop(path)
-        if not warehouse.put(path, content):
+        blob_storage.drop(path)
+        if not blob_storage.put(path, content):
             raise Conflict(f"The payload {path} is being sent by somebody else.")
     size = len(content) if isinstance(content, bytes) else content.size
     StoredPayload.objects.filter(pk=path).update(size=size)
@@ -70,7 +70,7 @@ def stream(path: str) -> tuple[int, Iterator[bytes]]:
     """The size of a payload and its content, piece by piece; raises NotFound."""
     size = _size(path)
     with reached(path):
-        return size, warehouse.chunks(path)
+        return size, blob_storage.chunks(path)
 
 
 def content_of(path: str) -> Any:
@@ -112,7 +112,7 @@ def _text(path: str) -> str:
 def _content(path: str) -> bytes:
     _size(path)
     with reached(path):
-        return warehouse.fetch(path)
+        return blob_storage.fetch(path)
 
 
 def given(path: str, most: int) -> dict[str, Any]:
@@ -137,16 +137,18 @@ def reached(path: str) -> Iterator[None]:
     """A storage that cannot be reached is no fault of the asker's: Busy; Lost where the payload is gone from it."""
     try:
         yield
-    except warehouse.Gone as gone:
+    except blob_storage.Gone as gone:
         log.warning("payload_lost", extra={"path": path, "cause": str(gone)})
         raise Lost(f"The payload {path} is not in the storage any more.") from gone
-    except warehouse.OutOfReach as away:
+    except blob_storage.OutOfReach as away:
         log.warning("payload_out_of_reach", extra={"path": path, "cause": str(away)})
         raise Busy(f"The payload {path} cannot be reached now.") from away
 
 
 def _size(path: str) -> int:
-    size = StoredPayload.objects.filter(pk=path).values_list("size", flat=True).first() if warehouse.is_open() else None
+    size = (
+        StoredPayload.objects.filter(pk=path).values_list("size", flat=True).first() if blob_storage.is_open() else None
+    )
     if size is None:
         raise NotFound(f"There is no payload {path[:300]}.")
     return size
@@ -155,13 +157,13 @@ def _size(path: str) -> int:
 def forget_expired(limit: int) -> int:
     """Forget the payloads that are nobody's; returns how many. What is interrupted is done by the next pass."""
     now = clock.now()
-    return sum(_forget(path, now) for path in rows.expired(now, limit)) if warehouse.is_open() else 0
+    return sum(_forget(path, now) for path in rows.expired(now, limit)) if blob_storage.is_open() else 0
 
 
 def _forget(path: str, now: int) -> bool:
     if not rows.withdraw(path, now):
         return False
-    warehouse.drop(path)
+    blob_storage.drop(path)
     with transaction.atomic():
         rows.forget(path)
     return True

@@ -12,16 +12,16 @@ from django.db import transaction
 
 from .. import clock, conf
 from ..core import people, reports
-from ..core.contracts import question, sentence
 from ..core.decide import Command
+from ..core.decision_context import Knowledge
 from ..core.definition import Schema
 from ..core.effects import Effect, UpdateTask
 from ..core.errors import AlreadyResolved, Complaint, Conflict, Invalid, NotFound, OutputRefused, TooLarge
-from ..core.knowledge import Knowledge
-from ..core.moments import next_clock
 from ..core.people import MINUTE_MS, Assignee, assignments_of
 from ..core.reports import Report
+from ..core.schema_check import question, sentence
 from ..core.snapshot import NEVER, Run
+from ..core.timers import next_clock
 from ..core.values import replace as replace_values
 from ..insight.form_templates import template_of
 from ..insight.people import Ask, ask_of, step_of
@@ -30,7 +30,7 @@ from ..models.fields import dumps
 from ..store.rows import clean
 from . import payloads
 from .change import change
-from .judging import fault_of, judge
+from .json_schema import fault_of, judge
 from .tasks import open_task, within_limit
 
 OUTCOMES = {"COMPLETED": "complete_task", "FAILED": "fail_task"}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ..core.errors import NotFound
-from ..core.fates import AGAIN, FATES, Fate, fates
+from ..core.task_impact import AGAIN, FATES, Fate, fates
 from ..store import runs as store
 from .operations import Operation, asked_of
 from .preview import Foreseen, Preview, preview

@@ -7,20 +7,20 @@ from typing import Any
 
 from .. import clock
 from ..core import commands, reports
+from ..core.data_requests import DefinitionNamed, DefinitionWritten
 from ..core.decide import Command, Decision, nothing
 from ..core.definition import Definition
 from ..core.effects import Effect, Send, StartRun
 from ..core.errors import Busy, Conflict, Invalid, NotFound
-from ..core.questions import DefinitionNamed, DefinitionWritten
 from ..core.snapshot import UNKNOWN, Run
 from ..core.values import replace
 from ..models import Attempt
 from ..store import outgoing
 from ..store import runs as store
-from . import payloads, plans
+from . import payloads, resolved_definitions
 from .answers import Answers
 from .change import ROUNDS
-from .deciding import Undecidable, decided
+from .decision import Undecidable, decided
 
 MOST_MESSAGES = 200
 """Messages that are followed; what more there are is left out."""
@@ -58,10 +58,10 @@ class Known(Answers):
     """Answers that keep nothing: the plan of a definition that nobody follows yet is read, not written down."""
 
     def definition_named(self, question: DefinitionNamed, now: int) -> Definition | None:
-        return plans.unkept(question.name, question.version)
+        return resolved_definitions.unkept(question.name, question.version)
 
     def definition_written(self, question: DefinitionWritten, now: int) -> Definition | str:
-        return plans.written(question.document)
+        return resolved_definitions.written(question.document)
 
 
 class Ahead:

@@ -10,7 +10,7 @@ from ..core import commands, reports
 from ..core.errors import Conflict, Invalid, NotFound
 from ..core.reports import Report
 from ..core.snapshot import NEVER
-from ..core.steps.queued import queue_name
+from ..core.step_types.queued import queue_name
 from ..models import Attempt, AuditEntry, Poller, QueueHold, WorkerHold
 from ..store.rows import clean
 from .change import change

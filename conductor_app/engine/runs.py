@@ -6,14 +6,14 @@ from typing import Any
 
 from django.db import transaction
 
-from .. import chance, clock, conf
+from .. import clock, conf, randomness
 from ..core import commands
-from ..core.beginnings import with_timer
-from ..core.contracts import question
+from ..core.child_run import with_timer
 from ..core.decide import nothing
 from ..core.definition import Definition
 from ..core.errors import Busy, Complaint, Conflict, InputRefused, Invalid, NotFound
 from ..core.ids import derived_id
+from ..core.schema_check import question
 from ..core.snapshot import Run
 from ..core.states import RUN, RUNNING
 from ..models import Attempt as AttemptRow
@@ -21,17 +21,17 @@ from ..models import AuditEntry, Failure, Message, TaskLog
 from ..models import Run as RunRow
 from ..models.fields import dumps
 from ..store import outgoing
+from ..store.payload_placement import OverLimit, TooLarge
 from ..store.payloads import release as release_payloads
-from ..store.shelf import OverLimit, TooLarge
-from ..store.writes import Stale
-from ..telemetry.about import doing
-from . import labels, limits, payloads, plans
+from ..store.statement_batch import Stale
+from ..telemetry.log_context import doing
+from . import labels, payloads, resolved_definitions, workflow_rate_limits
 from .answers import Answers
 from .change import ROUNDS, ROUNDS_IN_ONE, change, wake
-from .deciding import Undecidable, decided, write, written
+from .decision import Undecidable, decided, write, written
 from .files import handles as files
-from .judging import judge
-from .reopening import rerun, restart, retry
+from .json_schema import judge
+from .retry_rerun_restart import rerun, restart, retry
 
 __all__ = [
     "StartRequest",
@@ -87,10 +87,10 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
     if request.starts_at > now + FARTHEST_MS:
         raise Invalid("A run starts within a year.")
     request = replace(with_input(request), labels=tuple(labels.checked(request.labels)))
-    definition = plans.asked_for(request.name, request.version, request.document, now)
+    definition = resolved_definitions.asked_for(request.name, request.version, request.document, now)
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
-    run = new_run(request, definition, now, chance.drawn())
+    run = new_run(request, definition, now, randomness.drawn())
     # What a template was laid under is no longer what was uploaded.
     is_as_given = request.input_path and run.input == request.input
     answers = Answers({(run.id, "input"): request.input_path} if is_as_given else None)
@@ -204,8 +204,8 @@ def _begin(run: Run, request: StartRequest, by: str, also, answers: Answers, in_
 
 def _limited(run: Run) -> Run:
     """The run, held where its definition's limit is reached."""
-    key = limits.key_for(run, run.definition, run.input)
-    return replace(run, limit_key=key, is_held=limits.is_full(run.definition, key)) if key else run
+    key = workflow_rate_limits.key_for(run, run.definition, run.input)
+    return replace(run, limit_key=key, is_held=workflow_rate_limits.is_full(run.definition, key)) if key else run
 
 
 def pause(run_id: str, by: str, reason: str = "") -> None:

@@ -13,8 +13,8 @@ from ..core.language.lint import UNUSABLE_SCHEMA, WARNING, Finding
 from ..core.language.lint.places import spots
 from ..models import SchemaDefinition
 from ..store.rows import clean
-from . import judging
-from .catalogue import note
+from . import json_schema
+from .definition_audit import note
 
 Document = dict[str, Any]
 PARTS = ("inputSchema", "outputSchema")
@@ -72,7 +72,7 @@ def _fault_of(schema: Mapping[str, Any]) -> str:
     """Return what is wrong with a schema in its own language; those in other languages are not looked into."""
     data = schema.get("data")
     is_json = isinstance(data, dict) and schema.get("type") in (None, "JSON")
-    return judging.fault_of(data) if is_json else ""
+    return json_schema.fault_of(data) if is_json else ""
 
 
 def _keep(document: Document, by: str, new_version: bool) -> None:

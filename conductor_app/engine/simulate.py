@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import Any
 
-from .. import chance, clock
-from ..core.errors import Invalid, Refused
-from ..core.questions import (
+from .. import clock, randomness
+from ..core.data_requests import (
     ActiveDomains,
     Cached,
     CachedRun,
@@ -20,13 +19,14 @@ from ..core.questions import (
     Question,
     Script,
 )
+from ..core.errors import Invalid, Refused
 from ..core.simulation import Part, Play
 from ..core.simulation import Script as Written
 from ..insight.execution import imagined_document
 from ..store.environment import environment
-from . import plans
+from . import resolved_definitions
 from .answers import run_script
-from .judging import judge
+from .json_schema import judge
 from .runs import StartRequest, new_run, with_input
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,12 @@ def simulate_whole(request: StartRequest, script: Written) -> tuple[dict[str, An
     """
     request = with_input(request)
     now, ends_at = clock.now(), monotonic() + MOST_SECONDS
-    run = new_run(request, plans.asked_for(request.name, request.version, request.document), now, chance.drawn())
+    run = new_run(
+        request,
+        resolved_definitions.asked_for(request.name, request.version, request.document),
+        now,
+        randomness.drawn(),
+    )
     play = Play(now, _answers, lambda: monotonic() > ends_at)
     try:
         part = play.play(run, script)
@@ -72,11 +77,11 @@ def _answer(question: Question) -> Any:
         case Script():
             return run_script(question)
         case DefinitionNamed():
-            return plans.unkept(question.name, question.version)
+            return resolved_definitions.unkept(question.name, question.version)
         case DefinitionWritten():
-            return plans.written(question.document)
+            return resolved_definitions.written(question.document)
         case PolicyNamed():
-            return plans.task_document(question.name)
+            return resolved_definitions.task_document(question.name)
         case Judged():
             return judge(question)
         case Keyed() | Cached() | CachedRun():

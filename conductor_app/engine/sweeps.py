@@ -9,8 +9,8 @@ from ..core.decide import nothing
 from ..core.errors import NotFound
 from ..models import CachedResult, Poller, ScheduleExecution, SweepPass
 from ..store import due, webhook_waits
-from ..telemetry.about import doing, learn
-from . import events, failures, groups, limits, outbox, retention, schedules, tallies, workflow_tests
+from ..telemetry.log_context import doing, learn
+from . import events, failures, groups, outbox, retention, schedules, throughput, workflow_rate_limits, workflow_tests
 from .access import client_upkeep
 from .artifacts import entries as artifacts
 from .change import change
@@ -78,7 +78,7 @@ def wake_runs(limit: int) -> int:
 
 
 def _wake(run_id: str) -> None:
-    limits.admit_late(run_id)
+    workflow_rate_limits.admit_late(run_id)
     change(run_id, nothing, CLOCK)
 
 
@@ -93,7 +93,7 @@ def prune_finished(limit: int) -> int:
     artifacts.expire(limit)
     client_upkeep.forget_expired(limit)
     files.forget_unfinished(limit)
-    tallies.prune()
+    throughput.prune()
     CachedResult.objects.filter(expires_at__lte=now).delete()
     Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()
     workflow_tests.delete_old_tests(now)

@@ -15,18 +15,18 @@ from ..access.sealing import opened, opened_texts
 from ..access.secrets import unspoken
 from ..core import reports
 from ..core.decide import Command
+from ..core.decision_context import Knowledge
 from ..core.effects import Effect
 from ..core.errors import AlreadyResolved, Lost, Refused
-from ..core.knowledge import Knowledge
 from ..core.reports import Report
 from ..core.snapshot import Run
 from ..models import Attempt, Task, TaskLog
 from ..models.fields import dumps
 from ..store import claims
-from ..store.handouts import handed_out
+from ..store.claimed_attempts import handed_out
 from ..store.rows import clean
 from ..telemetry import measures
-from . import payloads, tallies
+from . import payloads, throughput
 from .change import change
 from .pollers import note_poll
 
@@ -101,7 +101,7 @@ def take(queue: str, worker: str, count: int) -> list[Attempt]:
     else:
         ids = _take_with_care(queue, worker, count, now)
     taken = list(_with_inputs(handed_out(ids))) if ids else []
-    tallies.note_claims(taken)
+    throughput.note_claims(taken)
     return taken
 
 

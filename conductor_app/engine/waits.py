@@ -8,7 +8,7 @@ from time import monotonic
 from .. import clock, conf, wakeups
 from ..core.reports import Report
 from ..core.states import RUN
-from ..store import standstill
+from ..store import run_tree
 from .tasks import LONGEST_NAP, give_connection_back, report
 
 TRIES = 5
@@ -54,21 +54,21 @@ def _listening(run_id: str, seconds: float) -> Iterator:
     now = clock.now()
     until = now + round(min(seconds, conf.most_wait_seconds) * 1000)
     # The run first: children that it starts from here on inherit the mark.
-    names = standstill.watch([run_id], run_id, until, now)
-    if children := standstill.family(run_id).run_ids[1:]:
-        names |= standstill.watch(children, run_id, until, now)
+    names = run_tree.watch([run_id], run_id, until, now)
+    if children := run_tree.family(run_id).run_ids[1:]:
+        names |= run_tree.watch(children, run_id, until, now)
     with wakeups.listening(*map(wakeups.news_of, sorted(names))) as ear:
         yield ear
 
 
 def look(run_id: str, until_refs: Collection[str] = ()) -> Standstill | None:
     """Whether the run stands still now; raises NotFound."""
-    if standstill.status_of(run_id) in RUN.final:
+    if run_tree.status_of(run_id) in RUN.final:
         return Standstill(run_id)
-    runs, waits = standstill.family(run_id)
+    runs, waits = run_tree.family(run_id)
     found = next((wait for wait in waits if not wait.is_timed), None)
     if found is None and until_refs:
-        found = standstill.ended_task(runs, until_refs)
+        found = run_tree.ended_task(runs, until_refs)
     return Standstill(found.run_id, found.attempt_id) if found else None
 
 
@@ -77,9 +77,9 @@ def signal(run_id: str, said: Report, by: str) -> str | None:
 
     Raises NotFound for an unknown run.
     """
-    standstill.status_of(run_id)
+    run_tree.status_of(run_id)
     for _ in range(TRIES):
-        found = next(iter(standstill.family(run_id).waits), None)
+        found = next(iter(run_tree.family(run_id).waits), None)
         if found is None:
             break
         if report(found.run_id, found.attempt_id, said, by):

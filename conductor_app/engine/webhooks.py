@@ -8,7 +8,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
-from .. import chance, clock
+from .. import clock, randomness
 from ..access import vault, webhooks
 from ..access.webhooks import Expected, Sent
 from ..core.errors import Conflict, Invalid, NotFound, Unauthenticated, ValidationFailed
@@ -30,7 +30,7 @@ def add(document: Document, by: str, reason: str = "") -> Webhook:
     if complaints:
         raise ValidationFailed(complaints)
     now = clock.now()
-    row = Webhook(id=derived_id(now, chance.drawn()), created_at=now, created_by=by)
+    row = Webhook(id=derived_id(now, randomness.drawn()), created_at=now, created_by=by)
     return _keep(row, read, by, "create", reason)
 
 

@@ -6,7 +6,7 @@ from ..core.alerts import AGE, SHARE, Quiet, Rule, would_ring
 from ..core.states import RUN
 from ..models import Alert, Run
 from . import selections
-from .spans import DAY, MINUTE
+from .durations import DAY, MINUTE
 
 BACK_MS = 7 * DAY
 MOST_MOMENTS = 50_000

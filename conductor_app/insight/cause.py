@@ -9,10 +9,10 @@ from django.utils.translation import ngettext
 from .. import clock
 from ..core.states import COMPLETED, FAILED, PAUSED, RUNNING, TERMINATED, TIMED_OUT
 from ..models import Attempt, Run
+from .durations import elapsed, exact, span
 from .explain import Verdict, verdicts_on
-from .moves import last_move
+from .last_transition import last_move
 from .plans import plan, tries_allowed
-from .spans import elapsed, exact, span
 from .waits import by_interest, first_line, what_it_waits_for
 
 DEEPEST = 3

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.knowledge import RUN_FACTS, RUN_PAYLOADS, TASK_FACTS
+from ..core.decision_context import RUN_FACTS, RUN_PAYLOADS, TASK_FACTS
 from ..core.language.checks.event_handler import ACTIONS, EVENT_HANDLER
 from ..core.language.checks.fields import Table
 from ..core.language.checks.tables import RATE_LIMIT, SUB_WORKFLOW, TASK_DEFINITION, WORKFLOW_DEFINITION, WORKFLOW_TASK
@@ -12,7 +12,7 @@ from ..core.language.lint.outputs import inputs_of, of_step
 from ..core.language.lint.places import Spot, spots
 from ..core.language.parts import type_of
 from ..core.language.policy import BUILT_IN_TYPES
-from ..core.steps import KINDS
+from ..core.step_types import KINDS
 from ..models import WorkflowDefinition
 
 DEEPEST = 5

@@ -12,9 +12,9 @@ from .. import clock
 from ..core.states import PAUSED
 from ..models import Attempt, QueueHold, Run, TaskDefinition
 from ..models.gates import GATES, Facts
-from .moves import last_move
+from .durations import span
+from .last_transition import last_move
 from .queues import QUIET_AFTER_MS, polls_of
-from .spans import span
 
 MOST_HOLDERS = 20
 """Holders of a limit that are named."""

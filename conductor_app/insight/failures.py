@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from ..core.states import FAILURE, IGNORED, REGRESSED, RESOLVED
 from ..models import Attempt, Failure, FailureGroup, FailureTally, Run, RunLabel
-from .spans import DAY, HOUR
+from .durations import DAY, HOUR
 
 MOST_GROUPS = 100
 FAILED_ENDS = ("FAILED", "FAILED_FOR_GOOD", "EXPIRED")

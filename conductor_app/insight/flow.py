@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from django.db.models import Sum
 
 from ..models import Tally
-from .spans import HOUR, MINUTE
+from .durations import HOUR, MINUTE
 
 FIELDS = ("scheduled", "started", "done", "failed")
 MINUTES = 60

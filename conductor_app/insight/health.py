@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy
 
 from ..models import Attempt, Message, SweepPass
 from ..models.outbox import PUBLISH
-from .spans import HOUR, MINUTE, SECOND, span
+from .durations import HOUR, MINUTE, SECOND, span
 
 LATE_AFTER_MS = MINUTE
 """A sweep that has not passed for so long is late: an idle one notes its pass every ten seconds."""

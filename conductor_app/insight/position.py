@@ -6,7 +6,7 @@ from django.db.models import Min, Q, QuerySet, Sum
 from django.utils.translation import gettext as _
 
 from ..models import Attempt, Tally
-from .spans import MINUTE, decimal, span
+from .durations import MINUTE, decimal, span
 
 LOOKED_BACK_MS = 5 * MINUTE
 MOST_COUNTED = 10_000

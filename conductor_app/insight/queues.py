@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db import connection
 from django.db.models import Count, Exists, Max, Min, OuterRef, Q
 
-from ..core.steps.queued import queue_name
+from ..core.step_types.queued import queue_name
 from ..models import Attempt, Poller, TaskDefinition, WorkerHold
 
 MOST_COUNTED = 10_000

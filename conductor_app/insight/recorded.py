@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..models import Attempt
-from .surroundings import LARGEST_EXAMPLE, newest_runs
+from .definition_context import LARGEST_EXAMPLE, newest_runs
 
 MOST = 400
 

@@ -8,7 +8,7 @@ from django.db.models import Count, Min, Q, QuerySet, Sum
 from .. import conf
 from ..models import RetentionPolicy, Run, StoredDay
 from .database import room_in_bytes
-from .spans import DAY
+from .durations import DAY
 
 MOST_COUNTED = 10_000
 SAMPLED = 10_000

@@ -6,7 +6,7 @@ from statistics import median
 
 from ..core.states import COMPLETED
 from ..models import Run, UsualDuration
-from .spans import HOUR
+from .durations import HOUR
 from .usual import ENOUGH, Usual
 
 MOST_RUNS = 2_000

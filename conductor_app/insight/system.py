@@ -13,8 +13,8 @@ from .. import conf
 from ..models import Failure, Message, SweepPass
 from ..models.outbox import PUBLISH
 from .database import Database
+from .durations import MINUTE, span
 from .health import LEVELS, has_failed, is_late
-from .spans import MINUTE, span
 
 PRIVATE = ("key", "keys", "token", "tokens", "secret", "secrets", "url", "urls", "connections", "password")
 """Settings with such a last word may hold what opens a door: only that they are set is told."""

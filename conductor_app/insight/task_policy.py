@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from ..core.definition import TIME_OUT_RUN, Policy
 from ..core.language import read_policy
 from ..core.retries import delay_seconds
-from .spans import SECOND, span
+from .durations import SECOND, span
 
 MOST_DRAWN = 9
 TASK_TIMES_OUT = (

@@ -7,7 +7,7 @@ from itertools import pairwise
 from django.utils.translation import gettext as _
 
 from ..models import Attempt, Run, Task
-from .spans import span
+from .durations import span
 from .usual import Usual
 
 WAIT, DELAY, GAP, WORK = "wait", "delay", "gap", "work"

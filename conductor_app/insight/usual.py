@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from ..models import Run, UsualDuration
-from .spans import SECOND, span
+from .durations import SECOND, span
 
 ENOUGH = 3
 """From so few, nothing is called usual yet."""

@@ -8,8 +8,8 @@ from django.utils.translation import gettext_lazy
 
 from ..core.snapshot import NEVER
 from ..models import Attempt
+from .durations import span
 from .explain import Verdict, shut
-from .spans import span
 
 STRUCTURE = (
     "JOIN",

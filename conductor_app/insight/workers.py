@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from django.db.models import Count, Max, Min, Q, QuerySet
 
 from ..core.fingerprints import build_of
-from ..core.steps.queued import queue_name
+from ..core.step_types.queued import queue_name
 from ..models import Attempt, Poller, Tally, WorkerHold
+from .durations import MINUTE
 from .flow import totals
 from .queues import QUIET_AFTER_MS
-from .spans import MINUTE
 
 MOST_SHOWN, MOST_KNOWN = 100, 1_000
 MOST_QUEUES = 1_000

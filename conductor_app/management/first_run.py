@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from conductor_app.background.beats import sync_beats
+from conductor_app.background.periodic_jobs import sync_beats
 from conductor_app.engine.access.first import ensure_first_access
 
 

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from ..telemetry.about import request_id
+from ..telemetry.log_context import request_id
 from .fields import DocumentField, MomentField
 
 

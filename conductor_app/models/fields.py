@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from django.db import models
 
-from ..core.sealing import MARK, shown
+from ..core.masking import MARK, shown
 
 LONG_NUMBER = re.compile(r"\d{19}")
 

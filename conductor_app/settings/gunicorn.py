@@ -14,7 +14,7 @@ from . import environment
 
 host = environment.text("HOST", "127.0.0.1")
 bind = f"{f'[{host}]' if ':' in host else host}:{environment.number('PORT', 8000)}"
-worker_class = "conductor_app.lingering.LingeringWorker"
+worker_class = "conductor_app.gunicorn_worker.LingeringWorker"
 workers = environment.number("WEB_WORKERS", 1, least=1)
 # Each long poll that waits holds one thread and no connection; 256 sleeping threads cost about 15 MB.
 threads = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4)
@@ -41,12 +41,12 @@ def on_exit(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Prepare a web process, which has loaded everything by now."""
-    from conductor_app import rubbish, wakeups
+    from conductor_app import gc_tuning, wakeups
     from conductor_app.telemetry import pools
 
     wakeups.prepare()
     pools.keep_looking()
-    rubbish.look_for_it_rarely()
+    gc_tuning.look_for_it_rarely()
     let_polls_answer()
 
 

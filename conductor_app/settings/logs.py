@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import structlog
 
-from conductor_app.telemetry.about import merged
+from conductor_app.telemetry.log_context import merged
 
 QUIET = ("django.request", "django.server", "celery", "celery.beat", "kombu", "urllib3", "gunicorn", "redis", "psycopg")
 

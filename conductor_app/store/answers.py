@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import conf
-from ..core.definition import Key
-from ..core.knowledge import TASK_FACTS
-from ..core.questions import (
+from ..core.data_requests import (
     ABSENT,
     ActiveDomains,
     AnyInside,
@@ -32,10 +30,12 @@ from ..core.questions import (
     RunPayload,
     TaskPart,
 )
-from ..core.sealing import MARK
+from ..core.decision_context import TASK_FACTS
+from ..core.definition import Key
+from ..core.masking import MARK
 from ..core.snapshot import Run, Task
 from ..core.states import ATTEMPT
-from ..core.steps import KINDS
+from ..core.step_types import KINDS
 from ..models.fields import loads, loads_sealed
 from .environment import environment
 from .inbox import taken

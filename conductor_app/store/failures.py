@@ -9,8 +9,8 @@ from ..core.solo.snapshot import Solo
 from ..core.states import EXPIRED, FAILED, FAILED_FOR_GOOD, RUN
 from ..models import Failure
 from . import rows
+from .statement_batch import Writes
 from .statements import CHUNK, run, serialize
-from .writes import Writes
 
 BAD = frozenset((FAILED, FAILED_FOR_GOOD, EXPIRED))
 COLUMNS = (

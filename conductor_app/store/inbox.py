@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .. import conf
-from ..core.questions import InboxMessages, Taken
+from ..core.data_requests import InboxMessages, Taken
 from ..core.snapshot import Run
 from ..models.fields import loads_opened
 from .statements import fetch

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.snapshot import NEVER
+from .statement_batch import Writes
 from .statements import fetch, for_update
-from .writes import Writes
 
 EARLIER = f"SELECT 1 FROM conductor_notice e WHERE e.group_id = n.group_id AND e.id < n.id AND e.due_at < {NEVER}"
 """What was told before of the same group, and has not gone out."""

@@ -5,18 +5,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import conf
-from ..core.beginnings import begun
+from ..core.child_run import begun
 from ..core.effects import Await, AwaitWebhook, Effect, Publish, Send, StartRun
 from ..core.events import INTERNAL, is_internal
-from ..core.sealing import masked_names, sealed
+from ..core.listener_events import STATE, STATUS, TASK
+from ..core.masking import masked_names, sealed
 from ..core.snapshot import Run
-from ..core.tidings import STATE, STATUS, TASK
 from ..models import Message
 from ..models import Run as RunRow
 from ..models.fields import dumps
 from ..models.outbox import LISTENER, PUBLISH, TASK_LISTENER
 from . import rows
-from .writes import Writes
+from .statement_batch import Writes
 
 RUN_INSERTED = (
     "id", "name", "version", "plan_id", "status", "reason", "correlation_id", "priority", "created_at", "updated_at",

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
+from ..core.cache_effects import KeepOutput, KeepResult
+from ..core.data_requests import Cached, CachedRun
 from ..core.effects import Effect
-from ..core.keeping import KeepOutput, KeepResult
-from ..core.questions import Cached, CachedRun
+from .statement_batch import Writes
 from .statements import fetch
-from .writes import Writes
 
 KEEP = (
     "INSERT INTO conductor_cachedresult (name, digest, attempt_id, expires_at) VALUES (%s, %s, %s, %s) "

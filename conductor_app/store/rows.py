@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 from ..core.definition import Key, Step
-from ..core.given import GIVEN, with_given
+from ..core.input_overrides import GIVEN, with_given
+from ..core.listener_events import tells_start
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
-from ..core.tidings import tells_start
 from ..models.fields import dumps, loads_opened
 
 ATTEMPT_COLUMNS = (

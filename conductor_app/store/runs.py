@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from ..core import waiting as waits
+from ..core import dependents as waits
 from ..core.definition import Definition, Key, Step
 from ..core.errors import NotFound
 from ..core.language import lay_out
 from ..core.language.layout import joined_branch
-from ..core.sealing import MARK
+from ..core.masking import MARK
 from ..core.snapshot import UNKNOWN, Run, Task
 from ..core.values import replace
 from ..models.fields import loads, loads_opened

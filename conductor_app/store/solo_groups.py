@@ -6,8 +6,8 @@ somebody has to look; mostly there are others still, and then all such messages 
 
 from ..models import Group, Message
 from ..models.outbox import ABOUT_GROUP
+from .statement_batch import Writes
 from .statements import fetch, for_update, placeholders, run
-from .writes import Writes
 
 SECOND_MS = 1000
 COLUMNS = ("id", "scheduler_id", "created_at", "expires_at", "sealed_at")

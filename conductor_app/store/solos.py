@@ -18,8 +18,8 @@ from ..models.fields import dumps, loads
 from . import failures
 from .notices import NewNotice, forget_oldest
 from .rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, updated_attempt
+from .statement_batch import Stale, Writes
 from .statements import fetch, for_update
-from .writes import Stale, Writes
 
 COLUMNS = (
     "group_id", "queue", "deadline_at", "expires_at", "scheduler_id", "project_id", "priority", "retries",

@@ -15,9 +15,9 @@ SHAPES = 1000
 def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple]:
     """All rows of a query."""
     if _is_spoken_to():
-        from . import pipeline
+        from . import pg_pipeline
 
-        return pipeline.fetch(sql, params)
+        return pg_pipeline.fetch(sql, params)
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         return cursor.fetchall()
@@ -32,9 +32,9 @@ def run(sql: str, params: Sequence[Any] = ()) -> int:
 def run_together(statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
     """Run the statements in their order; how many rows each of them changed."""
     if _is_spoken_to():
-        from . import pipeline
+        from . import pg_pipeline
 
-        return pipeline.run_together(statements)
+        return pg_pipeline.run_together(statements)
     return [_run(sql, params) for sql, params in statements]
 
 

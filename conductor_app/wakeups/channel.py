@@ -9,7 +9,7 @@ from typing import Protocol, cast
 
 from conductor_app import conf
 
-from .ears import EARS, Ear
+from .waiters import EARS, Ear
 
 log = logging.getLogger(__name__)
 Listener = Callable[[Collection[str]], None]

@@ -17,7 +17,7 @@ from redis.retry import Retry
 
 from conductor_app import conf
 
-from .ears import EARS
+from .waiters import EARS
 
 log = logging.getLogger(__name__)
 

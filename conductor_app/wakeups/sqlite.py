@@ -20,7 +20,7 @@ from threading import Lock, Thread
 import orjson
 from django.db import connection
 
-from .ears import EARS
+from .waiters import EARS
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from ..access.secrets import hidden
 from ..core.reports import Report
 from ..engine import tasks
 from ..models import Attempt
-from ..telemetry.about import doing
+from ..telemetry.log_context import doing
 from . import WORKERS
 from .worker import Outcome
 

@@ -2,7 +2,7 @@
 (() => {
   "use strict";
 
-  // Times count on in the words of insight/spans.py ------------------------------------------------------------------
+  // Times count on in the words of insight/durations.py ------------------------------------------------------------------
 
   const pair = (ms, large, largeName, small, smallName) => {
     const rest = Math.floor(ms % large / small);

@@ -4,7 +4,7 @@ import pytest
 from django.test import RequestFactory
 
 from conductor_app import clock as product_clock
-from conductor_app.access import certificates, clients
+from conductor_app.access import clients, temporary_credentials
 from conductor_app.access.callers import ANYBODY, asked_of, caller_of, identified
 from conductor_app.access.hawk import Asked
 from conductor_app.core.errors import Forbidden, Invalid, Unauthenticated
@@ -175,7 +175,7 @@ def test_authorized_scopes_narrow_temporary_credentials_too(fleet):
 def test_what_this_server_issues_for_a_task_is_good_for_that_alone(clock):
     now = clock.now()
     given = dict(
-        certificates.issue(
+        temporary_credentials.issue(
             clients.ISSUER,
             clients.issuing_key(),
             "task-client/x",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.access import known
+from conductor_app.access import permission_cache
 from conductor_app.models import AccessRevision
 from tests.api.steps import simple
 from tests.engine.test_statements import Counted
@@ -50,7 +50,7 @@ def test_a_second_later_one_statement_asks_whether_anything_has_changed(worker, 
 
 
 def test_what_is_known_is_read_again_only_when_something_has_changed(worker, clock):
-    before = known.current()
+    before = permission_cache.current()
     clock.advance(seconds=5)
 
-    assert known.current() is before
+    assert permission_cache.current() is before

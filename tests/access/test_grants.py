@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.urls import reverse
 
-from conductor_app.access import known
+from conductor_app.access import permission_cache
 from conductor_app.access.roles import role_group
 from conductor_app.models import GroupFacts, Tag
 from tests.api.steps import simple
@@ -232,15 +232,15 @@ class TestPeople:
 
 
 def test_a_login_makes_no_process_read_again(admin, clock):
-    before = known.current()
+    before = permission_cache.current()
     user = User.objects.create_user("olga")
-    assert known.current() is not before
-    before = known.current()
+    assert permission_cache.current() is not before
+    before = permission_cache.current()
 
     browser_of(user)
 
     clock.advance(seconds=2)
-    assert known.current() is before
+    assert permission_cache.current() is before
 
 
 def test_a_report_under_the_id_of_another_run_needs_permission_on_both_runs(with_logins):

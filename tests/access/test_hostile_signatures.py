@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.access.callers import identified
-from conductor_app.access.certificates import read_ext
 from conductor_app.access.hawk import Asked
+from conductor_app.access.temporary_credentials import read_ext
 from conductor_app.core.errors import Unauthenticated
 from tests.tries import tries
 

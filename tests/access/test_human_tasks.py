@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import Group, User
 
-from conductor_app.access import known
+from conductor_app.access import permission_cache
 from tests.access.people import allow, allow_group, api_of, application, browser_of
 from tests.api.conductor.test_human_tasks import CALLS, begin, found, human, run_of, to
 
@@ -109,7 +109,7 @@ def test_a_person_with_a_grant_on_the_workflow_may_answer_on_the_page_as_by_the_
 
     assert browser_of(vera).post(page, {"do": "take"}).status_code == 403
     allow_group(team, "WORKFLOW_DEF", "order", "EXECUTE")
-    known.forget()
+    permission_cache.forget()
     assert browser_of(vera).post(page, {"do": "take"}).status_code == 302
     assert admin.get(f"/human/tasks/{task}").json()["claimant"]["user"] == "vera"
     browser_of(vera).post(page, {"outcome": "COMPLETED", "output": "{}"})

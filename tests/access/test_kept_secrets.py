@@ -3,10 +3,10 @@
 import pytest
 from django.core.management import CommandError, call_command
 
-from conductor_app.access import kept, vault
+from conductor_app.access import secret_cache, vault
 from conductor_app.access.secrets import delivered, hidden, revealed
 from conductor_app.core.errors import Conflict, Forbidden, Invalid, NotFound
-from conductor_app.engine import named
+from conductor_app.engine import secrets_and_variables
 from conductor_app.models import AuditEntry, Secret
 from tests.engine.test_statements import Counted
 from tests.story import BY
@@ -21,8 +21,8 @@ def _still(clock):
 
 
 def put(name: str, value: str) -> None:
-    named.put_secret(name, value, BY)
-    kept.forget()
+    secrets_and_variables.put_secret(name, value, BY)
+    secret_cache.forget()
 
 
 def test_a_kept_secret_is_put_in_where_the_author_names_it():
@@ -72,7 +72,7 @@ def test_a_deleted_secret_is_told_no_more(clock):
     put("DB", "s3cret")
     assert revealed(WHOLE, ["DB"]) == {"x": "s3cret"}
 
-    named.delete_secret("DB", BY)
+    secrets_and_variables.delete_secret("DB", BY)
     clock.advance(seconds=2)
 
     assert revealed(WHOLE, ["DB"]) == {"x": None}
@@ -84,17 +84,17 @@ def test_the_environments_secret_comes_before_the_kept_one_and_cannot_be_changed
 
     assert revealed(WHOLE, ["DB"]) == {"x": "given"}
     with pytest.raises(Conflict):
-        named.put_secret("DB", "other", BY)
+        secrets_and_variables.put_secret("DB", "other", BY)
     with pytest.raises(Conflict):
-        named.delete_secret("DB", BY)
+        secrets_and_variables.delete_secret("DB", BY)
     with pytest.raises(Forbidden):
-        named.read_secret("DB", BY)
-    assert named.secret_names() == ["DB"]
+        secrets_and_variables.read_secret("DB", BY)
+    assert secrets_and_variables.secret_names() == ["DB"]
 
 
 def test_a_task_definition_has_secrets_and_variables_delivered():
     put("TOKEN", "s3cret")
-    named.put_variable("REGION", "eu", BY)
+    secrets_and_variables.put_variable("REGION", "eu", BY)
 
     assert delivered(["TOKEN", "REGION", "NOTHING", 7]) == {"TOKEN": "s3cret", "REGION": "eu"}
 
@@ -115,17 +115,17 @@ BAD = {"a bad name": ("a b", "x"), "no name": ("", "x"), "a long name": ("x" * 3
 @pytest.mark.parametrize(("name", "value"), BAD.values(), ids=BAD)
 def test_what_cannot_be_kept_is_refused(name, value):
     with pytest.raises(Invalid):
-        named.put_secret(name, value, BY)
+        secrets_and_variables.put_secret(name, value, BY)
     with pytest.raises(Invalid):
-        named.put_variable(name, value, BY)
+        secrets_and_variables.put_variable(name, value, BY)
 
 
 def test_changes_are_noted_by_name_alone():
     put("DB", "s3cret")
     put("DB", "s3cret too")
-    named.read_secret("DB", BY)
-    named.delete_secret("DB", BY)
-    named.delete_secret("DB", BY)
+    secrets_and_variables.read_secret("DB", BY)
+    secrets_and_variables.delete_secret("DB", BY)
+    secrets_and_variables.delete_secret("DB", BY)
 
     entries = AuditEntry.objects.order_by("id")
     assert [(entry.action, entry.object_id, entry.facts) for entry in entries] == [
@@ -135,9 +135,9 @@ def test_changes_are_noted_by_name_alone():
 
 def test_what_is_not_there_is_not_found():
     with pytest.raises(NotFound):
-        named.read_secret("NOTHING", BY)
+        secrets_and_variables.read_secret("NOTHING", BY)
     with pytest.raises(NotFound):
-        named.change_tags(Secret, "NOTHING", lambda tags: tags, BY)
+        secrets_and_variables.change_tags(Secret, "NOTHING", lambda tags: tags, BY)
 
 
 def test_secrets_are_sealed_anew_with_the_newest_key(settings, capsys):

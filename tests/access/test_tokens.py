@@ -5,7 +5,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from conductor_app.access import keys, known, tokens
+from conductor_app.access import keys, permission_cache, tokens
 from conductor_app.models import AccessKey, Application, AuditEntry
 
 
@@ -117,9 +117,9 @@ def test_a_withdrawn_key_gives_no_token_and_its_tokens_end_soon(key, clock):
 def test_another_process_hears_of_a_withdrawn_key_within_a_second(key, clock):
     token = ask(*key).json()["token"]
     definitions(token)
-    remembered = known.current()
+    remembered = permission_cache.current()
     AccessKey.objects.get().delete()
-    known._known = remembered
+    permission_cache._known = remembered
 
     assert definitions(token).status_code == 200
     clock.advance(seconds=1)

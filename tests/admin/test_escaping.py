@@ -2,8 +2,8 @@
 
 import pytest
 
+from conductor_app.admin.badges import marked
 from conductor_app.admin.json_tree import tree
-from conductor_app.admin.marks import marked
 from conductor_app.engine import runs, tasks
 from conductor_app.models import Attempt
 from tests.insight.situations import attempt_of, claim, define, define_task, start, step

@@ -9,28 +9,28 @@ from pathlib import Path
 import pytest
 
 APP = Path(__file__).parents[2] / "conductor_app"
-LEAVES = {"chance", "clock", "conf", "json_values", "rubbish"}
+LEAVES = {"clock", "conf", "gc_tuning", "json_values", "randomness"}
 BELOW_FACES = {"telemetry", "engine", "insight", "access", "models", "core", "wakeups"}
 
 # Each room and what it may import beside itself and the leaves. A room within a room has its own line.
 ROOMS: dict[str, set[str]] = {
     "core": set(),
-    "chance": set(),
+    "randomness": set(),
     "clock": set(),
     "conf": set(),
-    "rubbish": set(),
+    "gc_tuning": set(),
     "json_values": set(),
     "scripts": set(),
     "demo": set(),
     "wakeups": set(),
-    "warehouse": set(),
+    "blob_storage": set(),
     "telemetry": {"core"},
     "models": {"telemetry", "core"},
     "store": {"models", "core"},
     "insight": {"models", "core"},
     "access": {"models", "core"},
-    "engine": {"telemetry", "store", "insight", "access", "models", "core", "wakeups", "scripts", "warehouse"},
-    "api.conductor": BELOW_FACES | {"warehouse"},
+    "engine": {"telemetry", "store", "insight", "access", "models", "core", "wakeups", "scripts", "blob_storage"},
+    "api.conductor": BELOW_FACES | {"blob_storage"},
     "api.taskcluster": BELOW_FACES,
     "api": BELOW_FACES,
     "admin": BELOW_FACES,
@@ -41,7 +41,7 @@ ROOMS: dict[str, set[str]] = {
     "celery": set(),
 }
 """Not in the table: settings, migrations, apps and the entry points, which put everything together."""
-FREE = {"settings", "migrations", "locale", "apps", "asgi", "wsgi", "lingering", "__init__"}
+FREE = {"settings", "migrations", "locale", "apps", "asgi", "wsgi", "gunicorn_worker", "__init__"}
 NO_LEAVES = {"core", *LEAVES}
 OUTSIDERS_OF_CORE = {"core/expressions/patterns.py": {"re2", "regex"}}
 
@@ -130,14 +130,14 @@ def test_the_store_is_imported_by_the_engine_alone():
 
 
 def test_no_step_imports_another_step():
-    steps = APP / "core" / "steps"
+    steps = APP / "core" / "step_types"
     kinds = {path.stem for path in steps.glob("*.py") if _defines_kind(path)}
     broken = [
-        said(path, line, f"{path.stem} imports the kind {module.split('.')[3]}")
+        said(path, line, f"{path.stem} imports the step type {module.split('.')[3]}")
         for path in steps.glob("*.py")
         if path.name != "__init__.py"
         for line, module in imports(path, ast.parse(path.read_text()))
-        if module.startswith("conductor_app.core.steps.") and module.split(".")[3] in kinds
+        if module.startswith("conductor_app.core.step_types.") and module.split(".")[3] in kinds
     ]
 
     assert len(kinds) > 10

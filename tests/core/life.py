@@ -7,13 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from conductor_app.core import commands, reports
-from conductor_app.core.decide import Command, command_then_decide, decide, nothing
-from conductor_app.core.definition import Definition
-from conductor_app.core.effects import Effect, MoveAttempt, Send, StartRun, evolve
-from conductor_app.core.knowledge import spelled_status
-from conductor_app.core.language import read_definition
-from conductor_app.core.moments import next_clock
-from conductor_app.core.questions import (
+from conductor_app.core.data_requests import (
     ActiveDomains,
     Cached,
     DefinitionNamed,
@@ -24,8 +18,14 @@ from conductor_app.core.questions import (
     Script,
     ScriptAnswer,
 )
+from conductor_app.core.decide import Command, command_then_decide, decide, nothing
+from conductor_app.core.decision_context import spelled_status
+from conductor_app.core.definition import Definition
+from conductor_app.core.effects import Effect, MoveAttempt, Send, StartRun, evolve
+from conductor_app.core.language import read_definition
 from conductor_app.core.reports import Report
 from conductor_app.core.snapshot import NEVER, Run, Task
+from conductor_app.core.timers import next_clock
 
 TURNS = re.compile(r"\$\.(\w+)\.iteration < (\d+)")
 

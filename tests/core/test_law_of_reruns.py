@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conductor_app.core import commands
+from conductor_app.core.commands.downstream import Trail
 from conductor_app.core.commands.reopening import superseded, terminations
-from conductor_app.core.commands.trail import Trail
 from conductor_app.core.definition import Key, Step
 from conductor_app.core.snapshot import Run
 from tests.core.life import Life

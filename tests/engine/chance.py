@@ -6,7 +6,7 @@ from random import Random
 from conductor_app.core.commands import nothing
 from conductor_app.core.errors import Conflict, NotFound, Refused
 from conductor_app.core.reports import Report, hear
-from conductor_app.engine import definitions, detours, tasks
+from conductor_app.engine import definitions, skip_and_jump, tasks
 from conductor_app.models import Attempt
 from conductor_app.store import due
 from conductor_app.store.definitions import plan
@@ -144,7 +144,7 @@ class Chance:
                 self.newest = document["version"]
                 definitions.save_workflow(document, BY, overwrite=True)
                 with committed():
-                    detours.upgrade(self.story.id, known.name, self.newest, BY)
+                    skip_and_jump.upgrade(self.story.id, known.name, self.newest, BY)
             else:
                 act = self.random.choice((self.story.skip, self.story.jump))
                 act(self.random.choice(sorted(known.steps)))

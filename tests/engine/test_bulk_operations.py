@@ -7,7 +7,7 @@ import pytest
 from conductor_app.core.errors import Conflict, Invalid, NotAllowedInState, NotFound
 from conductor_app.engine import bulk_operations, failures, labels
 from conductor_app.engine.bulk_operations import Asked, work
-from conductor_app.engine.bulk_operations.deeds import deed_of
+from conductor_app.engine.bulk_operations.actions import deed_of
 from conductor_app.models import AuditEntry, BulkItem, BulkOperation, FailureGroup, Run, RunLabel
 from tests.builders import step
 from tests.story import BY, Story, committed

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from conductor_app.core import fates
+from conductor_app.core import task_impact
 from conductor_app.core.errors import Refused
 from conductor_app.core.reports import Report
 from conductor_app.engine import tasks
@@ -135,13 +135,13 @@ class Tree:
 
     def named(self, planned: Plan) -> set[Path]:
         """The places of the tasks that the plan says will be done again, dropped or cancelled."""
-        touched = {fates.AGAIN, fates.DROPPED, fates.CANCELLED}
+        touched = {task_impact.AGAIN, task_impact.DROPPED, task_impact.CANCELLED}
         found, dropped = set(), set()
         for run in planned.runs:
             if Run.objects.filter(pk=run.run_id).exists():
                 places = {self.path_of(run.run_id, str(fate.key)): fate.name for fate in run.fates}
                 found |= {path for path, name in places.items() if name in touched}
-                dropped |= {path for path, name in places.items() if name == fates.DROPPED}
+                dropped |= {path for path, name in places.items() if name == task_impact.DROPPED}
         # With the task that stood for a child goes all that the child has done.
         return found | {path for path in self.completed() if any(path[: len(top)] == top for top in dropped)}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core import fates
+from conductor_app.core import task_impact
 from conductor_app.core.errors import Conflict, Moved, NotFound, Refused
 from conductor_app.engine.operations import Operation, carry_out
 from conductor_app.engine.planning import Plan, plan
@@ -217,14 +217,14 @@ def rows(run_ids) -> dict[tuple[str, str], tuple]:
 def happened(old: tuple | None, new: tuple | None, run: Run) -> set[str]:
     """What the rows before and after say of one task."""
     if old is None:
-        return {fates.NEW}
+        return {task_impact.NEW}
     if new is None:
-        return {fates.AGAIN, fates.DROPPED} if run.ended_at is None else {fates.DROPPED}
+        return {task_impact.AGAIN, task_impact.DROPPED} if run.ended_at is None else {task_impact.DROPPED}
     if old[:2] != new[:2]:
-        return {fates.AGAIN}
+        return {task_impact.AGAIN}
     if old[2] == "ACTIVE":
-        return {fates.CANCELLED} if new[2] == "CANCELED" else {fates.GOES_ON}
-    return {fates.REUSED} if old == new else {fates.AGAIN, fates.RESUMED}
+        return {task_impact.CANCELLED} if new[2] == "CANCELED" else {task_impact.GOES_ON}
+    return {task_impact.REUSED} if old == new else {task_impact.AGAIN, task_impact.RESUMED}
 
 
 @pytest.mark.parametrize("seed", seeds(0, 12))

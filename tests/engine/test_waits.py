@@ -13,8 +13,8 @@ from conductor_app.core.reports import Report
 from conductor_app.engine import tasks, waits
 from conductor_app.engine.runs import StartRequest, start
 from conductor_app.models import Run
-from conductor_app.store import standstill
-from conductor_app.wakeups.ears import EARS
+from conductor_app.store import run_tree
+from conductor_app.wakeups.waiters import EARS
 from tests.builders import definition, fork, human, loop, policy, step, sub_workflow, wait
 from tests.clients.waiting import eventually
 from tests.story import Story, register
@@ -196,8 +196,8 @@ def test_an_earlier_watcher_keeps_its_name(clock):
     story = Story(clock, step("a"))
     now = clock.now()
 
-    first = standstill.watch([story.id], "somebody", now + 10_000, now)
-    second = standstill.watch([story.id], story.id, now + 5_000, now)
-    third = standstill.watch([story.id], story.id, now + 30_000, now + 10_000)
+    first = run_tree.watch([story.id], "somebody", now + 10_000, now)
+    second = run_tree.watch([story.id], story.id, now + 5_000, now)
+    third = run_tree.watch([story.id], story.id, now + 30_000, now + 10_000)
 
     assert (first, second, third) == ({"somebody"}, {"somebody"}, {story.id})

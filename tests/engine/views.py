@@ -4,8 +4,8 @@ from collections import Counter
 from typing import Any
 
 from conductor_app import clock
+from conductor_app.core.data_requests import Script, Whole
 from conductor_app.core.decide import Command, Decision, command_then_decide
-from conductor_app.core.questions import Script, Whole
 from conductor_app.core.snapshot import UNKNOWN, Run
 from conductor_app.engine.answers import Answers
 from conductor_app.models import Attempt, Message, Task

@@ -8,9 +8,9 @@ from conductor_app.core import commands
 from conductor_app.core.decide import Command, command_then_decide
 from conductor_app.core.reports import Report, hear
 from conductor_app.engine.change import change
+from conductor_app.store import run_writer
 from conductor_app.store import runs as store
-from conductor_app.store import writers
-from conductor_app.store.writes import Stale, Writes
+from conductor_app.store.statement_batch import Stale, Writes
 from tests.builders import policy, step
 from tests.engine.views import decided
 from tests.story import BY, Story
@@ -24,7 +24,7 @@ def save_after(story: Story, command: Command, meanwhile) -> None:
         before = store.lock(story.id)
         decision, _ = decided(story.id, None, command)
         meanwhile()
-        writers.save(Writes(), before, decision.effects, decision.after, product_clock.now(), BY, "")
+        run_writer.save(Writes(), before, decision.effects, decision.after, product_clock.now(), BY, "")
 
 
 def test_a_run_that_another_has_changed_is_not_written(clock):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from django.core.files.storage import storages
 
-from conductor_app import warehouse
+from conductor_app import blob_storage
 from conductor_app.core.reports import Report
 from conductor_app.engine import payloads, runs, sweeps, tasks
 from conductor_app.models import PayloadUse, StoredPayload
@@ -131,8 +131,8 @@ def test_payloads_go_with_the_last_run_that_uses_them(clock):
     runs.remove(second.id, BY, archive=False)
     sweeps.prune_finished(100)
     assert (stored(), PayloadUse.objects.count()) == (0, 0)
-    with pytest.raises(warehouse.OutOfReach):
-        warehouse.fetch(path)
+    with pytest.raises(blob_storage.OutOfReach):
+        blob_storage.fetch(path)
 
 
 def test_an_upload_that_nobody_used_is_forgotten_after_a_day(clock):
@@ -151,7 +151,7 @@ def test_a_task_whose_input_is_lost_fails_with_that_reason(clock):
     story = Story(clock, step("a"), step("b", inputs={"all": "${a.output}"}, policy=policy(retries=3)))
     story.worker("a").completes(text=MUCH)
     path = story.task("b").input_path
-    warehouse.drop(path)
+    blob_storage.drop(path)
 
     assert story.worker("b").polls() == []
 
@@ -176,7 +176,7 @@ def test_a_run_that_needs_what_is_lost_ends_with_that_reason_and_keeps_what_its_
     story = Story(clock, step("a"), step("b"), step("c", inputs={"all": "${a.output}"}), **asked)
     story.worker("a").completes(text=MUCH)
     path = story.task("a").output_path
-    warehouse.drop(path)
+    blob_storage.drop(path)
 
     story.worker("b").completes(n=1)
 

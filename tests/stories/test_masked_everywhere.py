@@ -6,10 +6,10 @@ import pytest
 from django.core.files.base import ContentFile
 from django.db import connection
 
-from conductor_app import warehouse
+from conductor_app import blob_storage
 from conductor_app.core import commands
+from conductor_app.core.masking import HIDDEN
 from conductor_app.core.reports import Report
-from conductor_app.core.sealing import HIDDEN
 from conductor_app.engine import event_handlers, event_replays, inbox, payloads, runs, schedules, tasks
 from conductor_app.engine.change import change
 from conductor_app.models import EventDelivery, EventVerdict, Run, Schedule, StoredPayload
@@ -34,7 +34,7 @@ def clear_places() -> set[str]:
             if any(NUMBER in str(value) for row in cursor.fetchall() for value in row):
                 found.add(table.removeprefix("conductor_"))
     for path in StoredPayload.objects.filter(size__isnull=False, expires_at=None).values_list("path", flat=True):
-        found |= {path} if NUMBER.encode() in warehouse.fetch(path) else set()
+        found |= {path} if NUMBER.encode() in blob_storage.fetch(path) else set()
     return found - HOLDS_CLEAR
 
 

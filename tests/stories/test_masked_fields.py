@@ -3,9 +3,9 @@
 import pytest
 from django.db import connection
 
-from conductor_app import warehouse
+from conductor_app import blob_storage
 from conductor_app.core.effects import Publish
-from conductor_app.core.sealing import HIDDEN, MARK
+from conductor_app.core.masking import HIDDEN, MARK
 from tests.builders import definition, each, fork, loop, plan, set_variable, step, sub_workflow, switch
 from tests.core.life import Life
 from tests.engine.views import complaints
@@ -91,7 +91,7 @@ def test_payloads_that_are_kept_elsewhere_are_sealed_too(clock, settings):
 
     story.worker("pay").completes(number=NUMBER, text="x" * 3000)
 
-    kept = warehouse.fetch(story.task("pay").output_path).decode()
+    kept = blob_storage.fetch(story.task("pay").output_path).decode()
     assert (NUMBER in kept, MARK in kept) == (False, True)
     assert story.task("after").input == {"n": NUMBER}
 

@@ -7,7 +7,7 @@ from django.db import connection
 
 from conductor_app.access.secrets import revealed
 from conductor_app.core.reports import Report
-from conductor_app.engine import named, tasks
+from conductor_app.engine import secrets_and_variables, tasks
 from conductor_app.models import TaskLog, Variable
 from conductor_app.workers.runner import work_off
 from tests.builders import policy, set_variable, step
@@ -39,14 +39,14 @@ def test_a_secret_that_only_data_names_stays_text(clock):
 
 
 def test_a_variable_is_read_where_a_definition_names_it(clock):
-    named.put_variable("REGION", "eu", BY)
+    secrets_and_variables.put_variable("REGION", "eu", BY)
     story = Story(clock, step("a", inputs={"x": "${workflow.env.REGION}"}))
 
     assert story.task("a").input == {"x": "eu"}
 
 
 def test_a_changed_variable_is_noticed_within_seconds(clock):
-    named.put_variable("REGION", "eu", BY)
+    secrets_and_variables.put_variable("REGION", "eu", BY)
     story = Story(clock, step("a", inputs={"x": "${workflow.env.REGION}"}))
     Variable.objects.update(value="us")
 
@@ -71,7 +71,7 @@ def everything_in_tables() -> str:
 def test_a_secret_is_in_no_table_and_no_log_after_a_whole_story(clock, settings, caplog):
     caplog.set_level("DEBUG")
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
-    named.put_secret("API_KEY", SECRET, BY)
+    secrets_and_variables.put_secret("API_KEY", SECRET, BY)
     request = {"method": "GET", "headers": {"X-Key": "${workflow.secrets.API_KEY}"}}
     with answering() as server:
         server.answers["/echo"] = as_json({"you sent": SECRET, "or": [quote(SECRET)]})
@@ -97,7 +97,7 @@ def test_a_secret_is_in_no_table_and_no_log_after_a_whole_story(clock, settings,
 
 
 def test_a_secret_that_a_worker_says_again_is_kept_nowhere(clock):
-    named.put_secret("API_KEY", SECRET, BY)
+    secrets_and_variables.put_secret("API_KEY", SECRET, BY)
     story = Story(clock, step("a", inputs={"key": "${workflow.secrets.API_KEY}"}, policy=policy(retries=1)))
     worker = story.worker("a")
 
@@ -113,7 +113,7 @@ def test_a_secret_that_a_worker_says_again_is_kept_nowhere(clock):
 
 @pytest.mark.parametrize(("secret", "inputs"), [("s3cret7", {"x": "${workflow.secrets.KEY}"}), (SECRET, {})])
 def test_what_is_short_and_what_a_task_was_not_given_stays_as_its_worker_says_it(clock, secret, inputs):
-    named.put_secret("KEY", secret, BY)
+    secrets_and_variables.put_secret("KEY", secret, BY)
     story = Story(clock, step("a", inputs=inputs), step("b", inputs={"x": "${workflow.secrets.KEY}"}))
 
     story.worker("a").completes(said=secret)

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid, NotFound
-from conductor_app.engine import detours
+from conductor_app.engine import skip_and_jump
 from conductor_app.models import AuditEntry
 from tests.builders import definition, dynamic_fork, fork, human, loop, step, sub_workflow, switch
 from tests.story import BY, Story
@@ -204,11 +204,11 @@ def test_a_run_moves_to_versions_of_its_own_definition_only(clock):
     story = Story(clock, step("a"), others=[definition(step("a"), name="other")])
 
     with pytest.raises(Invalid, match="another version"):
-        detours.upgrade(story.id, "other", 1, BY)
+        skip_and_jump.upgrade(story.id, "other", 1, BY)
     with pytest.raises(NotFound):
-        detours.upgrade(story.id, "order", 9, BY)
+        skip_and_jump.upgrade(story.id, "order", 9, BY)
     with pytest.raises(NotFound):
-        detours.upgrade("nobody", "order", 1, BY)
+        skip_and_jump.upgrade("nobody", "order", 1, BY)
 
 
 @pytest.mark.parametrize("act", ["pause", "terminate"])
@@ -226,7 +226,7 @@ def test_what_would_happen_can_be_seen_before(clock):
     story.upgrade(step("a"), step("b"), version=3)
     Story(clock, step("x"), step("a"), step("c"), version=2)
 
-    plan = detours.plan_upgrade(story.id, "order", 2)
+    plan = skip_and_jump.plan_upgrade(story.id, "order", 2)
 
     assert [[str(key) for key in keys] for keys in (plan.kept, plan.completed, plan.canceled)] == [["a"], ["x"], ["b"]]
     assert plan.problems == ()

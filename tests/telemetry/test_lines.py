@@ -10,7 +10,7 @@ from conductor_app.background import jobs
 from conductor_app.engine import sweeps, tasks
 from conductor_app.models import Attempt, Message
 from conductor_app.settings.logs import logging_at
-from conductor_app.telemetry.about import doing
+from conductor_app.telemetry.log_context import doing
 from conductor_app.workers import WORKERS, runner
 from tests.builders import policy, step
 from tests.story import Story, committed
@@ -43,7 +43,7 @@ def test_every_line_of_a_request_carries_its_id_and_what_it_is_about(client, clo
     story = Story(clock, step("pay"))
     story.worker("pay").polls()
     attempt = story.task("pay").id
-    monkeypatch.setattr("conductor_app.engine.deciding.command_then_decide", breaks)
+    monkeypatch.setattr("conductor_app.engine.decision.command_then_decide", breaks)
     body = {
         "workflowInstanceId": story.id,
         "taskId": attempt,

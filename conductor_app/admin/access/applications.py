@@ -16,7 +16,7 @@ from ...access.rights import ACCESSES, GRANTABLE
 from ...engine.access import applications, grants
 from ...engine.access.subjects import Subject
 from ...models import Application, Grant
-from ..marks import ago
+from ..badges import ago
 from ..read_only import ReadOnlyAdmin
 
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 from ...engine.access import clients
 from ...engine.access.clients import Wanted
 from ...models import Client
-from ..marks import ago
+from ..badges import ago
 from .scoped import EditedByTheEngine, WithScopes
 
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from ...access.rights import ADMIN
 from ...engine.access import applications
 from ...models import AccessKey, Application
-from ..marks import ago
+from ..badges import ago
 from ..read_only import ReadOnlyAdmin
 
 

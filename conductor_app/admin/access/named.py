@@ -16,9 +16,9 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
 from ...core.errors import Refused
-from ...engine import named
+from ...engine import secrets_and_variables
 from ...models import Secret, Variable
-from ..marks import ago
+from ..badges import ago
 from ..read_only import ReadOnlyAdmin
 
 
@@ -135,7 +135,7 @@ class SecretAdmin(NamedAdmin):
 
     list_display = ("name", "created", "changed", "updated_by")
     form_class, word_for_new = SecretForm, gettext_lazy("Keep a secret")
-    put, delete = staticmethod(named.put_secret), staticmethod(named.delete_secret)
+    put, delete = staticmethod(secrets_and_variables.put_secret), staticmethod(secrets_and_variables.delete_secret)
 
     def get_queryset(self, request: HttpRequest):
         return super().get_queryset(request).defer("sealed")
@@ -146,4 +146,4 @@ class VariableAdmin(NamedAdmin):
 
     list_display = ("name", "value", "changed", "updated_by")
     form_class, word_for_new = VariableForm, gettext_lazy("Keep a variable")
-    put, delete = staticmethod(named.put_variable), staticmethod(named.delete_variable)
+    put, delete = staticmethod(secrets_and_variables.put_variable), staticmethod(secrets_and_variables.delete_variable)

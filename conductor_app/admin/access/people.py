@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from ...access.rights import ASKED, SYSTEM_ROLES
 from ...engine.access.notes import note
-from ..marks import ago
+from ..badges import ago
 from ..sidebar import page_name
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from ...access.clients import expanded
 from ...core.errors import Refused
 from ...models import Client, ScopeRole
-from ..marks import ago
+from ..badges import ago
 from ..read_only import ReadOnlyAdmin
 
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from ...access.links import FETCH, artifact_address
 from ...models import Artifact
-from ..marks import ago, size
+from ..badges import ago, size
 from ..read_only import ReadOnlyAdmin
 
 

@@ -12,9 +12,9 @@ from ...engine.groups import acts, approvals, many, watches
 from ...insight.groups.members import Member, most_urgent_first
 from ...insight.solo import NAMES_OF_PRIORITIES, PRIORITIES
 from ...models import HeldAct
-from ..marks import badge
-from ..marks import many as counted
-from ..refusals import tell
+from ..badges import badge
+from ..badges import many as counted
+from ..error_messages import tell
 from .group_story import GroupStory
 
 MOST_NAMED = 20

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...models import AuditEntry, Group
-from ..marks import exact
+from ..badges import exact
 from .addresses import group_address
 from .group_acts import confirm, held_in, send, verbs
 from .group_story import GroupStory, head, revision, story_of

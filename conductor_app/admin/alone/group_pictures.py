@@ -4,13 +4,13 @@ from typing import Any
 
 from django.utils.translation import ngettext
 
+from ...insight.durations import span
 from ...insight.groups.bars import MOST_ROWS, Row, in_order, rows, whole_of
 from ...insight.groups.graph import graph_of
 from ...insight.groups.members import URGENCY
 from ...insight.groups.picture import Box, picture
-from ...insight.spans import span
 from ...insight.timeline import zoomed
-from ..marks import ICONS, badge, group_of, many
+from ..badges import ICONS, badge, group_of, many
 from ..zoom import zoom
 from .addresses import solo_address
 from .group_story import GroupStory, filtered

@@ -11,14 +11,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ... import clock, conf
+from ...insight.durations import span
 from ...insight.groups.critical import Chain, longest_chain
 from ...insight.groups.graph import Graph, edges_of, graph_of
 from ...insight.groups.kinds import is_of
 from ...insight.groups.members import URGENCY, Member, members_of, most_urgent_first
 from ...insight.groups.tallies import Tally, tally
-from ...insight.spans import span
 from ...models import Group, GroupWatch, Notice
-from ..marks import ACTIVE, FAILED, SUCCEEDED, WAITING, badge, many, marked
+from ..badges import ACTIVE, FAILED, SUCCEEDED, WAITING, badge, many, marked
 from .progress import bar
 
 KEPT = ("tab", "state", "q", "only", "chain", "part", "from", "to")

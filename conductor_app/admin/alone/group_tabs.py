@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy
 from ...insight.groups.members import Member
 from ...insight.solo import NAMES_OF_PRIORITIES
 from ...models import AuditEntry
-from ..marks import ago, badge
-from ..watching.queues import queue_address
+from ..badges import ago, badge
+from ..monitoring.queues import queue_address
 from .addresses import solo_address
 from .group_acts import priorities
 from .group_pictures import diagram, timeline

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...insight.groups.tallies import Tally, tallies
 from ...models import Group, Solo
-from ..marks import ago, badge, many
+from ..badges import ago, badge, many
 from ..read_only import BoundedList, ReadOnlyAdmin
 from . import group_page
 from .addresses import group_address

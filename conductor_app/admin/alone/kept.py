@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from ...models import Artifact
-from ..marks import size
+from ..badges import size
 from .addresses import solo_address
 
 PUBLIC, SEES_ALL = "public/", "conductor.view_artifact"

@@ -5,7 +5,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from ...insight.groups.tallies import Tally
-from ..marks import ACTIVE, SUCCEEDED, group_of, many
+from ..badges import ACTIVE, SUCCEEDED, group_of, many
 
 WAITS = "waiting"
 

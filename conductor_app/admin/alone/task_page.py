@@ -18,10 +18,10 @@ from ...engine.groups.acts import PRIORITIZE, act
 from ...engine.groups.again import once_more
 from ...insight.solo import PRIORITIES
 from ...models import AuditEntry, Solo
+from ..badges import ago
+from ..error_messages import require, tell
 from ..fragments import fragment, revision_of
 from ..json_tree import tree
-from ..marks import ago
-from ..refusals import require, tell
 from .addresses import solo_address
 from .kept import SEES_ALL, may_read
 from .log import chosen_log, log_shown, revision_of_log

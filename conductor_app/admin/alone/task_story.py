@@ -13,13 +13,13 @@ from django.utils.translation import ngettext
 from ... import clock
 from ...core.states import TASK
 from ...insight import failures
+from ...insight.durations import span
 from ...insight.solo import NAMES_OF_PRIORITIES
 from ...insight.solo_queues import notices_of
 from ...insight.solo_waits import Needed, needed_by, waits_for_itself, who_needs, why_it_waits
-from ...insight.spans import span
 from ...models import Artifact, Attempt, FailureGroup, Solo
-from ..marks import ACTIVE, badge, group_of, marked
-from ..watching.queues import queue_address
+from ..badges import ACTIVE, badge, group_of, marked
+from ..monitoring.queues import queue_address
 from . import kept
 from .addresses import group_address, solo_address
 from .group_acts import priorities

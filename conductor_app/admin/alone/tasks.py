@@ -14,9 +14,9 @@ from django.utils.translation import gettext_lazy
 from ...core.states import TASK
 from ...insight.solo import NAMES_OF_PRIORITIES
 from ...models import Attempt, Solo
-from ..marks import ago, badge
+from ..badges import ago, badge
+from ..monitoring.queues import queue_address
 from ..read_only import ReadOnlyAdmin
-from ..watching.queues import queue_address
 from . import task_page
 from .addresses import solo_address
 

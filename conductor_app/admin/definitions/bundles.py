@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy, ngettext
 from ...core.errors import Invalid, Refused
 from ...engine import bundles
 from ..documents import as_file
-from ..refusals import require
-from ..typed import json_value
+from ..error_messages import require
+from ..form_parsing import json_value
 
 VIEWS = ("conductor.view_workflowdefinition", "conductor.view_taskdefinition")
 CHANGES = ("conductor.change_workflowdefinition", "conductor.change_taskdefinition")

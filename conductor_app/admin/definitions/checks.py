@@ -12,11 +12,11 @@ from ...core.language.lint import ERROR, HINT, WARNING, Finding
 from ...core.language.positions import Position, Positions
 from ...engine import definitions
 from ...insight import completion
+from ...insight.definition_context import surroundings
 from ...insight.handlers import findings_of_handler
-from ...insight.surroundings import surroundings
+from ..form_parsing import json_value
 from ..json_editor import COMPLAINT
 from ..pictures import picture
-from ..typed import json_value
 from .task_drawings import drawings
 
 WORKFLOW, TASK, HANDLER = "workflow", "task", "event_handler"

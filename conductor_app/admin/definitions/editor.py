@@ -16,8 +16,8 @@ from ...core.language.meaning import changes
 from ...engine import drafts
 from ...insight.text_diff import hunks
 from ...models import DefinitionDraft
+from ..error_messages import require
 from ..json_editor import formatted
-from ..refusals import require
 from .checks import answer, checked
 from .form import OVERWRITE, DefinitionForm
 

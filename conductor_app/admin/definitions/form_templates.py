@@ -14,10 +14,10 @@ from ...core.schema_form import form_of
 from ...engine import form_templates
 from ...models import FormTemplate
 from ..document_form import DocumentForm
+from ..error_messages import require, tell
 from ..json_editor import JsonDocumentField, formatted
 from ..object_pages import ObjectPage
 from ..pages import Page
-from ..refusals import require, tell
 
 VIEW = "conductor.view_formtemplate"
 ADD, CHANGE, DELETE = "conductor.add_formtemplate", "conductor.change_formtemplate", "conductor.delete_formtemplate"

@@ -11,12 +11,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...insight.shelf import Shelved, shelved
-from ...insight.spans import span
-from ...insight.task_shelf import shelved_tasks
+from ...insight.durations import span
+from ...insight.task_catalog import shelved_tasks
 from ...insight.usage import newest
+from ...insight.workflow_catalog import Shelved, shelved
 from ...models import WorkflowDefinition
-from ..marks import many, pill
+from ..badges import many, pill
 from ..read_only import BoundedList
 
 TONES = {"broken reference": "failed", "no timeout": "waiting", "no worker": "waiting", "unused": "stopped"}

@@ -14,11 +14,11 @@ from django.utils.translation import gettext_lazy
 
 from ...core.errors import Refused
 from ...engine import definitions
+from ..badges import ago, exact
 from ..documents import as_file
+from ..error_messages import require
 from ..json_tree import tree
-from ..marks import ago, exact
 from ..read_only import ReadOnlyAdmin
-from ..refusals import require
 from .editor import Begun, EditorPages
 from .form import DefinitionForm
 

@@ -15,13 +15,13 @@ from ...engine import cases, drafts
 from ...insight.diagram import Diagram
 from ...insight.inner_workflows import inner_workflows
 from ...insight.last_inputs import last_started, started_like
-from ...insight.played import Played, played
 from ...insight.recorded import recorded_outputs
+from ...insight.simulation_report import Played, played
 from ...models import CaseRule, DefinitionDraft, SimulationCase, TaskDefinition, WorkflowDefinition
+from ..error_messages import require
+from ..form_parsing import json_value
 from ..json_tree import tree
 from ..pictures import picture
-from ..refusals import require
-from ..typed import json_value
 from .simulator_form import Trial, begun, of_case, typed
 
 PERMISSIONS = ("conductor.change_workflowdefinition", "conductor.execute_workflowdefinition")

@@ -23,8 +23,8 @@ from ...core.simulation.outcomes import (
     steps_to_tell,
 )
 from ...insight.inner_workflows import Inner
+from ..form_parsing import json_value
 from ..json_editor import formatted
-from ..typed import json_value
 
 MOST_TIMES = 50
 MOST_STEPS = 300

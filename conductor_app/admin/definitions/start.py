@@ -9,12 +9,12 @@ from django.utils.timezone import get_current_timezone_name
 from django.utils.translation import gettext as _
 
 from ...core.errors import InputRefused, Refused, ValidationFailed
-from ...core.sealing import HIDDEN
-from ...engine.by_hand import start_by_hand
+from ...core.masking import HIDDEN
+from ...engine.manual_start import start_by_hand
 from ...insight.last_inputs import last_started, started_like
 from ...models import WorkflowDefinition
 from ...models.fields import dumps
-from ..refusals import require
+from ..error_messages import require
 from .calls import as_curl, as_python
 from .start_form import STRATEGIES, Start
 

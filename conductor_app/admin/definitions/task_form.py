@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.language.checks.tables import TASK_DEFINITION
+from ..error_messages import require
+from ..form_parsing import json_value
 from ..json_editor import formatted
-from ..refusals import require
-from ..typed import json_value
 from .task_drawings import drawings
 
 LOGICS = (

@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy
 from ...engine import definitions
 from ...insight.usage import users_of_task
 from ...models import TaskDefinition
+from ..badges import many
 from ..json_editor import formatted
-from ..marks import many
 from .checks import Checked, placed
 from .list import ArchiveFilter, ShelvedTasks, flagged
 from .samples import NEW_TASK

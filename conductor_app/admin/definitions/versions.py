@@ -12,8 +12,8 @@ from ...core.language.meaning import changes
 from ...engine import definitions
 from ...insight.text_diff import hunks
 from ...models import WorkflowDefinition
+from ..error_messages import require, tell
 from ..json_editor import formatted
-from ..refusals import require, tell
 
 MOST_VERSIONS = 200
 

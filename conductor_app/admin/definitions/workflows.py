@@ -16,8 +16,8 @@ from ...core.language.lint.places import spots
 from ...core.language.meaning import HOLDS_STEPS
 from ...core.language.parts import type_of
 from ...engine import cases, definitions
-from ...insight.ledger import SAMPLE, ledger, open_runs
-from ...insight.surroundings import surroundings
+from ...insight.definition_context import surroundings
+from ...insight.version_history import SAMPLE, ledger, open_runs
 from ...models import CaseRule, SimulationCase, WorkflowDefinition
 from ..json_editor import formatted
 from ..json_tree import tree

@@ -20,11 +20,11 @@ from ...insight import events
 from ...insight.events import Sought
 from ...insight.handlers import findings_of_handler, with_last_verdict
 from ...models import EventHandler
+from ..badges import ago, pill
 from ..definitions.checks import HANDLER, Checked, placed
 from ..definitions.shared import DefinitionAdmin, refuse_another_name
+from ..error_messages import require, tell
 from ..json_editor import formatted
-from ..marks import ago, pill
-from ..refusals import require, tell
 from . import words
 from .trials import shown_trial
 

@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 
 from ...core.errors import Refused
 from ...engine import event_replays
+from ..error_messages import tell
 from ..object_pages import ObjectPage
-from ..refusals import tell
 from .received import one, page_of
 from .trials import ahead
 

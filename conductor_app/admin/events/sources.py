@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...insight.event_sources import Source, sources
-from ..marks import pill
+from ..badges import pill
 from ..pages import Page
 from .received import VIEW
 

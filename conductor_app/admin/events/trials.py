@@ -11,7 +11,7 @@ from ...engine.event_replays import Foreseen, Trial
 from ...models import EventDelivery
 from ...models.events import FAILED, MATCHED, NOT_MATCHED
 from ...models.fields import dumps
-from ..marks import pill
+from ..badges import pill
 from . import words
 
 LONGEST_PARAMS = 400

@@ -13,9 +13,9 @@ from ...engine import webhooks
 from ...insight.event_sources import newest_by_event
 from ...insight.webhook_waits import waiting_tasks
 from ...models import Webhook
+from ..error_messages import require, tell
 from ..object_pages import ObjectPage
 from ..pages import Page
-from ..refusals import require, tell
 from .webhook_form import ISSUED_BY_THE_SENDER, SecretForm, WebhookForm, initial_of
 
 VIEW, CHANGE = "conductor.view_webhook", "conductor.change_webhook"

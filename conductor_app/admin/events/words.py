@@ -15,7 +15,7 @@ from ...insight.waits import first_line
 from ...models import EventAction, EventVerdict
 from ...models.events import COMPLETED, FAILED, MATCHED, NOT_MATCHED
 from ...models.fields import dumps
-from ..marks import pill
+from ..badges import pill
 from ..runs.page import address
 
 VERDICTS = {

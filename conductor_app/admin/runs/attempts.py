@@ -22,10 +22,10 @@ from ...insight import listing
 from ...insight.selections import LAST
 from ...insight.waits import first_line
 from ...models import Attempt
+from ..badges import ago, badge
 from ..documents import as_file
-from ..marks import ago, badge
+from ..error_messages import require, tell
 from ..read_only import AddressedList, ReadOnlyAdmin
-from ..refusals import require, tell
 from .actions import offered
 from .asked import Asked
 from .log import as_text

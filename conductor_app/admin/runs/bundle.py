@@ -19,11 +19,11 @@ from ...engine.definitions import workflow_complaints_of
 from ...insight.diagram import Diagram, Seen
 from ...insight.run_bundle import Opened, OpenedAttempt, bundle, opened
 from ...models import Run
+from ..badges import ago, badge, group_of, icon, lasting
 from ..documents import LARGE, as_file, word_for
+from ..error_messages import tell
 from ..json_tree import tree
-from ..marks import ago, badge, group_of, icon, lasting
 from ..pictures import picture
-from ..refusals import tell
 from .effects import in_words
 from .story import DOCUMENTS, address, readable
 

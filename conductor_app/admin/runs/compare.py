@@ -11,10 +11,10 @@ from django.utils.translation import gettext_lazy
 from ...core.errors import NotFound
 from ...insight.compare import Comparison, Row, candidates, compare
 from ...insight.differences import MISSING, Difference
-from ...insight.spans import span
+from ...insight.durations import span
 from ...models import Run, WorkflowDefinition
+from ..badges import badge, machine
 from ..documents import as_file, word_for
-from ..marks import badge, machine
 from ..object_pages import ObjectPage
 
 CANDIDATES = {

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...insight.waits import first_line
-from ..marks import marked
+from ..badges import marked
 
 MOST = 12
 Line = dict[str, Any]

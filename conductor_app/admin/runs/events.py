@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from ...core.states import TASK
 from ...insight.replay import Past, past_of
 from ...models import HistoryEntry
-from ..marks import ago, badge
+from ..badges import ago, badge
 from .effects import in_words
 from .story import Story
 

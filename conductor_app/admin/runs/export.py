@@ -12,7 +12,7 @@ from ...insight.listing import Sort, in_pages
 from ...models import Run
 from ...models.fields import dumps
 from ...models.snapshots import read_snapshot
-from ..marks import machine
+from ..badges import machine
 
 COLUMNS = (
     "id", "definition", "version", "status", "correlation_id", "started_at", "ended_at", "duration_ms", "started_by",

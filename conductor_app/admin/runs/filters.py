@@ -13,9 +13,9 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Invalid
 from ...core.states import RUN, TASK
-from ...insight.spans import DAY, HOUR, MINUTE, SECOND
+from ...insight.durations import DAY, HOUR, MINUTE, SECOND
 from ...models import WorkflowDefinition
-from ..marks import exact
+from ..badges import exact
 
 MOST_DEFINITIONS = 200
 STATUSES = ("RUNNING", "PAUSED", "FAILED", "TIMED_OUT", "TERMINATED", "COMPLETED")

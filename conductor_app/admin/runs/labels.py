@@ -12,7 +12,7 @@ from django.utils.translation import ngettext
 from ...core.errors import Refused
 from ...engine import labels
 from ...models import Run
-from ..refusals import require, tell
+from ..error_messages import require, tell
 from .story import address
 from .task_acts import PERMISSION
 

@@ -17,10 +17,10 @@ from ... import clock
 from ...core.errors import Invalid
 from ...insight.waits import first_line
 from ...models import Run
+from ..badges import ago, badge, exact, lasting
+from ..bulk.bulk import bulk_action, planned_action
 from ..choices import choices, choose
-from ..fixing.bulk import bulk_action, planned_action
 from ..fragments import fragment
-from ..marks import ago, badge, exact, lasting
 from ..read_only import ReadOnlyAdmin
 from . import page as run_page
 from .actions import of_runs

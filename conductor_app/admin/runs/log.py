@@ -14,7 +14,7 @@ from ...core.states import ATTEMPT
 from ...insight.log import Place, Wanted, Window, in_chunks, moment_of, place_of, window
 from ...models import Attempt, TaskLog
 from ..ansi import coloured, plain
-from ..marks import exact, machine
+from ..badges import exact, machine
 from .asked import OF_A_LOG, Asked
 
 LEVEL = re.compile(r"\b(FATAL|CRITICAL|ERROR|WARN|WARNING|DEBUG|TRACE)\b", re.I)

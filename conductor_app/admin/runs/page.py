@@ -13,12 +13,12 @@ from django.utils.translation import gettext as _
 from ... import clock
 from ...core.errors import Refused
 from ...core.states import RUNNING
-from ...insight.gone import why_gone
+from ...insight.missing_run import why_gone
 from ...insight.plans import plan
 from ...models import Run
 from ..documents import as_file
+from ..error_messages import require, tell
 from ..fragments import fragment, revision_of
-from ..refusals import require, tell
 from .actions import ACTIONS, offered
 from .labels import labels_of
 from .story import DOCUMENTS, Story, address, head, opened, readable, story_of

@@ -9,16 +9,16 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from ...insight.durations import span
 from ...insight.explain import Verdict, verdicts_on
 from ...insight.failures import same_failures
-from ...insight.origins import Origin, origins
+from ...insight.input_provenance import Origin, origins
 from ...insight.plans import plan
-from ...insight.spans import span
 from ...insight.waits import first_line
 from ...models import Attempt, FailureGroup, Run, Task
 from ...models.fields import DocumentField, dumps
+from ..badges import ago, badge, marked
 from ..documents import LARGE, Document, documents, with_documents
-from ..marks import ago, badge, marked
 from .asked import Asked
 from .log import Log, log_of
 from .task_acts import passed_over_by

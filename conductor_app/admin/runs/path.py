@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...insight.critical import Stretch, critical_path, stretch_of
-from ...insight.spans import span
+from ...insight.durations import span
 from ...insight.timeline import Row
 from .story import Story
 

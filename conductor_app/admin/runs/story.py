@@ -11,14 +11,14 @@ from django.utils.translation import gettext as _
 from ... import clock
 from ...core.states import RUN
 from ...insight.cause import Cause, cause
+from ...insight.durations import span
 from ...insight.explain import Verdict
-from ...insight.spans import span
 from ...insight.tasks import find_task
 from ...insight.usual import Usual, usual_steps
 from ...models import Run, Task, WorkflowDefinition
 from ...models.labels import with_labels
+from ..badges import WAITING, ago, badge, group_of, icon, lasting, marked
 from ..documents import with_documents
-from ..marks import WAITING, ago, badge, group_of, icon, lasting, marked
 from .asked import Asked
 from .panel import Panel, panel
 

@@ -14,9 +14,9 @@ from ...insight.tasks import task_window
 from ...insight.timeline import rows, whole_of
 from ...models import AuditEntry, FileHandle, Plan
 from ...models.files import UPLOADED
+from ..badges import ago, badge, size
 from ..documents import documents
 from ..json_tree import tree
-from ..marks import ago, badge, size
 from ..pictures import picture
 from .events import events
 from .story import DOCUMENTS, Story

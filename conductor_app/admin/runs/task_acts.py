@@ -11,7 +11,7 @@ from ...core.states import ATTEMPT, RUN
 from ...engine import people, queues
 from ...insight.plans import step_after
 from ...models import Attempt
-from ..typed import json_object, number
+from ..form_parsing import json_object, number
 
 PERMISSION = "conductor.change_run"
 OUTCOMES = {

@@ -8,11 +8,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...insight.critical import Stretch, critical_of
-from ...insight.spans import span
+from ...insight.durations import span
 from ...insight.tasks import TaskGroup, TaskWindow, Wanted, attempts_of, page_of, task_window
 from ...insight.timeline import Row, Scale, Segment, rows, whole_of, zoomed
 from ...models import Task
-from ..marks import badge, group_of, many
+from ..badges import badge, group_of, many
 from ..zoom import zoom
 from .path import below as paths_below
 from .path import in_words as path_in_words

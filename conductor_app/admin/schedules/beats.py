@@ -6,8 +6,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
-from ...insight.spans import span
-from ..marks import ago, many, pill
+from ...insight.durations import span
+from ..badges import ago, many, pill
 from ..read_only import ReadOnlyAdmin
 
 

@@ -11,9 +11,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...insight.week import COMING, Day, Entry, week
+from ...insight.schedule_calendar import COMING, Day, Entry, week
 from ...models.schedules import EXECUTED, FAILED, WAITING
-from ..marks import machine
+from ..badges import machine
 from ..pages import Page
 
 MARKS = {

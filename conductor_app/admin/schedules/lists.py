@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...insight.coming import LATE_MS
+from ...insight.schedule_forecast import LATE_MS
 from ...insight.waits import first_line
 from ...models import Schedule, ScheduleExecution
-from ..marks import ago, badge, pill
+from ..badges import ago, badge, pill
 from ..read_only import ReadOnlyAdmin
 from ..runs.page import address
 from .form import overlap_in_words

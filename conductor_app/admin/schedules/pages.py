@@ -14,10 +14,10 @@ from ... import clock
 from ...core.cron.words import in_words
 from ...core.errors import Invalid, Refused
 from ...engine import schedules
-from ...insight.coming import LATE_MS, Coming, coming, jitter_ms, missed, overdue_ms, past, run_already
+from ...insight.schedule_forecast import LATE_MS, Coming, coming, jitter_ms, missed, overdue_ms, past, run_already
 from ...models import Schedule
+from ..error_messages import require, tell
 from ..json_tree import tree
-from ..refusals import require, tell
 from ..runs.page import address
 from .form import ScheduleForm, initial_of, moment_of, overlap_in_words, workflow_names
 

@@ -12,7 +12,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from ... import clock
-from ...access import callers, certificates, clients, scopes
+from ...access import callers, clients, scopes, temporary_credentials
 from ...access.callers import Caller
 from ...core.errors import Forbidden
 from ...engine.access.client_upkeep import note_use
@@ -180,4 +180,4 @@ def require(caller: Caller, template: Template, facts: Mapping[str, Any]) -> Non
 def task_credentials(client_id: str, held: Sequence[str], ends_at: int) -> Mapping[str, str]:
     """Credentials for a worker that holds an attempt, with these scopes until then."""
     key = clients.issuing_key()
-    return certificates.issue(clients.ISSUER, key, client_id, held, start=clock.now(), expiry=ends_at)
+    return temporary_credentials.issue(clients.ISSUER, key, client_id, held, start=clock.now(), expiry=ends_at)

@@ -6,9 +6,9 @@ from .controls import Abandon, pause, release, resume, stop, terminate
 from .jump import jump
 from .queueing import requeue, take_back
 from .reopening import RESUME
-from .repair import Repair
 from .rerun import EarlierAttempt, Rerun
 from .restart import restart
+from .resume_parent import Repair
 from .retry import Retry
 from .skip import skip
 from .state import set_variables, update_state

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ..decision_context import Knowledge
 from ..effects import Effect, UpdateTask
 from ..errors import NotAllowedInState
-from ..knowledge import Knowledge
-from ..moments import next_clock
 from ..snapshot import Run
 from ..states import PENDING
+from ..timers import next_clock
 from ..values import replace
 
 

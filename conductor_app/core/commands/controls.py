@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..decide import Command
+from ..decision_context import Knowledge
 from ..effects import Effect, MoveRun, ResolveTask, UpdateRun, UpdateTask, evolve
-from ..knowledge import Knowledge
-from ..moments import next_clock
-from ..rules.endings import end_run
+from ..rules.finish_run import end_run
 from ..rules.retry import give_up
 from ..snapshot import Run
 from ..states import COMPLETED, PAUSED, RUN, TERMINATED
+from ..timers import next_clock
 from ..values import replace
 from .reopening import need_whole
 

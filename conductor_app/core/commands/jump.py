@@ -4,18 +4,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
+from ..decision_context import Knowledge
 from ..definition import Key, Step
 from ..effects import LEFT, Effect, MoveAttempt, ResolveTask, Send, UpdateTask, evolve
 from ..errors import Conflict, Invalid, NotFound, StepRefused
-from ..given import GIVEN, with_given
-from ..knowledge import Knowledge
+from ..input_overrides import GIVEN, with_given
 from ..nesting import Level, inside, path_to
 from ..snapshot import Run, Task
 from ..states import SKIPPED
-from ..steps import kind_of
-from ..steps.kind import finished_at_once, inputs_of
-from .places import JOINS, goes_with, refuse_unless_running
+from ..step_types import kind_of
+from ..step_types.base import finished_at_once, inputs_of
 from .skip import skipped
+from .step_lookup import JOINS, goes_with, refuse_unless_running
 
 REASON = "Passed over by a jump to {}."
 

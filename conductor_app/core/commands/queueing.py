@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..decision_context import Knowledge
 from ..effects import Effect, MoveAttempt, Requeue
 from ..errors import Conflict
-from ..knowledge import Knowledge
-from ..moments import next_clock
 from ..reports import hand_back, open_task
 from ..snapshot import Run
 from ..states import LEASED, PENDING
+from ..timers import next_clock
 from ..values import replace
 
 

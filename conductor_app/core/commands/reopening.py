@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..data_requests import Asked, Whole
+from ..decision_context import Knowledge
 from ..definition import Key
 from ..effects import Effect, Send, TakeBack
-from ..knowledge import Knowledge
-from ..questions import Asked, Whole
 from ..snapshot import NEVER, Run, Task
 from ..states import CANCELED, FAILED, TIMED_OUT
-from ..steps import kind_of
-from .trail import Trail, inside_of, later
+from ..step_types import kind_of
+from .downstream import Trail, inside_of, later
 
 RESUME = "resume_child"
 """The subject of the message by which a run asks a child to go on where it stopped."""

@@ -5,15 +5,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..decision_context import Knowledge
 from ..definition import Key
 from ..effects import CreateTask, Effect, MoveRun, evolve
 from ..errors import Invalid, NotAllowedInState
-from ..knowledge import Knowledge
+from ..failure_scopes import is_handled
 from ..rules.advance import entered, entered_together, led_to
-from ..scopes import is_handled
 from ..snapshot import Identity, Run, Task
-from ..steps import kind_of
+from ..step_types import kind_of
 from ..values import replace
+from .downstream import Trail, waiters
 from .reopening import (
     ended_badly,
     fresh_facts,
@@ -28,7 +29,6 @@ from .reopening import (
     terminations,
     told_parent,
 )
-from .trail import Trail, waiters
 
 
 class EarlierAttempt(NamedTuple):

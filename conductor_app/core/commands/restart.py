@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from ..decision_context import Knowledge
 from ..definition import Definition
 from ..effects import Effect, MoveRun, SetVariables
 from ..errors import NotAllowedInState, NotFound
-from ..knowledge import Knowledge
 from ..snapshot import Run
 from ..states import COMPLETED, RUN
 from .reopening import fresh_facts, need_whole, taken_back, told_parent

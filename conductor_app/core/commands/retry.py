@@ -3,16 +3,17 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..decision_context import Knowledge
 from ..definition import Key
 from ..effects import Effect, MoveRun, OpenAttempt, ResolveTask
 from ..errors import Conflict, NotAllowedInState
-from ..knowledge import Knowledge
+from ..failure_scopes import is_handled
 from ..rules.advance import led_to
 from ..rules.retry import next_attempt, reopen_attempt
-from ..scopes import is_handled
 from ..snapshot import Run, Task
 from ..states import CANCELED, RUN, TIMED_OUT
-from ..steps import kind_of
+from ..step_types import kind_of
+from .downstream import Trail
 from .reopening import (
     ended_badly,
     fresh_facts,
@@ -28,7 +29,6 @@ from .reopening import (
     terminations,
     told_parent,
 )
-from .trail import Trail
 
 
 @dataclass(frozen=True, slots=True)

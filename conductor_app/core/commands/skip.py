@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..decision_context import Knowledge
 from ..definition import Key, Step
 from ..effects import CreateTask, Effect
 from ..errors import Conflict
-from ..knowledge import Knowledge
 from ..rules.advance import in_branch
 from ..snapshot import Run, Task
 from ..states import COMPLETED, SKIPPED
-from ..steps.kind import new_task
+from ..step_types.base import new_task
 from ..values import replace
-from .places import find_place, goes_with, refuse_unless_running
+from .step_lookup import find_place, goes_with, refuse_unless_running
 
 
 def skip(ref: str, input: Mapping[str, Any] | None = None, output: Mapping[str, Any] | None = None):

@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..decision_context import Knowledge
 from ..effects import Effect, SetVariables
 from ..errors import Invalid, NotAllowedInState
-from ..knowledge import Knowledge
+from ..masking import as_it_was, masked_names
 from ..reports import Report, hear
-from ..sealing import as_it_was, masked_names
 from ..snapshot import Run
-from ..steps.set_variable import MOST_BYTES
+from ..step_types.set_variable import MOST_BYTES
 
 
 def set_variables(given: Mapping[str, Any], appends: bool = False):

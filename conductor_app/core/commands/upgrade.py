@@ -4,21 +4,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..decision_context import Knowledge
 from ..definition import Definition, Key, Step
 from ..effects import LEFT, Effect, FollowPlan, UpdateRun, UpdateTask, evolve
 from ..errors import Conflict, Invalid
-from ..given import GIVEN, with_given
-from ..knowledge import Knowledge
+from ..input_overrides import GIVEN, with_given
+from ..masking import as_it_was, masked_names
 from ..nesting import Level, inside, part_with, path_to, phase_in
 from ..rules.advance import entered
-from ..sealing import as_it_was, masked_names
 from ..snapshot import Run, Task
 from ..states import SKIPPED
-from ..steps import kind_of
+from ..step_types import kind_of
 from ..values import replace
 from .jump import anchor_of, given_up
-from .places import JOINS, goes_with, refuse_unless_running
 from .skip import skipped
+from .step_lookup import JOINS, goes_with, refuse_unless_running
 
 SWITCHES = ("SWITCH", "DECISION")
 

@@ -1,9 +1,9 @@
 """The rules, in the order in which they are asked: the first that speaks is heard, then all are asked again."""
 
 from .advance import advance
+from .catch_failure import rescue
 from .conclude import break_off, conclude
 from .recall import recall
-from .rescue import rescue
 from .retry import retry
 from .settle import settle
 from .time_out import time_out

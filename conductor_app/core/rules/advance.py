@@ -4,19 +4,19 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from ..caching import from_cache
+from ..data_requests import Look
+from ..decision_context import Knowledge, gather
 from ..definition import Key
 from ..effects import LEFT, CreateTask, Effect, MoveRun
 from ..errors import RunCannotContinue, StepRefused
-from ..knowledge import Knowledge, gather
-from ..questions import Look
-from ..scopes import is_enclosed
+from ..failure_scopes import is_enclosed
 from ..snapshot import NEVER, Run, Task
 from ..states import FAILED_FOR_GOOD, SKIPPED
-from ..steps import kind_of
-from ..steps.kind import finished_at_once
+from ..step_types import kind_of
+from ..step_types.base import finished_at_once
 from ..values import replace
-from .endings import end_run
-from .fitting import kept_to
+from .finish_run import end_run
+from .validate_input import kept_to
 
 
 def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:

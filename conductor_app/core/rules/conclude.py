@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 
+from ..data_requests import Asked, Remainder, Rest, Whole
+from ..decision_context import Knowledge
 from ..effects import Effect
-from ..knowledge import Knowledge
-from ..questions import Asked, Remainder, Rest, Whole
-from ..scopes import is_enclosed
+from ..failure_scopes import is_enclosed
 from ..snapshot import Run, Task
 from ..states import CANCELED, TIMED_OUT
-from ..steps import kind_of
-from ..steps.kind import fail
-from .endings import end_run
+from ..step_types import kind_of
+from ..step_types.base import fail
+from .finish_run import end_run
 
 EVENTS = {TIMED_OUT: "time_out", CANCELED: "terminate"}
 """How the run ends, by the status of the task that it fails with; any other is `fail`."""

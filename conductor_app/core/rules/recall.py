@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from ..caching import known_output
+from ..decision_context import Knowledge
 from ..effects import Effect
-from ..knowledge import Knowledge
 from ..snapshot import Run
-from .endings import end_run
+from .finish_run import end_run
 
 
 def recall(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:

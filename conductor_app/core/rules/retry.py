@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ..decision_context import Knowledge
 from ..effects import Effect, OpenAttempt, ResolveTask, UpdateTask
 from ..ids import share
-from ..knowledge import Knowledge
 from ..retries import delay_seconds, jitter_ms
 from ..snapshot import FORMER_WORKERS, NEVER, UNKNOWN, Attempt, Run, Task
 from ..states import CANCELED, EXPIRED, FAILED, PENDING
-from ..steps import kind_of
-from ..steps.kind import attempt_id, new_attempt
+from ..step_types import kind_of
+from ..step_types.base import attempt_id, new_attempt
 from ..values import replace
 
 ENDS = {EXPIRED: "time_out", CANCELED: "cancel"}

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
+from ..decision_context import Knowledge
 from ..effects import Await, AwaitWebhook, CreateTask, Effect, MoveAttempt, Publish, ResolveTask, StartRun, UpdateTask
 from ..errors import StepRefused
-from ..knowledge import Knowledge
 from ..snapshot import Attempt, Run, Task
 from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING
-from ..steps import kind_of
-from ..steps.kind import fail
+from ..step_types import kind_of
+from ..step_types.base import fail
 
 OWN = (
     "id",

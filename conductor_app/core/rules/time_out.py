@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
+from ..decision_context import Knowledge
 from ..definition import ALERT_ONLY, RETRY
 from ..effects import Effect, MoveAttempt, ResolveTask, Send, UpdateTask
-from ..knowledge import Knowledge
-from ..moments import Clock, clocks, is_due, next_clock, run_ends_at
-from ..scopes import is_enclosed
+from ..failure_scopes import is_enclosed
 from ..snapshot import Run, Task
 from ..states import PAUSED
-from .endings import end_run
+from ..timers import Clock, clocks, is_due, next_clock, run_ends_at
+from .finish_run import end_run
 
 SENTENCES = {
     "total": "The total time of {seconds} s over all attempts is used up for task {task} with Task Definition: {name}.",

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from ..language.lint.places import Spot, spots
 from ..language.parts import GROWS, shape_of, type_of
 from ..language.policy import BUILT_IN_TYPES
-from ..steps import KINDS
+from ..step_types import KINDS
 from .parts import Mock, Script
 
 GIVES, FAILS, FAILS_FOR_GOOD, TIMES_OUT, STAYS = "gives", "fails", "fails_for_good", "times_out", "stays"

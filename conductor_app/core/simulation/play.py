@@ -11,16 +11,16 @@ from functools import partial
 from typing import Any
 
 from .. import commands, reports
-from ..beginnings import begun
+from ..child_run import begun
+from ..data_requests import Question
 from ..decide import Command, Decision, command_then_decide, nothing
 from ..effects import CreateTask, Draft, Effect, MoveAttempt, Send, StartRun, evolve
 from ..errors import AlreadyResolved, Invalid
-from ..moments import next_clock
-from ..questions import Question
 from ..reports import Report
 from ..snapshot import NEVER, Run, Task
 from ..states import LEASED, PENDING
-from ..steps import kind_of
+from ..step_types import kind_of
+from ..timers import next_clock
 from ..values import replace
 from .parts import Cue, Mock, Part, Script, clocks, own_moments
 

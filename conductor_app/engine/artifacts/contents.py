@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from django.core.files.base import File
 from django.db import transaction
 
-from ... import warehouse
+from ... import blob_storage
 from ...core.errors import NotFound
 from ...models import Artifact
 from ..contents import keep, let_go
@@ -38,4 +38,4 @@ def arrived(task_id: str, number: int, name: str) -> Artifact:
 def stream(row: Artifact, part: range | None = None) -> Iterator[bytes]:
     """Its content, or a part of that, piece by piece; raises NotFound and Busy."""
     with reached(row.path):
-        return warehouse.chunks(row.path, part)
+        return blob_storage.chunks(row.path, part)

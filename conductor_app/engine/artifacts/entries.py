@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import clock, conf, wakeups, warehouse
+from ... import blob_storage, clock, conf, wakeups
 from ...core.errors import Invalid, NotFound
 from ...core.solo import artifacts as core
 from ...core.solo.artifacts import OBJECT, S3, Artifact
@@ -15,7 +15,7 @@ from ...insight.solo import moment
 from ...models import Artifact as Row
 from ...models import StoredPayload
 from ...store import solos
-from ...store.writes import Writes
+from ...store.statement_batch import Writes
 from ..groups.notices import ARTIFACT_CREATED, PUBLISHERS, notice
 from ..payloads import forget_expired
 from .objects import new_upload
@@ -23,7 +23,7 @@ from .objects import new_upload
 
 def create(task_id: str, number: int, name: str, new: Artifact) -> Row:
     """An artifact, new or once more. Raises Invalid and Conflict."""
-    if new.kind in (S3, OBJECT) and not warehouse.is_open():
+    if new.kind in (S3, OBJECT) and not blob_storage.is_open():
         raise Invalid("This server has no place for artifacts: PAYLOAD_STORAGE is not set.")
     with transaction.atomic():
         solo, now = _locked(task_id), clock.now()

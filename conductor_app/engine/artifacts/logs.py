@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ... import warehouse
+from ... import blob_storage
 from ...core.errors import Invalid, NotFound
 from ...core.solo.artifacts import LINK
 from ...models import Artifact
@@ -53,7 +53,7 @@ def page(row: Artifact, until: int | None = None) -> Page:
 def _plain(row: Artifact, until: int | None) -> Page:
     end = row.size if until is None else min(until, row.size)
     begin = max(end - PAGE, 0)
-    return _page(warehouse.part(row.path, begin, end - begin), end, row.size)
+    return _page(blob_storage.part(row.path, begin, end - begin), end, row.size)
 
 
 def _packed(row: Artifact, until: int | None) -> Page:
@@ -61,7 +61,7 @@ def _packed(row: Artifact, until: int | None) -> Page:
     kept, total = bytearray(), 0
     stop = MOST_UNPACKED if until is None else min(until, MOST_UNPACKED)
     try:
-        for some in _unpacked(warehouse.chunks(row.path)):
+        for some in _unpacked(blob_storage.chunks(row.path)):
             some = some[: stop - total]
             total += len(some)
             kept += some

@@ -6,15 +6,15 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import chance, clock
+from ... import clock, randomness
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.ids import derived_id
 from ...core.snapshot import NEVER
 from ...core.states import BULK, CANARY, GATHERING, WATCHING, WORKING
 from ...insight import selections
 from ...models import AuditEntry, BulkItem, BulkOperation
-from .. import labels, second_person
-from .deeds import LABELLING, OPTIONS
+from .. import approval_policy, labels
+from .actions import LABELLING, OPTIONS
 
 ACTIONS = ("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade", *LABELLING)
 """What may be asked of many runs: operations of `engine/operations.py` without a task of their own, and labels."""
@@ -46,7 +46,7 @@ def start(asked: Asked, by: str) -> str:
     _check(asked)
     now = clock.now()
     row = BulkOperation(
-        id=derived_id(now, chance.drawn()),
+        id=derived_id(now, randomness.drawn()),
         action=asked.action,
         options=_options(asked),
         selection=selections.checked(asked.selection),
@@ -86,7 +86,7 @@ def needs_approval(action: str, selection: Mapping[str, Any]) -> bool:
     def are_so_many(least: int) -> bool:
         return selections.runs(selection).order_by().values("pk")[:least].count() >= least
 
-    return second_person.is_wanted(action, are_so_many)
+    return approval_policy.is_wanted(action, are_so_many)
 
 
 def approve(operation_id: str, by: str, reason: str = "") -> None:

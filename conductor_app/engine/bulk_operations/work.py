@@ -17,8 +17,8 @@ from ...insight import selections
 from ...models import BulkItem, BulkOperation, Run
 from ...store import bulk as store
 from ..sweeps import each
+from .actions import Deed, deed_of
 from .commands import hold, locked
-from .deeds import Deed, deed_of
 
 log = logging.getLogger(__name__)
 

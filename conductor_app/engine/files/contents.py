@@ -9,7 +9,7 @@ from uuid import uuid4
 from django.core.files.base import File
 from django.db import transaction
 
-from ... import clock, conf, warehouse
+from ... import blob_storage, clock, conf
 from ...core.errors import Invalid, NotFound, TooLarge
 from ...models import FileHandle
 from ...models.files import UPLOADED
@@ -39,7 +39,7 @@ def stream(run_id: str, file_id: str) -> tuple[FileHandle, Iterator[bytes]]:
     """A file and its content, piece by piece. Raises NotFound, Forbidden, Invalid where it has not come, and Busy."""
     row = there(run_id, file_id)
     with reached(row.path):
-        return row, warehouse.chunks(row.path)
+        return row, blob_storage.chunks(row.path)
 
 
 def there(run_id: str, file_id: str) -> FileHandle:
@@ -115,7 +115,7 @@ def _joined(paths: Iterator[str]) -> Iterator[tuple[File, str]]:
         digest = hashlib.sha256()
         for path in paths:
             with reached(path):
-                for piece in warehouse.chunks(path):
+                for piece in blob_storage.chunks(path):
                     digest.update(piece)
                     kept.write(piece)
         size = kept.tell()

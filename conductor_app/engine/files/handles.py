@@ -4,7 +4,7 @@ from uuid import uuid4
 
 from django.db import transaction
 
-from ... import clock, warehouse
+from ... import blob_storage, clock
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...models import Attempt, FileHandle, PayloadUse, Run, StoredPayload
 from ...models.files import UPLOADED, UPLOADING
@@ -17,7 +17,7 @@ DEEPEST_FAMILY = 100
 
 def create(run_id: str, attempt_id: str, name: str, content_type: str) -> FileHandle:
     """A handle for a file that is to come. Raises NotFound, and Invalid where the run has too many."""
-    if not warehouse.is_open():
+    if not blob_storage.is_open():
         raise NotFound("This server keeps no files: PAYLOAD_STORAGE is not set.")
     if not _is_there(run_id):
         raise NotFound(f"No such workflow found by id: {run_id}")

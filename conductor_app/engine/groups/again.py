@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import chance, clock
+from ... import clock, randomness
 from ...core.errors import NotFound
 from ...core.ids import slug_id
 from ...insight.solo import moment
@@ -19,7 +19,7 @@ def once_more(task_id: str, by: str, reason: str = "") -> str:
     if old is None:
         raise NotFound(f"Task {task_id} does not exist.")
     with transaction.atomic():
-        new = _like(old, slug_id(chance.drawn() + chance.drawn()), clock.now())
+        new = _like(old, slug_id(randomness.drawn() + randomness.drawn()), clock.now())
         tasks.create(new)
         note("task", new.id, "create", by, reason, {"like": task_id})
     return new.id

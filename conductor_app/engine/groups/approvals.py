@@ -10,7 +10,7 @@ from django.db import transaction
 from ... import clock
 from ...core.errors import Conflict, NotFound
 from ...models import HeldAct
-from .. import second_person
+from .. import approval_policy
 from .acts import note
 from .many import send
 
@@ -20,7 +20,7 @@ MOST = 20
 
 def needs_approval(verb: str, count: int) -> bool:
     """Whether the policy wants a second person: for the act, or for so many tasks."""
-    return second_person.is_wanted(verb, lambda least: count >= least)
+    return approval_policy.is_wanted(verb, lambda least: count >= least)
 
 
 def hold(group_id: str, task_ids: Sequence[str], verb: str, by: str, reason: str = "", priority: int = 0) -> None:

@@ -12,8 +12,8 @@ from ...core.solo.effects import Effect
 from ...core.solo.snapshot import Solo
 from ...core.states import PENDING
 from ...store import solos
-from ...store.writes import Stale, Writes
-from ...telemetry.about import doing
+from ...store.statement_batch import Stale, Writes
+from ...telemetry.log_context import doing
 from ..counting import counted_alone
 from . import resolving
 from .notices import PUBLISHERS, notices_of

@@ -14,11 +14,11 @@ from ...core.solo.effects import Tell
 from ...core.solo.snapshot import Solo
 from ...core.states import LEASED, PENDING
 from ...store import solo_claims, solos
-from ...store.writes import Writes
+from ...store.statement_batch import Writes
 from ...telemetry import measures
 from ..pollers import note_poll
-from ..tallies import note_claims
 from ..tasks import HasLeft, never, waiting
+from ..throughput import note_claims
 from .notices import PUBLISHERS, notice
 from .rows import is_quarantined, note_worker
 

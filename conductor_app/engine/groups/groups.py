@@ -5,7 +5,7 @@ from django.db import transaction
 from ... import clock
 from ...models import Group
 from ...store import solos
-from ...store.writes import Writes
+from ...store.statement_batch import Writes
 from . import rows
 from .notices import of_group
 

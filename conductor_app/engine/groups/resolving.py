@@ -11,7 +11,7 @@ from ...core.solo.snapshot import Solo
 from ...models import Message
 from ...store import dependencies, solo_groups, solos
 from ...store.notices import NewNotice
-from ...store.writes import Writes
+from ...store.statement_batch import Writes
 from .notices import of_group
 
 GROUP_RESOLVED = "task-group-resolved"

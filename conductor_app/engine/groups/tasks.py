@@ -12,7 +12,7 @@ from ...core.solo import commands, reports
 from ...core.solo.decide import decided
 from ...core.solo.snapshot import Solo
 from ...store import dependencies, solos
-from ...store.writes import Stale, Writes
+from ...store.statement_batch import Stale, Writes
 from ...telemetry import measures
 from . import rows
 from .change import TRIES, change, write

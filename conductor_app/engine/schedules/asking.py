@@ -4,7 +4,7 @@ from itertools import islice
 
 from django.db import transaction
 
-from ... import chance, clock
+from ... import clock, randomness
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.ids import derived_id
 from ...core.timetable import Slot, timetable
@@ -24,7 +24,7 @@ def run_now(name: str, by: str, reason: str = "") -> str:
     if schedule is None:
         raise NotFound(f"No such schedule found by name: {name}")
     now, entry = clock.now(), timetable_of(schedule).entries[0]
-    id = derived_id(now, chance.drawn())
+    id = derived_id(now, randomness.drawn())
     execution = noted(schedule, id, now, now, entry.expression, entry.zone_id)
 
     def also(run_id: str) -> None:

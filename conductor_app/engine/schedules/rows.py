@@ -6,7 +6,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from ...core.errors import NotFound
-from ...core.sealing import HIDDEN
+from ...core.masking import HIDDEN
 from ...core.timetable import Slot, Timetable, timetable
 from ...models import AuditEntry, Schedule
 from ...models.fields import dumps, loads_sealed

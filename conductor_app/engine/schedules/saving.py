@@ -8,11 +8,11 @@ from ... import clock
 from ...access.rights import SCHEDULE
 from ...access.sealing import seal
 from ...core.errors import Conflict
-from ...core.sealing import masked_by, resealed, shown
+from ...core.masking import masked_by, resealed, shown
 from ...core.timetable import timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import WAITING
-from .. import plans
+from .. import resolved_definitions
 from ..tags import mirror
 from .rows import as_written, locked, note, set_next
 
@@ -56,7 +56,9 @@ def _fill(row: Schedule, document: Document, now: int, before: Document) -> None
 
 def _sealed(request: Document, before: Document) -> Document:
     """The request with what the definition masks sealed in its input."""
-    found = plans.row_of(request["name"], request.get("version")) if not request.get("workflowDef") else None
+    found = (
+        resolved_definitions.row_of(request["name"], request.get("version")) if not request.get("workflowDef") else None
+    )
     names = masked_by(request.get("workflowDef") or (found.document if found else {}))
     if not names or not request.get("input"):
         return request

@@ -11,7 +11,7 @@ import orjson
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
-from ...core.sealing import shown_text
+from ...core.masking import shown_text
 from ...models import Run
 from ...models.snapshots import read_snapshot
 from . import plans

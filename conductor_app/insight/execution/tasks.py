@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 
 from ... import clock
-from ...core.knowledge import spelled_status, spelled_type
+from ...core.decision_context import spelled_status, spelled_type
+from ...core.masking import shown_text
 from ...core.retries import LONGEST_SECONDS
-from ...core.sealing import shown_text
 from ...core.states import COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED
 from ...models import Attempt
 from ...models.fields import loads

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..spans import span
+from ..durations import span
 from ..timeline import GAP, WAIT, WORK, Scale, Segment
 from .kinds import OTHERS, kinds
 from .members import Member

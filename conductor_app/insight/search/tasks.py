@@ -6,10 +6,10 @@ from typing import Any
 
 from django.db.models import BooleanField, F, Func, Q, QuerySet
 
+from ...core.decision_context import WIRE_STATUS
 from ...core.ids import derived_id
-from ...core.knowledge import WIRE_STATUS
 from ...core.states import ATTEMPT
-from ...core.steps import KINDS
+from ...core.step_types import KINDS
 from ...models import Attempt, Run
 from .fields import NOTHING, Field, Id, checked
 from .grammar import Clause, Value

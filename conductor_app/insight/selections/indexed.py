@@ -10,8 +10,8 @@ from ...core.errors import Invalid
 from ...core.snapshot import NEVER
 from ...core.states import RUN
 from ...models import BulkItem, Failure, Run, RunLabel, WorkflowDefinition
+from ..durations import MINUTE
 from ..search import RUNS, Question, Search
-from ..spans import MINUTE
 from .looking import Looked
 
 LAST = "z" * 8

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ..spans import span
+from ..durations import span
 
 
 def in_words_of(selection: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conductor_app.access.vault import Unreadable
 from conductor_app.engine.access.client_upkeep import reseal as reseal_tokens
-from conductor_app.engine.named import reseal
+from conductor_app.engine.secrets_and_variables import reseal
 
 
 class Command(BaseCommand):

@@ -8,11 +8,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import connections
 
-from conductor_app import conf, rubbish
-from conductor_app.management.children import Child
-from conductor_app.management.doorstep import Doorstep, listening_socket
+from conductor_app import conf, gc_tuning
 from conductor_app.management.first_run import prepare
-from conductor_app.management.household import Household
+from conductor_app.management.managed_process import Child
+from conductor_app.management.startup_banner import Doorstep, listening_socket
+from conductor_app.management.supervisor import Household
 from conductor_app.telemetry import folder
 from conductor_app.workers.listening import is_anything_configured
 
@@ -35,7 +35,7 @@ class Command(BaseCommand):
             administrator = prepare()
             connections.close_all()
             folder.prepare()
-            rubbish.look_for_it_rarely()
+            gc_tuning.look_for_it_rarely()
             doorstep = Doorstep(settings.HOST, settings.PORT, administrator, self._say)
             try:
                 Household(children(listener), self.stderr.write).run(each_look=doorstep.greet)

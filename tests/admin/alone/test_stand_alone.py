@@ -4,8 +4,8 @@ import pytest
 from django.urls import reverse
 
 from conductor_app.admin.alone.addresses import group_address, solo_address
+from conductor_app.admin.monitoring.queues import queue_address
 from conductor_app.admin.site import SCREENS
-from conductor_app.admin.watching.queues import queue_address
 from conductor_app.engine.groups import claims, tasks
 from conductor_app.models import Attempt, AuditEntry, Task
 from tests.api.taskcluster.conftest import slug

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.sealing import HIDDEN, MARK
+from conductor_app.core.masking import HIDDEN, MARK
 from tests.api.conftest import Api
 from tests.builders import human, policy, step
 from tests.story import Story, forget_all_that_was_seen

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.sealing import HIDDEN, MARK
+from conductor_app.core.masking import HIDDEN, MARK
 from tests.builders import step
 
 NUMBER = "4711-0815"

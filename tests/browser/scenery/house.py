@@ -10,17 +10,17 @@ from conductor_app.engine import (
     event_handlers,
     events,
     failures,
-    named,
     people,
     queues,
     retention,
     runs,
     schedules,
+    secrets_and_variables,
     tasks,
     webhooks,
 )
 from conductor_app.engine.access import applications, scope_roles
-from conductor_app.insight.spans import DAY, HOUR, MINUTE, SECOND
+from conductor_app.insight.durations import DAY, HOUR, MINUTE, SECOND
 from conductor_app.models import Attempt, FailureGroup, Task
 
 from .returns import RETURN, at, begin, work
@@ -111,9 +111,9 @@ def listen(now: int) -> None:
 
 def name_things(now: int) -> None:
     with at(now - 2 * DAY):
-        named.put_secret("payments_token", "s3cr3t-of-the-bank", "ann", "rotated as every quarter")
-        named.put_secret("carrier_password", "another-one", "ann")
-        named.put_variable("returns_address", "Lagerstraße 7, 20357 Hamburg", "ann", "we have moved")
+        secrets_and_variables.put_secret("payments_token", "s3cr3t-of-the-bank", "ann", "rotated as every quarter")
+        secrets_and_variables.put_secret("carrier_password", "another-one", "ann")
+        secrets_and_variables.put_variable("returns_address", "Lagerstraße 7, 20357 Hamburg", "ann", "we have moved")
         application = applications.create_application("returns-desk", "olga", "WORKER")
         applications.create_key(application.pk, "olga")
         scope_roles.create_role("repo:shop/*", ["queue:create-task:demo/*"], "What the shop's builds may do.", "olga")

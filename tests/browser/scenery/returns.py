@@ -7,7 +7,7 @@ from typing import Any
 from conductor_app import clock
 from conductor_app.core.reports import Report
 from conductor_app.engine import definitions, runs, tasks
-from conductor_app.insight.spans import DAY, HOUR, MINUTE
+from conductor_app.insight.durations import DAY, HOUR, MINUTE
 
 RETURN = "return_intake"
 REFUSALS = (

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from ....core.decision_context import spelled_status, spelled_type
 from ....core.expressions.java_text import java_text
-from ....core.knowledge import spelled_status, spelled_type
-from ....core.sealing import shown_text
+from ....core.masking import shown_text
 from ....insight.execution.tasks import NAMED_BY_TYPE
 from ....insight.search.summaries import AttemptLine, RunLine
 from ....models.fields import loads

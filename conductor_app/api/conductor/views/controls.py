@@ -2,7 +2,7 @@
 
 from django.http import HttpResponse
 
-from ....engine import detours, removals, runs
+from ....engine import removals, runs, skip_and_jump
 from ..replies import Empty
 from ..view import ConductorRequest, ConductorView
 
@@ -11,7 +11,7 @@ class Decide(ConductorView):
     """PUT /api/workflow/decide/{workflowId}: look again what is to be done next."""
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        detours.look_again(workflow, request.actor.name)
+        skip_and_jump.look_again(workflow, request.actor.name)
         return Empty()
 
 

@@ -2,7 +2,7 @@
 
 from django.http import HttpResponse
 
-from ....engine import detours, removals
+from ....engine import removals, skip_and_jump
 from ....engine.waits import Standstill, wait_for
 from ....insight.execution import wire_run
 from .. import body
@@ -23,7 +23,7 @@ class Skip(ConductorView):
 
     def put(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
         input, output = skip_request(request, request.query)
-        detours.skip(workflow, reference(ref, request.query), request.actor.name, input=input, output=output)
+        skip_and_jump.skip(workflow, reference(ref, request.query), request.actor.name, input=input, output=output)
         return Empty()
 
 
@@ -35,7 +35,7 @@ class Jump(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
         inputs = body.document(request) if body.raw(request) else {}
-        detours.jump(workflow, reference(ref, request.query), request.actor.name, input=inputs)
+        skip_and_jump.jump(workflow, reference(ref, request.query), request.actor.name, input=inputs)
         return Empty()
 
 
@@ -44,7 +44,7 @@ class Variables(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         variables = body.document(request) if body.raw(request) else {}
-        detours.set_variables(workflow, variables, request.actor.name)
+        skip_and_jump.set_variables(workflow, variables, request.actor.name)
         return Json(wire_run(workflow))
 
 
@@ -56,7 +56,7 @@ class State(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         told, by, wish = state_update(body.document(request)), request.actor.name, wish_of(request.query)
-        detours.update_state(workflow, told.variables, told.report, by, ref=told.ref, attempt_id=told.attempt_id)
+        skip_and_jump.update_state(workflow, told.variables, told.report, by, ref=told.ref, attempt_id=told.attempt_id)
         asks_to_wait = given(request.query.text("waitUntilTaskRef")) or given(request.query.text("waitForSeconds"))
         stop = wait_for(workflow, wish.seconds, wish.refs) if asks_to_wait else Standstill(workflow)
         return Json(signal_response(workflow, stop, wish))
@@ -71,7 +71,7 @@ class Upgrade(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         asked = read_request(body.document(request), UPGRADE, "upgradeRunningWorkflow.upgradeRequest", check_upgrade)
-        detours.upgrade(
+        skip_and_jump.upgrade(
             workflow,
             asked["name"],
             asked.get("version") or None,
@@ -86,7 +86,7 @@ class ResetCallbacks(ConductorView):
     """POST /api/workflow/{workflowId}/resetcallbacks: hand out at once what was handed back for later."""
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        detours.reset_callbacks(workflow, request.actor.name)
+        skip_and_jump.reset_callbacks(workflow, request.actor.name)
         return Nothing()
 
 

@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 
 from ....access.rights import READ, VARIABLE
-from ....engine import named
+from ....engine import secrets_and_variables
 from ....models import Variable
 from .. import body
 from ..replies import Empty, Json, PlainText
@@ -16,7 +16,7 @@ class EnvironmentVariables(ConductorView):
     """GET /api/environment: all variables with their values."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        shown = ((name, value) for name, value in named.variables().items() if may_read(request, name))
+        shown = ((name, value) for name, value in secrets_and_variables.variables().items() if may_read(request, name))
         return Json([{"name": name, "value": value} for name, value in shown])
 
 
@@ -28,14 +28,14 @@ class EnvironmentVariable(ConductorView):
     """GET, PUT, DELETE /api/environment/{key}: show a variable, keep it, forget it. An unknown one is empty."""
 
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
-        return PlainText(named.variables().get(key, ""))
+        return PlainText(secrets_and_variables.variables().get(key, ""))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
-        named.put_variable(key, sent_text(body.raw(request)), request.actor.name)
+        secrets_and_variables.put_variable(key, sent_text(body.raw(request)), request.actor.name)
         return Empty()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
-        named.delete_variable(key, request.actor.name)
+        secrets_and_variables.delete_variable(key, request.actor.name)
         return Empty()
 
 

@@ -4,7 +4,7 @@ from urllib.parse import quote, urlencode
 
 from django.http import HttpResponse, StreamingHttpResponse
 
-from .... import conf, warehouse
+from .... import blob_storage, conf
 from ....access.links import check, link
 from ....core.errors import Invalid
 from ....engine import payloads
@@ -31,7 +31,7 @@ class PayloadLocation(ConductorView):
         query = request.query
         path, operation = query.required("path"), chosen("operation", query.required("operation"), OPERATIONS)
         kind = chosen("payloadType", query.required("payloadType"), KINDS)
-        if not warehouse.is_open():
+        if not blob_storage.is_open():
             return Json({"path": path})
         if operation == "WRITE":
             path = payloads.reserve(KINDS[kind])

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from ....access.actors import Actor
 from ....access.permissions import readable
 from ....access.rights import READ, TASK_DEF
-from ....core.steps.queued import queue_name
+from ....core.step_types.queued import queue_name
 from ....models import Attempt, Poller
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView

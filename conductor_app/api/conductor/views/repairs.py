@@ -2,7 +2,7 @@
 
 from django.http import HttpResponse
 
-from ....engine import detours, queues
+from ....engine import queues, skip_and_jump
 from ....insight.execution import wire_task
 from ....models import Attempt
 from ..replies import Json, PlainText
@@ -34,7 +34,7 @@ class RequeueWorkflow(ConductorView):
     """POST /api/admin/sweep/requeue/{workflowId}: look at the workflow now."""
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        detours.look_again(workflow, request.actor.name, "requeue")
+        skip_and_jump.look_again(workflow, request.actor.name, "requeue")
         return PlainText(f"true.{workflow}")
 
 
@@ -42,7 +42,7 @@ class VerifyAndRepair(ConductorView):
     """POST /api/admin/consistency/verifyAndRepair/{workflowId}: look at the workflow; was there anything to do?"""
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        repaired = detours.look_again(workflow, request.actor.name, "verify and repair")
+        repaired = skip_and_jump.look_again(workflow, request.actor.name, "verify and repair")
         return PlainText(str(repaired).lower())
 
 

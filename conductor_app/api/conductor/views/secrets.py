@@ -2,10 +2,10 @@
 
 from django.http import HttpResponse
 
-from ....access.kept import forget
 from ....access.permissions import readable
 from ....access.rights import READ, SECRET
-from ....engine import named
+from ....access.secret_cache import forget
+from ....engine import secrets_and_variables
 from ....models import Secret
 from .. import body
 from ..replies import Empty, Json, PlainText
@@ -21,7 +21,9 @@ class Secrets(ConductorView):
     """GET, POST /api/secrets: the names of all secrets. Each client knows one of the verbs."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([name for name in named.secret_names() if request.actor.powers.over(READ, SECRET, name)])
+        return Json(
+            [name for name in secrets_and_variables.secret_names() if request.actor.powers.over(READ, SECRET, name)]
+        )
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         return self.get(request)
@@ -50,14 +52,14 @@ class SecretOne(ConductorView):
     """GET, PUT, DELETE /api/secrets/{key}: tell a secret, keep it, forget it."""
 
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
-        return PlainText(named.read_secret(key, request.actor.name))
+        return PlainText(secrets_and_variables.read_secret(key, request.actor.name))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
-        named.put_secret(key, sent_text(body.raw(request)), request.actor.name)
+        secrets_and_variables.put_secret(key, sent_text(body.raw(request)), request.actor.name)
         return Empty()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
-        named.delete_secret(key, request.actor.name)
+        secrets_and_variables.delete_secret(key, request.actor.name)
         return Empty()
 
 
@@ -65,7 +67,7 @@ class SecretExists(ConductorView):
     """GET /api/secrets/{key}/exists: whether there is such a secret."""
 
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
-        exists = named.secret_exists(key)
+        exists = secrets_and_variables.secret_exists(key)
         agent = request.META.get("HTTP_USER_AGENT", "").lower()
         return Json(None if not exists and agent.startswith(TAKE_FALSE_FOR_TRUE) else exists)
 

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from ....access.rights import APPLICATION, TASK_DEF, WORKFLOW_DEF
 from ....core.errors import NotFound
 from ....core.language.checks.tables import RATE_LIMIT
-from ....engine import named, tags
+from ....engine import secrets_and_variables, tags
 from ....engine.access.applications import find_application
 from ....models import Secret, Variable
 from .. import body
@@ -72,16 +72,16 @@ class NamedTags(ConductorView):
     model: type[Secret | Variable]
 
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
-        return Json(named.tags_of(self.model, key))
+        return Json(secrets_and_variables.tags_of(self.model, key))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
         tags = sent_tags(request)
-        named.change_tags(self.model, key, lambda _: tags, request.actor.name)
+        secrets_and_variables.change_tags(self.model, key, lambda _: tags, request.actor.name)
         return Empty()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
         tags = sent_tags(request)
-        named.change_tags(self.model, key, lambda kept: without(kept, tags), request.actor.name)
+        secrets_and_variables.change_tags(self.model, key, lambda kept: without(kept, tags), request.actor.name)
         return Empty()
 
 

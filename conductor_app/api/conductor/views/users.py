@@ -4,7 +4,7 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 
 from ....access.keys import PREFIX
-from ....access.known import groups_of, read_powers
+from ....access.permission_cache import groups_of, read_powers
 from ....access.rights import ACCESSES
 from ....engine.access import users
 from ....engine.access.subjects import find_user

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import StepRefused
 from ...expressions.patterns import BadPattern, compile_pattern
-from ...steps.wait import milliseconds, moment
+from ...step_types.wait import milliseconds, moment
 from .reading import inner_steps
 from .values import Place
 

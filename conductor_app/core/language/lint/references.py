@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...decision_context import RUN_FACTS, RUN_PAYLOADS, TASK_FACTS
 from ...expressions.jsonpath.segments import Property
 from ...expressions.parsing import parse
 from ...expressions.references import Reference
 from ...expressions.walking import named_texts
-from ...knowledge import RUN_FACTS, RUN_PAYLOADS, TASK_FACTS
 from ..inline_definitions import PARAM, own_inputs, own_param
 from .findings import (
     ERROR,

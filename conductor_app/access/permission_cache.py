@@ -1,0 +1,128 @@
+"""What this process knows of keys and powers: trusted for a second, then only if nothing has changed since.
+
+So a request costs no statement, and a key that is withdrawn or a grant that is taken back ends within that second.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group, Permission
+from django.db.models import Q
+
+from .. import clock
+from ..models import AccessKey, AccessRevision, Grant, Tag
+from .permission_set import ALL_POWERS, NO_POWERS, Powers, names_of
+from .rights import ADMIN, BY_PERMISSION, TAG, Right
+
+TRUSTED_MS = 1_000
+KEPT_MS = 30_000
+"""Read again after this, whatever the revision says: somebody may have changed rows by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whose key it is."""
+
+    name: str
+    user_id: int
+
+
+class Known:
+    """Keys and powers as of one revision."""
+
+    def __init__(self, revision: int, now: int) -> None:
+        self.revision, self.read_at, self.looked_at = revision, now, now
+        self.keys: dict[str, Holder | None] = {}
+        self.powers: dict[int, Powers] = {}
+        self.clients: dict[Hashable, Any] = {}
+        """What `clients.py` has read under this revision."""
+
+
+_known = Known(-1, -KEPT_MS)
+
+
+def current() -> Known:
+    """What is known now."""
+    global _known
+    now, known = clock.now(), _known
+    if 0 <= now - known.looked_at < TRUSTED_MS:
+        return known
+    revision = AccessRevision.objects.values_list("revision", flat=True).first() or 0
+    if revision != known.revision or not 0 <= now - known.read_at < KEPT_MS:
+        _known = known = Known(revision, now)
+    known.looked_at = now
+    return known
+
+
+def forget() -> None:
+    """Ask again at the next request: this process has changed something itself."""
+    global _known
+    _known = Known(-1, -KEPT_MS)
+
+
+def holder_of(key_id: str) -> Holder | None:
+    """Whose key it is; None where it may not be used."""
+    known = current()
+    if key_id not in known.keys:
+        rows = AccessKey.objects.filter(pk=key_id, is_active=True, application__user__is_active=True)
+        found = rows.values_list("application__name", "application__user_id").first()
+        known.keys[key_id] = Holder(*found) if found else None
+    return known.keys[key_id]
+
+
+def powers_of(user_id: int) -> Powers:
+    """What a user may do: a person, or an application by its own user."""
+    known = current()
+    if user_id not in known.powers:
+        known.powers[user_id] = read_powers(user_id)
+    return known.powers[user_id]
+
+
+def read_powers(user_id: int) -> Powers:
+    """The same, read now."""
+    user = get_user_model().objects.filter(pk=user_id, is_active=True).first()
+    if user is None:
+        return NO_POWERS
+    if user.is_superuser:
+        return ALL_POWERS
+    groups = dict(groups_of(user_id))
+    if ADMIN in groups.values():
+        return ALL_POWERS
+    permissions = Permission.objects.filter(Q(user=user_id) | Q(group__in=groups)).distinct()
+    held = (f"{app}.{name}" for app, name in permissions.values_list("content_type__app_label", "codename"))
+    rights = frozenset(BY_PERMISSION[name] for name in held if name in BY_PERMISSION)
+    grants = Grant.objects.filter(Q(user=user_id) | Q(group__in=groups))
+    named = _named(grants.values_list("access", "target_type", "target_id"))
+    return Powers(rights=rights, names={right: names_of(ids) for right, ids in named.items()})
+
+
+def groups_of(user_id: int):
+    """The groups and roles that count for a user: its own, and the roles that its groups have; (id, role)."""
+    found = Group.objects.filter(Q(user=user_id) | Q(given_to__group__user=user_id))
+    return found.values_list("id", "facts__role").distinct()
+
+
+def _named(grants) -> dict[Right, set[str]]:
+    """The names of each right; where a grant is over a tag, the names of what carries the tag now."""
+    named: dict[Right, set[str]] = defaultdict(set)
+    tagged: dict[str, set[str]] = defaultdict(set)
+    for access, target_type, target_id in grants:
+        if target_type == TAG:
+            tagged[target_id].add(access)
+        else:
+            named[access, target_type].add(target_id)
+    for object_type, name, key, value in _carriers(tagged):
+        for access in tagged[f"{key}:{value}"]:
+            named[access, object_type].add(name)
+    return named
+
+
+def _carriers(tags):
+    """What carries one of these tags, each written as `key:value`."""
+    wanted = Q()
+    for key, _, value in (tag.partition(":") for tag in tags):
+        wanted |= Q(key=key, value=value)
+    return Tag.objects.filter(wanted).values_list("object_type", "object_name", "key", "value") if tags else ()

@@ -1,0 +1,149 @@
+"""Small marks that every page uses: a status, a moment, a span, a sentence with names in it."""
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from django.templatetags.static import static
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext
+
+from .. import clock
+from ..insight import durations
+from ..insight.durations import decimal, elapsed, span
+
+WAITING, ACTIVE, SUCCEEDED, FAILED, STOPPED, PAUSED = "waiting", "active", "succeeded", "failed", "stopped", "paused"
+GROUPS = {
+    "RUNNING": ACTIVE,
+    "ACTIVE": ACTIVE,
+    "LEASED": ACTIVE,
+    "PENDING": WAITING,
+    "BLOCKED": WAITING,
+    "COMPLETED": SUCCEEDED,
+    "COMPLETED_WITH_ERRORS": SUCCEEDED,
+    "FAILED": FAILED,
+    "FAILED_FOR_GOOD": FAILED,
+    "TIMED_OUT": FAILED,
+    "EXPIRED": FAILED,
+    "TERMINATED": STOPPED,
+    "CANCELED": STOPPED,
+    "SKIPPED": STOPPED,
+    "PAUSED": PAUSED,
+}
+"""The display group of every status of a run, a task or an attempt: it gives the colour."""
+ICONS = {"TIMED_OUT": "late", "EXPIRED": "late", "COMPLETED_WITH_ERRORS": "warning", "SKIPPED": "skipped"}
+"""Statuses with an icon of their own; the others have their group's."""
+
+
+WORDS = {
+    "RUNNING": gettext_lazy("Running"),
+    "ACTIVE": gettext_lazy("Active"),
+    "LEASED": gettext_lazy("Leased"),
+    "PENDING": gettext_lazy("Pending"),
+    "BLOCKED": gettext_lazy("Blocked"),
+    "COMPLETED": gettext_lazy("Completed"),
+    "COMPLETED_WITH_ERRORS": gettext_lazy("Completed with errors"),
+    "FAILED": gettext_lazy("Failed"),
+    "FAILED_FOR_GOOD": gettext_lazy("Failed for good"),
+    "TIMED_OUT": gettext_lazy("Timed out"),
+    "EXPIRED": gettext_lazy("Expired"),
+    "TERMINATED": gettext_lazy("Terminated"),
+    "CANCELED": gettext_lazy("Canceled"),
+    "SKIPPED": gettext_lazy("Skipped"),
+    "PAUSED": gettext_lazy("Paused"),
+}
+"""Every status as pages say it; copies and exports keep the machine's word."""
+
+
+def status_in_words(status: str) -> str:
+    """A status as pages say it."""
+    return str(WORDS.get(status) or status.replace("_", " ").capitalize())
+
+
+def group_of(status: str) -> str:
+    """The display group; what nobody has named yet is shown as waiting."""
+    return GROUPS.get(status, WAITING)
+
+
+@lru_cache(maxsize=256)
+def icon(name: str) -> SafeString:
+    """An icon of the sprite; it says nothing that the word beside it does not say."""
+    return format_html(
+        '<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', static("ops/icons.svg"), name
+    )
+
+
+def badge(status: str) -> SafeString:
+    """A status as icon, word and colour."""
+    group = group_of(status)
+    return pill(group, status_in_words(status), ICONS.get(status, group))
+
+
+def pill(group: str, word: str, symbol: str = "") -> SafeString:
+    """A word in the colour of a display group, with the group's icon or one of its own."""
+    return format_html('<span class="badge {}">{}{}</span>', group, icon(symbol or group), word)
+
+
+def exact(moment: int | None) -> str:
+    """A moment in the reader's zone, with its offset."""
+    return "" if moment is None else durations.exact(moment)
+
+
+def machine(moment: int | None) -> str:
+    """A moment for programs: in UTC, to the millisecond."""
+    return "" if moment is None else _utc(moment).isoformat(timespec="milliseconds")
+
+
+def ago(moment: int | None, now: int | None = None) -> SafeString:
+    """How long ago a moment was: it goes on counting in the browser, the moment itself in both zones in the tooltip."""
+    if not moment:
+        return mark_safe('<span class="quiet">–</span>')
+    passed = (clock.now() if now is None else now) - moment
+    words = _("%(span)s ago") if passed >= 0 else _("in %(span)s")
+    return _time(moment, words % {"span": elapsed(abs(passed))}, "ago")
+
+
+def lasting(begin: int | None, end: int | None = None) -> SafeString:
+    """How long something has lasted; without an end it goes on counting in the browser."""
+    if begin is None:
+        return mark_safe('<span class="quiet">–</span>')
+    if end is None:
+        return _time(begin, span(clock.now() - begin), "since")
+    return format_html('<span class="number">{}</span>', span(end - begin))
+
+
+def many(count: int) -> str:
+    """A count with its thousands apart."""
+    return f"{count:,}".replace(",", pgettext("between thousands", ","))
+
+
+def at_least(count: int, is_more: bool) -> str:
+    """A count that stopped somewhere: `10,000+`."""
+    return f"{many(count)}+" if is_more else many(count)
+
+
+def _time(moment: int, words: str, counting: str) -> SafeString:
+    title, utc = exact(moment), durations.in_words(_utc(moment))
+    title = title if title == utc else f"{title}\n{utc}"
+    return format_html(
+        '<time datetime="{}" title="{}" data-counts="{}">{}</time>', machine(moment), title, counting, words
+    )
+
+
+def marked(sentence: str) -> SafeString:
+    """A sentence in which names stand between backticks."""
+    return mark_safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence)))
+
+
+def size(number: int) -> str:
+    """A number of bytes in a unit that fits."""
+    for unit, least in (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)):
+        if number >= least:
+            return f"{decimal(number / least)} {unit}"
+    return f"{number} B"
+
+
+def _utc(moment: int) -> datetime:
+    return datetime.fromtimestamp(min(max(moment, 0), 253_402_300_799_000) / 1000, UTC)

@@ -1,0 +1,124 @@
+"""One action on several runs: a page that asks for a reason, then what came of each."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ...core.errors import Refused
+from ...engine.bulk_operations import needs_approval
+from ...models import Run
+from ..badges import badge
+from ..error_messages import tell
+from ..runs.actions import Action
+from .bulk_plan import of_list
+
+log = logging.getLogger(__name__)
+
+MOST = 500
+"""How many runs one request works off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one run."""
+
+    run: Run
+    is_done: bool
+    answer: str
+
+
+def bulk_action(action: Action) -> Callable[..., TemplateResponse]:
+    """The action as Django's changelist wants it."""
+
+    @admin.action(
+        description=format_lazy(gettext_lazy("{action} the selected runs"), action=action.label),
+        permissions=["operate"],
+    )
+    def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> TemplateResponse:
+        if request.POST.get("select_across") == "1":
+            return _plan(request, action.name)
+        chosen = list(runs.order_by("-created_at")[: MOST + 1])
+        if needs_approval(action.name, {"ids": [run.pk for run in chosen]}):
+            return _plan_for(action.name, {"ids": ",".join(run.pk for run in chosen[:MOST])})
+        if "confirmed" not in request.POST:
+            return _ask(model_admin, request, action, chosen)
+        results = [_attempt(action, run, request) for run in chosen[:MOST]]
+        return _answer(model_admin, request, action, results)
+
+    act.__name__ = action.name
+    return act
+
+
+def planned_action(name: str, description: Any) -> Callable[..., HttpResponseRedirect]:
+    """An action that is always planned first, as Django's changelist wants it."""
+
+    @admin.action(description=description, permissions=["operate"])
+    def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> HttpResponseRedirect:
+        if request.POST.get("select_across") == "1":
+            return _plan(request, name)
+        ids = runs.order_by("-created_at").values_list("pk", flat=True)[:MOST]
+        return _plan_for(name, {"ids": ",".join(ids)})
+
+    act.__name__ = name
+    return act
+
+
+def _plan(request: HttpRequest, action: str) -> HttpResponseRedirect:
+    """On to the plan for all runs that the list shows."""
+    try:
+        return _plan_for(action, of_list(request.GET))
+    except Refused as refused:
+        tell(request, refused)
+        return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
+
+
+def _plan_for(action: str, selection: dict[str, str]) -> HttpResponseRedirect:
+    return HttpResponseRedirect(reverse("admin:bulk_plan", query={**selection, "action": action}))
+
+
+def _ask(model_admin: admin.ModelAdmin, request: HttpRequest, action: Action, chosen: list[Run]) -> TemplateResponse:
+    rows = [(run, badge(run.status), action.is_possible(run.status)) for run in chosen[:MOST]]
+    possible = sum(is_possible for *_, is_possible in rows)
+    return _page(
+        model_admin, request, action, "ask", rows=rows, possible=possible, is_cut=len(chosen) > MOST, most=MOST
+    )
+
+
+def _answer(
+    model_admin: admin.ModelAdmin, request: HttpRequest, action: Action, results: list[Result]
+) -> TemplateResponse:
+    done = sum(result.is_done for result in results)
+    return _page(model_admin, request, action, "answer", results=results, done=done, refused=len(results) - done)
+
+
+def _page(
+    model_admin: admin.ModelAdmin, request: HttpRequest, action: Action, name: str, **shown: object
+) -> TemplateResponse:
+    title = _("%(action)s runs") % {"action": action.label}
+    context = {**model_admin.admin_site.each_context(request), "title": title, "action": action, "opts": Run._meta}
+    context |= {"checkbox_name": ACTION_CHECKBOX_NAME, **shown}
+    return TemplateResponse(request, f"ops/bulk/{name}.html", context)
+
+
+def _attempt(action: Action, run: Run, request: HttpRequest) -> Result:
+    """One of them; whatever goes wrong with it, the others are still tried."""
+    reason = request.POST.get("reason", "").strip()
+    try:
+        action.command(run.pk, request.user.get_username(), reason, **action.chosen(request.POST))
+    except Refused as refused:
+        return Result(run, False, refused.message)
+    except Exception:
+        log.exception("bulk_action_failed", extra={"action": action.name, "run": run.pk})
+        return Result(run, False, _("It went wrong; the server's log says how."))
+    return Result(run, True, str(action.done))

@@ -1,0 +1,244 @@
+"""Operations on many runs: their list, and the page of one while it is worked off and afterwards."""
+
+import csv
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.urls import path, reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ...core.errors import Invalid, NotFound, Refused
+from ...core.states import BULK, PAUSED
+from ...engine import bulk_operations
+from ...insight import selections
+from ...insight.bulk import answers
+from ...models import AuditEntry, BulkItem, BulkOperation, FailureGroup
+from ..badges import pill
+from ..error_messages import require, tell
+from ..object_pages import ObjectPage, found
+from ..pages import Page
+from .bulk_plan import LABELS, params
+
+PERMISSION = "conductor.change_run"
+PAGE = 100
+MOST_LISTED = 50
+LOOKS = {
+    "GATHERING": ("active", "search", gettext_lazy("Gathering")),
+    "CANARY": ("active", "active", gettext_lazy("Canary")),
+    "WATCHING": ("waiting", "waiting", gettext_lazy("Watching")),
+    "WORKING": ("active", "active", gettext_lazy("Working")),
+    "PAUSED": ("paused", "paused", gettext_lazy("Paused")),
+    "DONE": ("succeeded", "succeeded", gettext_lazy("Done")),
+    "STOPPED": ("stopped", "stopped", gettext_lazy("Stopped")),
+}
+AWAITING = ("waiting", "person", gettext_lazy("Waits for approval"))
+OUTCOMES = {
+    BulkItem.WAITING: ("waiting", gettext_lazy("not begun")),
+    BulkItem.DONE: ("succeeded", gettext_lazy("done")),
+    BulkItem.REFUSED: ("failed", gettext_lazy("refused")),
+    BulkItem.WITHDRAWN: ("stopped", gettext_lazy("taken out")),
+}
+
+
+def state_pill(row: BulkOperation) -> SafeString:
+    """The state of an operation as icon, word and colour."""
+    tone, icon, word = AWAITING if row.waits_for_approval else LOOKS[row.state]
+    return pill(tone, word, icon)
+
+
+def title_of(row: BulkOperation) -> str:
+    """What an operation does with which runs."""
+    return _("%(action)s %(runs)s") % {"action": LABELS[row.action], "runs": _words(row)}
+
+
+class BulkPage(Page):
+    """The operations of late."""
+
+    name, title, template = "bulk", gettext_lazy("Operations"), "ops/bulk/list.html"
+    permission, live_template = "conductor.view_bulkoperation", "ops/bulk/rows.html"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        rows = BulkOperation.objects.order_by("-created_at")[:MOST_LISTED]
+        return {"rows": [{"row": row, "state": state_pill(row), "title": title_of(row)} for row in rows]}
+
+
+class BulkOperationPage(ObjectPage):
+    """One operation."""
+
+    name, template, permission = "bulk_operation", "ops/bulk/operation.html", "conductor.view_bulkoperation"
+    live_template = "ops/bulk/job.html"
+    route = "bulk/<str:operation_id>/"
+
+    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+        row = _operation(which["operation_id"])
+        outcome, after = request.GET.get("outcome", ""), request.GET.get("after", "")
+        outcome = outcome if outcome in OUTCOMES else ""
+        items = _items(row, outcome, int(after) if after.isdecimal() and len(after) < 10 else 0)
+        return {
+            "title": title_of(row),
+            "operation": row,
+            "state": state_pill(row),
+            "words": _words(row),
+            "cause": _cause(row),
+            "paused": _paused(row),
+            "is_open": row.state in BULK.open,
+            "may_pause": BULK.allows(row.state, "pause"),
+            "may_resume": bool(row.goes_on_as) and not row.waits_for_approval,
+            "is_own": row.by == request.user.get_username(),
+            "may_stop": BULK.allows(row.state, "stop"),
+            "may_act": request.user.has_perm(PERMISSION),
+            "share": _shares(row),
+            "seconds": round(row.left / row.rate) * 1000 if row.state in BULK.open and row.left else None,
+            "answers": [(pill(*OUTCOMES[outcome]), answer, count) for outcome, answer, count in answers(row)],
+            "items": [(item, pill(*OUTCOMES[item.outcome])) for item in items[:PAGE]],
+            "next": items[PAGE - 1].number if len(items) > PAGE else None,
+            "outcome": outcome,
+            "outcomes": [(name, words, _count(row, name)) for name, (_, words) in OUTCOMES.items()],
+            "touches": reverse("admin:bulk_plan", query=_planned(row)),
+            "export": reverse("admin:bulk_export", args=[row.pk]),
+            "audit": _audit(row) if request.user.has_perm("conductor.view_auditentry") else "",
+        }
+
+    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+        require(request, PERMISSION)
+        row, by, reason = _operation(which["operation_id"]), request.user.get_username(), request.POST.get("reason", "")
+        try:
+            return HttpResponseRedirect(_done(row, request, by, reason.strip()))
+        except Refused as refused:
+            tell(request, refused)
+        return HttpResponseRedirect(_address(row.pk))
+
+
+class BulkExport(ObjectPage):
+    """What came of each run, as a table to keep."""
+
+    name, permission, route = "bulk_export", "conductor.view_bulkoperation", "bulk/<str:operation_id>/results.csv"
+
+    def urls(self, site):
+        def view(request: HttpRequest, operation_id: str) -> HttpResponse:
+            self._admit(request)
+            row = found(_operation, operation_id)
+            headers = {"Content-Disposition": f'attachment; filename="operation-{row.pk}.csv"'}
+            return StreamingHttpResponse(_lines(row), content_type="text/csv", headers=headers)
+
+        return [path(self.route, site.admin_view(view), name=self.name)]
+
+
+def _done(row: BulkOperation, request: HttpRequest, by: str, reason: str) -> str:
+    """Do what a button says; where to go then."""
+    match request.POST.get("do"):
+        case "pause":
+            bulk_operations.pause(row.pk, by, reason)
+            messages.success(request, _("It rests: no further run is begun."))
+        case "resume":
+            bulk_operations.resume(row.pk, by, reason)
+            messages.success(request, _("It goes on."))
+        case "approve":
+            bulk_operations.approve(row.pk, by, reason)
+            messages.success(request, _("It is approved, and begins."))
+        case "stop":
+            bulk_operations.stop(row.pk, by, reason)
+            messages.success(request, _("It is stopped for good; what was done stays done."))
+        case "withdraw":
+            count = bulk_operations.withdraw(row.pk, request.POST.getlist("run"), by, reason)
+            messages.success(request, _("Taken out: %(count)s.") % {"count": count})
+        case "retry_refused":
+            messages.success(request, _("A new operation tries those that were refused."))
+            return _address(bulk_operations.retry_refused(row.pk, by, reason))
+        case _:
+            raise Invalid(_("It is not said what is to be done."))
+    return _address(row.pk)
+
+
+def _audit(row: BulkOperation) -> str:
+    """Where it is listed who began, paused, stopped it, and why."""
+    return reverse("admin:conductor_auditentry_changelist", query={"q": row.pk})
+
+
+def _cause(row: BulkOperation) -> FailureGroup | None:
+    """The group of failures that its runs are of."""
+    group_id = row.selection.get("failure_group")
+    return FailureGroup.objects.filter(pk=group_id).first() if group_id else None
+
+
+def _paused(row: BulkOperation) -> AuditEntry | None:
+    """Who has paused it, and why; None where its canary did, or nobody."""
+    if row.state != PAUSED:
+        return None
+    acts = AuditEntry.objects.filter(object_type="bulk operation", object_id=row.pk)
+    last = acts.filter(action__in=("pause", "resume")).order_by("-id").first()
+    return last if last is not None and last.action == "pause" else None
+
+
+def _items(row: BulkOperation, outcome: str, after: int) -> list[BulkItem]:
+    items: QuerySet[BulkItem] = row.items.filter(number__gt=after).order_by("number")
+    return list((items.filter(outcome=outcome) if outcome else items)[: PAGE + 1])
+
+
+def _planned(row: BulkOperation) -> dict[str, str]:
+    """What the address of its plan says."""
+    names = row.options.get("labels")
+    return {**params(row.selection), "action": row.action, **({"labels": ", ".join(names)} if names else {})}
+
+
+def _shares(row: BulkOperation) -> list[tuple[str, int, int]]:
+    """The parts of the progress bar: kind, where it begins, how wide it is; in thousandths."""
+    parts, left = [], 0
+    for kind in ("done", "refused", "withdrawn"):
+        width = round(1000 * getattr(row, kind) / row.total) if row.total else 0
+        parts.append((kind, left, width))
+        left += width
+    return parts
+
+
+def _count(row: BulkOperation, outcome: str) -> int:
+    return row.left if outcome == BulkItem.WAITING else getattr(row, outcome.lower())
+
+
+def _lines(row: BulkOperation) -> Iterator[str]:
+    writer = csv.writer(_Echo())
+    yield writer.writerow(["number", "run", "outcome", "answer", "at"])
+    for item in _in_batches(row):
+        yield writer.writerow([item.number, item.run_id, item.outcome, _plain(item.answer), item.at or ""])
+
+
+def _in_batches(row: BulkOperation) -> Iterator[BulkItem]:
+    after = 0
+    while found := list(row.items.filter(number__gt=after).order_by("number")[:2_000]):
+        yield from found
+        after = found[-1].number
+
+
+def _plain(text: str) -> str:
+    """No formula: a spreadsheet would work it out."""
+    return f"'{text}" if text[:1] in "=+-@\t\r" else text
+
+
+class _Echo:
+    """A file that hands back what is written."""
+
+    def write(self, value: str) -> str:
+        return value
+
+
+def _words(row: BulkOperation) -> str:
+    try:
+        return selections.in_words(row.selection)
+    except Invalid:
+        return _("runs of a selection that is no longer understood")
+
+
+def _address(operation_id: str) -> str:
+    return reverse("admin:bulk_operation", args=[operation_id])
+
+
+def _operation(operation_id: str) -> BulkOperation:
+    row = BulkOperation.objects.filter(pk=operation_id).first()
+    if row is None:
+        raise NotFound(f"There is no operation {operation_id[:64]}.")
+    return row

@@ -1,0 +1,178 @@
+"""The plan of an operation on many runs: which, how many of what, how fast; then it is begun."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ...core.errors import Invalid, Refused
+from ...core.states import RUNNING
+from ...engine import bulk_operations
+from ...engine.bulk_operations import Asked
+from ...engine.bulk_operations.actions import LABELLING
+from ...engine.bulk_operations.commands import ACTIONS
+from ...engine.skip_and_jump import reasons_to_stay
+from ...insight import selections
+from ...insight.bulk import selected
+from ...models import BulkOperation
+from ..error_messages import require, tell
+from ..object_pages import ObjectPage
+from ..runs import filters as run_filters
+from ..runs.actions import ACTIONS as RUN_ACTIONS
+
+PERMISSION = "conductor.change_run"
+MOST_CHECKED = 50
+"""Runs that are looked at one by one where a reader asks which of them can move."""
+MOST_REASONS = 10
+NUMBERS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENTS)
+LISTS = ("ids", "status")
+SENTENCES = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
+    "rerun": gettext_lazy("Each run is made again from its start, under its id; its input is kept."),
+    "upgrade": gettext_lazy(
+        "Each run that is under way goes on by the newest version of its definition, from where it stands; one that "
+        "cannot is refused with the reason."
+    ),
+    "label": gettext_lazy("Each run bears these labels then; what it is doing goes on as it was."),
+    "unlabel": gettext_lazy("These labels are taken off each run that bears them; what it is doing goes on as it was."),
+}
+LABELS = {
+    "retry": gettext_lazy("Retry"),
+    "rerun": gettext_lazy("Rerun"),
+    "restart": gettext_lazy("Restart"),
+    "pause": gettext_lazy("Pause"),
+    "resume": gettext_lazy("Resume"),
+    "terminate": gettext_lazy("Terminate"),
+    "upgrade": gettext_lazy("Upgrade"),
+    "label": gettext_lazy("Put labels on"),
+    "unlabel": gettext_lazy("Take labels off"),
+}
+OPTIONS = {name: action.options for name, action in RUN_ACTIONS.items()} | {
+    "restart": (("latest", gettext_lazy("By the newest version of its definition")),),
+}
+
+
+def selection_of(given: QueryDict) -> dict[str, Any]:
+    """The selection that an address or a form names. Raises Invalid."""
+    found: dict[str, Any] = {}
+    for name in selections.FILTERS:
+        values = [value for value in given.getlist(name) if value]
+        if name in LISTS:
+            found[name] = [part for value in values for part in value.split(",") if part]
+        elif values:
+            found[name] = _number(values[0], name) if name in NUMBERS else values[0].replace("\0", "")
+    return selections.checked(found)
+
+
+def of_list(given: QueryDict) -> dict[str, str]:
+    """The parameters of a plan for all runs that the list of runs shows at an address. Raises Invalid."""
+    return params(run_filters.selection_of(given))
+
+
+def params(selection: Mapping[str, Any]) -> dict[str, str]:
+    """A selection as the address of a plan names it."""
+    return {name: ",".join(value) if name in LISTS else str(value) for name, value in selection.items()}
+
+
+class BulkPlanPage(ObjectPage):
+    """Fix thousands without fear."""
+
+    name, template, permission = "bulk_plan", "ops/bulk/plan.html", "conductor.view_run"
+    route = "bulk/plan/"
+
+    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+        return self._shown(request, request.GET)
+
+    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+        require(request, PERMISSION)
+        try:
+            id = bulk_operations.start(_asked(request.POST), request.user.get_username())
+        except Refused as refused:
+            tell(request, refused)
+            from ..site import site
+
+            shown = {**site.each_context(request), "page": self, **self._shown(request, request.POST)}
+            return TemplateResponse(request, self.template, shown)
+        if BulkOperation.objects.get(pk=id).needs_approval:
+            messages.success(request, _("It is kept, and begins when somebody else has approved it."))
+        else:
+            messages.success(request, _("It is begun. It goes on in the background, whether this page is open or not."))
+        return HttpResponseRedirect(reverse("admin:bulk_operation", args=[id]))
+
+    def _shown(self, request: HttpRequest, given: QueryDict) -> dict[str, Any]:
+        action = given.get("action", "retry")
+        shown = {
+            "title": _("Plan an operation on many runs"),
+            "action": action if action in ACTIONS else "retry",
+            "actions": [(name, LABELS[name]) for name in ACTIONS],
+            "label": LABELS.get(action, LABELS["retry"]),
+            "sentence": SENTENCES.get(action, ""),
+            "options": OPTIONS.get(action, ()),
+            "is_labelling": action in LABELLING,
+            "given": given,
+            "may_act": request.user.has_perm(PERMISSION),
+            "permission": PERMISSION,
+        }
+        try:
+            selection = selection_of(given)
+            found = selected(selection)
+        except Refused as refused:
+            return shown | {"refused": refused.message}
+        fields = [(name, ",".join(value) if name in LISTS else str(value)) for name, value in selection.items()]
+        return shown | {
+            "words": selections.in_words(selection),
+            "selected": found,
+            "fields": fields,
+            "needs_approval": bulk_operations.needs_approval(shown["action"], selection),
+            "moves": _moves(selection) if action == "upgrade" and "check" in given else None,
+        }
+
+
+def _moves(selection: dict[str, Any]) -> dict[str, Any]:
+    """Of the newest runs under way: how many could move to the newest version, and why the others could not."""
+    running = selections.runs(selection).filter(status=RUNNING).order_by("-pk")
+    stay = reasons_to_stay(running.values_list("pk", flat=True)[:MOST_CHECKED])
+    reasons: dict[str, list[str]] = {}
+    for run_id, problems in stay.items():
+        for problem in problems:
+            reasons.setdefault(problem.replace(run_id, "…"), []).append(run_id)
+    told = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
+    return {
+        "looked_at": len(stay),
+        "can": sum(not problems for problems in stay.values()),
+        "reasons": [(reason, len(ids), ids[0]) for reason, ids in told[:MOST_REASONS]],
+    }
+
+
+def _asked(given: QueryDict) -> Asked:
+    action = given.get("action", "")
+    return Asked(
+        action=action,
+        selection=selection_of(given),
+        reason=given.get("reason", "").strip()[:2000],
+        options={name: name in given for name, _ in OPTIONS.get(action, ())},
+        labels=[label for label in given.get("labels", "").split(",") if label.strip()],
+        excluded=given.get("excluded", "").replace(",", " ").split(),
+        rate=_rate(given.get("rate", "")),
+        canary_size=_number(given.get("canary_size", "") or "0", "canary size"),
+        canary_share=_number(given.get("canary_share", "") or "100", "canary share"),
+    )
+
+
+def _rate(text: str) -> float:
+    try:
+        return float(text or 50)
+    except ValueError as wrong:
+        raise Invalid(_("%(text)s is no rate.") % {"text": repr(text[:40])}) from wrong
+
+
+def _number(text: str, name: str) -> int:
+    if not text.isdecimal() or len(text) > 15:
+        raise Invalid(
+            _("%(text)s is no number for %(name)s.") % {"text": repr(text[:40]), "name": name.replace("_", " ")}
+        )
+    return int(text)

@@ -1,0 +1,234 @@
+"""The planner: what a rerun, a retry, a move to another version … would come to, and the button that does just that."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ...core.commands import Upgrade
+from ...core.errors import Invalid, NotFound, Refused
+from ...core.states import RUN, RUNNING
+from ...engine.operations import Operation, carry_out
+from ...engine.planning import Plan, plan
+from ...engine.skip_and_jump import plan_upgrade
+from ...insight.differences import Difference, differences
+from ...insight.plans import plan as definition_of
+from ...models import Attempt, Run, Task, WorkflowDefinition
+from ..badges import badge
+from ..documents import LARGE
+from ..error_messages import require, tell
+from ..form_parsing import json_object, number
+from ..object_pages import ObjectPage
+from ..runs.page import address
+from .planned import planned
+
+WAYS = {
+    "retry": (
+        gettext_lazy("Retry what failed"),
+        gettext_lazy("Every task that failed, timed out or was canceled gets another attempt."),
+    ),
+    "rerun": (
+        gettext_lazy("From a task"),
+        gettext_lazy("The run goes on from one of its tasks, as if what came after had never been."),
+    ),
+    "restart": (
+        gettext_lazy("From the start"),
+        gettext_lazy("The run begins anew under its id: all tasks and what came of them are forgotten."),
+    ),
+    "skip": (
+        gettext_lazy("Skip a step"),
+        gettext_lazy("A step that control has not come to is passed over."),
+    ),
+    "jump": (
+        gettext_lazy("Jump to a step"),
+        gettext_lazy("The run goes on at a later step; what lies before it is passed over, open tasks there given up."),
+    ),
+    "upgrade": (
+        gettext_lazy("To another version"),
+        gettext_lazy("The run goes on by another version of its definition, from where it stands."),
+    ),
+}
+AHEAD = ("skip", "jump", "upgrade")
+"""What leads a run on from where it stands: only one that goes on can be led."""
+EDITED = {"task_input": gettext_lazy("task input"), "input": gettext_lazy("input")}
+MOST_TASKS = 500
+PERMISSION = "conductor.change_run"
+
+
+def plan_address(run_id: str, **asked: str) -> str:
+    """Where the plan for a run is."""
+    return reverse("admin:plan", args=[run_id], query=asked or None)
+
+
+class PlannerPage(ObjectPage):
+    """Fix one run safely."""
+
+    name, title, template, permission = "plan", "Plan", "ops/plan.html", "conductor.view_run"
+    route = "runs/<str:run_id>/plan/"
+
+    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+        return self._shown(request, _run(which["run_id"]), request.GET)
+
+    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+        """The form asks for its plan, or confirms the one that it shows."""
+        run = _run(which["run_id"])
+        if "confirm" in request.POST and (done := self._confirmed(request, run)) is not None:
+            return done
+        from ..site import site
+
+        shown = {**site.each_context(request), "page": self, **self._shown(request, run, request.POST)}
+        return TemplateResponse(request, self.template, shown)
+
+    def _confirmed(self, request: HttpRequest, run: Run) -> HttpResponse | None:
+        require(request, PERMISSION)
+        try:
+            revision = number(request.POST.get("revision", ""), _("revision"))
+            operation = asked(request.POST, run, attempt_of(request.POST, run))
+            carry_out(run.pk, operation, request.user.get_username(), revision=revision)
+        except Refused as refused:
+            tell(request, refused, (_("Plan it again"), plan_address(run.pk, do=request.POST.get("do", ""))))
+            return None
+        messages.success(request, _("It is done as planned."))
+        return HttpResponseRedirect(address(run.pk))
+
+    def _shown(self, request: HttpRequest, run: Run, given: Mapping[str, str]) -> dict[str, Any]:
+        do = given.get("do") or next((name for name in WAYS if _may(name, run)), "skip")
+        attempt = attempt_of(given, run)
+        shown: dict[str, Any] = {
+            "title": _("Plan for %(name)s v%(version)s") % {"name": run.name, "version": run.version},
+            "run": run,
+            "badge": badge(run.status),
+            "do": do,
+            "sentence": WAYS.get(do, ("", ""))[1],
+            "ways": [
+                (name, title, _may(name, run), plan_address(run.pk, do=name))
+                for name, (title, _sentence) in WAYS.items()
+            ],
+            "tasks": list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("memo")[:MOST_TASKS]),
+            "attempt": attempt,
+            "given": given,
+            "may_act": request.user.has_perm(PERMISSION),
+            "permission": PERMISSION,
+            "versions": _versions(run) if do in ("restart", "upgrade") else [],
+            "steps": _steps(run) if do in ("skip", "jump") else [],
+            "editors": _editors(do, run, attempt, given),
+        }
+        if do == "rerun" and attempt is None and "whole" not in given and not given.get("attempt"):
+            return shown
+        if do in ("skip", "jump") and not given.get("ref"):
+            return shown
+        try:
+            if do == "upgrade" and (move := _move(given, run)).problems:
+                return shown | {"move": move}
+            found = plan(run.pk, asked(given, run, attempt))
+        except Refused as refused:
+            possible = [way for way in shown["ways"] if way[2] and way[0] != do]
+            return shown | {"refused": refused.message, "possible": possible}
+        return shown | {"plan": found, **planned(found, run), "changes": changes(found, run, attempt)}
+
+
+def asked(given: Mapping[str, str], run: Run, attempt: Attempt | None) -> Operation:
+    """The operation that a form asks for. Raises Invalid."""
+    do = given.get("do", "retry")
+    if do not in WAYS:
+        raise Invalid(_("There is no plan for %(do)r.") % {"do": do[:40]})
+    version = given.get("version", "")
+    return Operation(
+        do,
+        attempt_id=attempt.pk if attempt is not None and do == "rerun" else "",
+        ref=given.get("ref", "").strip() if do in ("skip", "jump") else "",
+        task_input=_edited(given, "task_input", attempt.input if attempt else None),
+        input=_edited(given, "input", run.input) if do == "rerun" else None,
+        version=number(version, _("version")) if version not in ("", "latest") else None,
+        latest=version == "latest",
+        resume_children="resume_children" in given,
+        reason=given.get("reason", "").strip(),
+    )
+
+
+def attempt_of(given: Mapping[str, str], run: Run) -> Attempt | None:
+    """The attempt whose task a form names: of this run, or of one below it; its id is looked at by the engine."""
+    if given.get("do") != "rerun" or not given.get("attempt"):
+        return None
+    found = Attempt.objects.of_runs().select_related("task").filter(pk=given["attempt"]).first()
+    if found is None:
+        raise NotFound(_("There is no task %(id)s.") % {"id": given["attempt"][:64]})
+    return found
+
+
+def changes(found: Plan, run: Run, attempt: Attempt | None) -> list[tuple[str, list[Difference]]]:
+    """What the edited inputs change."""
+    pairs = (
+        (_("The task's input"), attempt.input if attempt else None, found.operation.task_input),
+        (_("The run's input"), run.input, found.operation.input),
+    )
+    return [(name, differences(old, new)) for name, old, new in pairs if new is not None]
+
+
+def _editors(do: str, run: Run, attempt: Attempt | None, given: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The documents that can be edited before it is done; large ones cannot be, here."""
+    if do != "rerun":
+        return []
+    found = [("input", _("The run's input"), run.input, run.input_size)]
+    if attempt is not None:
+        found.insert(
+            0, ("task_input", _("Input of %(task)s") % {"task": attempt.task}, attempt.input, attempt.input_size)
+        )
+    return [
+        {
+            "name": name,
+            "label": label,
+            "text": given.get(name) or json.dumps(value, indent=2, ensure_ascii=False),
+            "is_edited": bool(given.get(name)) and _read(given[name]) != value,
+        }
+        for name, label, value, size in found
+        if size <= LARGE
+    ]
+
+
+def _edited(given: Mapping[str, str], name: str, old: Any) -> dict[str, Any] | None:
+    """What was typed, if it says something else than what there is. Raises Invalid."""
+    text = given.get(name, "").strip()
+    if not text:
+        return None
+    value = json_object(text, EDITED[name])
+    return None if value == old else value
+
+
+def _read(text: str) -> Any:
+    try:
+        return json_object(text, "")
+    except Invalid:
+        return None
+
+
+def _may(name: str, run: Run) -> bool:
+    return run.status == RUNNING if name in AHEAD else RUN.allows(run.status, name)
+
+
+def _versions(run: Run) -> list[int]:
+    return list(WorkflowDefinition.objects.filter(name=run.name).order_by("-version").values_list("version", flat=True))
+
+
+def _steps(run: Run) -> list[str]:
+    """The steps that the run's plan has, in the order of the document."""
+    definition = definition_of(run.plan_id)
+    return list(definition.steps)[:MOST_TASKS] if definition else []
+
+
+def _move(given: Mapping[str, str], run: Run) -> Upgrade:
+    """What a move to the version that is asked for would meet. Raises NotFound, Invalid."""
+    return plan_upgrade(run.pk, run.name, asked(given, run, None).version)
+
+
+def _run(run_id: str) -> Run:
+    run = Run.objects.defer("output", "variables").filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(_("There is no run %(id)s.") % {"id": run_id[:64]})
+    return run

@@ -1,0 +1,173 @@
+"""Audit: who did what, and why, and what that changed. Append-only."""
+
+import csv
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...insight.audit import changes, others, owners
+from ...insight.differences import MISSING
+from ...insight.durations import DAY, HOUR
+from ...models import AuditEntry
+from ...models.fields import dumps
+from ..badges import ago, machine
+from ..read_only import BoundedList, ReadOnlyAdmin
+from ..runs.export import Line, harmless
+from .audit_objects import KINDS, address_of
+
+SPANS = {"hour": HOUR, "24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY}
+EXPORTED = ("at", "actor", "action", "object_type", "object_id", "reason", "facts", "request_id")
+BATCH, MOST_SHOWN = 2_000, 120
+
+
+class ObjectFilter(admin.SimpleListFilter):
+    """By what was acted on."""
+
+    title, parameter_name = gettext_lazy("object"), "object_type"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
+        return list(KINDS.items())
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        return queryset.filter(object_type=self.value()) if self.value() else queryset
+
+
+class SinceFilter(admin.SimpleListFilter):
+    """What was done lately."""
+
+    title, parameter_name = gettext_lazy("when"), "since"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
+        words = (_("Last hour"), _("Last 24 hours"), _("Last 7 days"), _("Last 30 days"))
+        return list(zip(SPANS, words, strict=True))
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        span = SPANS.get(self.value() or "")
+        return queryset.filter(at__gte=clock.now() - span) if span else queryset
+
+
+class AuditList(BoundedList):
+    """Its rows with who made the programs among the actors."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        made_by = owners(self.result_list)
+        for entry in self.result_list:
+            entry.made_by = made_by.get(entry.actor, "")
+
+
+class AuditAdmin(ReadOnlyAdmin):
+    """Every act of a person or a client."""
+
+    list_display = ("when", "who", "action", "what", "changed", "reason")
+    list_display_links = None
+    list_filter = (SinceFilter, ObjectFilter)
+    ordering = ("-at", "-id")
+    search_fields = ("=object_id", "=actor", "=request_id")
+    search_help_text = gettext_lazy("A run id, name:version of a definition, a name, an actor or a request id, exactly")
+    fields = ("when", "who", "action", "what", "reason", "changed", "told", "of_request")
+    change_list_template = "admin/conductor/auditentry/change_list.html"
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[BoundedList]:
+        return AuditList
+
+    def get_urls(self) -> list[URLPattern]:
+        export = path("export.<str:format>", self.admin_site.admin_view(self.export), name="audit_export")
+        return [export, *super().get_urls()]
+
+    def export(self, request: HttpRequest, format: str) -> HttpResponse:
+        """All lines of the filter as a file, the newest first."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied("conductor.view_auditentry")
+        try:
+            rows = self.get_changelist_instance(request).get_queryset(request).order_by("-id")
+        except IncorrectLookupParameters:
+            messages.error(request, _("The filter of the list is not understood."))
+            return HttpResponseRedirect(reverse("admin:conductor_auditentry_changelist"))
+        lines, kind = (_json(rows), "application/json") if format == "json" else (_csv(rows), "text/csv; charset=utf-8")
+        name = "audit.json" if format == "json" else "audit.csv"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+        return StreamingHttpResponse(lines, content_type=kind, headers=headers)
+
+    @admin.display(description=gettext_lazy("when"))
+    def when(self, entry: AuditEntry) -> SafeString:
+        return format_html(
+            '<a href="{}">{}</a>', reverse("admin:conductor_auditentry_change", args=[entry.pk]), ago(entry.at)
+        )
+
+    @admin.display(description=gettext_lazy("actor"))
+    def who(self, entry: AuditEntry) -> SafeString | str:
+        made_by = entry.made_by if hasattr(entry, "made_by") else owners([entry]).get(entry.actor, "")
+        if not made_by:
+            return entry.actor
+        return format_html(
+            '{} <span class="quiet">{}</span>', entry.actor, _("application of %(owner)s") % {"owner": made_by}
+        )
+
+    @admin.display(description=gettext_lazy("object"))
+    def what(self, entry: AuditEntry) -> SafeString:
+        kind, where = entry.object_type.replace("_", " "), address_of(entry)
+        if not where:
+            return format_html("{} {}", kind, entry.object_id)
+        return format_html('{} <a href="{}">{}</a>', kind, where, entry.object_id)
+
+    @admin.display(description=gettext_lazy("changed"))
+    def changed(self, entry: AuditEntry) -> SafeString:
+        rows = ((each.path, _short(each.before), _short(each.after)) for each in changes(entry)[:20])
+        return format_html_join("\n", '<span class="diff"><code>{}</code> <del>{}</del> → <ins>{}</ins></span>', rows)
+
+    @admin.display(description=gettext_lazy("told with it"))
+    def told(self, entry: AuditEntry) -> SafeString:
+        rows = ((name, _short(value, 2_000)) for name, value in others(entry).items())
+        return format_html_join("\n", "<p><code>{}</code> {}</p>", rows)
+
+    @admin.display(description=gettext_lazy("request id"))
+    def of_request(self, entry: AuditEntry) -> SafeString | str:
+        if not entry.request_id:
+            return "–"
+        same = reverse("admin:conductor_auditentry_changelist", query={"request_id": entry.request_id})
+        return format_html('<a href="{}"><code class="id">{}</code></a>', same, entry.request_id)
+
+
+def _short(value: Any, most: int = MOST_SHOWN) -> str:
+    if value is MISSING or value is None:
+        return "–"
+    text = value if isinstance(value, str) else dumps(value) or ""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def _rows(rows: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
+    """All of them, so many at a time: neither memory nor a transaction is held."""
+    last: int | None = None
+    while found := list((rows if last is None else rows.filter(pk__lt=last))[:BATCH]):
+        for entry in found:
+            yield {name: getattr(entry, name) for name in EXPORTED} | {"at": machine(entry.at)}
+        last = found[-1].pk
+
+
+def _csv(rows: QuerySet[AuditEntry]) -> Iterator[str]:
+    writer = csv.writer(Line())
+    yield writer.writerow(EXPORTED)
+    for row in _rows(rows):
+        yield writer.writerow([harmless(dumps(value) if isinstance(value, dict) else value) for value in row.values()])
+
+
+def _json(rows: QuerySet[AuditEntry]) -> Iterator[str]:
+    """A list, a row a line."""
+    separator = "[\n"
+    for row in _rows(rows):
+        yield separator + (dumps(row) or "")
+        separator = ",\n"
+    yield "\n]\n" if separator == ",\n" else "[]\n"

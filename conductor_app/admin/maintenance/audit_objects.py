@@ -1,0 +1,92 @@
+"""What the audit speaks of: the kinds of objects in words, and where each of them is."""
+
+from collections.abc import Callable
+
+from django.urls import reverse
+from django.utils.translation import gettext_lazy
+
+from ...models import AuditEntry
+from ..alone.addresses import group_address as task_group_address
+from ..events.received import page_of
+from ..monitoring.failures import group_address
+from ..monitoring.queues import queue_address
+from ..runs.page import address
+
+KINDS = {
+    "run": gettext_lazy("Runs"),
+    "bulk operation": gettext_lazy("Operations on many runs"),
+    "failure group": gettext_lazy("Groups of failures"),
+    "view": gettext_lazy("Views"),
+    "alert": gettext_lazy("Alerts"),
+    "queue": gettext_lazy("Queues"),
+    "worker": gettext_lazy("Workers"),
+    "task": gettext_lazy("Stand-alone tasks"),
+    "task_group": gettext_lazy("Task groups"),
+    "workflow_definition": gettext_lazy("Workflow definitions"),
+    "task_definition": gettext_lazy("Task definitions"),
+    "form_template": gettext_lazy("Form templates"),
+    "schedule": gettext_lazy("Schedules"),
+    "event": gettext_lazy("Events"),
+    "event_handler": gettext_lazy("Event handlers"),
+    "webhook": gettext_lazy("Webhooks"),
+    "retention policy": gettext_lazy("Retention"),
+    "secret": gettext_lazy("Secrets"),
+    "variable": gettext_lazy("Variables"),
+    "application": gettext_lazy("Applications"),
+    "permission": gettext_lazy("Permissions"),
+    "client": gettext_lazy("Taskcluster clients"),
+    "scope_role": gettext_lazy("Taskcluster roles"),
+    "user": gettext_lazy("Users"),
+    "group": gettext_lazy("Groups"),
+    "role": gettext_lazy("Roles"),
+}
+"""Every kind, in the order in which they are offered as a filter."""
+
+
+def _listed(page: str) -> Callable[[str], str]:
+    """Where a list is searched for it."""
+    return lambda id: reverse(f"admin:{page}_changelist", query={"q": id})
+
+
+def _definition(page: str) -> Callable[[str], str]:
+    return lambda id: _listed(page)(id.rpartition(":")[0] or id)
+
+
+def _numbered(of_number: Callable[[int], str]) -> Callable[[str], str]:
+    return lambda id: of_number(int(id)) if id.isdecimal() and len(id) < 18 else ""
+
+
+ADDRESSES: dict[str, Callable[[str], str]] = {
+    "run": address,
+    "bulk operation": lambda id: reverse("admin:bulk_operation", args=[id]),
+    "failure group": _numbered(group_address),
+    "view": _numbered(lambda id: reverse("admin:view", args=[id])),
+    "alert": lambda id: reverse("admin:views"),
+    "queue": queue_address,
+    "worker": lambda id: reverse("admin:workers", query={"q": id}),
+    "task": lambda id: reverse("admin:conductor_solo_change", args=[id]),
+    "task_group": task_group_address,
+    "workflow_definition": _definition("conductor_workflowdefinition"),
+    "task_definition": _definition("conductor_taskdefinition"),
+    "form_template": lambda id: reverse("admin:form_templates"),
+    "schedule": _listed("conductor_schedule"),
+    "event": _numbered(page_of),
+    "event_handler": _listed("conductor_eventhandler"),
+    "webhook": lambda id: reverse("admin:webhook", args=[id]),
+    "retention policy": lambda id: reverse("admin:retention"),
+    "secret": _listed("conductor_secret"),
+    "variable": _listed("conductor_variable"),
+    "application": _listed("conductor_application"),
+    "permission": lambda id: _listed("conductor_grant")(id.partition(":")[2]),
+    "client": _listed("conductor_client"),
+    "scope_role": _listed("conductor_scoperole"),
+    "user": _listed("auth_user"),
+    "group": _listed("auth_group"),
+    "role": _listed("auth_group"),
+}
+
+
+def address_of(entry: AuditEntry) -> str:
+    """Where the object is, or where to look for it; empty where nobody shows it."""
+    known = ADDRESSES.get(entry.object_type)
+    return known(entry.object_id) if known and entry.object_id else ""

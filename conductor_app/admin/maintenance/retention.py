@@ -1,0 +1,65 @@
+"""Data and retention: how much there is, how long it is kept, and what goes next."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...core.errors import Invalid, Refused
+from ...engine import retention as engine
+from ...insight.retention import course, growth, policies, preview
+from ...models import SweepPass
+from ..error_messages import require, tell
+from ..pages import Page
+
+PERMISSION = "conductor.change_retentionpolicy"
+MOST_PREVIEWED = 6
+"""Policies whose next removals are counted on one page; of others by a click."""
+
+
+class RetentionPage(Page):
+    """Control growth."""
+
+    name, title, template = "retention", gettext_lazy("Retention"), "ops/retention.html"
+    permission = "conductor.view_retentionpolicy"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        now, known = clock.now(), policies()
+        asked = request.GET.get("preview")
+        shown = [each for each in known if asked is None or each.definition == asked][:MOST_PREVIEWED]
+        next_up = {each.definition: preview(each, known, now) for each in shown}
+        return {
+            "policies": [(policy, next_up.get(policy.definition)) for policy in known],
+            "growth": growth(now),
+            "course": course(),
+            "may_act": request.user.has_perm(PERMISSION),
+            "permission": PERMISSION,
+            "sweep": SweepPass.objects.filter(name="prune_finished").first(),
+        }
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        require(request, PERMISSION)
+        said, by = request.POST, request.user.get_username()
+        definition, reason = said.get("definition", ""), said.get("reason", "").strip()
+        try:
+            if said.get("do") == "remove":
+                engine.remove(definition, by, reason)
+                messages.success(request, _("Its runs are kept as all others are."))
+            else:
+                numbers = [_number(said.get(name, "")) for name in ("days", "failed_days", "keep_last")]
+                engine.save(definition, *numbers, by, reason)
+                messages.success(request, _("The policy is kept. Below is what the next sweep removes by it."))
+        except Refused as refused:
+            tell(request, refused)
+        return HttpResponseRedirect(reverse("admin:retention"))
+
+
+def _number(text: str) -> int:
+    text = text.strip() or "0"
+    if not text.isdecimal() or len(text) > 9:
+        raise Invalid(_("%(text)s is no number.") % {"text": repr(text[:40])})
+    return int(text)

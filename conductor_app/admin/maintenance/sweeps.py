@@ -1,0 +1,46 @@
+"""Sweeps: when each last passed, what it found, how late it was, and what rings it."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
+from django_celery_beat.models import PeriodicTask
+
+from ... import clock
+from ...insight.durations import span
+from ...insight.health import has_failed, is_late
+from ...models import SweepPass
+from ..badges import ago
+from ..pages import Page
+from ..schedules.beats import rhythm
+
+
+class SweepsPage(Page):
+    """Is the clock being rung?"""
+
+    name, title, template, permission = "sweeps", gettext_lazy("Sweeps"), "ops/sweeps.html", "conductor.view_sweeppass"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        now = clock.now()
+        return {
+            "sweeps": [_shown(sweep, now) for sweep in SweepPass.objects.order_by("name")],
+            "jobs": [_job(job, now) for job in PeriodicTask.objects.select_related().order_by("name")],
+        }
+
+
+def _shown(sweep: SweepPass, now: int) -> dict[str, Any]:
+    return {
+        "sweep": sweep,
+        "began": ago(sweep.began_at, now),
+        "took": span(sweep.ended_at - sweep.began_at),
+        "worked": ago(sweep.worked_at, now),
+        "lag": span(sweep.lag_ms),
+        "failed": ago(sweep.failed_at, now),
+        "is_late": is_late(sweep, now),
+        "has_failed": has_failed(sweep),
+    }
+
+
+def _job(job: PeriodicTask, now: int) -> dict[str, Any]:
+    last = int(job.last_run_at.timestamp() * 1000) if job.last_run_at else None
+    return {"job": job, "schedule": rhythm(job), "last": ago(last, now)}

@@ -1,0 +1,60 @@
+"""The engine itself: its loops with their lag, its database, its configuration, and advice. Asks the database alone."""
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import django
+from django.core import checks
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...insight.database import database
+from ...insight.system import advice, configuration, loops
+from ..badges import marked, pill
+from ..pages import Page
+
+LOOP_WORDS = {
+    "failing": gettext_lazy("failing"),
+    "not rung": gettext_lazy("not rung"),
+    "on time": gettext_lazy("on time"),
+    "behind": gettext_lazy("behind"),
+}
+
+
+class SystemPage(Page):
+    """Is the engine itself well?"""
+
+    name, title, template, permission = "system", gettext_lazy("System"), "ops/system.html", "conductor.view_sweeppass"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        now = clock.now()
+        found, known = loops(now), database()
+        told = list(advice(found, known, now))
+        return {
+            "loops": [(loop.sweep, pill(loop.tone, LOOP_WORDS[loop.word])) for loop in found],
+            "database": known,
+            "advice": [(each.tone, marked(each.sentence)) for each in told],
+            "settings": sorted(configuration(), key=lambda setting: not setting.risk),
+            "checks": [str(each.msg) for each in checks.run_checks(include_deployment_checks=False)],
+            "versions": versions(),
+            "metrics": request.build_absolute_uri("/metrics"),
+        }
+
+
+def versions() -> list[tuple[str, str]]:
+    """What runs here."""
+    return [
+        ("Conductor App", _version("conductor-app")),
+        ("Django", django.get_version()),
+        ("Python", platform.python_version()),
+    ]
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return _("from a checkout")

@@ -1,0 +1,199 @@
+"""One task that waits for a person: what it asks, of which run; taking it, handing it on, the answer."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...core.errors import Invalid, NotFound, OutputRefused, Refused
+from ...core.people import NAME as ASK
+from ...engine import people
+from ...insight.durations import MINUTE
+from ...insight.people import OPEN_FOR_PEOPLE, ask_of, expected, said_of, schema_of_answer
+from ...models import Attempt, PersonsTask
+from ..badges import status_in_words
+from ..document_form import AS_FORM, AS_JSON, DocumentForm
+from ..documents import documents
+from ..error_messages import tell
+from ..object_pages import ObjectPage
+from ..runs.panel import origins_of, readable
+from ..runs.story import address
+from .waiting import ACT, may_act, whose
+
+MOST_NAMES = 200
+SAID = {
+    "comment_task": gettext_lazy("says"),
+    "take_task": gettext_lazy("has taken it"),
+    "put_task_back": gettext_lazy("has put it back"),
+    "hand_task_on": gettext_lazy("has handed it on to %(to)s"),
+    "skip_assignment": gettext_lazy("has skipped %(from)s"),
+}
+
+
+class Answer(DocumentForm):
+    """What the task's output is to be: drawn from its schema, else JSON with the names that later steps read."""
+
+    def __init__(self, attempt: Attempt, typed: Mapping[str, str] | None = None, mode: str = AS_FORM) -> None:
+        self.expected = expected(attempt.run.plan_id, attempt.task.ref)
+        schema = schema_of_answer(attempt, attempt.input)
+        saved = people.output_of(attempt) if typed is None else {}
+        blank = dict.fromkeys(self.expected)
+        super().__init__("output", _("Output"), schema, typed, given=saved, blank=blank, mode=mode)
+        self.json.fields["output"].widget.attrs["rows"] = 8
+        self.reason = ReasonForm(typed)
+
+
+class ReasonForm(forms.Form):
+    """Why it is answered so."""
+
+    reason = forms.CharField(label=gettext_lazy("Reason or comment"), required=False, max_length=500)
+
+
+class AnswerPage(ObjectPage):
+    """One of them."""
+
+    name, template, permission = "waiting_task", "ops/waiting/task.html", "conductor.view_run"
+    route = "waiting/<str:id>/"
+
+    def shown(self, request: HttpRequest, id: str = "") -> dict[str, Any]:
+        attempt = _found(id)
+        return _shown(request, attempt, Answer(attempt, mode=request.GET.get("mode", AS_FORM)))
+
+    def sent(self, request: HttpRequest, id: str = "") -> HttpResponse | dict[str, Any]:
+        attempt, act = _found(id), ACTS.get(request.POST.get("do", ""))
+        if not may_act(request, attempt):
+            raise PermissionDenied(ACT)
+        if act is None:
+            return _answered(request, attempt)
+        try:
+            messages.success(request, act(request, attempt.task_id))
+        except Refused as refused:
+            tell(request, refused, (_("To the run"), address(attempt.run_id)))
+        return HttpResponseRedirect(request.path)
+
+
+def _shown(request: HttpRequest, attempt: Attempt, answer: Answer) -> dict[str, Any]:
+    now, user = clock.now(), request.user
+    ask = ask_of(attempt, attempt.input, PersonsTask.objects.filter(pk=attempt.task_id).first(), now)
+    return {
+        "title": _("%(task)s waits for a person") % {"task": ask.title},
+        "ask": ask,
+        "whose": whose(ask),
+        "is_overdue": ask.is_overdue(now),
+        "is_mine": bool(ask.taken_by) and not ask.is_anothers(user.get_username()),
+        "is_anothers": ask.is_anothers(user.get_username()),
+        "has_next": ask.standing.assignee is not None and len(ask.line) > ask.standing.escalated + 1,
+        "attempt": attempt,
+        "run_status": status_in_words(attempt.run.status),
+        "run_address": f"{address(attempt.run_id)}?task={attempt.task}",
+        "answer": answer,
+        "fields": answer.shown(),
+        "expected": answer.expected,
+        "said": [(entry, _said(entry)) for entry in said_of(attempt)],
+        "people": User.objects.filter(is_active=True).order_by("username")[:MOST_NAMES],
+        "groups": Group.objects.order_by("name")[:MOST_NAMES],
+        "documents": documents(_without_what_it_asks(attempt), ("input",)),
+        "origins": origins_of(attempt),
+        "may_act": may_act(request, attempt),
+        "permission": ACT,
+    }
+
+
+def _without_what_it_asks(attempt: Attempt) -> Attempt:
+    """The title, the question and who is asked stand above: what is left is what the run has given."""
+    given = attempt.small_input
+    attempt.small_input = {name: value for name, value in given.items() if name != ASK} if given else given
+    return attempt
+
+
+def _answered(request: HttpRequest, attempt: Attempt) -> HttpResponse | dict[str, Any]:
+    """On to what else waits; where the answer is refused, the page with what was typed and what is wrong with it."""
+    answer = Answer(attempt, request.POST)
+    try:
+        _conclude(request, attempt, answer)
+    except OutputRefused as refused:
+        for complaint in refused.complaints:
+            answer.complain(complaint.path, complaint.message)
+        messages.error(request, _("It is not answered: what is typed does not fit the schema of the output."))
+    except Refused as refused:
+        tell(request, refused, (_("To the run"), address(attempt.run_id)))
+    else:
+        named = {"task": str(attempt.task), "run": attempt.run.name}
+        messages.success(request, _("The task %(task)s of %(run)s is answered.") % named)
+        return HttpResponseRedirect(reverse("admin:waiting"))
+    return _shown(request, attempt, answer)
+
+
+def _conclude(request: HttpRequest, attempt: Attempt, answer: Answer) -> None:
+    is_document = answer.is_valid()
+    if not (answer.reason.is_valid() and is_document):
+        raise Invalid(
+            _("The output is no JSON object.")
+            if answer.mode == AS_JSON
+            else _("It cannot be read: its fields say why.")
+        )
+    said, reason = request.POST.get("outcome", ""), answer.reason.cleaned_data["reason"].strip()
+    people.conclude(attempt.run_id, attempt.pk, said, request.user.get_username(), answer.document, reason)
+
+
+def _take(request: HttpRequest, task_id: str) -> str:
+    people.take(task_id, request.user.get_username(), _reason(request))
+    return _("It is yours.")
+
+
+def _put_back(request: HttpRequest, task_id: str) -> str:
+    people.put_back(task_id, request.user.get_username(), _reason(request))
+    return _("Nobody has it now.")
+
+
+def _hand_on(request: HttpRequest, task_id: str) -> str:
+    kind, _sign, to = request.POST.get("to", "").partition(":")
+    minutes = request.POST.get("minutes", "").strip()
+    if minutes and (not minutes.isdecimal() or len(minutes) > 6):
+        raise Invalid(_("%(text)r is no number of minutes.") % {"text": minutes[:40]})
+    due_at = clock.now() + int(minutes) * MINUTE if minutes else None
+    by, is_group = request.user.get_username(), kind == "group"
+    people.hand_on(task_id, to, by, _reason(request), is_group=is_group, due_at=due_at)
+    return _("It is asked of %(who)s now.") % {"who": to}
+
+
+def _skip(request: HttpRequest, task_id: str) -> str:
+    people.skip(task_id, request.user.get_username(), _reason(request))
+    return _("The next one is asked.")
+
+
+def _comment(request: HttpRequest, task_id: str) -> str:
+    people.comment(task_id, request.POST.get("text", ""), request.user.get_username())
+    return _("Your comment is kept.")
+
+
+ACTS: dict[str, Callable[[HttpRequest, str], str]] = {
+    "take": _take,
+    "put_back": _put_back,
+    "hand_on": _hand_on,
+    "skip": _skip,
+    "comment": _comment,
+}
+
+
+def _reason(request: HttpRequest) -> str:
+    return request.POST.get("reason", "").strip()[:500]
+
+
+def _said(entry: Any) -> str:
+    return str(SAID[entry.action]) % {name: entry.facts.get(name, "") for name in ("to", "from")}
+
+
+def _found(id: str) -> Attempt:
+    attempt = readable().filter(pk=id, task__in=OPEN_FOR_PEOPLE).first()
+    if attempt is None:
+        raise NotFound(_("This task does not wait for a person, or not any more: it may have been answered."))
+    return attempt

@@ -1,0 +1,223 @@
+"""The inbox of failures, and the page of one group: what they have in common, and what is done about it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...core.errors import Invalid, NotFound, Refused
+from ...core.states import FAILURE, REGRESSED
+from ...engine import failures
+from ...insight.failures import VIEWS, Listed, inbox, story
+from ...models import AuditEntry, FailureGroup
+from ..badges import pill
+from ..charts import spark
+from ..error_messages import require, tell
+from ..object_pages import ObjectPage
+from ..pages import Page
+
+PERMISSION = "conductor.change_run"
+LOOKS = {
+    "OPEN": ("failed", "failed", gettext_lazy("Open")),
+    "REGRESSED": ("failed", "warning", gettext_lazy("Regressed")),
+    "ACKNOWLEDGED": ("waiting", "person", gettext_lazy("Acknowledged")),
+    "RESOLVED": ("succeeded", "succeeded", gettext_lazy("Resolved")),
+    "IGNORED": ("stopped", "skipped", gettext_lazy("Ignored")),
+}
+MOST_ACTS = 20
+BY = {
+    "version": gettext_lazy("By version of the definition"),
+    "build": gettext_lazy("By worker build"),
+    "worker": gettext_lazy("By worker"),
+    "queue": gettext_lazy("By queue"),
+    "label": gettext_lazy("By label of the run"),
+}
+"""What the failures of a group are counted by."""
+TALLIED = ("version", "build")
+"""What all of them were counted by as they came; by anything else the newest are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a person may say of a group."""
+
+    event: str
+    label: str
+    sentence: str
+
+
+MOVES = (
+    Move("acknowledge", gettext_lazy("Acknowledge"), gettext_lazy("Somebody knows of it and looks after it.")),
+    Move(
+        "resolve",
+        gettext_lazy("Resolve"),
+        gettext_lazy("Its cause is gone. If it fails again, it comes back as regressed."),
+    ),
+    Move("ignore", gettext_lazy("Ignore"), gettext_lazy("It is counted, and not shown among what is open.")),
+    Move("reopen", gettext_lazy("Reopen"), gettext_lazy("It is open again.")),
+)
+
+
+class FailuresPage(Page):
+    """2,000 failures, 3 causes."""
+
+    name, title, template, permission = (
+        "failures",
+        gettext_lazy("Failures"),
+        "ops/failures.html",
+        "conductor.view_failuregroup",
+    )
+    live_template = "ops/failures/groups.html"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        view, asked = request.GET.get("view", "open"), request.GET
+        view = view if view in VIEWS else "open"
+        definition, text = asked.get("definition", "").replace("\0", ""), asked.get("q", "").replace("\0", "")
+        found = inbox(view, request.user.get_username(), clock.now(), definition=definition, text=text)
+        return {
+            "tabs": [(name, words, found.counts[name], name == view) for name, (words, _states) in VIEWS.items()],
+            "view": view,
+            "words": VIEWS[view][0],
+            "rows": [_row(listed) for listed in found.groups],
+            "inbox": found,
+            "definition": definition,
+            "text": text,
+            "is_filtered": bool(definition or text),
+        }
+
+
+def _row(listed: Listed) -> dict[str, Any]:
+    group = listed.group
+    return {
+        "group": group,
+        "state": state_pill(group.state),
+        "spark": spark(listed.hours, _("failures in each of the last 24 hours"), "bad"),
+        "today": listed.today,
+        "address": group_address(group.pk),
+    }
+
+
+def state_pill(state: str) -> SafeString:
+    """The state of a group as icon, word and colour."""
+    tone, icon, word = LOOKS[state]
+    return pill(tone, word, icon)
+
+
+def _runs_with(group: FailureGroup, place: str, value: str) -> str:
+    """Where the group's runs with that value are listed; nowhere for none."""
+    asked = {"failure_group": group.pk, "inside": f"input.{place}={value}"}
+    return reverse("admin:conductor_run_changelist", query=asked) if value else ""
+
+
+def group_address(group_id: int) -> str:
+    """Where the page of a group is."""
+    return reverse("admin:failure_group", args=[group_id])
+
+
+class FailureGroupPage(ObjectPage):
+    """One cause."""
+
+    name, template, permission = "failure_group", "ops/failure_group.html", "conductor.view_failuregroup"
+    route = "failures/<int:group_id>/"
+
+    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+        group = _group(which["group_id"])
+        place = request.GET.get("place", "").replace("\0", "").strip()[:200].removeprefix("input.")
+        told = story(group, clock.now(), place)
+        acts = AuditEntry.objects.filter(object_type="failure group", object_id=str(group.pk)).order_by("-id")
+        versions = [int(value) for value, _count in told.by["version"]]
+        return {
+            "title": f"{group.definition} · {group.ref or _('the run itself')}",
+            "group": group,
+            "state": state_pill(group.state),
+            "story": told,
+            "spark": spark(told.listed.hours, _("failures in each of the last 24 hours"), "bad"),
+            "place": place,
+            "by_value": [(value, count, _runs_with(group, place, value)) for value, count in told.by_value],
+            "most_of_a_value": max((count for _value, count in told.by_value), default=0),
+            "by": [
+                (BY[name], rows, max(count for _value, count in rows), name not in TALLIED)
+                for name, rows in told.by.items()
+                if rows
+            ],
+            "moves": [move for move in MOVES if FAILURE.allows(group.state, move.event)],
+            "newest_version": max(versions, default=0),
+            "may_act": request.user.has_perm(PERMISSION),
+            "permission": PERMISSION,
+            "parts": list(group.parts.all()[:MOST_ACTS]),
+            "whole": group.merged_into,
+            "acts": list(acts[:MOST_ACTS]),
+            "is_regressed": group.state == REGRESSED,
+            "retry": reverse("admin:bulk_plan", query={"failure_group": group.pk, "action": "retry"}),
+        }
+
+    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+        require(request, PERMISSION)
+        group = _group(which["group_id"])
+        do = ACTS.get(request.POST.get("do", ""))
+        try:
+            if do is None:
+                raise Invalid(_("It is not said what is to be done."))
+            messages.success(request, do(group, request.POST, request.user.get_username()))
+        except Refused as refused:
+            tell(request, refused)
+        return HttpResponseRedirect(group_address(group.pk))
+
+
+def _move(event: str) -> Callable[[FailureGroup, Mapping[str, str], str], str]:
+    def act(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
+        version, build = said.get("version", "").strip(), said.get("build", "").strip()
+        if version and (not version.isdecimal() or len(version) > 9):
+            raise Invalid(_("%(text)s is no version.") % {"text": repr(version[:40])})
+        known = {"version": int(version) if version else None, "build": build[:255]}
+        moved = failures.move(group.pk, event, by, said.get("reason", "").strip(), **known)
+        return _("The group is %(state)s now.") % {"state": LOOKS[moved.state][2]}
+
+    return act
+
+
+def _assign(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
+    who = said.get("assignee", "").strip()
+    failures.assign(group.pk, who, by, said.get("reason", "").strip())
+    return _("%(who)s looks after it.") % {"who": who} if who else _("Nobody looks after it.")
+
+
+def _annotate(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
+    failures.annotate(group.pk, said.get("note", ""), by)
+    return _("The note is kept.")
+
+
+def _merge(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
+    into = said.get("into", "").strip()
+    if not into.isdecimal() or len(into) > 18:
+        raise Invalid(_("%(text)s is no number of a group.") % {"text": repr(into[:40])})
+    failures.merge(group.pk, int(into), by, said.get("reason", "").strip())
+    return _("It is part of group %(number)s now.") % {"number": into}
+
+
+def _split(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
+    failures.split(group.pk, by, said.get("reason", "").strip())
+    return _("It is a group of its own again.")
+
+
+ACTS: dict[str, Callable[[FailureGroup, Mapping[str, str], str], str]] = {
+    **{move.event: _move(move.event) for move in MOVES},
+    "assign": _assign,
+    "note": _annotate,
+    "merge": _merge,
+    "split": _split,
+}
+
+
+def _group(group_id: int) -> FailureGroup:
+    group = FailureGroup.objects.select_related("merged_into").filter(pk=min(group_id, 2**62)).first()
+    if group is None:
+        raise NotFound(_("There is no group of failures %(number)s.") % {"number": group_id})
+    return group

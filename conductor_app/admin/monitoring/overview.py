@@ -1,0 +1,126 @@
+"""The first page: is anything wrong, and what needs a person? Each of its tiles may fail without the others."""
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from ... import clock
+from ...core.states import FAILURE
+from ...insight.cause import failures
+from ...insight.durations import span
+from ...insight.health import Health, is_late
+from ...insight.people import overdue, waiting
+from ...insight.queues import QueueState, queues
+from ...insight.waits import first_line
+from ...models import BulkOperation, FailureGroup, QueueHold, Run, WorkflowDefinition
+from ..badges import ago, at_least, badge
+from ..paginator import MOST_COUNTED
+from ..runs.page import address
+from ..tiles import tile
+from .queues import queue_address
+
+MOST_FAILURES = 8
+MOST_PEOPLE = 100
+
+
+def overview(health: Health) -> dict[str, Any]:
+    """What the front page shows: the numbers, the first steps, and what needs attention."""
+    now = clock.now()
+    known = tile(_("The queues"), "", lambda: {"states": queues()})
+    states: list[QueueState] = known.shown.get("states", [])
+    numbers = tile(_("The numbers"), "ops/overview/numbers.html", lambda: _numbers(states))
+    concerns = [
+        tile(_("The sweeps"), "ops/overview/sweeps.html", lambda: {"rows": _sweeps(health, now)}),
+        tile(_("The queues"), "ops/overview/neglected.html", lambda: {"rows": _neglected(states, now)}),
+        tile(_("What waits for people"), "ops/overview/people.html", lambda: _people(now)),
+        tile(_("What waits for a second person"), "ops/overview/approvals.html", _proposed),
+        tile(_("The failures"), "ops/overview/failures.html", lambda: _failed(now, numbers.shown)),
+    ]
+    if known.is_broken:
+        concerns[1] = known
+    return {
+        "numbers": numbers,
+        "concerns": concerns,
+        "is_calm": not any(each.is_broken or any(each.shown.values()) for each in concerns),
+        "steps": tile(_("The first steps"), "ops/overview/steps.html", lambda: _steps(states, numbers.shown)),
+    }
+
+
+def _numbers(states: list[QueueState]) -> dict[str, Any]:
+    return {
+        "counts": _counts(),
+        "waiting": sum(queue.pending for queue in states),
+        "waiting_words": at_least(sum(queue.counted for queue in states), any(queue.is_more for queue in states)),
+        "leased": sum(queue.leased for queue in states),
+    }
+
+
+def _steps(states: list[QueueState], numbers: dict[str, Any]) -> dict[str, Any]:
+    """How far somebody has come who has just begun."""
+    some = any(count["count"] for count in numbers.get("counts", ()))
+    has_definitions = some or WorkflowDefinition.objects.exists()
+    return {
+        "has_definitions": has_definitions,
+        "has_workers": any(queue.polled_at for queue in states),
+        "has_runs": some or (has_definitions and Run.objects.exists()),
+    }
+
+
+def _sweeps(health: Health, now: int) -> list[dict[str, Any]]:
+    return [
+        {"sweep": sweep, "is_late": is_late(sweep, now), "began": ago(sweep.began_at, now)} for sweep in health.troubled
+    ]
+
+
+def _neglected(states: list[QueueState], now: int) -> list[dict[str, Any]]:
+    """Queues in which work waits though nobody asks for it, or because somebody has paused them."""
+    waiting = [queue for queue in states if queue.pending]
+    holds = QueueHold.objects.filter(until_at__gt=now).in_bulk() if waiting else {}
+    return [
+        {
+            "queue": queue,
+            "address": queue_address(queue.name),
+            "oldest": span(now - (queue.oldest_at or now)),
+            "hold": holds.get(queue.name),
+        }
+        for queue in waiting
+        if queue.name in holds or queue.is_neglected(now)
+    ]
+
+
+def _people(now: int) -> dict[str, Any]:
+    count = waiting().order_by()[: MOST_PEOPLE + 1].count()
+    return {"count": min(count, MOST_PEOPLE), "is_cut": count > MOST_PEOPLE, "overdue": overdue(now) if count else 0}
+
+
+def _proposed() -> dict[str, Any]:
+    return {"rows": list(BulkOperation.objects.waiting_for_approval()[:MOST_FAILURES])}
+
+
+def _failed(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
+    """What fails: the groups that nobody has dealt with; runs one by one only until the first group is made."""
+    groups = FailureGroup.objects.own().filter(state__in=sorted(FAILURE.open)).order_by("-last_at")[:MOST_FAILURES]
+    shown = [{"group": group, "at": ago(group.last_at, now)} for group in groups]
+    is_none = any(count["status"] == "FAILED" and not count["count"] for count in numbers.get("counts", ()))
+    return {"groups": shown, "runs": [] if shown or is_none else _failures(now)}
+
+
+def _failures(now: int) -> list[dict[str, Any]]:
+    light = Run.objects.light().filter(status="FAILED").defer("input", "output", "variables", "domains")
+    runs = list(light.order_by("-created_at")[:MOST_FAILURES])
+    failed = failures(runs) if runs else {}
+    return [_failure(run, *failed.get(run.pk, ("", first_line(run.reason, 200))), now) for run in runs]
+
+
+def _failure(run: Run, task: str, reason: str, now: int) -> dict[str, Any]:
+    return {"run": run, "address": address(run.pk), "at": ago(run.ended_at, now), "task": task, "reason": reason}
+
+
+def _counts() -> list[dict[str, Any]]:
+    """How many runs are open in each status, counted up to a bound."""
+    return [{"status": status, "badge": badge(status), **_count(status)} for status in ("RUNNING", "PAUSED", "FAILED")]
+
+
+def _count(status: str) -> dict[str, Any]:
+    count = Run.objects.filter(status=status).order_by()[: MOST_COUNTED + 1].count()
+    return {"count": min(count, MOST_COUNTED), "is_capped": count > MOST_COUNTED}

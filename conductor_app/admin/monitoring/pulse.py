@@ -1,0 +1,122 @@
+"""The pulse of the front page: the last hour and the last day beside a week ago, what is slow, what waits longest."""
+
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...insight.durations import HOUR, decimal, span
+from ...insight.hourly_activity import Line, Rhythm, rhythm
+from ...insight.overview_metrics import beats, late
+from ...insight.queues import queues
+from ...insight.slowest import Slow, slowest
+from ..badges import exact, many
+from ..charts import against
+from ..pages import Page
+from ..runs.page import address
+from ..tiles import tile
+from .queues import queue_address
+
+MOST_QUEUES = 8
+KINDS = {
+    "started": (gettext_lazy("Started"), "started", {}, "active"),
+    "finished": (gettext_lazy("Finished"), "ended", {}, "succeeded"),
+    "failed": (gettext_lazy("Failed"), "ended", {"status": "FAILED"}, "failed"),
+}
+"""Each line of the rhythm: its word, which moment of a run it counts by, the filter that lists it, its colour."""
+
+
+class PulsePage(Page):
+    """A fragment of the front page, which comes after the rest; each of its tiles may fail by itself."""
+
+    name, permission, template = "pulse", "conductor.view_run", "ops/overview/pulse_page.html"
+    title = gettext_lazy("Pulse")
+    live_template = "ops/overview/pulse.html"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        now = clock.now()
+        of_the_day = cache(lambda: rhythm(now))
+        return {
+            "columns": [
+                [
+                    tile(_("The last day"), "ops/overview/day.html", lambda: _day(of_the_day())),
+                    tile(_("What is slow"), "ops/overview/slow.html", lambda: _slow(now)),
+                ],
+                [
+                    tile(_("The last hour"), "ops/overview/hour.html", lambda: _hour(of_the_day(), now)),
+                    tile(_("What waits longest"), "ops/overview/oldest.html", lambda: {"rows": _oldest(now)}),
+                ],
+            ]
+        }
+
+
+def runs_where(**asked: str) -> str:
+    """The list of runs, filtered."""
+    return reverse("admin:conductor_run_changelist", query=asked)
+
+
+def _hour(found: Rhythm, now: int) -> dict[str, Any]:
+    return {
+        "beats": [(beat, runs_where(**beat.asked)) for beat in beats(found, now)],
+        "late": [{"run": run, "usual": usual, "address": address(run.pk)} for run, usual in late(now)],
+    }
+
+
+def _day(found: Rhythm) -> dict[str, Any]:
+    lines = [_line(line, found.since) for line in found.lines if line.kind in KINDS]
+    return {"is_silent": found.is_silent, "lines": lines}
+
+
+def _line(line: Line, since: int) -> dict[str, Any]:
+    word, moment, asked, tone = KINDS[line.kind]
+    hours = [
+        (_hour_in_words(begin, now, then), runs_where(**_within(moment, begin, begin + HOUR), **asked), now, then)
+        for place, (now, then) in enumerate(zip(line.now, line.then, strict=True))
+        for begin in [since + place * HOUR]
+    ]
+    return {
+        "word": word,
+        "total": line.total,
+        "before": line.before,
+        "address": runs_where(**{f"{moment}_since": str(since)}, **asked),
+        "chart": _chart(str(word), hours, tone),
+    }
+
+
+def _chart(word: str, hours: list[tuple[str, str, int, int]], tone: str) -> SafeString:
+    return against(hours, _("%(word)s in each of the last 24 hours, before a week ago") % {"word": word}, tone)
+
+
+def _within(moment: str, since: int, before: int) -> dict[str, str]:
+    return {f"{moment}_since": str(since), f"{moment}_before": str(before)}
+
+
+def _hour_in_words(begin: int, now: int, then: int) -> str:
+    named = {"moment": exact(begin), "now": many(now), "then": many(then)}
+    return _("From %(moment)s for an hour: %(now)s; a week ago %(then)s") % named
+
+
+def _slow(now: int) -> dict[str, Any]:
+    return {"rows": [_definition(each, now) for each in slowest(now)]}
+
+
+def _definition(each: Slow, now: int) -> dict[str, Any]:
+    asked = {"name": each.name, "version": str(each.version), "status": "COMPLETED"}
+    return {
+        "slow": each,
+        "address": runs_where(**asked, ended_since=str(now - HOUR)),
+        "factor": decimal(each.factor) if each.factor < 10 else many(round(each.factor)),
+    }
+
+
+def _oldest(now: int) -> list[dict[str, Any]]:
+    waiting = [queue for queue in queues() if queue.oldest_at is not None]
+    return [
+        {"queue": queue, "address": queue_address(queue.name), "age": span(now - (queue.oldest_at or now))}
+        for queue in waiting[:MOST_QUEUES]
+    ]

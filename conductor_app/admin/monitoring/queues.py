@@ -1,0 +1,79 @@
+"""Queues: what waits in them, since when, who asks for it."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...insight.durations import span
+from ...insight.flow import Hour, last_hour
+from ...insight.position import per_time, rates
+from ...insight.queues import QueueState, limits_used, queues
+from ...models import QueueHold, Tally
+from ..badges import ago, pill
+from ..charts import spark
+from ..pages import Page
+
+PERMISSION = "conductor.change_run"
+
+
+class QueuesPage(Page):
+    """Why is work not moving?"""
+
+    name, title, template, permission = "queues", gettext_lazy("Queues"), "ops/queues.html", "conductor.view_attempt"
+    live_template = "ops/queues/rows.html"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        now = clock.now()
+        found = queues()
+        names = [queue.name for queue in found]
+        hours, speeds = last_hour(Tally.QUEUE, names, now), rates(names, now)
+        holds, limits = QueueHold.objects.filter(until_at__gt=now).in_bulk(), limits_used(found)
+        return {
+            "queues": [
+                _shown(each, hours.get(each.name, Hour()), speeds.get(each.name), now)
+                | {"state": _state(each, holds.get(each.name), limits.get(each.name), now)}
+                | {"limit": limits.get(each.name), "eta": _eta(each, speeds.get(each.name), holds.get(each.name))}
+                for each in found
+            ]
+        }
+
+
+def _shown(queue: QueueState, hour: Hour, speed: float | None, now: int) -> dict[str, Any]:
+    coming = hour.rate("scheduled")
+    return {
+        "queue": queue,
+        "address": queue_address(queue.name),
+        "oldest": span(now - queue.oldest_at) if queue.oldest_at else "–",
+        "polled": ago(queue.polled_at, now),
+        "in": per_time(coming) if coming else "–",
+        "rate": per_time(speed) if speed else "–",
+        "spark": spark(hour.bars("started"), _("handed out by %(queue)s, five minutes a bar") % {"queue": queue.name}),
+    }
+
+
+def _eta(queue: QueueState, speed: float | None, hold: QueueHold | None) -> str:
+    """When it will be empty at its speed of the last minutes."""
+    if not (speed and queue.pending and hold is None):
+        return "–"
+    needs = span(round(queue.counted / speed * 1000))
+    return _("more than %(span)s") % {"span": needs} if queue.is_more else needs
+
+
+def _state(queue: QueueState, hold: QueueHold | None, limit: tuple[int, int] | None, now: int) -> SafeString:
+    if hold is not None:
+        return pill("paused", _("paused"), "paused")
+    if queue.is_neglected(now):
+        return pill("failed", _("nobody polls"), "warning")
+    if limit is not None and limit[0] >= limit[1] and queue.pending:
+        return pill("waiting", _("braked"))
+    return pill("succeeded", _("polled")) if queue.is_polled(now) else pill("stopped", _("not polled"))
+
+
+def queue_address(name: str) -> str:
+    """Where the page of a queue is."""
+    return reverse("admin:queue", query={"name": name})

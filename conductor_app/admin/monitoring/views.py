@@ -1,0 +1,244 @@
+"""Views: named selections of runs, in several uses; and their alerts, tried on the last seven days before they ring."""
+
+import re
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from ... import clock
+from ...core.alerts import Quiet
+from ...core.errors import Invalid, NotFound, Refused
+from ...engine import alerts as engine
+from ...insight import listing, selections
+from ...insight.alerts import rings_of_late, rule_of
+from ...models import Alert, Ring, SavedView
+from ..badges import exact, pill
+from ..bulk.bulk_plan import of_list, params, selection_of
+from ..error_messages import require, tell
+from ..object_pages import ObjectPage
+from ..pages import Page
+from ..user_locale import zone_of
+from .ready import api_address, exported, listed, operate, ready, words
+
+PERMISSION = "conductor.change_run"
+MOST_RINGS, MOST_TILES = 30, 8
+KINDS = {
+    "count": gettext_lazy("so many or more"),
+    "share": gettext_lazy("so many percent or more"),
+    "absence": gettext_lazy("fewer than so many"),
+    "age": gettext_lazy("one open for so many minutes"),
+}
+
+
+def visible(request: HttpRequest) -> QuerySet[SavedView]:
+    """The views that somebody sees: their own and those that are shared."""
+    return SavedView.objects.filter(Q(owner=request.user.get_username()) | Q(is_shared=True)).order_by("name", "pk")
+
+
+class ViewsPage(Page):
+    """One named filter, several uses."""
+
+    name, title, template, permission = "views", gettext_lazy("Views"), "ops/views.html", "conductor.view_run"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        return {
+            "views": [
+                {
+                    "view": view,
+                    "words": words(view.selection),
+                    "list": listed(view.selection),
+                    "operate": operate(view.selection),
+                }
+                for view in visible(request).prefetch_related("alerts")
+            ],
+            "ready": list(ready(request)),
+            **self._fresh(request),
+        }
+
+    def _fresh(self, request: HttpRequest) -> dict[str, Any]:
+        """The selection that is about to be saved, as the list of runs named it."""
+        if not request.GET:
+            return {}
+        try:
+            fresh = of_list(request.GET) if "from_list" in request.GET else params(selection_of(request.GET))
+            selections.runs(_read(fresh)).order_by()[:1].exists()
+            return {"fresh": fresh, "fresh_words": words(_read(fresh))}
+        except Refused as refused:
+            return {"refused": refused.message}
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        by = request.user.get_username()
+        try:
+            if request.POST.get("do") == "remove":
+                engine.remove_view(_number(request.POST.get("view", "")), by)
+                messages.success(request, _("The view is forgotten."))
+            else:
+                fresh = selection_of(request.POST)
+                shared = "is_shared" in request.POST
+                tile = "is_tile" in request.POST
+                view = engine.save_view(request.POST.get("title", ""), fresh, by, is_shared=shared, is_tile=tile)
+                return HttpResponseRedirect(reverse("admin:view", args=[view.pk]))
+        except Refused as refused:
+            tell(request, refused)
+        return HttpResponseRedirect(reverse("admin:views"))
+
+
+class ViewPage(ObjectPage):
+    """One view, and its alerts."""
+
+    name, template, permission = "view", "ops/view.html", "conductor.view_run"
+    route = "views/<int:view_id>/"
+
+    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+        view, now = _view(request, which["view_id"]), clock.now()
+        alerts = list(view.alerts.order_by("pk")[:10])
+        rings = Ring.objects.filter(alert__in=alerts).order_by("-at", "-pk")[:MOST_RINGS]
+        may_act = request.user.has_perm(PERMISSION)
+        tried = next((alert for alert in alerts if str(alert.pk) == request.GET.get("try")), None)
+        return {
+            "title": view.name,
+            "view": view,
+            "words": words(view.selection),
+            "list": listed(view.selection),
+            "operate": operate(view.selection),
+            "exports": [(format.upper(), exported(view.selection, format)) for format in ("csv", "json")],
+            "api": api_address(request, view.selection),
+            "kinds": KINDS.items(),
+            "zone": zone_of(request),
+            "alerts": [(alert, _sentence(alert), _address(alert, may_act)) for alert in alerts],
+            "rings": [(ring, _heard(ring)) for ring in rings],
+            "tried": tried,
+            "would": [(exact(at), count) for at, count in rings_of_late(tried, now)] if tried else [],
+            "is_own": view.owner == request.user.get_username(),
+            "may_act": may_act,
+            "permission": PERMISSION,
+        }
+
+    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+        require(request, PERMISSION)
+        view, said, by = _view(request, which["view_id"]), request.POST, request.user.get_username()
+        address = reverse("admin:view", args=[view.pk])
+        try:
+            if said.get("do") == "remove":
+                found = view.alerts.filter(pk=_number(said.get("alert", ""))).first()
+                engine.remove_alert(found.pk if found else -1, by)
+                messages.success(request, _("It rings no more."))
+            else:
+                numbers = [_number(said.get(name, "")) for name in ("threshold", "window", "repeat")]
+                to = {"webhook": said.get("webhook", "").strip(), "mail": said.get("mail", "").strip()}
+                quiet = _quiet(said, zone_of(request))
+                alert = engine.save_alert(view, said.get("kind", ""), *numbers, by, **to, quiet=quiet)
+                messages.success(request, _("It is watched. Below is when it would have rung in the last seven days."))
+                return HttpResponseRedirect(f"{address}?try={alert.pk}")
+        except Refused as refused:
+            tell(request, refused)
+        return HttpResponseRedirect(address)
+
+
+class AlertPage(ObjectPage):
+    """Where the mail of an alert leads: to the runs that it is about, which the reader's own rights bound."""
+
+    name, permission, route = "alert", "conductor.view_run", "alerts/<int:alert_id>/"
+
+    def shown(self, request: HttpRequest, **which: Any) -> HttpResponse:
+        alert = Alert.objects.select_related("view").filter(pk=min(which["alert_id"], 2**62)).first()
+        if alert is None:
+            raise NotFound(_("This alert is no longer watched."))
+        return HttpResponseRedirect(listed(alert.view.selection))
+
+
+class TilesPage(Page):
+    """The views that are tiles, each with its count: a fragment of the front page."""
+
+    name, permission, title = "tiles", "conductor.view_run", gettext_lazy("Views")
+    template, live_template = "ops/tiles_page.html", "ops/tiles.html"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        return {"tiles": [_tile(view) for view in visible(request).filter(is_tile=True)[:MOST_TILES]]}
+
+
+def _tile(view: SavedView) -> dict[str, Any]:
+    """Its count; a selection that is no longer understood has none, and does not take the others along."""
+    try:
+        count, is_capped = listing.count(selections.runs(view.selection))
+    except Invalid:
+        count, is_capped = None, False
+    return {"view": view, "count": count, "is_capped": is_capped, "address": listed(view.selection)}
+
+
+def _heard(ring: Ring):
+    if ring.heard_at is not None:
+        return pill("succeeded", _("heard"))
+    if not ring.error:
+        return pill("waiting", _("on its way"))
+    return pill("failed", ngettext("not heard, %(n)s try", "not heard, %(n)s tries", ring.tries) % {"n": ring.tries})
+
+
+def _address(alert: Alert, may_act: bool) -> str:
+    """Whom it tells. Who knows the address of a webhook can post there: who may change nothing sees its host alone."""
+    if may_act or not alert.webhook:
+        return f"{alert.webhook} {alert.mail}".strip()
+    scheme, _slash, host, *_path = alert.webhook.split("/")
+    return f"{scheme}//{host.rpartition('@')[2]}/… {alert.mail}".strip()
+
+
+def _sentence(alert: Alert) -> str:
+    """When it rings, in words."""
+    rule = rule_of(alert)
+    told = {"n": rule.threshold, "window": alert.window_minutes, "repeat": alert.repeat_minutes}
+    said = SENTENCES[alert.kind] % told
+    again = _("again after %(repeat)s min at the earliest") % told
+    if rule.quiet is None:
+        return f"{said}; {again}"
+    hours = {"begins": _time(rule.quiet.begins), "ends": _time(rule.quiet.ends), "zone": rule.quiet.zone}
+    quiet = _("quiet from %(begins)s to %(ends)s, %(zone)s") % hours
+    return f"{said}; {again}; {quiet}"
+
+
+SENTENCES = {
+    "count": gettext_lazy("%(n)s or more in %(window)s min"),
+    "share": gettext_lazy("%(n)s %% or more of the runs in %(window)s min"),
+    "absence": gettext_lazy("fewer than %(n)s in %(window)s min"),
+    "age": gettext_lazy("one that has been open for %(n)s min or longer"),
+}
+
+
+def _quiet(said: QueryDict, zone: str) -> Quiet | None:
+    """The quiet hours that a form names, on the clocks of the reader's zone; none where both are empty."""
+    begins, ends = (said.get(name, "").strip() for name in ("quiet_from", "quiet_until"))
+    return Quiet(_minute(begins), _minute(ends), zone) if begins or ends else None
+
+
+def _minute(text: str) -> int:
+    found = re.fullmatch(r"(\d{1,2}):(\d\d)", text, re.ASCII)
+    if found is None or int(found[1]) > 23 or int(found[2]) > 59:
+        raise Invalid(_("%(text)s is no time of a day; they look like 22:00.") % {"text": repr(text[:20])})
+    return int(found[1]) * 60 + int(found[2])
+
+
+def _time(minute: int) -> str:
+    return f"{minute // 60:02d}:{minute % 60:02d}"
+
+
+def _read(given: dict[str, str]) -> dict[str, Any]:
+    return selection_of(QueryDict(urlencode(given)))
+
+
+def _view(request: HttpRequest, view_id: int) -> SavedView:
+    view = visible(request).filter(pk=min(view_id, 2**62)).first()
+    if view is None:
+        raise NotFound(_("There is no such view, or it is not shared."))
+    return view
+
+
+def _number(text: str) -> int:
+    text = text.strip()
+    if not text.isdecimal() or len(text) > 9:
+        raise Invalid(_("%(text)s is no number.") % {"text": repr(text[:40])})
+    return int(text)

@@ -1,0 +1,108 @@
+"""Workers: who is alive, and what each is doing."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...core.errors import Invalid, Refused
+from ...engine import queues
+from ...insight.clock_skew import skews
+from ...insight.durations import span
+from ...insight.workers import Worker, workforce
+from ..badges import many, pill
+from ..error_messages import require, tell
+from ..pages import Page
+from .queues import queue_address
+
+PERMISSION = "conductor.change_run"
+LOOKS = {
+    "alive": ("succeeded", gettext_lazy("alive")),
+    "quiet": ("waiting", gettext_lazy("quiet")),
+    "gone": ("stopped", gettext_lazy("gone")),
+}
+DONE = {
+    queues.drain: gettext_lazy("It is handed nothing more, and finishes what it has."),
+    queues.undrain: gettext_lazy("It is handed work again."),
+    queues.forget: gettext_lazy("It is listed no more."),
+}
+MOST_QUEUES = 6
+
+
+class WorkersPage(Page):
+    """Who is alive and doing what?"""
+
+    name, title, template, permission = "workers", gettext_lazy("Workers"), "ops/workers.html", "conductor.view_poller"
+    live_template = "ops/workers/rows.html"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        now, text = clock.now(), _text(request)
+        found, off = workforce(now, text), skews(now)
+        return {
+            "workers": [_shown(worker, now) | {"skew": _skew(off.get(worker.name, 0))} for worker in found.workers],
+            "builds": found.builds,
+            "more": found.more,
+            "many_more": many(found.more) + "+" * found.is_capped,
+            "text": text,
+            "address": _address(text),
+            "may_act": request.user.has_perm(PERMISSION),
+            "server": f"{request.scheme}://{request.get_host()}/api",
+        }
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        require(request, PERMISSION)
+        worker, by = request.POST.get("worker", "").replace("\0", ""), request.user.get_username()
+        reason = request.POST.get("reason", "").strip()
+        acts = {"drain": queues.drain, "undrain": queues.undrain, "forget": queues.forget}
+        try:
+            do = request.POST.get("do", "")
+            if do == "release":
+                released = queues.release(worker, by, reason)
+                messages.success(request, _("Handed to others: %(count)s.") % {"count": released})
+            elif do in acts:
+                acts[do](worker, by, reason)
+                messages.success(request, DONE[acts[do]])
+            else:
+                raise Invalid(_("It is not said what is to be done."))
+        except Refused as refused:
+            tell(request, refused)
+        return HttpResponseRedirect(_address(_text(request)))
+
+
+def _text(request: HttpRequest) -> str:
+    """What is looked for among names and task types."""
+    return request.GET.get("q", "").strip()[:100]
+
+
+def _address(text: str) -> str:
+    return reverse("admin:workers", query={"q": text} if text else None)
+
+
+def _shown(worker: Worker, now: int) -> dict[str, Any]:
+    return {
+        "worker": worker,
+        "state": _state(worker, now),
+        "is_gone": worker.state(now) == "gone",
+        "queues": [(name, queue_address(name)) for name in worker.queues[:MOST_QUEUES]],
+        "more": max(len(worker.queues) - MOST_QUEUES, 0),
+    }
+
+
+def _skew(off: int) -> SafeString | str:
+    """What to say of a clock that goes wrong."""
+    if not off:
+        return ""
+    said = _("its clock is ahead by %(span)s") if off > 0 else _("its clock is behind by %(span)s")
+    return pill("failed", said % {"span": span(abs(off))}, "warning")
+
+
+def _state(worker: Worker, now: int) -> SafeString:
+    if worker.hold is not None:
+        return pill("paused", _("drained"), "paused")
+    state = worker.state(now)
+    return pill(LOOKS[state][0], str(LOOKS[state][1]))

@@ -1,0 +1,35 @@
+"""Runs before their first decision."""
+
+from .effects import StartRun
+from .snapshot import Run
+from .states import RUNNING
+from .timers import run_wakes_at
+from .values import replace
+
+
+def begun(effect: StartRun, parent: Run, now: int) -> Run:
+    """The run that an effect starts."""
+    waits = bool(effect.parent_attempt_id)
+    return with_timer(
+        Run(
+            id=effect.id,
+            definition=effect.definition,
+            status=RUNNING,
+            created_at=now,
+            input=effect.input,
+            correlation_id=effect.correlation_id,
+            priority=effect.priority,
+            domains=effect.domains,
+            parent_id=parent.id if waits else "",
+            parent_attempt_id=effect.parent_attempt_id,
+            watched_as=parent.watched_as if waits else "",
+            watched_until=parent.watched_until if waits else 0,
+            variables=dict(effect.definition.document.get("variables") or {}),
+        ),
+        now,
+    )
+
+
+def with_timer(run: Run, now: int) -> Run:
+    """The run, to be woken at its start if that is yet to come, or when its own time is over."""
+    return replace(run, wake_at=run_wakes_at(run, now))

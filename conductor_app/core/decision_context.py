@@ -1,0 +1,282 @@
+"""What a decision may rely on: the snapshot, and the answers that came in beside it."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from typing import Any
+
+from .data_requests import (
+    ActiveDomains,
+    Asked,
+    AttemptPayload,
+    DefinitionNamed,
+    Environment,
+    Inside,
+    Joined,
+    Question,
+    RunPayload,
+    Script,
+    ScriptAnswer,
+    TaskPart,
+)
+from .definition import Definition, Key, Step
+from .expressions import MISSING, needed, resolve
+from .snapshot import UNKNOWN, Run, Task
+from .task_index import Sorted
+from .values import replace
+
+EACH = "FOR_EACH"
+Answers = Mapping[Question, Any]
+LONGEST_DOMAIN = 128
+RUN_PAYLOADS = ("input", "output", "variables")
+
+
+class Knowledge:
+    """The answers known for one snapshot; asking for what is not known raises Asked."""
+
+    def __init__(self, run: Run, answers: Answers, given: Mapping[Key, dict[str, Any]] | None = None) -> None:
+        """`given`: inputs that an operator gave to tasks which are entered now."""
+        self.run, self.answers, self.given = run, answers, given or {}
+        self._sorted = Sorted(run)
+        self._turn: tuple[int, ...] = ()
+        self._loops: list[Step | None] = []
+
+    def at(self, step: Step, key: Key, source: Task | None = None, place: int = 0) -> "Knowledge":
+        """The same, as seen from a step: inside an item of a FOR_EACH, references are of that item first of all.
+
+        `place`: how many others are entered with it, before it.
+        """
+        if not (step.loops or place):
+            return self
+        seen = copy(self)
+        seen.run = replace(self.run, next_seq=self.run.next_seq + place) if place else self.run
+        seen._turn, seen._loops = key.turn, [self.run.step(ref, source) for ref in step.loops]
+        return seen
+
+    def inside(self, loop: Key) -> Sequence[Task]:
+        """The known tasks that stand in this loop, in any of its turns; not those of loops in it."""
+        return self._sorted.by_loop.get(loop, ())
+
+    def ask(self, question: Question) -> Any:
+        """The answer, or Asked."""
+        try:
+            return self.answers[question]
+        except KeyError:
+            raise Asked({question}) from None
+
+    @property
+    def has_heard_of_open_tasks(self) -> bool:
+        """Whether an answer has told that a task is open that the snapshot does not hold."""
+        return any(answer is None for question, answer in self.answers.items() if isinstance(question, Joined | Inside))
+
+    def resolve(self, template: Any, own: Mapping[str, Any] | None = None) -> Any:
+        """The template with each expression replaced by its value; `own` are names such as CPEWF_TASK_ID."""
+        known = own or {}
+        pairs = (pair for pair in needed(template) if pair[0] not in known)
+        unanswered = {q for pair in pairs if (q := self._question(*pair)) and q not in self.answers}
+        if unanswered:
+            raise Asked(unanswered)
+        return resolve(template, lambda root, key: self._value(root, key, known))
+
+    def script(self, language: str, source: str, inputs: Mapping[str, Any]) -> ScriptAnswer:
+        """What the script came to."""
+        return self.ask(Script(language, source, json.dumps(inputs, default=str)))
+
+    def definition(self, name: str, version: int | None) -> Definition | None:
+        """The definition with this name; the newest if no version is given."""
+        return self.ask(DefinitionNamed(name, version))
+
+    def input(self) -> dict[str, Any]:
+        """The run's input."""
+        return self._run_payload("input")
+
+    def output(self) -> dict[str, Any]:
+        """The run's output."""
+        return self._run_payload("output")
+
+    def variables(self) -> dict[str, Any]:
+        """The run's variables."""
+        return self._run_payload("variables")
+
+    def attempt_payload(self, task: Task, part: str) -> Any:
+        """The input or output of a task's newest attempt."""
+        value = getattr(task.attempt, part)
+        return self.ask(AttemptPayload(task.attempt.id, part)) if value is UNKNOWN else value
+
+    def given_input(self, key: Key) -> dict[str, Any] | None:
+        """The input that an operator gave to this task, now or when it was made."""
+        task = self.run.tasks.get(key)
+        return self.given.get(key, task.memo.get("input") if task else None)
+
+    def domain(self, task_type: str) -> str:
+        """The domain that a task of this type is scheduled in (api §5.8)."""
+        wanted = str(self.run.domains.get(task_type, self.run.domains.get("*", ""))).replace("\0", "")
+        names = [name.strip()[:LONGEST_DOMAIN] for name in wanted.split(",") if name.strip()]
+        if not names:
+            return ""
+        real = [name for name in names if name.upper() != "NO_DOMAIN"]
+        active = self.ask(ActiveDomains(task_type)) if len(names) > 1 else frozenset()
+        chosen = next((name for name in real if name in active), names[-1])
+        return "" if chosen.upper() == "NO_DOMAIN" else chosen
+
+    def _run_payload(self, part: str) -> Any:
+        value = getattr(self.run, part)
+        return self.ask(RunPayload(part)) if value is UNKNOWN else value
+
+    def _question(self, root: str, key: str) -> Question | None:
+        """What must be asked before this pair can be read; None if it is at hand."""
+        if root == "workflow":
+            return self._run_question(key)
+        if not key:
+            return None
+        ref, within = self._meant(root)
+        task = self._sorted.newest(ref, within)
+        if task is None:
+            return (
+                None
+                if self.run.is_whole or root in self._unborn()
+                else TaskPart(ref, _part(key), within, self._is_deep(ref, within))
+            )
+        if key in ("input", "output") and getattr(task.attempt, key) is UNKNOWN:
+            return AttemptPayload(task.attempt.id, key)
+        return None
+
+    def _meant(self, root: str) -> tuple[str, tuple[int, ...]]:
+        """The reference that a name stands for here, and the turns to which it is bound.
+
+        Inside a FOR_EACH its own name stands for the present item, and a step beside the asking one for its task there.
+        """
+        for depth in range(len(self._loops), 0, -1):
+            around = self._loops[depth - 1]
+            if around is None or around.type != EACH:
+                continue
+            if root == around.ref:
+                return around.heads[0], self._turn[:depth]
+            if root in around.inside:
+                return root, self._turn[:depth]
+        return root, ()
+
+    def _is_deep(self, ref: str, within: tuple[int, ...]) -> bool:
+        """Whether the step stands in more loops than those whose turns are given."""
+        step = self.run.definition.step(ref)
+        return bool(within) and (step is None or len(step.loops) > len(within))
+
+    def _unborn(self) -> frozenset[str]:
+        return frozenset() if self.run.has_begun else frozenset(self.run.definition.steps)
+
+    def _run_question(self, key: str) -> Question | None:
+        if key in RUN_PAYLOADS and getattr(self.run, key) is UNKNOWN:
+            return RunPayload(key)
+        return Environment("") if key == "env" else None
+
+    def _value(self, root: str, key: str, own: Mapping[str, Any]) -> Any:
+        if root in own:
+            return own[root] if not key else own[root].get(key, MISSING) if isinstance(own[root], dict) else MISSING
+        if root == "workflow":
+            return self._of_run(key)
+        if not key:
+            return self._environment(root)
+        task = self._sorted.newest(*self._meant(root))
+        if task is None:
+            question = self._question(root, key)
+            return self._part_of(question, key) if question else MISSING
+        return self._of_task(task, key)
+
+    def _environment(self, name: str) -> Any:
+        value = self.ask(Environment("")).get(name) if name else None
+        return MISSING if value is None else value
+
+    def _part_of(self, question: Question, key: str) -> Any:
+        value = self.ask(question)
+        if value is None:
+            return MISSING
+        return value if key in ("input", "output") else value.get(key, MISSING)
+
+    def _of_run(self, key: str) -> Any:
+        if key in RUN_PAYLOADS:
+            return self._run_payload(key)
+        if key == "env":
+            return self.ask(Environment(""))
+        return RUN_FACTS[key](self.run) if key in RUN_FACTS else MISSING
+
+    def _of_task(self, task: Task, key: str) -> Any:
+        if key in ("input", "output"):
+            return self.attempt_payload(task, key)
+        return TASK_FACTS[key](self.run, task) if key in TASK_FACTS else MISSING
+
+
+def _part(key: str) -> str:
+    return key if key in ("input", "output") else "facts"
+
+
+def gather(thunks: Iterable[Callable[[], Any]]) -> list[Any]:
+    """The values of all, or Asked with everything that any of them asked."""
+    values: list[Any] = []
+    asked: set[Question] = set()
+    for thunk in thunks:
+        try:
+            values.append(thunk())
+        except Asked as question:
+            asked |= question.questions
+    if asked:
+        raise Asked(asked)
+    return values
+
+
+RUN_FACTS: dict[str, Callable[[Run], Any]] = {
+    "status": lambda run: run.status,
+    "workflowId": lambda run: run.id,
+    "parentWorkflowId": lambda run: run.parent_id or None,
+    "parentWorkflowTaskId": lambda run: run.parent_attempt_id or None,
+    "workflowType": lambda run: run.definition.name,
+    "version": lambda run: run.definition.version,
+    "correlationId": lambda run: run.correlation_id or None,
+    "reasonForIncompletion": lambda run: run.reason or None,
+    "schemaVersion": lambda run: run.definition.document.get("schemaVersion", 2),
+}
+"""What expressions may ask of the run (execution §9.2)."""
+
+WIRE_STATUS = {
+    "PENDING": "SCHEDULED",
+    "LEASED": "IN_PROGRESS",
+    "EXPIRED": "TIMED_OUT",
+    "FAILED_FOR_GOOD": "FAILED_WITH_TERMINAL_ERROR",
+}
+"""How the workflow language spells the statuses of attempts; the others are spelled alike."""
+
+
+def spelled_status(attempt_status: str, task_status: str) -> str:
+    """The status of an attempt in the words of the workflow language."""
+    if task_status in ("COMPLETED_WITH_ERRORS", "SKIPPED"):
+        return task_status
+    return WIRE_STATUS.get(attempt_status, attempt_status)
+
+
+def spelled_type(step_type: str, name: str) -> str:
+    """The taskType of a row (execution §1.5)."""
+    if step_type == "SIMPLE":
+        return name
+    return "FORK" if step_type in ("FORK_JOIN", "FORK_JOIN_DYNAMIC") else step_type
+
+
+TASK_FACTS: dict[str, Callable[[Run, Task], Any]] = {
+    "taskType": lambda run, task: spelled_type(
+        task.memo.get("type", task.step.type), task.memo.get("name", task.step.name)
+    ),
+    "status": lambda run, task: spelled_status(task.attempt.status, task.status),
+    "referenceTaskName": lambda run, task: str(task.key),
+    "retryCount": lambda run, task: task.attempt.number,
+    "correlationId": lambda run, task: run.correlation_id or None,
+    "pollCount": lambda run, task: task.attempt.poll_count,
+    "taskDefName": lambda run, task: task.memo.get("name", task.step.name),
+    "scheduledTime": lambda run, task: task.attempt.scheduled_at,
+    "startTime": lambda run, task: task.attempt.started_at or 0,
+    "endTime": lambda run, task: task.attempt.ended_at or 0,
+    "workflowInstanceId": lambda run, task: run.id,
+    "taskId": lambda run, task: task.attempt.id,
+    "reasonForIncompletion": lambda run, task: task.attempt.reason or None,
+    "callbackAfterSeconds": lambda run, task: task.attempt.callback_ms // 1000,
+    "workerId": lambda run, task: task.attempt.worker or None,
+    "iteration": lambda run, task: task.key.turn[-1] if task.key.turn else task.iteration,
+}
+"""What expressions may ask of a task (execution §9.2)."""

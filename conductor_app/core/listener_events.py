@@ -1,0 +1,220 @@
+"""What others are told of a decision: the run's status, and its steps' states (execution §10.4, §10.5).
+
+Only definitions that ask for it come here. What is told is decided with what it is about, and saved with it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .decision_context import Knowledge, spelled_status, spelled_type
+from .definition import Key, Step
+from .effects import CreateTask, Draft, Effect, MoveAttempt, MoveRun, OpenAttempt, Publish
+from .events import event_of, facts_of, is_internal
+from .ids import derived_id
+from .masking import masked
+from .snapshot import Run, Task
+from .states import COMPLETED, PENDING, RUN
+
+STATE, STATUS, TASK = "state", "status", "task"
+"""What a message is about, where its sink leaves open where it goes."""
+STATUS_EVENTS = {
+    "pause": "PAUSED",
+    "resume": "RESUMED",
+    "retry": "RETRIED",
+    "rerun": "RERAN",
+    "restart": "RESTARTED",
+    "reopen": "RETRIED",
+    "complete": "COMPLETED",
+}
+"""How listeners know the events of a run's life; every other end is TERMINATED."""
+STATES = {
+    "claim": "onStart",
+    "complete": "onSuccess",
+    "fail": "onFailed",
+    "fail_for_good": "onFailed",
+    "expire": "onFailed",
+    "cancel": "onCancelled",
+}
+"""How definitions spell the events of an attempt's life."""
+
+
+def tidings(before: Run, effects: Iterable[Effect], know: Knowledge, now: int) -> list[Effect]:
+    """The messages that follow from the effects; what their payloads name is asked for."""
+    told: list[Effect] = []
+    tells_of_tasks = before.definition.tells_of_tasks
+    if not (tells_of_tasks or _is_listened_to(before) or _is_any_step_told(know.run)):
+        return told
+    draft = Draft(before)
+    if before.revision == 0 and _is_listened_to(before):
+        told.append(_status(before, before.status, "STARTED", know, now, len(told)))
+    for effect in effects:
+        key = _key_of(effect) if tells_of_tasks else None
+        was = _status_of(draft.tasks.get(key)) if key else ""
+        effect.change(draft)
+        if key and (task := draft.tasks.get(key)) is not None and _status_of(task) != was:
+            told += _task_status(task, know, now, len(told))
+        if isinstance(effect, MoveRun) and _is_listened_to(before):
+            status = draft.get("status")
+            for event in _status_events(effect.event, status):
+                told.append(_status(know.run, status, event, know, now, len(told)))
+        for key, state in _states(effect):
+            told += _changes(draft.tasks[key], state, know, now, len(told))
+    return told
+
+
+def started(attempt_id: str):
+    """The command that tells of a worker's claim: claims are made without a decision."""
+
+    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+        if task := run.task_of_attempt(attempt_id):
+            yield from _changes(task, "onStart", know, now, 0)
+            if run.definition.tells_of_tasks:
+                yield from _task_status(task, know, now, 1)
+
+    return command
+
+
+def tells_start(step: Step, run: Run) -> bool:
+    """Whether somebody is told that a worker has begun with an attempt at this step."""
+    return "onStart" in states_told(step) or (run.definition.tells_of_tasks and _is_told_of(step))
+
+
+def _is_told_of(step: Step) -> bool:
+    """Whether the task definition lets the listener hear of its tasks; one that says nothing does."""
+    definition = step.document.get("taskDefinition")
+    return not isinstance(definition, dict) or definition.get("taskStatusListenerEnabled") is not False
+
+
+def _key_of(effect: Effect) -> Key | None:
+    """The task that an effect is about."""
+    return effect.task.key if isinstance(effect, CreateTask) else getattr(effect, "key", None)
+
+
+def _status_of(task: Task | None) -> str:
+    return spelled_status(task.attempt.status, task.status) if task else ""
+
+
+def _task_status(task: Task, know: Knowledge, now: int, number: int) -> Iterator[Publish]:
+    """A task's status, for the listener; payloads are not told."""
+    if not _is_told_of(task.step):
+        return
+    run, attempt = know.run, task.attempt
+    name = task.memo.get("name", task.step.name)
+    payload = {
+        "event": "TASK_STATUS",
+        "taskId": attempt.id,
+        "taskType": spelled_type(task.memo.get("type", task.step.type), name),
+        "taskDefName": name,
+        "referenceTaskName": str(task.key),
+        "status": _status_of(task),
+        **facts_of(run),
+        "retryCount": attempt.number,
+        "workerId": attempt.worker or None,
+        "domain": attempt.domain or None,
+        "reasonForIncompletion": attempt.reason or None,
+        "scheduledTime": attempt.scheduled_at,
+        "startTime": attempt.started_at or 0,
+        "updateTime": now,
+        "endTime": attempt.ended_at or 0,
+    }
+    yield Publish("", _id(run, now, attempt.id, TASK, number), payload, about=TASK)
+
+
+def states_told(step: Step) -> frozenset[str]:
+    """The states of a step that are told."""
+    written = step.document.get("onStateChange") or {}
+    return frozenset(name.strip() for names in written for name in names.split(","))
+
+
+def _is_listened_to(run: Run) -> bool:
+    return bool(run.definition.document.get("workflowStatusListenerEnabled"))
+
+
+def _is_any_step_told(after: Run) -> bool:
+    touched = (after.tasks[key] for key in after.touched if key in after.tasks)
+    return any(task.step.document.get("onStateChange") for task in touched)
+
+
+def _status_events(event: str, status: str) -> tuple[str, ...]:
+    if status in RUN.final:
+        return STATUS_EVENTS.get(event, "TERMINATED"), "FINALIZED"
+    return (STATUS_EVENTS[event],) if event in STATUS_EVENTS else ()
+
+
+def _status(run: Run, status: str, event: str, know: Knowledge, now: int, number: int) -> Publish:
+    given = know.resolve(run.definition.document.get("workflowStatusListenerSink") or "")
+    sink = str(given or "")
+    if is_internal(sink):
+        sink = event_of(sink, run.definition.name, STATUS)
+    return Publish(sink, _id(run, now, STATUS, number), _summary(run, status, event, know, now), about=STATUS)
+
+
+def _summary(run: Run, status: str, event: str, know: Knowledge, now: int) -> dict[str, Any]:
+    """A run as its listeners see it."""
+    is_over = status in RUN.final
+    return {
+        "event": event,
+        "workflowId": run.id,
+        "workflowType": run.definition.name,
+        "version": run.definition.version,
+        "status": status,
+        "correlationId": run.correlation_id or None,
+        "parentWorkflowId": run.parent_id or None,
+        "priority": run.priority,
+        "startTime": run.created_at,
+        "updateTime": now,
+        "endTime": now if is_over else 0,
+        "executionTime": max(now - run.created_at, 0) if is_over else 0,
+        "reasonForIncompletion": run.reason or None,
+        "failedReferenceTaskNames": sorted(run.failed_refs),
+        "input": masked(know.input(), run.definition),
+        "output": masked(dict(know.output() or {}) if is_over else {}, run.definition),
+    }
+
+
+def _states(effect: Effect) -> Iterator[tuple[Key, str]]:
+    """The states that an attempt comes to by an effect."""
+    if isinstance(effect, OpenAttempt):
+        yield effect.key, "onScheduled"
+    elif isinstance(effect, MoveAttempt) and effect.event in STATES:
+        yield effect.key, STATES[effect.event]
+    elif isinstance(effect, CreateTask):
+        key, attempt = effect.task.key, effect.task.attempt
+        yield key, "onScheduled"
+        if attempt.status != PENDING:
+            yield key, "onStart"
+        if not attempt.is_open:
+            yield key, "onSuccess" if attempt.status == COMPLETED else "onFailed"
+
+
+def _changes(task: Task, state: str, know: Knowledge, now: int, number: int) -> list[Effect]:
+    written = task.step.document.get("onStateChange")
+    if not written or state not in states_told(task.step):
+        return []
+    changes = [change for names, several in written.items() if state in _words(names) for change in several]
+    return [_change(task, state, change, know, now, number + place) for place, change in enumerate(changes)]
+
+
+def _words(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",")]
+
+
+def _change(task: Task, state: str, change: Mapping[str, Any], know: Knowledge, now: int, number: int) -> Publish:
+    run, type = know.run, str(change.get("type") or "state")
+    payload = {
+        **masked(know.resolve(dict(change.get("payload") or {})), run.definition),
+        **facts_of(run),
+        "type": type,
+        "stateChange": state,
+        "taskId": task.attempt.id,
+        "referenceTaskName": str(task.key),
+        "taskType": task.step.type,
+        "taskStatus": spelled_status(task.attempt.status, task.status),
+        "retryCount": task.attempt.number,
+    }
+    sink = event_of(type if ":" in type else f"conductor:{type}", run.definition.name, task.key.ref)
+    return Publish(sink, _id(run, now, task.attempt.id, state, number), payload, about="" if ":" in type else STATE)
+
+
+def _id(run: Run, now: int, *parts: object) -> str:
+    return derived_id(now, run.id, run.revision, "told", *parts)

@@ -1,0 +1,33 @@
+"""Payloads and the schemas that they are held to: what does not fit is said in one sentence."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from .data_requests import Judged
+from .decision_context import Knowledge
+from .definition import Schema
+
+LONGEST = 4_000
+"""Characters of a sentence about what does not fit."""
+
+
+def question(schema: Schema, value: Any) -> Judged:
+    """What is asked about a value."""
+    return Judged(schema.text, json.dumps(value, default=str))
+
+
+def misfit(schema: Schema | None, value: Any, what: str, know: Knowledge) -> str:
+    """Why the value does not fit its schema; nothing if it does. `what`: how a place in it begins."""
+    if schema is None:
+        return ""
+    if not schema.text:
+        return f"{what} cannot be checked: there is no schema {schema.name}."
+    found = know.ask(question(schema, value))
+    return sentence(found, schema, what) if found else ""
+
+
+def sentence(found: Iterable[tuple[str, str]], schema: Schema, what: str) -> str:
+    """Everything that does not fit, as a person reads it."""
+    complaints = "; ".join(f"{what}{place}: {message}" for place, message in found)
+    return f"{what} does not fit the schema {schema.name or 'of its definition'}: {complaints}"[:LONGEST]

@@ -1,0 +1,195 @@
+"""The shape of a step type: how control enters it, when it is finished, and where control goes from it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..decision_context import Knowledge
+from ..definition import Key, Step
+from ..effects import CreateTask, Effect, MoveAttempt, ResolveTask
+from ..ids import derived_id
+from ..language.inline_definitions import Path, put_back, take_out
+from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, Task
+from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED
+from ..timers import next_clock, with_due
+from ..values import replace
+
+TASK_END = {COMPLETED: COMPLETED, FAILED: ACTIVE, FAILED_FOR_GOOD: ACTIVE}
+"""The status of a task whose attempt is created with this status: a failed one is left to the retry rule."""
+
+
+class Kind:
+    """How one type of step behaves. A kind knows no other kind."""
+
+    type = ""
+    is_queued = False  # its attempts wait in a queue for a worker
+    waits_for_tasks = False  # it is open until other tasks of the run have ended
+    is_retried = True  # a failed attempt may be tried again (execution §3)
+    counts_turns = False  # its `iteration` is the present turn: 0 as long as it has not begun
+    takes_failures = False  # a failure inside it does not end the run
+    takes_every_turn = False  # a failure in one of its turns ends what goes on in the others
+    has_phases = False  # its turns are different parts: what failed in one is nothing to it in another
+    is_reopened = False  # an operator's retry opens the same attempt again instead of a new one (execution §7.3)
+    hears_outside = False  # what it comes to is said by a worker, a person, a client or another run
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        """Control has come: the effects that create the task."""
+        raise NotImplementedError
+
+    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        """The task is active: the effects that finish it, if it can be finished by what is known."""
+        return iter(())
+
+    def stranded(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        """Nothing that is open leads to what the task waits for: the effects by which it goes on all the same."""
+        return iter(())
+
+    def leads_to(self, task: Task) -> Iterator[Key]:
+        """The keys that have control because of this task."""
+        if task.lets_control_pass and task.step.follower:
+            yield Key(task.step.follower, task.key.turn)
+
+    def take(self, task: Task, failed: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        """A task inside has failed: where the step goes from here, if it takes failures."""
+        raise NotImplementedError
+
+    def turns_follow(self, task: Task) -> bool:
+        """Whether each turn comes after the one before; else they go on side by side."""
+        return True
+
+    def failed_turn(self, task: Task) -> int | None:
+        """The turn with which it failed, where it went on to others before its end; a further try begins there."""
+        return None
+
+    def reopened(self, task: Task, know: Knowledge, now: int, turn: int | None = None) -> Iterator[Effect]:
+        """The effects that open the same attempt again, its clocks anew; a step with turns goes on in this one."""
+        policy = task.step.policy
+        total_ends_at = now + policy.total_seconds * 1000 if policy.total_seconds else NEVER
+        facts: dict[str, Any] = {"reason": "", "started_at": now, "lease_ends_at": None, "total_ends_at": total_ends_at}
+        attempt = replace(task.attempt, status=LEASED, **facts)
+        if not task.is_open:
+            yield ResolveTask(task.key, "reopen")
+        yield MoveAttempt(task.key, "reopen", now, {**facts, "due_at": next_clock(policy, attempt, now)})
+
+
+def held_by_engine(step: Step, key: Key, run: Run, now: int, **facts: Any) -> CreateTask:
+    """The task of a step that waits for something the engine sees: its attempt is leased by the engine, without end."""
+    return CreateTask(new_task(step, key, run, now, status=LEASED, started_at=now, **facts))
+
+
+def finished_at_once(step: Step, key: Key, run: Run, now: int, status: str = COMPLETED, **facts: Any) -> CreateTask:
+    """The task of a step that is over as soon as control has come."""
+    return CreateTask(new_task(step, key, run, now, status=status, started_at=now, ended_at=now, **facts))
+
+
+def new_task(
+    step: Step,
+    key: Key,
+    run: Run,
+    now: int,
+    *,
+    status: str,
+    memo: dict[str, Any] | None = None,
+    iteration: int = 0,
+    grown: Mapping[str, Step] | None = None,
+    **facts: Any,
+) -> Task:
+    """A task with its first attempt, or under the identity that it keeps; `facts` are fields of the attempt."""
+    attempt = new_attempt(step, key, run, now, number=0, status=status, **facts)
+    kept = run.identities.get(key)
+    if kept is not None:
+        attempt = replace(attempt, number=kept.number, seq=kept.attempt_seq, previous_id=kept.previous_id)
+    return Task(
+        id=kept.task_id if kept else attempt.id,
+        key=key,
+        step=step,
+        status=TASK_END.get(status, ACTIVE),
+        seq=kept.task_seq if kept else 0,
+        created_at=now,
+        attempt=attempt,
+        iteration=iteration,
+        memo={
+            **(memo or {}),
+            **({"secrets": sorted(step.secrets)} if step.secrets else {}),
+            **({FIRST_NUMBER: kept.number} if kept and kept.number else {}),
+            **({FORMER_WORKERS: {attempt.id: list(kept.workers)}} if kept and kept.workers else {}),
+        },
+        grown=grown or {},
+        joined_by=step.joined_by[0] if step.joined_by else "",
+    )
+
+
+def new_attempt(
+    step: Step,
+    key: Key,
+    run: Run,
+    now: int,
+    *,
+    number: int,
+    status: str,
+    first_at: int | None = None,
+    delay_seconds: int = 0,
+    jitter_ms: int = 0,
+    **facts: Any,
+) -> Attempt:
+    """An attempt with its clocks set by the step's policy. `first_at`: when the first attempt was scheduled."""
+    policy, delay_ms = step.policy, delay_seconds * 1000
+    attempt = Attempt(
+        id=attempt_id(run, key, number, now, run.next_seq),
+        number=number,
+        seq=0,
+        status=status,
+        scheduled_at=now,
+        pending_since=now,
+        visible_at=now + delay_ms + jitter_ms,
+        delay_ms=delay_ms,
+        callback_ms=delay_ms,
+        lease_ms=policy.lease_seconds * 1000,
+        timeout_ms=policy.timeout_seconds * 1000,
+        total_ends_at=(now if first_at is None else first_at) + policy.total_seconds * 1000
+        if policy.total_seconds
+        else NEVER,
+        priority=run.priority,
+    )
+    attempt = replace(attempt, **facts)
+    return attempt if attempt.status in ATTEMPT.final else with_due(policy, attempt)
+
+
+def attempt_id(run: Run, key: Key, number: int, now: int, place: int) -> str:
+    """The id of an attempt. Those of one moment are handed out in the order of their ids, which is that of places."""
+    if (kept := run.identities.get(key)) is not None:
+        return kept.attempt_id
+    return derived_id(now, run.id, run.revision, run.next_seq, key, number, place=place)
+
+
+def complete(task: Task, now: int, output: dict[str, Any]) -> Iterator[Effect]:
+    """The task's attempt is completed with this output."""
+    yield MoveAttempt(task.key, "complete", now, {"output": output})
+
+
+def fail(
+    task: Task, now: int, reason: str, output: dict[str, Any] | None = None, event: str = "fail"
+) -> Iterator[Effect]:
+    """The task's attempt fails for this reason."""
+    yield MoveAttempt(task.key, event, now, {"reason": reason, "output": output or {}})
+
+
+def inputs_of(
+    step: Step, know: Knowledge, key: Key, run: Run, now: int, *, holds_steps: bool = False
+) -> dict[str, Any]:
+    """Return the step's inputs over the policy's template, resolved (execution §9.4); or those that a rerun gave.
+
+    `holds_steps`: the inputs hold documents of steps, so definitions given in place in them are left as they are.
+    """
+    if (given := know.given_input(key)) is not None:
+        return dict(given)
+    template = dict(step.policy.input_template)
+    own = {"CPEWF_TASK_ID": attempt_id(run, key, 0, now, run.next_seq)}
+    written = {**template, **step.inputs}
+    definitions: dict[Path, dict[str, Any]] = {}
+    if holds_steps:
+        written, definitions = take_out(written)
+    resolved = put_back(know.resolve(written, own), definitions)
+    for name, fallback in template.items():
+        if resolved.get(name) is None:
+            resolved[name] = fallback
+    return resolved

@@ -1,0 +1,41 @@
+"""DECISION: control goes to one of several cases; SWITCH in its older form."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..decision_context import Knowledge
+from ..definition import Key, Step
+from ..effects import Effect
+from ..errors import StepRefused
+from ..snapshot import Task
+from .base import Kind, finished_at_once, inputs_of
+from .cases import into_case, shown_case, spelled
+from .evaluation import value_of
+
+
+class Decision(Kind):
+    """Over as soon as the case is known; an empty or a missing case gives way to the default (execution §8.4)."""
+
+    type = "DECISION"
+    is_retried = False
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        case = case_of(step, inputs_of(step, know, key, know.run, now), know)
+        head = step.cases.get(case) or step.default_case
+        yield finished_at_once(
+            step, key, know.run, now, input=shown_case(case, head), memo={"head": head}, output={"caseOutput": [case]}
+        )
+
+    def leads_to(self, task: Task) -> Iterator[Key]:
+        return into_case(task)
+
+
+def case_of(step: Step, inputs: dict[str, Any], know: Knowledge) -> str:
+    """The case that a script names, or else the input that `caseValueParam` names."""
+    expression = step.document.get("caseExpression")
+    if not expression:
+        return spelled(inputs.get(str(step.document.get("caseValueParam"))))
+    answer = value_of(expression, "javascript", inputs, know)
+    if answer.error:
+        raise StepRefused(f"The caseExpression of {step.ref} failed: {answer.error}")
+    return spelled(answer.value)

@@ -1,0 +1,41 @@
+"""DYNAMIC: the task to be done is named by an input."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from ..decision_context import Knowledge
+from ..definition import Key, Step
+from ..effects import Effect
+from ..errors import StepRefused
+from ..language.policy import BUILT_IN_LEASE_SECONDS, BUILT_IN_TYPES
+from ..values import replace
+from .base import Kind, inputs_of
+from .queued import asynchronous, queued
+
+LONGEST_NAME = 255
+
+
+class Dynamic(Kind):
+    """A worker's task whose name is the value of the input that `dynamicTaskNameParam` names (execution §8.2)."""
+
+    type = "DYNAMIC"
+    is_queued = True
+    hears_outside = True
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, know, key, know.run, now)
+        parameter = step.document.get("dynamicTaskNameParam") or ""
+        name = inputs.get(parameter)
+        if not isinstance(name, str) or not name.strip():
+            raise StepRefused(
+                f"The input '{parameter}' of {step.ref} must hold the name of the task to run; it is {name!r}."
+            )
+        if len(name) > LONGEST_NAME or "\0" in name:
+            raise StepRefused(f"The task to run is named by at most {LONGEST_NAME} characters; NUL is none of them.")
+        if name not in BUILT_IN_TYPES:
+            yield queued(step, key, know, now, name, know.domain(name), inputs)
+            return
+        # The server's own workers do it, as they would if the type stood in the definition.
+        lease = min(step.policy.lease_seconds or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS)
+        built_in = replace(step, policy=dataclasses.replace(step.policy, lease_seconds=lease))
+        yield queued(built_in, key, know, now, name, "", inputs | asynchronous(step))

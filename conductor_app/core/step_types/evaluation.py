@@ -1,0 +1,21 @@
+"""The value of an expression in one of the expression languages."""
+
+from typing import Any
+
+from ..data_requests import ScriptAnswer
+from ..decision_context import Knowledge
+from ..expressions import Script, evaluator
+
+
+def value_of(expression: Any, language: str, inputs: dict[str, Any], know: Knowledge) -> ScriptAnswer:
+    """What the expression comes to in its language, with the inputs as `$`, in Python as variables."""
+    if not isinstance(expression, str) or not expression.strip():
+        return ScriptAnswer(error="The expression is empty: write one in the step's 'expression'.")
+    found = evaluator(language)
+    if found is None:
+        return ScriptAnswer(
+            error=f"Unknown evaluatorType '{language}': use javascript, graaljs, python or value-param."
+        )
+    if isinstance(found, Script):
+        return know.script(found.language, expression, inputs)
+    return ScriptAnswer(value=found.evaluate(expression, inputs))

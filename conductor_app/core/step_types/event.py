@@ -1,0 +1,39 @@
+"""EVENT: something is told to a sink."""
+
+from collections.abc import Iterator
+
+from ..decision_context import Knowledge
+from ..definition import Key, Step
+from ..effects import CreateTask, Effect, Publish
+from ..events import event_of, facts_of, is_internal
+from .base import Kind, finished_at_once, held_by_engine, inputs_of
+from .queued import queued
+
+
+class Event(Kind):
+    """Over as soon as it is told, or when somebody completes it (asyncComplete) (execution §8.15).
+
+    An event of this server is told in the decision itself, as a message in its transaction: once, and never lost.
+    Other sinks are a built-in worker's business, and so is the first step of a run that its limit holds.
+    """
+
+    type = "EVENT"
+    is_queued = True
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        run = know.run
+        sink = know.resolve(step.document.get("sink"))
+        inputs = inputs_of(step, know, key, run, now)
+        inputs |= {"sink": sink, "asyncComplete": step.async_complete}
+        event = event_of(str(sink), run.definition.name, step.ref)
+        if run.is_held or not is_internal(event):
+            yield queued(step, key, know, now, self.type, "", inputs)
+            return
+        payload = {**inputs, **facts_of(run), "event_produced": event}
+        create: CreateTask
+        if step.async_complete:
+            create = held_by_engine(step, key, run, now, input=inputs, output=payload)
+        else:
+            create = finished_at_once(step, key, run, now, input=inputs, output=payload)
+        yield create
+        yield Publish(event, create.task.attempt.id, payload)

@@ -1,0 +1,54 @@
+"""Idempotency keys of runs that a step starts: a key is held by one run of a definition (api §3.9)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..data_requests import Keyed, KeyHolder
+from ..decision_context import Knowledge
+from ..definition import Definition, Key
+from ..errors import StepRefused
+from ..states import COMPLETED, RUN
+
+FAIL, RETURN_EXISTING, FAIL_ON_RUNNING = STRATEGIES = ("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING")
+LONGEST = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a step may do: start a run under the key, which that in `frees` gives up; or take the run that holds it."""
+
+    key: str = ""
+    frees: str = ""
+    holder: KeyHolder | None = None
+
+
+def claimed(param: Mapping[str, Any], definition: Definition, know: Knowledge, own: Key) -> Claim:
+    """The claim of the step to the key that it names, if it names one. Raises StepRefused."""
+    given, strategy = param.get("idempotencyKey"), param.get("idempotencyStrategy") or FAIL
+    key = "" if given is None else str(given).replace("\0", "")
+    if not key:
+        return Claim()
+    if len(key) > LONGEST:
+        raise StepRefused(f"The idempotency key is longer than {LONGEST} characters.")
+    if strategy not in STRATEGIES:
+        raise StepRefused(f"idempotencyStrategy must be one of {', '.join(STRATEGIES)}; it is {strategy!r}.")
+    holder = know.ask(Keyed(definition.name, key))
+    if holder is None:
+        return Claim(key)
+    has_ended = holder.status in RUN.final
+    if (strategy == FAIL_ON_RUNNING and has_ended) or _is_of_an_earlier_try(holder, know, own):
+        return Claim(key, frees=holder.id)
+    if strategy == RETURN_EXISTING:
+        return Claim(key, holder=holder)
+    raise StepRefused(f"The idempotency key '{key}' of {definition.name} was used before, for run {holder.id}.")
+
+
+def _is_of_an_earlier_try(holder: KeyHolder, know: Knowledge, own: Key) -> bool:
+    """Whether this very step has started the run, which ended badly or was taken back: it is to start another."""
+    if holder.parent_id != know.run.id:
+        return False
+    task = next((task for task in know.run.tasks.values() if task.id == holder.parent_task), None)
+    if task is None:
+        return know.run.is_whole or not holder.parent_task
+    return task.key == own and holder.status != COMPLETED

@@ -1,0 +1,52 @@
+"""PULL_WORKFLOW_MESSAGES: takes what clients have sent to the run."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..data_requests import InboxMessages
+from ..decision_context import Knowledge
+from ..definition import Key, Step
+from ..effects import Effect, TakeMessages
+from ..snapshot import Task
+from .base import Kind, complete, held_by_engine, inputs_of
+
+MOST_AT_ONCE = 100
+
+
+class PullWorkflowMessages(Kind):
+    """Ends with the oldest messages, and waits for one where there is none and it blocks (execution §8.23).
+
+    Tasks that wait together take turns, the earliest first: each sees what the one before it has left.
+    """
+
+    type = "PULL_WORKFLOW_MESSAGES"
+    hears_outside = True
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, know, key, know.run, now)
+        blocks = str(inputs.get("blocking", True)).lower() != "false"
+        memo = {"takes": batch_size(inputs.get("batchSize")), "blocks": blocks}
+        yield held_by_engine(step, key, know.run, now, input=inputs, output={}, memo=memo)
+
+    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        run = know.run
+        if not run.inbox:
+            if not task.memo["blocks"]:
+                yield from complete(task, now, {"messages": [], "count": 0})
+            return
+        first = min(run.tasks_of_type(self.type), key=lambda other: other.seq)
+        if first.key != task.key:
+            return
+        taken = know.ask(InboxMessages(task.memo["takes"], run.inbox_taken))
+        yield TakeMessages(taken.up_to, taken.left)
+        if taken.messages:
+            messages = [dict(message) for message in taken.messages]
+            yield from complete(task, now, {"messages": messages, "count": len(messages)})
+
+
+def batch_size(value: Any) -> int:
+    """How many messages to take at most: one, if the input does not say."""
+    try:
+        return min(max(int(value), 1), MOST_AT_ONCE)
+    except (TypeError, ValueError, OverflowError):
+        return 1

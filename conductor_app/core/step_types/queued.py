@@ -1,0 +1,38 @@
+"""Tasks that wait in a queue for a worker."""
+
+from ..decision_context import Knowledge, spelled_type
+from ..definition import Key, Step
+from ..effects import CreateTask
+from ..states import PENDING
+from .base import new_task
+
+
+def queued(step: Step, key: Key, know: Knowledge, now: int, task_type: str, domain: str, inputs: dict) -> CreateTask:
+    """A task that waits in the queue of its type; in that of its isolation group and name space, where it has any."""
+    return CreateTask(
+        new_task(
+            step,
+            key,
+            know.run,
+            now,
+            status=PENDING,
+            input=inputs,
+            output={},
+            domain=domain,
+            queue=queue_name(task_type, domain, step.policy.name_space, step.policy.isolation_group),
+            delay_seconds=step.start_delay,
+            memo={} if task_type == spelled_type(step.type, step.name) else {"type": task_type, "name": task_type},
+        )
+    )
+
+
+def asynchronous(step: Step) -> dict[str, bool]:
+    """What a built-in worker is told of the step beside its inputs: whether somebody else completes the task."""
+    return {"asyncComplete": True} if step.async_complete else {}
+
+
+def queue_name(task_type: str, domain: str = "", name_space: str = "", group: str = "") -> str:
+    """The name of a queue: `[domain:]type[@name space][-isolation group]` (api §1.4)."""
+    named = f"{task_type}@{name_space}" if name_space else task_type
+    grouped = f"{named}-{group}" if group else named
+    return f"{domain}:{grouped}" if domain else grouped

@@ -1,0 +1,118 @@
+"""SUB_WORKFLOW: another run, waited for."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..decision_context import Knowledge
+from ..definition import Definition, Key, Step
+from ..effects import Await, Effect, StartRun, UpdateTask
+from ..errors import StepRefused
+from ..ids import derived_id
+from ..language.inline_definitions import DEFINITION
+from ..snapshot import Task
+from .base import Kind, held_by_engine, inputs_of
+from .child_definition import definition_of, domains_of, fitting_input, priority_of
+from .idempotency import claimed
+
+METADATA = "_systemMetadata"
+
+
+class SubWorkflow(Kind):
+    """Starts a run of its own and ends as that run ends (execution §8.10)."""
+
+    type = "SUB_WORKFLOW"
+    hears_outside = True
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        inputs = child_input(inputs_of(step, know, key, know.run, now), is_given=know.given_input(key) is not None)
+        param = resolved_param(step.document.get("subWorkflowParam") or {}, know)
+        definition = definition_of(param, know)
+        claim = claimed(param, definition, know, key)
+        if claim.holder and claim.holder.is_awaited:
+            raise StepRefused(f"Run {claim.holder.id} holds the idempotency key, and another task waits for it.")
+        started = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, key, "child")
+        child = claim.holder.id if claim.holder else started
+        shown = {**shown_param(param, definition), "workflowInput": inputs}
+        task = held_by_engine(step, key, know.run, now, child_id=child, input=shown, output={"subWorkflowId": child})
+        yield task
+        if claim.holder:
+            yield Await(child, task.task.attempt.id)
+            return
+        yield StartRun(
+            child,
+            definition,
+            _marked(fitting_input(definition, inputs, know), is_inline=is_inline(param)),
+            know.run.correlation_id,
+            priority_of(param.get("priority"), know.run.priority),
+            domains_of(param, know),
+            parent_attempt_id=task.task.attempt.id,
+            idempotency_key=claim.key,
+            frees=claim.frees,
+        )
+
+    def reopened(self, task: Task, know: Knowledge, now: int, turn: int | None = None) -> Iterator[Effect]:
+        yield from super().reopened(task, know, now)
+        if not task.succeeded:
+            yield UpdateTask(task.key, attempt_facts={"output": {"subWorkflowId": task.attempt.child_id}})
+
+
+def resolved_param(param: dict[str, Any], know: Knowledge) -> dict[str, Any]:
+    """Resolve `subWorkflowParam`, except a definition that it holds: the expressions in it are the child's.
+
+    A definition that is one expression is resolved, once; where it comes to null, the workflow is found by its name.
+
+    Raises: StepRefused if the expression comes to anything other than an object or null.
+    """
+    if not is_inline(param):
+        resolved: dict[str, Any] = know.resolve(param)
+        written = resolved.get(DEFINITION)
+        if not isinstance(written, dict | None):
+            raise StepRefused(
+                f"subWorkflowParam.{DEFINITION} must be a workflow definition, a JSON object; "
+                f"{param[DEFINITION]} is {json_type(written)}."
+            )
+        return resolved
+    written = param[DEFINITION]
+    # The task shows the name of a definition that is written out; of one that an expression gives, the parameter's.
+    name = {"name": written["name"]} if isinstance(written.get("name"), str) else {}
+    return {**know.resolve({**param, DEFINITION: None}), **name, DEFINITION: written}
+
+
+def is_inline(param: Mapping[str, Any]) -> bool:
+    """Return whether the child's definition is given in place."""
+    return isinstance(param.get(DEFINITION), dict)
+
+
+def shown_param(param: Mapping[str, Any], definition: Definition) -> dict[str, Any]:
+    """Return what the task's input says of the child: these keys always, as the original writes them."""
+    name = param.get("name")
+    return {
+        "subWorkflowName": name if isinstance(name, str) and name else definition.name,
+        "subWorkflowVersion": None if is_inline(param) else definition.version,
+        "subWorkflowDefinition": param[DEFINITION] if is_inline(param) else None,
+        "subWorkflowTaskToDomain": param.get("taskToDomain"),
+        "priority": param.get("priority"),
+        "idempotencyKey": param.get("idempotencyKey"),
+        "idempotencyStrategy": param.get("idempotencyStrategy"),
+    }
+
+
+def json_type(value: Any) -> str:
+    """Return what JSON calls the type of a value, with its article."""
+    if isinstance(value, bool):
+        return "a boolean"
+    return "a string" if isinstance(value, str) else "an array" if isinstance(value, list) else "a number"
+
+
+def child_input(inputs: dict[str, Any], *, is_given: bool) -> dict[str, Any]:
+    """Return the child's input: the step's inputs; of an input given to a rerun its `workflowInput`, if it has one."""
+    given = inputs.get("workflowInput") if is_given else None
+    return given if isinstance(given, dict) and given else inputs
+
+
+def _marked(input: dict[str, Any], *, is_inline: bool) -> dict[str, Any]:
+    """Return the input with the mark that the original puts on children whose definition is given in place."""
+    if not is_inline:
+        return input
+    metadata = input.get(METADATA)
+    return {**input, METADATA: {**(metadata if isinstance(metadata, dict) else {}), "dynamic": True}}

@@ -1,0 +1,172 @@
+"""TRY_CATCH: a body whose failures lead to a handler instead of the end of the run. A step type of our own.
+
+`tryTasks` are done first. When one of them fails, its retries over and neither optional nor permissive, whatever else
+is open in the body is canceled and control goes to the first of `catchCases` that matches, or else to `catchDefault`:
+
+    {"type": "TRY_CATCH", "name": "paid", "taskReferenceName": "paid",
+     "tryTasks": [...],
+     "catchCases": [{"match": {"status": "TIMED_OUT", "taskRef": ["charge"]}, "tasks": [...]},
+                    {"match": {"reason": "card .* refused"}, "tasks": [...]}],
+     "catchDefault": [...],
+     "finallyTasks": [...]}
+
+A case matches if everything that its `match` names does: `status` (FAILED, FAILED_WITH_TERMINAL_ERROR, TIMED_OUT,
+CANCELED), `taskRef` and `taskType` (each a text or a list of them), `reason` (a regular expression, found anywhere in
+it). Handlers read `${paid.output.error.taskRef}`, and `taskType`, `taskId`, `status`, `reason` and `attempt` there.
+A case without tasks only swallows the failure.
+
+`finallyTasks` come last, whatever happened. Where nothing matches, or a handler fails, the step then fails as that task
+did: the innermost step of this type around a failure takes it, the next one what that does not handle.
+References bear a suffix as in loops: `__1` in the body, `__2` in the handler, `__3` at the end. A TERMINATE, and the
+time limit of the workflow, end the run all the same; a task's `timeoutPolicy` TIME_OUT_WF ends only the body.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..data_requests import Asked, Whole
+from ..decision_context import Knowledge, spelled_status, spelled_type
+from ..definition import Key, Step
+from ..effects import Effect, MoveAttempt, UpdateTask
+from ..errors import StepRefused
+from ..expressions.patterns import TooSlow, full_match
+from ..snapshot import Task
+from .base import Kind, complete, held_by_engine, inputs_of
+from .iterations import ENDS_AS, first_failure, outcomes_of_turn, outputs_by_ref
+
+TRY, CATCH, FINALLY = 1, 2, 3
+"""Its phases, as turns: what is in them is told apart like the turns of a loop."""
+NAMES = {TRY: "try", CATCH: "catch", FINALLY: "finally"}
+
+
+class TryCatch(Kind):
+    """Active while its body, its handler or its end goes on; `iteration` is the phase."""
+
+    type = "TRY_CATCH"
+    waits_for_tasks = True
+    is_retried = False
+    is_reopened = True
+    counts_turns = True
+    takes_failures = True
+    has_phases = True
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        if "try" not in step.parts:
+            raise StepRefused(f"There is nothing to try in {step.ref}: its 'tryTasks' is empty.")
+        inputs = inputs_of(step, know, key, know.run, now)
+        yield held_by_engine(step, key, know.run, now, iteration=TRY, input=inputs, output={})
+
+    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        outcomes = outcomes_of_turn(task, know)
+        if outcomes is None or (not outcomes and head_of_phase(task)):
+            return
+        if failure := first_failure(outcomes):
+            if failure.key not in know.run.tasks:
+                raise Asked({Whole()})
+            yield from self.take(task, know.run.tasks[failure.key], know, now)
+            return
+        output = {**know.attempt_payload(task, "output"), NAMES[task.iteration]: outputs_by_ref(outcomes)}
+        yield from after(task, task.iteration, output, dict(task.memo), now)
+
+    def take(self, task: Task, failed: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        """A task in the present phase has failed, and nothing else of it is open."""
+        error = described(failed)
+        output = {"error": error, **know.attempt_payload(task, "output")}
+        name = handler_for(task.step, error) if task.iteration == TRY else None
+        if name is None:
+            memo = {"failed_in": task.iteration, "failure": error, **task.memo}
+            yield from after(task, task.iteration, output, memo, now)
+            return
+        output, memo = {**output, "caughtBy": name}, {**task.memo, "handler": name}
+        if name in task.step.parts:
+            yield moved(task, CATCH, output, memo, now)
+        else:
+            yield from after(task, CATCH, output, memo, now)
+
+    def leads_to(self, task: Task) -> Iterator[Key]:
+        if not task.is_open:
+            yield from super().leads_to(task)
+        elif task.attempt.is_open and (head := head_of_phase(task)):
+            yield Key(head, (*task.key.turn, task.iteration))
+
+    def failed_turn(self, task: Task) -> int | None:
+        return task.memo.get("failed_in")
+
+    def reopened(self, task: Task, know: Knowledge, now: int, turn: int | None = None) -> Iterator[Effect]:
+        yield from super().reopened(task, know, now)
+        if turn is not None:
+            memo, output = as_before(turn, task.memo, know.attempt_payload(task, "output"))
+            yield UpdateTask(task.key, {"iteration": turn, "memo": memo}, {"output": output})
+
+
+def head_of_phase(task: Task) -> str | None:
+    """Where the present phase begins; None after a move to another definition, where that has no such part."""
+    part = task.memo["handler"] if task.iteration == CATCH else NAMES[task.iteration]
+    return task.step.parts.get(part)
+
+
+def after(task: Task, phase: int, output: dict[str, Any], memo: dict[str, Any], now: int) -> Iterator[Effect]:
+    """A phase is over: the last one begins, or the step ends as all of it went."""
+    if phase != FINALLY and "finally" in task.step.parts:
+        yield moved(task, FINALLY, output, memo, now)
+    elif "failed_in" not in memo:
+        yield from complete(task, now, output)
+    else:
+        error = memo["failure"]
+        yield UpdateTask(task.key, {"memo": memo})
+        facts = {"reason": error["reason"], "output": output}
+        yield MoveAttempt(task.key, ENDS_AS.get(error["status"], "fail"), now, facts)
+
+
+def as_before(phase: int, memo: Mapping[str, Any], output: Mapping[str, Any]) -> tuple[dict, dict]:
+    """What the step knew and showed when this phase began."""
+    gone = {NAMES[later] for later in range(phase, FINALLY + 1)}
+    if memo.get("failed_in", 0) >= phase:
+        gone |= {"failed_in", "failure"} if "handler" in memo else {"failed_in", "failure", "error"}
+    if phase == TRY:
+        gone |= {"handler", "caughtBy", "error"}
+    kept, shown = ({k: v for k, v in known.items() if k not in gone} for known in (memo, output))
+    return kept, shown
+
+
+def moved(task: Task, phase: int, output: dict[str, Any], memo: dict[str, Any], now: int) -> UpdateTask:
+    """The step is in this phase from now on."""
+    return UpdateTask(task.key, {"iteration": phase, "memo": memo}, {"output": output, "updated_at": now})
+
+
+def described(failed: Task) -> dict[str, Any]:
+    """A failure as handlers read it."""
+    name = failed.memo.get("name", failed.step.name)
+    return {
+        "taskRef": failed.key.ref,
+        "taskType": spelled_type(failed.memo.get("type", failed.step.type), name),
+        "taskId": failed.attempt.id,
+        "status": spelled_status(failed.attempt.status, failed.status),
+        "reason": failed.attempt.reason,
+        "attempt": failed.attempt.number + 1,
+    }
+
+
+def handler_for(step: Step, error: Mapping[str, Any]) -> str | None:
+    """The part of the step that handles the failure, or None."""
+    for index, case in enumerate(step.document.get("catchCases") or ()):
+        if matches(case.get("match") or {}, error):
+            return f"catch {index}"
+    return "catch default" if "catch default" in step.parts else None
+
+
+def matches(match: Mapping[str, Any], error: Mapping[str, Any]) -> bool:
+    """Whether everything that is wanted of a failure is so."""
+    for field in ("status", "taskRef", "taskType"):
+        wanted = match.get(field)
+        if wanted not in (None, "") and error[field] not in (wanted if isinstance(wanted, list) else [wanted]):
+            return False
+    pattern = match.get("reason")
+    return pattern in (None, "") or _is_in(str(pattern), error["reason"])
+
+
+def _is_in(pattern: str, reason: str) -> bool:
+    try:
+        return full_match(f".*(?:{pattern}).*", reason, "s")
+    except (TooSlow, ValueError):
+        return False

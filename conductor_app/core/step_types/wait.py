@@ -1,0 +1,115 @@
+"""WAIT: until a moment has come, or somebody reports on it."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+from ..decision_context import Knowledge
+from ..definition import Key, Step
+from ..effects import Effect
+from ..errors import StepRefused
+from ..snapshot import NEVER, Run, Task
+from .base import Kind, complete, held_by_engine, inputs_of
+
+SPAN = re.compile(
+    r"^\s*(?:(\d+)\s*(?:days|day|d))?\s*(?:(\d+)\s*(?:hours|hour|hrs|hr|h))?\s*(?:(\d+)\s*(?:minutes|minute|mins|min|m))?"
+    r"\s*(?:(\d+)\s*(?:seconds|second|secs|sec|s))?\s*$",
+    re.IGNORECASE,
+)
+MOMENT = re.compile(
+    r"^\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2}))?)?\s*([A-Za-z+\-:\d]*)\s*$"
+)
+OFFSET = re.compile(r"^(?:GMT|UTC)?([+-])(\d{1,2}):?(\d{2})?$", re.IGNORECASE)
+ZONES = {
+    "": 0,
+    "Z": 0,
+    "UTC": 0,
+    "GMT": 0,
+    "PST": -8,
+    "PDT": -7,
+    "EST": -5,
+    "EDT": -4,
+    "CST": -6,
+    "CDT": -5,
+    "MST": -7,
+    "MDT": -6,
+    "CET": 1,
+    "CEST": 2,
+    "IST": 5.5,
+    "JST": 9,
+}
+
+
+class Wait(Kind):
+    """Completes at its moment, or when it is reported on before (execution §8.13)."""
+
+    type = "WAIT"
+    hears_outside = True
+
+    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, know, key, know.run, now)
+        end = ends_at(inputs, now)
+        if know.given_input(key) is None:
+            end = _kept_end(know.run, key) or end
+        yield held_by_engine(step, key, know.run, now, input=inputs, output={}, ends_at=end)
+
+    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+        if task.attempt.ends_at <= now:
+            yield from complete(task, now, {})
+
+
+def _kept_end(run: Run, key: Key) -> int | None:
+    """Return the end of the task's earlier attempt: a retry or a rerun of the WAIT itself does not restart its timer.
+
+    None if there is no earlier attempt, or if it waited for a report only.
+    """
+    task, identity = run.tasks.get(key), run.identities.get(key)
+    end = identity.ends_at if identity else task.attempt.ends_at if task else NEVER
+    return None if end == NEVER else end
+
+
+def ends_at(inputs: dict[str, Any], now: int) -> int:
+    """The moment at which the wait is over; NEVER if it waits for a report."""
+    duration, until = inputs.get("duration"), inputs.get("until")
+    if duration not in (None, "") and until not in (None, ""):
+        raise StepRefused("A WAIT takes 'duration' or 'until', not both.")
+    if duration not in (None, ""):
+        return now + milliseconds(duration)
+    return NEVER if until in (None, "") else moment(until)
+
+
+def milliseconds(text: Any) -> int:
+    """A span such as `2 days 3 hours 5m 10 secs`, in milliseconds."""
+    found = SPAN.match(str(text))
+    if not found or not any(found.groups()):
+        raise StepRefused(
+            f"The duration {text!r} is not understood: write it like '2 days 3 hours 5 minutes 10 seconds'."
+        )
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return min(((days * 24 + hours) * 60 + minutes) * 60 + seconds, 10**11) * 1000
+
+
+def moment(text: Any) -> int:
+    """A moment such as `2026-02-28 14:30 GMT+01:00`, in epoch milliseconds; UTC where no zone is given."""
+    found = MOMENT.match(str(text))
+    if not found:
+        raise StepRefused(f"The moment {text!r} is not understood: write it like '2026-02-28 14:30 GMT+01:00'.")
+    *parts, zone = found.groups()
+    year, month, day, hour, minute, second = (int(part or 0) for part in parts)
+    try:
+        first = datetime(year, month, 1, tzinfo=_zone(zone, text))
+        exact = first + timedelta(days=day - 1, hours=hour, minutes=minute, seconds=second)
+    except (ValueError, OverflowError):
+        raise StepRefused(f"The moment {text!r} does not exist.") from None
+    return int(exact.astimezone(UTC).timestamp() * 1000)
+
+
+def _zone(name: str, text: Any) -> timezone:
+    if name.upper() in ZONES:
+        return timezone(timedelta(hours=ZONES[name.upper()]))
+    found = OFFSET.match(name)
+    if not found:
+        raise StepRefused(f"The zone of {text!r} is not understood: write it like GMT+01:00, +0100 or UTC.")
+    sign, hours, minutes = found.groups()
+    return timezone((1 if sign == "+" else -1) * timedelta(hours=int(hours), minutes=int(minutes or 0)))

@@ -1,0 +1,144 @@
+"""What becomes of each task by a command: read off the run before it, its effects, and the run after it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from .commands.downstream import followers
+from .definition import Key, Step
+from .effects import CreateTask, Effect, ForgetTasks
+from .snapshot import Run, Task
+from .states import CANCELED
+from .step_types import kind_of
+
+AGAIN, REUSED, CANCELLED, NEW, GOES_ON, DROPPED = "again", "reused", "cancelled", "new", "goes on", "dropped"
+RESUMED = "resumed"
+FATES = {
+    AGAIN: "will run again",
+    RESUMED: "will resume its sub-workflow",
+    REUSED: "result reused",
+    CANCELLED: "will be cancelled",
+    NEW: "new",
+    GOES_ON: "goes on",
+    DROPPED: "result dropped",
+}
+"""Each fate in the words of the pages, in the order in which they are counted."""
+EXTERNAL = "external"
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of one task.
+
+    `is_later`: it was taken back, and is done again when control comes to it; `joined_by`: the join that waits for it,
+    where a dynamic fork has made it.
+    """
+
+    key: Key
+    step: Step
+    name: str
+    status: str
+    attempt_id: str = ""
+    child_id: str = ""
+    has_begun: bool = False
+    is_later: bool = False
+    joined_by: str = ""
+
+    @property
+    def repeats_effects(self) -> bool:
+        """Whether work that the outside has seen is done a second time."""
+        return self.name == AGAIN and self.has_begun and is_external(self.step)
+
+
+def is_external(step: Step) -> bool:
+    """Whether its author says that its work changes what lies outside: `side_effects: external`."""
+    documents = (step.document, step.document.get("taskDefinition") or {})
+    said = (document.get(name) for document in documents for name in ("sideEffects", "side_effects"))
+    return any(isinstance(value, str) and value.lower() == EXTERNAL for value in said)
+
+
+def fates(before: Run, effects: Iterable[Effect], after: Run) -> list[Fate]:
+    """The fate of every task that there was or is, in the order of their coming into being."""
+    effects = list(effects)
+    gone = before.tasks.keys() - after.tasks.keys()
+    entered = {effect.task.key for effect in effects if isinstance(effect, CreateTask)}
+    dropped = set(_forgotten(before, effects)) | (gone - ahead(before, after) if gone else set())
+    found = [
+        _told(task, _fate(task, after.tasks.get(key), after, key in dropped, key in entered), key in gone)
+        for key, task in before.tasks.items()
+    ]
+    fresh = (task for key, task in after.tasks.items() if key not in before.tasks)
+    return found + [_told(task, NEW) for task in sorted(fresh, key=lambda task: task.seq)]
+
+
+def _told(task: Task, name: str, is_gone: bool = False) -> Fate:
+    attempt = task.attempt
+    has_begun = name != NEW and (attempt.started_at is not None or attempt.number > 0)
+    is_later = is_gone and name == AGAIN
+    status = task.status
+    joined_by = task.joined_by if task.root else ""
+    return Fate(task.key, task.step, name, status, attempt.id, attempt.child_id, has_begun, is_later, joined_by)
+
+
+def _fate(old: Task, new: Task | None, after: Run, is_dropped: bool, is_entered: bool) -> str:
+    if new is None:
+        return DROPPED if is_dropped or not after.is_open else AGAIN
+    if is_entered or (new.id, new.attempt.id) != (old.id, old.attempt.id):
+        return AGAIN
+    if not old.is_open and new.is_open and old.attempt.child_id and new.attempt.child_id == old.attempt.child_id:
+        return RESUMED
+    if old.is_open:
+        return CANCELLED if new.status == CANCELED else GOES_ON
+    is_as_it_was = (new.status, new.attempt.ended_at) == (old.status, old.attempt.ended_at)
+    return REUSED if is_as_it_was else AGAIN
+
+
+def _forgotten(run: Run, effects: Iterable[Effect]) -> Iterator[Key]:
+    """The tasks of turns that a loop no longer keeps."""
+    for effect in effects:
+        if isinstance(effect, ForgetTasks):
+            turn = (*effect.loop.turn, effect.iteration)
+            for key, task in run.tasks.items():
+                if effect.loop.ref in task.step.loops and key.turn[: len(turn)] == turn:
+                    yield key
+
+
+def ahead(before: Run, after: Run) -> set[Key]:
+    """Where control may still come to, as far as the run has been there before; a choice that is made is kept to."""
+    turns = _turns(before)
+    to_follow = [place for task in after.tasks.values() for place in _next(task, after, turns)]
+    found: set[Key] = set()
+    while to_follow:
+        key, source = to_follow.pop()
+        if key in found or key in after.tasks:
+            continue
+        found.add(key)
+        old = before.tasks.get(key)
+        step = old.step if old else after.step(key.ref, source)
+        if step is not None:
+            to_follow += [(then, old or source) for then in _anywhere(step, key, old, turns)]
+    return found
+
+
+def _next(task: Task, run: Run, turns: Mapping[str, int]) -> Iterator[tuple[Key, Task]]:
+    """Where control may go from a task that there is: anywhere from an open one, where it was led from another."""
+    if task.is_open:
+        yield from ((key, task) for key in _anywhere(task.step, task.key, task, turns))
+    else:
+        yield from ((key, task) for key in kind_of(task.step.type).leads_to(task))
+
+
+def _anywhere(step: Step, key: Key, task: Task | None, turns: Mapping[str, int]) -> Iterator[Key]:
+    """Wherever control may go from a step; into a loop's body in as many turns as there have been."""
+    yield from followers(step, key, task)
+    if step.inside:
+        for turn in range(1, turns.get(step.ref, 0) + 1):
+            yield from (Key(head, (*key.turn, turn)) for head in step.heads)
+
+
+def _turns(run: Run) -> dict[str, int]:
+    """The highest turn of each loop."""
+    found: dict[str, int] = {}
+    for key, task in run.tasks.items():
+        for ref, turn in zip(task.step.loops, key.turn, strict=False):
+            found[ref] = max(found.get(ref, 0), turn)
+    return found

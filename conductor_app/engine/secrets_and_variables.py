@@ -1,0 +1,148 @@
+"""Secrets and variables are written: each under a name, and noted by its name alone."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from django.db import transaction
+
+from .. import clock
+from ..access import secret_cache, secrets, vault
+from ..access.rights import SECRET, VARIABLE
+from ..core.errors import Conflict, Forbidden, Invalid, NotFound
+from ..models import AuditEntry, Secret, Variable
+from ..store import environment
+from ..store.rows import clean
+from .tags import mirror
+
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
+MOST_BYTES = 65_535
+Tags = list[dict[str, Any]]
+TARGETS = {Secret: SECRET, Variable: VARIABLE}
+
+
+def put_secret(name: str, value: str, by: str, reason: str = "") -> None:
+    """Keep a secret, new or not. Raises Invalid, and Conflict where the server's environment holds it."""
+    _check(name, value)
+    if secrets.in_environment(name):
+        raise Conflict(f"The secret {name} is held by the environment of the server and cannot be changed here.")
+    _put(Secret, name, by, reason, sealed=vault.seal(name, value))
+
+
+def put_variable(name: str, value: str, by: str, reason: str = "") -> None:
+    """Keep a variable, new or not. Raises Invalid, and Conflict where the server's environment holds it."""
+    _check(name, value)
+    if name in environment.of_process():
+        raise Conflict(f"The variable {name} is held by the environment of the server and cannot be changed here.")
+    _put(Variable, name, by, reason, value=clean(value))
+
+
+def _check(name: str, value: str) -> None:
+    if not NAME.fullmatch(name):
+        raise Invalid("A name has letters, digits, _ and - only, and at most 255 of them.")
+    if not value:
+        raise Invalid("The value must not be empty.")
+    if len(value.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+        raise Invalid(f"The value may have at most {MOST_BYTES} bytes.")
+
+
+def _put(model: type[Secret | Variable], name: str, by: str, reason: str, **value: str) -> None:
+    with transaction.atomic():
+        now = clock.now()
+        written = {**value, "updated_at": now, "updated_by": by[:255]}
+        made = {**written, "created_at": now, "created_by": by[:255]}
+        _, is_new = model.objects.update_or_create(pk=name, defaults=written, create_defaults=made)
+        _note(model, name, "create" if is_new else "overwrite", by, reason)
+    transaction.on_commit(_forget)
+
+
+def delete_secret(name: str, by: str, reason: str = "") -> None:
+    """Forget a secret; one that is not there is no fault. Raises Conflict for one of the environment."""
+    if secrets.in_environment(name):
+        raise Conflict(f"The secret {name} is held by the environment of the server and cannot be deleted here.")
+    _delete(Secret, name, by, reason)
+
+
+def delete_variable(name: str, by: str, reason: str = "") -> None:
+    """Forget a variable; one that is not there is no fault. Raises Conflict for one of the environment."""
+    if name in environment.of_process():
+        raise Conflict(f"The variable {name} is held by the environment of the server and cannot be deleted here.")
+    _delete(Variable, name, by, reason)
+
+
+def _delete(model: type[Secret | Variable], name: str, by: str, reason: str) -> None:
+    with transaction.atomic():
+        if model.objects.filter(pk=name).delete()[0]:
+            _note(model, name, "delete", by, reason)
+    transaction.on_commit(_forget)
+
+
+def tags_of(model: type[Secret | Variable], name: str) -> Tags:
+    """Its tags. Raises NotFound."""
+    found = model.objects.filter(pk=name).values_list("tags", flat=True).first()
+    if found is None:
+        raise NotFound(f"There is no {model._meta.verbose_name} named {name}.")
+    return found
+
+
+def change_tags(model: type[Secret | Variable], name: str, change: Callable[[Tags], Tags], by: str) -> None:
+    """Give it other tags. Raises NotFound."""
+    with transaction.atomic():
+        row = model.objects.select_for_update().filter(pk=name).first()
+        if row is None:
+            raise NotFound(f"There is no {model._meta.verbose_name} named {name}.")
+        row.tags = change(row.tags)
+        row.save(update_fields=["tags"])
+        mirror(TARGETS[model], name, row.tags)
+        _note(model, name, "tag", by)
+
+
+def read_secret(name: str, by: str) -> str:
+    """The value of a secret, told to whoever may ask for it, and noted. Raises NotFound and Forbidden."""
+    if secrets.in_environment(name):
+        raise Forbidden(f"The secret {name} is held by the environment of the server, which tells it to tasks only.")
+    found = secret_cache.kept([name]).get(name)
+    if found is None:
+        raise NotFound(f"There is no secret named {name}.")
+    with transaction.atomic():
+        _note(Secret, name, "read", by)
+    return found
+
+
+def secret_exists(name: str) -> bool:
+    """Whether there is such a secret."""
+    return secrets.in_environment(name) or Secret.objects.filter(pk=name).exists()
+
+
+def secret_names() -> list[str]:
+    """The names of all secrets."""
+    return sorted({*secrets.names_in_environment(), *Secret.objects.values_list("name", flat=True)})
+
+
+def variables() -> dict[str, str]:
+    """All variables that definitions may read."""
+    environment.forget()
+    return dict(sorted(environment.environment().items()))
+
+
+def reseal(by: str) -> int:
+    """Seal every secret with the newest key; how many were sealed with another. Raises vault.Unreadable."""
+    sealed = 0
+    for row in Secret.objects.order_by("name"):
+        if not vault.is_current(row.sealed):
+            again = vault.seal(row.name, vault.opened(row.name, row.sealed))
+            # One that was written meanwhile is sealed with the newest key already.
+            sealed += Secret.objects.filter(pk=row.name, sealed=row.sealed).update(sealed=again)
+    with transaction.atomic():
+        _note(Secret, "*", "reseal", by)
+    return sealed
+
+
+def _forget() -> None:
+    secret_cache.forget()
+    environment.forget()
+
+
+def _note(model: type[Secret | Variable], name: str, action: str, by: str, reason: str = "") -> None:
+    kind = model._meta.model_name or ""
+    AuditEntry.objects.create(at=clock.now(), actor=by, action=action, object_type=kind, object_id=name, reason=reason)

@@ -1,0 +1,31 @@
+"""Whose clock goes wrong: workers stamp their log lines themselves, and no line is older or newer than its attempt."""
+
+from ..models import Attempt, TaskLog
+from .durations import SECOND
+from .log import moment_of
+
+LOOKED_AT = 500
+TOLERATED_MS = 5 * SECOND
+FIELDS = ("pk", "worker", "claimed_at", "ended_at")
+
+
+def skews(now: int) -> dict[str, int]:
+    """For each worker whose clock is off by more than is tolerated, by how much: positive is ahead.
+
+    The newest log lines are looked at; two queries.
+    """
+    lines = list(TaskLog.objects.order_by("-pk").values_list("attempt_id", "at")[:LOOKED_AT])
+    rows = Attempt.objects.filter(pk__in={attempt_id for attempt_id, _ in lines}).exclude(worker="")
+    held = {id: (worker, claimed, ended) for id, worker, claimed, ended in rows.values_list(*FIELDS)}
+    found: dict[str, int] = {}
+    for attempt_id, at in lines:
+        worker, claimed_at, ended_at = held.get(attempt_id, ("", None, None))
+        off = _off(moment_of(at), claimed_at, ended_at or now) if worker and claimed_at else 0
+        if abs(off) > TOLERATED_MS:
+            found.setdefault(worker, off)
+    return found
+
+
+def _off(at: int, first: int, last: int) -> int:
+    """How far outside of its span a moment lies."""
+    return min(at - first, 0) + max(at - last, 0)

@@ -1,0 +1,70 @@
+"""The pulse: what the last hour brought, beside the same hour a week ago; and what is open for longer than usual."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ..models import Run, UsualDuration
+from .durations import HOUR
+from .hourly_activity import Rhythm
+from .usual import ENOUGH, Usual
+
+WORDS = {"started": gettext_lazy("started"), "completed": gettext_lazy("completed"), "failed": gettext_lazy("failed")}
+MOST_DEFINITIONS, MOST_RUNS = 40, 8
+FEW = 10
+"""Below so many a share says less than the number itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A count of the last hour and of the same hour a week ago; `is_bad`: more of it is worse."""
+
+    word: Any
+    now: int
+    then: int
+    asked: dict[str, str]
+    is_bad: bool = False
+
+    @property
+    def change(self) -> str:
+        """How it compares, in words."""
+        if self.now == self.then:
+            return _("as a week ago")
+        if not self.then:
+            return _("none a week ago")
+        if self.then < FEW:
+            return _("%(count)s a week ago") % {"count": self.then}
+        return _("%(change)s %% against a week ago") % {"change": f"{100 * (self.now - self.then) / self.then:+.0f}"}
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether somebody should look."""
+        return self.is_bad and self.now > max(2 * self.then, 3)
+
+
+def beats(found: Rhythm, now: int) -> list[Beat]:
+    """Started, ended well, failed: the last hour of the rhythm."""
+    since = str(now + 1 - HOUR)
+    asked = {"started": {"started_since": since}}
+    asked |= {status.lower(): {"status": status, "ended_since": since} for status in ("COMPLETED", "FAILED")}
+    return [
+        Beat(WORDS[line.kind], line.now[-1], line.then[-1], asked[line.kind], line.kind == "failed")
+        for line in found.lines
+        if line.kind in WORDS
+    ]
+
+
+def late(now: int) -> list[tuple[Run, Usual]]:
+    """Open runs that have gone on for much longer than their like, the oldest first; two queries."""
+    rows = UsualDuration.objects.filter(ref="", count__gte=ENOUGH).order_by("-measured_at")[:MOST_DEFINITIONS]
+    usual = {(row.name, row.version): Usual(row.count, row.p50_ms, row.p95_ms) for row in rows}
+    if not usual:
+        return []
+    overdue = Q()
+    for (name, version), each in usual.items():
+        overdue |= Q(name=name, version=version, created_at__lt=now - max(2 * each.p95, each.p95 + 60_000))
+    found = Run.objects.light().defer("domains").filter(overdue, status="RUNNING").order_by("created_at")[:MOST_RUNS]
+    return [(run, usual[run.name, run.version]) for run in found]

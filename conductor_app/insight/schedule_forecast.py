@@ -1,0 +1,117 @@
+"""The next moments of a schedule, with what the clocks of its zone do between them; and how its slots went."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from ..core.errors import Refused
+from ..core.timetable import timetable
+from ..models import Run, Schedule, ScheduleExecution, Scheduler
+from ..models.schedules import FAILED
+from .durations import span
+
+MOST = 10
+MOST_SLOTS = 20
+LATE_MS = 60_000
+"""Who starts that much after his time is late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """One moment to come: on the clocks of its zone, and what is odd about it."""
+
+    at: int
+    local: str
+    zone_id: str
+    note: str
+
+
+def coming(document: Mapping[str, Any], now: int, most: int = MOST) -> list[Coming]:
+    """The next moments. Raises Invalid for what cannot be read."""
+    table = timetable(document)
+    found: list[Coming] = []
+    before: dict[int, int] = {}
+    slot = table.after(now)
+    while slot is not None and len(found) < most:
+        entry = table.entries[slot.entry]
+        found.append(_coming(slot.at, entry.zone, entry.zone_id, before.get(slot.entry, now)))
+        before[slot.entry] = slot.at
+        slot = table.following(slot, slot.at)
+    return found
+
+
+def _coming(at: int, clocks: tzinfo, zone_id: str, before: int) -> Coming:
+    local = _moment(at).astimezone(clocks)
+    earlier = _moment(before).astimezone(clocks)
+    shift = (local.utcoffset() or timedelta()) - (earlier.utcoffset() or timedelta())
+    return Coming(at, f"{local:%a %Y-%m-%d %H:%M:%S %z}", zone_id, _note(shift, local))
+
+
+def _note(shift: timedelta, local: datetime) -> str:
+    """What the clocks have done since the slot before."""
+    seconds = int(shift.total_seconds())
+    if seconds:
+        forward = _("clocks have gone forward by %(span)s since the one before")
+        back = _("clocks have gone back by %(span)s since the one before")
+        return (forward if seconds > 0 else back) % {"span": span(abs(seconds) * 1000)}
+    if local.fold:
+        return _("this hour comes twice that day; this is the second time")
+    return ""
+
+
+def _moment(at: int) -> datetime:
+    return datetime.fromtimestamp(at / 1000, UTC)
+
+
+def missed(document: Mapping[str, Any], first: int, last: int, most: int) -> list[int]:
+    """The moments of a span that is past, the first of them. Raises Invalid."""
+    found = []
+    for slot in timetable(document).between(first, last):
+        found.append(slot.at)
+        if len(found) >= most:
+            break
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One slot that the schedule has come to, with its run."""
+
+    execution: ScheduleExecution
+    run: Run | None
+
+    @property
+    def late_ms(self) -> int:
+        return max(self.execution.executed_at - self.execution.slot_at, 0)
+
+
+def jitter_ms(document: Mapping[str, Any]) -> int:
+    """Over how long the runs of one slot are spread; nought where the schedule cannot be read."""
+    try:
+        return timetable(document).jitter_ms
+    except Refused:
+        return 0
+
+
+def overdue_ms(schedule: Schedule, now: int) -> int:
+    """How long a schedule has been waiting for its run beyond its time; nought where it is not late."""
+    due = schedule.next_run_at
+    is_held = due is None or Scheduler.objects.filter(is_paused=True).exists()
+    return 0 if is_held or now - due < LATE_MS else now - due
+
+
+def run_already(name: str, slots: Sequence[int]) -> frozenset[int]:
+    """Those of these slots that have run, or wait for their turn."""
+    rows = ScheduleExecution.objects.filter(schedule_name=name).exclude(state=FAILED)
+    between = rows.filter(slot_at__gte=slots[0], slot_at__lte=slots[-1]) if slots else rows.none()
+    return frozenset(between.values_list("slot_at", flat=True)) & frozenset(slots)
+
+
+def past(name: str) -> list[Past]:
+    """The last slots, newest first."""
+    rows = list(ScheduleExecution.objects.filter(schedule_name=name).order_by("-slot_at")[:MOST_SLOTS])
+    runs = Run.objects.light().in_bulk([row.run_id for row in rows if row.run_id])
+    return [Past(row, runs.get(row.run_id)) for row in rows]

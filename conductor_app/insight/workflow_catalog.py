@@ -1,0 +1,103 @@
+"""Definitions as they stand on the shelf: used, healthy, sound or not; worked out for one page of them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from django.db.models import OuterRef, Subquery
+from django.utils.translation import gettext as _
+
+from ..core.language.lint import BROKEN, Surroundings, findings
+from ..core.language.lint.findings import NO_TIMEOUT, NO_WORKER
+from ..core.language.lint.places import spots
+from ..models import AuditEntry, Run, Schedule, WorkflowDefinition
+from .definition_context import named_workflows, surroundings
+from .durations import DAY
+from .usage import newest
+from .version_history import Health, health_of
+
+MOST_RUNS = 5_000
+MOST_USERS = 500
+UNUSED_AFTER_MS = 30 * DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Shelved:
+    """What a list says of one definition. `flags`: what deserves a look, each with why."""
+
+    health: Health = field(default_factory=Health)
+    is_capped: bool = False
+    used_by: int = 0
+    reason: str = ""
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+
+def shelved(rows: Sequence[WorkflowDefinition], now: int) -> dict[int, Shelved]:
+    """What there is to say of each row, in a number of queries that does not grow with them."""
+    known = surroundings([row.document for row in rows], with_examples=False)
+    names = {row.name for row in rows}
+    health, is_capped = _health(names, now)
+    users, reasons, last = _users(names), _reasons(rows), _last_runs(rows)
+    return {
+        row.pk: Shelved(
+            health.get(row.name, Health()),
+            is_capped,
+            users.get(row.name, 0),
+            reasons.get(f"{row.name}:{row.version}", ""),
+            dict(_flags(row, known, users.get(row.name, 0), last.get(row.pk), now)),
+        )
+        for row in rows
+    }
+
+
+def _health(names: Iterable[str], now: int) -> tuple[dict[str, Health], bool]:
+    """How the runs of the last day went, the newest if there are very many."""
+    found = Run.objects.filter(name__in=list(names), created_at__gte=now - DAY).order_by("-created_at")
+    rows = list(found.values_list("name", "status", "created_at", "ended_at")[: MOST_RUNS + 1])
+    by_name: dict[str, list[tuple[str, int | None]]] = {}
+    for name, status, begun, ended in rows[:MOST_RUNS]:
+        by_name.setdefault(name, []).append((status, None if ended is None else ended - begun))
+    return {name: health_of(runs) for name, runs in by_name.items()}, len(rows) > MOST_RUNS
+
+
+def _users(names: set[str]) -> dict[str, int]:
+    """How many workflows and schedules start each of these."""
+    counts = dict.fromkeys(names, 0)
+    callers = newest().filter(document__contains="SUB_WORKFLOW") | newest().filter(document__contains="START_WORKFLOW")
+    for caller in callers[:MOST_USERS]:
+        called = {name for spot in spots(caller.document.get("tasks")) for name in named_workflows(spot.step)}
+        for name in called & names - {caller.name}:
+            counts[name] += 1
+    for name in Schedule.objects.filter(workflow_name__in=list(names)).values_list("workflow_name", flat=True):
+        counts[name] += 1
+    return counts
+
+
+def _reasons(rows: Sequence[WorkflowDefinition]) -> dict[str, str]:
+    ids = [f"{row.name}:{row.version}" for row in rows]
+    entries = AuditEntry.objects.filter(object_type="workflow_definition", object_id__in=ids).order_by("at", "pk")
+    return dict(entries.exclude(reason="").values_list("object_id", "reason"))
+
+
+def _last_runs(rows: Sequence[WorkflowDefinition]) -> dict[int, int | None]:
+    """When a run of each began last: one look into an index each."""
+    runs = Run.objects.filter(name=OuterRef("name")).order_by("-created_at").values("created_at")[:1]
+    found = WorkflowDefinition.objects.filter(pk__in=[row.pk for row in rows]).annotate(last_run_at=Subquery(runs))
+    return dict(found.values_list("pk", "last_run_at"))
+
+
+def _flags(
+    row: WorkflowDefinition, known: Surroundings, users: int, last: int | None, now: int
+) -> Iterator[tuple[str, str]]:
+    said = findings(row.document, known)
+    broken = [finding.message for finding in said if finding.kind in BROKEN and finding.severity != "hint"]
+    if broken:
+        yield "broken reference", broken[0]
+    for kind, flag in ((NO_TIMEOUT, "no timeout"), (NO_WORKER, "no worker")):
+        if messages := [finding.message for finding in said if finding.kind == kind]:
+            yield flag, messages[0]
+    if not users and (last is None or now - last > UNUSED_AFTER_MS):
+        never, lately = (
+            _("Nothing starts it, and it was never run."),
+            _("Nothing starts it, and it was not run for 30 days."),
+        )
+        yield "unused", never if last is None else lately

@@ -1,0 +1,51 @@
+"""Keeps a handful of children alive until somebody says stop; then all are gone within five seconds."""
+
+import signal
+from collections.abc import Callable, Sequence
+from time import monotonic, sleep
+from typing import Any
+
+from .managed_process import Child
+
+LOOK_SECONDS = 0.1
+# With gunicorn's three seconds of grace for requests below, and a second to spare above.
+GRACE_SECONDS = 4.0
+
+
+class Household:
+    """The children, and whether they shall go on."""
+
+    def __init__(self, children: Sequence[Child], tell: Callable[[str], None]) -> None:
+        self.children = children
+        self.tell = tell
+        self.is_stopping = False
+
+    def run(self, each_look: Callable[[], None]) -> None:
+        """Start all, watch all, and stop all on the first SIGINT or SIGTERM."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._stop)
+        try:
+            for child in self.children:
+                child.start()
+            while not self.is_stopping:
+                self._look()
+                each_look()
+                sleep(LOOK_SECONDS)
+        finally:
+            self._end()
+
+    def _look(self) -> None:
+        for child in self.children:
+            child.watch(self.tell)
+
+    def _stop(self, *_: Any) -> None:
+        self.is_stopping = True
+
+    def _end(self) -> None:
+        for child in self.children:
+            child.signal(signal.SIGTERM)
+        kill_at = monotonic() + GRACE_SECONDS
+        while monotonic() < kill_at and any(child.is_running for child in self.children):
+            sleep(0.02)
+        for child in self.children:
+            child.kill()

@@ -1,0 +1,57 @@
+"""Claimed attempts with their tasks and runs, read as workers are told of them: one statement, written once."""
+
+from collections.abc import Sequence
+
+from django.db import connection, models
+
+from ..core.masking import MARK
+from ..models import Attempt, Run, Task
+from ..models.fields import DocumentField, loads, loads_sealed
+from .statements import fetch, placeholders
+
+LEFT_OUT = ("input", "output", "variables")
+
+
+def _columns(model: type[models.Model], *left_out: str) -> list[models.Field]:
+    return [field for field in model._meta.concrete_fields if field.name not in left_out]
+
+
+PARTS = ((Attempt, "a", _columns(Attempt)), (Task, "t", _columns(Task)), (Run, "r", _columns(Run, *LEFT_OUT)))
+SQL = (
+    f"SELECT {', '.join(f'{alias}.{field.column}' for _, alias, fields in PARTS for field in fields)} "
+    "FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id JOIN conductor_run r ON r.id = a.run_id "
+    "WHERE a.id IN "
+)
+
+
+def handed_out(ids: Sequence[str]) -> list[Attempt]:
+    """The attempts in the order of the ids, with `task` and `run` (without its payloads) at hand.
+
+    `holds_sealed`: something in a payload was sealed before it was written, and is so still.
+    """
+    rows = fetch(f"{SQL}({placeholders(ids)})", ids)
+    by_id = {attempt.id: attempt for attempt in map(_attempt, rows)}
+    return [by_id[id] for id in ids if id in by_id]
+
+
+def _attempt(row: tuple) -> Attempt:
+    attempt, task, run = _objects(row)
+    attempt.task, attempt.run = task, run
+    attempt.holds_sealed = any(isinstance(value, str) and MARK in value for value in row)
+    return attempt
+
+
+def _objects(row: tuple):
+    start = 0
+    for model, _, fields in PARTS:
+        values = row[start : start + len(fields)]
+        start += len(fields)
+        names = [field.attname for field in fields]
+        yield model.from_db(connection.alias, names, [_read(*pair) for pair in zip(fields, values, strict=True)])
+
+
+def _read(field: models.Field, value: object) -> object:
+    if not isinstance(field, DocumentField):
+        return value
+    # Steps are shown to workers as to everybody; what is theirs is the payload.
+    return loads(value) if field.model is Task else loads_sealed(value)

@@ -1,0 +1,146 @@
+"""Payloads on their way into rows: one that is kept elsewhere leaves its path there, and nothing else."""
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any
+
+from ..core.masking import masked_names, sealed, sealed_memo
+from ..core.snapshot import Attempt, Run, Task
+from ..models.fields import dumps
+from .rows import Placed, payload
+from .statements import placeholders
+
+
+class TooLarge(Exception):
+    """Payloads are too large for rows: they are to be kept elsewhere, with no lock held, and the change made anew."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        """`texts`: what is to be kept, by the digest of what it says."""
+        self.texts = texts
+        super().__init__(f"{len(texts)} payloads")
+
+
+class OverLimit(Exception):
+    """A payload that the engine has put together is larger than any may be; nothing is written (execution §1.6)."""
+
+    def __init__(self, what: str, size: int, most: int) -> None:
+        super().__init__(f"{what} would take {size} bytes; {most} are allowed.")
+
+
+ROOM_BYTES = 64 * 1024
+"""What the engine may lay around a payload that was measured when it came in, such as the id of a sub-workflow."""
+
+
+class Shelf:
+    """The payloads of one change."""
+
+    def __init__(
+        self,
+        task_bytes: int = 0,
+        run_bytes: int = 0,
+        kept: Mapping[str, str] | None = None,
+        named: Mapping[tuple[str, str], str] | None = None,
+        seal: Callable[[str], str] = lambda text: "",
+        most_of_task: int = 0,
+        most_of_run: int = 0,
+    ) -> None:
+        """`task_bytes`, `run_bytes`: the largest payload that stays in a row; `most_of_…`: that there may be. 0 is any.
+
+        `kept`: where large ones are that are kept already, by their digest. `named`: where a client says that one is,
+        of any size, by the attempt or run and `input` or `output`. `seal`: how what a definition masks is hidden.
+        """
+        self.seal, self.most_of_task, self.most_of_run = seal, most_of_task, most_of_run
+        self.task_bytes, self.run_bytes, self.kept, self.named = task_bytes, run_bytes, kept or {}, named or {}
+        self.too_large: dict[str, str] = {}
+        self.used: set[tuple[str, str]] = set()
+        self.dropped: set[str] = set()
+
+    def of_task(self, attempt: Attempt, run: Run, part: str) -> Placed:
+        """The input or output of an attempt. Raises OverLimit."""
+        placed = self._placed(getattr(attempt, part), run, self.task_bytes, (attempt.id, part))
+        # What a client has uploaded was measured as it came.
+        if _is_over(placed, self.most_of_task) and (attempt.id, part) not in self.named:
+            raise OverLimit(f"The {part} of {_name(attempt, run)}", placed.size, self.most_of_task)
+        return placed
+
+    def of_run(self, run: Run, part: str, also: frozenset[str] = frozenset()) -> Placed:
+        """The input or output of a run. `also`: names that are masked in it besides those of its definition.
+
+        Raises OverLimit for an output: inputs are measured where they are given.
+        """
+        placed = self._placed(getattr(run, part), run, self.run_bytes, (run.id, part), also)
+        if part == "output" and _is_over(placed, self.most_of_run):
+            raise OverLimit("The workflow's output", placed.size, self.most_of_run)
+        return placed
+
+    def variables(self, run: Run) -> str:
+        """The variables of a run, which are never kept elsewhere."""
+        return payload(sealed(run.variables, masked_names(run.definition), self.seal))
+
+    def memo(self, task: Task, run: Run) -> str:
+        """What a task remembers, which is never kept elsewhere."""
+        return payload(sealed_memo(task.memo, masked_names(run.definition), self.seal))
+
+    def _placed(
+        self, value: Any, run: Run, most: int, owner: tuple[str, str], also: frozenset[str] = frozenset()
+    ) -> Placed:
+        text, masked = payload(value), masked_names(run.definition) | also
+        hidden = payload(sealed(value, masked, self.seal)) if masked else text
+        if self.named and (path := self.named.get(owner)):
+            if hidden == text:
+                return self._elsewhere(text, path, run.id)
+            # What a client has uploaded is not sealed: it is kept anew, and that is let go of.
+            self.dropped.add(path)
+        if most and len(text) > most:
+            # What others keep of the same content is not sealed as this is.
+            name = digest(text) if hidden == text else f"sealed {digest(text)}"
+            if path := self.kept.get(name):
+                return self._elsewhere(text, path, run.id)
+            self.too_large[name] = hidden
+        return Placed(hidden, len(text), "")
+
+    def _elsewhere(self, text: str, path: str, run_id: str) -> Placed:
+        self.used.add((path, run_id))
+        return Placed("{}", len(text), path)
+
+    def statements(self) -> list[tuple[str, list[str], int | None]]:
+        """What notes the uses: SQL, parameters, and how many rows must be changed by it."""
+        if self.too_large:
+            raise TooLarge(self.too_large)
+        return [*self._letting_go(), *self._using()]
+
+    def _letting_go(self) -> list[tuple[str, list[str], int | None]]:
+        if not self.dropped:
+            return []
+        paths = sorted(self.dropped)
+        sql = f"UPDATE conductor_storedpayload SET expires_at = 0 WHERE path IN ({placeholders(paths)})"
+        return [(f"{sql} AND expires_at IS NOT NULL", paths, None)]
+
+    def _using(self) -> list[tuple[str, list[str], int | None]]:
+        if not self.used:
+            return []
+        paths = sorted({path for path, _ in self.used})
+        pairs = [value for use in sorted(self.used) for value in use]
+        rows = ", ".join(["(%s, %s)"] * len(self.used))
+        claim = f"UPDATE conductor_storedpayload SET expires_at = NULL WHERE path IN ({placeholders(paths)})"
+        note = f"INSERT INTO conductor_payloaduse (payload_id, run_id) VALUES {rows} ON CONFLICT DO NOTHING"
+        # One that is being forgotten has no size any more.
+        return [(f"{claim} AND size IS NOT NULL", paths, len(paths)), (note, pairs, None)]
+
+
+def _name(attempt: Attempt, run: Run) -> str:
+    return next((f"task {task.key}" for task in run.tasks.values() if task.attempt.id == attempt.id), "a task")
+
+
+def _is_over(placed: Placed, most: int) -> bool:
+    return bool(most) and placed.size > most + ROOM_BYTES
+
+
+def digest(text: str) -> str:
+    """What tells payloads apart."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def digest_of(value: Any) -> str:
+    """The same of a value that has not been written yet."""
+    return digest(dumps(value) or "")

@@ -1,0 +1,268 @@
+"""Snapshot and effects → rows: what changed is written in few statements, whatever its number (ARCHITECTURE §12)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError
+
+from ..core.effects import CreateTask, Draft, Effect, ForgetTasks, TakeBack
+from ..core.snapshot import UNKNOWN, Attempt, Run, Task
+from ..core.states import SKIPPED
+from ..core.values import replace
+from ..models import Attempt as AttemptRow
+from ..models import HistoryEntry
+from ..models import Task as TaskRow
+from ..models.fields import dumps
+from ..models.outbox import PUBLISH
+from . import failures, rows
+from .outgoing import await_runs, await_webhooks, send, start_runs
+from .results import keep_results
+from .statement_batch import Stale, Writes
+from .statements import CHUNK, placeholders
+
+EVENT_QUEUE = "EVENT"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What others should hear after the commit: queues with something new, and messages to deliver."""
+
+    queues: frozenset[str]
+    messages: tuple[int, ...]
+
+
+def save(writes: Writes, before: Run, effects: Iterable[Effect], after: Run, now: int, by: str, reason: str) -> Told:
+    """Write down what the effects made of the snapshot, after `writes`; raises Stale where a row was not as seen."""
+    effects = list(effects)
+    attempts = _attempts_touched(before, effects)
+    # First: what is taken back may be made again by the same decision, under the same reference and the same id.
+    before = _take_back(writes, before, effects)
+    _write_attempts(writes, before, attempts, after)
+    _write_tasks(writes, before, after)
+    _forget(writes, before, effects)
+    _empty_inbox(writes, before, after)
+    _write_run(writes, before, after, now)
+    _remember(writes, before, effects, now, by, reason)
+    failures.note(writes, before, attempts, after, now)
+    start_runs(writes, effects, after, now)
+    await_runs(writes, effects, after)
+    await_webhooks(writes, effects, after, now)
+    keep_results(writes, effects)
+    try:
+        writes.send()
+    except IntegrityError as twice:
+        # Somebody else has written the row that this decision, made on stale sight, would have written.
+        raise Stale from twice
+    messages = send(effects, after, now, writes.shelf.seal)
+    # What other systems are told is the built-in workers' business, as their queues are.
+    others = frozenset({EVENT_QUEUE} if any(each.subject == PUBLISH for each in messages) else ())
+    soon = tuple(each.pk for each in messages if each.subject != PUBLISH)
+    return Told(_queues(before, attempts, after) | others, soon)
+
+
+def _attempts_touched(before: Run, effects: list[Effect]) -> dict[str, tuple[Attempt, Task]]:
+    """The last state of every attempt that an effect touched; a task's earlier attempts are not in the snapshot."""
+    draft, touched = Draft(before), {}
+    for effect in effects:
+        effect.change(draft)
+        key = getattr(effect, "key", None) or (effect.task.key if hasattr(effect, "task") else None)
+        if key is not None and key in draft.tasks:
+            task = draft.tasks[key]
+            touched[task.attempt.id] = (task.attempt, task)
+    return touched
+
+
+def _write_attempts(writes: Writes, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run) -> None:
+    seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
+    kept = {id: pair for id, pair in touched.items() if _is_kept(pair[1], after)}
+    changed = [(attempt, seen[id]) for id, (attempt, _) in kept.items() if id in seen and attempt != seen[id]]
+    reopened = [(new, old) for new, old in changed if new.number != old.number]
+    if reopened:
+        values = [(old.id, old.status, _rewritten(new, kept[old.id][1], writes, after)) for new, old in reopened]
+        writes.update(AttemptRow, rows.ATTEMPT_REWRITTEN, values)
+        changed = [(new, old) for new, old in changed if new.number == old.number]
+    # Ended attempts first: a task has one open attempt at most, also between two statements.
+    for has_output, columns in UPDATES:
+        same = [(new, old) for new, old in changed if _has_new(new, old, "output") == has_output]
+        values = [(old.id, old.status, _updated(new, has_output, writes, after)) for new, old in same]
+        if values:
+            writes.update(AttemptRow, columns, values)
+    for new, _old in (pair for pair in changed if _has_new(*pair, "input")):
+        # A further attempt of a step that the engine does itself gets its input when it begins.
+        sql = "UPDATE conductor_attempt SET input = %s, input_size = %s, input_path = %s WHERE id = %s"
+        writes.run(sql, [*writes.shelf.of_task(new, after, "input"), new.id])
+    for new, old in changed:
+        if (new.queue, new.priority) != (old.queue, old.priority):
+            sql = "UPDATE conductor_attempt SET queue = %s, domain = %s, priority = %s WHERE id = %s"
+            writes.run(sql, [new.queue, new.domain, new.priority, new.id])
+    fresh = [_inserted(attempt, task, writes, after) for id, (attempt, task) in kept.items() if id not in seen]
+    if fresh:
+        writes.insert(AttemptRow, rows.ATTEMPT_INSERTED, fresh)
+
+
+def _is_kept(task: Task, after: Run) -> bool:
+    """Whether the task is there after the decision: not forgotten, nor taken back and made again."""
+    found = after.tasks.get(task.key)
+    return found is not None and found.id == task.id
+
+
+def _has_new(new: Attempt | Run, old: Attempt | Run, part: str) -> bool:
+    value = getattr(new, part)
+    return value is not UNKNOWN and value is not getattr(old, part)
+
+
+def _rewritten(attempt: Attempt, task: Task, writes: Writes, run: Run) -> list[Any]:
+    pairs = zip(rows.ATTEMPT_INSERTED, _inserted(attempt, task, writes, run), strict=True)
+    return [value for column, value in pairs if column in rows.ATTEMPT_REWRITTEN]
+
+
+def _inserted(attempt: Attempt, task: Task, writes: Writes, run: Run) -> list[Any]:
+    input, output = (writes.shelf.of_task(attempt, run, part) for part in ("input", "output"))
+    return rows.inserted_attempt(attempt, task, run, input, output)
+
+
+def _updated(attempt: Attempt, has_output: bool, writes: Writes, run: Run) -> list[Any]:
+    output = writes.shelf.of_task(attempt, run, "output") if has_output else ()
+    return [*rows.updated_attempt(attempt), *output]
+
+
+UPDATES = (
+    (False, rows.ATTEMPT_UPDATED),
+    (True, (*rows.ATTEMPT_UPDATED, "output", "output_size", "output_path")),
+)
+
+
+def _write_tasks(writes: Writes, before: Run, after: Run) -> None:
+    touched = [(task, _seen(before, task)) for key, task in after.tasks.items() if key in after.touched]
+    fresh = [rows.inserted_task(task, after, writes.shelf.memo(task, after)) for task, seen in touched if seen is None]
+    if fresh:
+        writes.insert(TaskRow, rows.TASK_INSERTED, fresh)
+    changed = [
+        (seen.id, seen.status, rows.updated_task(task, writes.shelf.memo(task, after)))
+        for task, seen in touched
+        if seen is not None and rows.is_new(task, seen)
+    ]
+    if changed:
+        writes.update(TaskRow, rows.TASK_UPDATED, changed)
+    if after.definition is not before.definition:
+        for task, seen in touched:
+            if seen is not None and rows.place_of_task(task) != rows.place_of_task(seen):
+                sql = "UPDATE conductor_task SET joined_by = %s, loop_ref = %s, is_permissive = %s WHERE id = %s"
+                writes.run(sql, [*rows.place_of_task(task), task.id])
+
+
+def _seen(before: Run, task: Task) -> Task | None:
+    """The task as it was before, unless it is another one that has taken its place."""
+    found = before.tasks.get(task.key)
+    return found if found is not None and found.id == task.id else None
+
+
+def _take_back(writes: Writes, before: Run, effects: list[Effect]) -> Run:
+    """Delete the tasks that are taken back; returns the snapshot without them.
+
+    With a task go all its attempts, and what workers logged for them. A task that is entered again under its id loses
+    only the attempt that is written anew and those after it; the lines logged for that attempt stay.
+    """
+    gone = {key: before.tasks[key] for effect in effects if isinstance(effect, TakeBack) for key in effect.keys}
+    if not gone:
+        return before
+    own = {task.id for task in gone.values()}
+    again = [effect.task for effect in effects if isinstance(effect, CreateTask) and effect.task.id in own]
+    for task in again:
+        _delete_newest_life(writes, task)
+    kept = {task.id for task in again}
+    ids = [id for id in (task.id for task in gone.values()) if id not in kept]
+    for start in range(0, len(ids), CHUNK):
+        some = ids[start : start + CHUNK]
+        tasks = f"({placeholders(some)})"
+        attempts = f"SELECT id FROM conductor_attempt WHERE task_id IN {tasks}"
+        writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({attempts})", some)
+        writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN {tasks}", some)
+        writes.run(f"DELETE FROM conductor_task WHERE id IN {tasks}", some)
+    return replace(before, tasks={key: task for key, task in before.tasks.items() if key not in gone})
+
+
+def _delete_newest_life(writes: Writes, task: Task) -> None:
+    """Delete the rows of a task that are written anew under the same ids: itself, this attempt and those after it."""
+    later = "SELECT id FROM conductor_attempt WHERE task_id = %s AND number > %s"
+    writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({later})", [task.id, task.attempt.number])
+    writes.run("DELETE FROM conductor_attempt WHERE task_id = %s AND number >= %s", [task.id, task.attempt.number])
+    writes.run("DELETE FROM conductor_task WHERE id = %s", [task.id])
+
+
+def _forget(writes: Writes, before: Run, effects: list[Effect]) -> None:
+    for effect in effects:
+        if isinstance(effect, ForgetTasks):
+            loop = before.definition.steps.get(effect.loop.ref)
+            inside = sorted(loop.inside) if loop else []
+            turn = rows.turn_text((*effect.loop.turn, effect.iteration))
+            where = f"run_id = %s AND (turn = %s OR turn LIKE %s) AND (loop_ref = %s{_or_in(inside)})"
+            params = [before.id, turn, f"{turn}.%", effect.loop.ref, *inside]
+            tasks = f"SELECT id FROM conductor_task WHERE {where}"
+            writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN ({tasks})", params)
+            writes.run(f"DELETE FROM conductor_task WHERE {where}", params)
+
+
+def _empty_inbox(writes: Writes, before: Run, after: Run) -> None:
+    """What was taken leaves the inbox, and what nobody took leaves it with the end of the run."""
+    if before.inbox and not after.is_open:
+        writes.run("DELETE FROM conductor_inboxmessage WHERE run_id = %s", [before.id])
+    elif after.inbox_taken:
+        params = [before.id, after.inbox_taken]
+        writes.run("DELETE FROM conductor_inboxmessage WHERE run_id = %s AND number <= %s", params)
+
+
+def _or_in(refs: list[str]) -> str:
+    return f" OR loop_ref IN ({placeholders(refs)})" if refs else ""
+
+
+def _write_run(writes: Writes, before: Run, after: Run, now: int) -> None:
+    columns, values = list(rows.RUN_UPDATED), rows.updated_run(after)
+    values[columns.index("updated_at")] = now
+    for column, value_of in rows.RUN_SELDOM_UPDATED.items():
+        if value_of(after) != value_of(before):
+            columns.append(column)
+            values.append(value_of(after))
+    for part in ("input", "output"):
+        if _has_new(after, before, part):
+            columns += [part, f"{part}_size", f"{part}_path"]
+            values += writes.shelf.of_run(after, part)
+    if _has_new(after, before, "variables"):
+        text = writes.shelf.variables(after)
+        columns += ["variables", "variables_size"]
+        values += [text, len(text)]
+    if any(after.tasks[key].status == SKIPPED for key in after.touched if key in after.tasks):
+        # What was skipped is read along with every change from now on: control may come to it later.
+        columns.append("has_skips")
+        values.append(True)
+    sets = ", ".join(f"{column} = %s" for column in columns)
+    sql = f"UPDATE conductor_run SET {sets}, revision = revision + 1 WHERE id = %s AND revision = %s"
+    writes.run(sql, [*values, before.id, before.revision], expected=1)
+
+
+def _remember(writes: Writes, before: Run, effects: list[Effect], now: int, by: str, reason: str) -> None:
+    lines = [effect.line() for effect in effects]
+    shown = (
+        lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], {"effect": "…", "more": len(lines) - MOST_LINES}]
+    )
+    writes.insert(
+        HistoryEntry,
+        ("run_id", "revision", "at", "by", "reason", "effects"),
+        [[before.id, before.revision + 1, now, rows.clean(by)[:255], rows.clean(reason), dumps(shown)]],
+    )
+
+
+MOST_LINES = 200
+"""Lines of one decision that history keeps; a fan-out of thousands is summed up."""
+
+
+def _queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run) -> frozenset[str]:
+    """The queues in which something became available, or in which a limit may have been freed."""
+    seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
+    queues = set()
+    for id, (attempt, task) in touched.items():
+        is_freed = id in seen and seen[id].is_open and not attempt.is_open and task.step.policy.concurrent_limit
+        if attempt.queue and (attempt.status == "PENDING" or is_freed):
+            queues.add(attempt.queue)
+    return frozenset(queues)

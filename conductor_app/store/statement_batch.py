@@ -1,0 +1,61 @@
+"""The statements of one decision: collected, sent together, and checked together."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connection, models
+
+from .payload_placement import Shelf
+from .statements import insert_statements, run_together, update_statements
+
+
+class Stale(Exception):
+    """Somebody else moved a row between the reading and the writing: decide again."""
+
+
+MANY = 50
+"""Rows from which on PostgreSQL is sent them as a copy: a statement with that many parameters is slow to take apart."""
+
+
+class Writes:
+    """Statements that need not see one another's results."""
+
+    def __init__(self, shelf: Shelf | None = None) -> None:
+        self.shelf = shelf or Shelf()
+        self.statements: list[tuple[str, Sequence[Any], int | None]] = []
+        self.copies: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = []
+
+    def insert(self, model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Write new rows, many in one statement."""
+        if len(rows) > MANY and connection.vendor == "postgresql":
+            self.copies.append((model._meta.db_table, columns, rows))
+        else:
+            self.statements += [(sql, params, None) for sql, params in insert_statements(model, columns, rows)]
+
+    def update(
+        self, model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[str, str, Sequence[Any]]]
+    ) -> None:
+        """Change rows, each named by its id and the status it was seen in."""
+        self.statements += update_statements(model, columns, rows)
+
+    def run(self, sql: str, params: Sequence[Any], expected: int | None = None) -> None:
+        """Any other statement; `expected` rows must be changed by it."""
+        self.statements.append((sql, params, expected))
+
+    def send(self) -> None:
+        """Write everything; raises Stale where a row was not as seen, and TooLarge before anything is written."""
+        self.statements += self.shelf.statements()
+        # A decision waits for its server once instead of six times.
+        counts = run_together([(sql, params) for sql, params, _ in self.statements])
+        for (_, _, expected), count in zip(self.statements, counts, strict=True):
+            if expected is not None and count != expected:
+                raise Stale
+        for copy in self.copies:
+            _copy(*copy)
+
+
+def _copy(table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Write new rows as PostgreSQL takes them fastest."""
+    with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)

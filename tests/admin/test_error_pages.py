@@ -1,0 +1,84 @@
+"""What stands in the place of a page that is not there, not open, or broke."""
+
+import pytest
+from django.test import Client
+
+from conductor_app.admin.error_pages import broken
+from conductor_app.telemetry import log_context
+
+SIDEBAR = 'id="nav-sidebar"'
+NOWHERE = "/admin/conductor/run/no-such-run/change/"
+
+
+def page(response, status: int) -> str:
+    assert response.status_code == status
+    return response.content.decode()
+
+
+def test_a_page_that_is_not_there_says_so_beside_the_ways_on(operator):
+    shown = page(operator.get(NOWHERE), 404)
+
+    assert SIDEBAR in shown
+    assert "There is no run no-such-run." in shown
+
+
+def test_an_address_that_nobody_knows_shows_none_of_the_frameworks_words(operator):
+    shown = page(operator.get("/admin/no/such/page/"), 404)
+
+    assert "It may never have been" in shown
+    assert "Resolver404" not in shown
+
+
+def test_a_page_that_is_not_open_names_the_permission_beside_the_ways_on(client, django_user_model):
+    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
+
+    shown = page(client.get("/admin/queues/"), 403)
+
+    assert SIDEBAR in shown
+    assert "<code>conductor.view_attempt</code>" in shown
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-Requested-With": "fetch"}], ids=["outside the pages", "a part of a page"])
+def test_only_whole_pages_stand_in_the_shell(operator, headers):
+    shown = page(operator.get("/favicon.ico" if not headers else NOWHERE, headers=headers), 404)
+
+    assert SIDEBAR not in shown
+
+
+def test_a_page_that_broke_says_under_which_request_the_log_says_why(operator):
+    request = operator.get("/admin/strip/").wsgi_request
+
+    with log_context.doing("look", request_id="asked-1"):
+        shown = page(broken(request), 500)
+
+    assert SIDEBAR in shown
+    assert "<pre>asked-1</pre>" in shown
+
+
+def test_where_the_shell_breaks_as_well_the_words_stand_alone(operator):
+    request = operator.get("/admin/strip/").wsgi_request
+    del request.session  # whose table can be read as little as the others
+
+    shown = page(broken(request), 500)
+
+    assert SIDEBAR not in shown
+    assert "This page could not be made" in shown
+
+
+def test_a_form_that_is_too_old_says_that_nothing_was_done(operator):
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = operator.cookies
+
+    shown = page(strict.post("/admin/preferences/"), 403)
+
+    assert SIDEBAR in shown
+    assert "Nothing was done." in shown
+
+
+def test_a_name_that_the_server_does_not_answer_to_is_named(client, settings):
+    settings.ALLOWED_HOSTS = ["conductor.example.org"]
+
+    answer = client.get("/admin/", headers={"host": "elsewhere.example.org"})
+
+    assert answer.status_code == 400
+    assert "does not answer to the name elsewhere.example.org" in answer.content.decode()

@@ -1,0 +1,57 @@
+"""New work for a built-in worker is told to Celery at once."""
+
+import pytest
+from kombu.exceptions import OperationalError
+
+from conductor_app import wakeups
+from conductor_app.background import job_trigger, jobs
+from conductor_app.celery import app
+
+
+@pytest.fixture
+def bell(monkeypatch):
+    """A bell that has not rung yet."""
+    monkeypatch.setattr(job_trigger, "_bell", job_trigger.Bell())
+
+
+@pytest.fixture
+def broker(bell):
+    """The broker's queue, empty at first."""
+    with app.connection_for_write() as connection:
+        queue = connection.SimpleQueue("celery")
+        queue.clear()
+        yield queue
+        queue.clear()
+
+
+def test_work_for_a_built_in_worker_is_told(broker):
+    wakeups.announce(["HTTP"])
+
+    assert broker.get(timeout=2).headers["task"] == jobs.work.name
+
+
+def test_work_for_others_is_not_told(broker):
+    wakeups.announce(["pay", "ship"])
+
+    assert broker.qsize() == 0
+
+
+def test_a_crowd_of_tasks_is_told_by_a_few_messages(broker):
+    wakeups.announce(["HTTP"] * 1000)
+
+    assert 1 <= broker.qsize() <= 20
+
+
+def test_a_broker_that_is_away_is_left_alone_for_a_while(bell, monkeypatch):
+    tries = []
+
+    def refuse(**_):
+        tries.append("try")
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(jobs.work, "apply_async", refuse)
+
+    wakeups.announce(["HTTP", "HTTP"])
+    wakeups.announce(["HTTP"])
+
+    assert tries == ["try"]

@@ -1,0 +1,60 @@
+"""What is called how often, as beat's rows say it."""
+
+import pytest
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
+
+from conductor_app.background.periodic_jobs import BEATS, sync_beats
+from conductor_app.celery import app
+
+pytestmark = pytest.mark.django_db
+
+
+def test_beats_rows_say_what_the_table_says():
+    sync_beats()
+
+    assert {task.name: task.task for task in PeriodicTask.objects.all()} == {
+        name: beat.job for name, beat in BEATS.items()
+    }
+
+
+def test_a_beat_of_half_a_second_is_kept_exactly():
+    sync_beats()
+
+    assert PeriodicTask.objects.get(name="sweep").schedule.run_every.total_seconds() == 0.5
+
+
+def test_nothing_is_written_twice():
+    sync_beats()
+    changed_at = PeriodicTask.objects.get(name="sweep").date_changed
+
+    sync_beats()
+
+    assert PeriodicTask.objects.get(name="sweep").date_changed == changed_at
+    assert PeriodicTask.objects.count() == len(BEATS)
+    assert IntervalSchedule.objects.count() == len({beat.every_seconds for beat in BEATS.values()})
+
+
+def test_a_beat_that_an_operator_has_switched_off_stays_off():
+    sync_beats()
+    PeriodicTask.objects.filter(name="prune").update(enabled=False)
+
+    sync_beats()
+
+    assert not PeriodicTask.objects.get(name="prune").enabled
+
+
+def test_a_row_that_was_changed_by_hand_is_corrected():
+    sync_beats()
+    PeriodicTask.objects.filter(name="sweep").update(expire_seconds=None)
+
+    sync_beats()
+
+    assert PeriodicTask.objects.get(name="sweep").expire_seconds == 1
+
+
+@pytest.mark.parametrize("beat", BEATS.values(), ids=BEATS)
+def test_every_beat_calls_a_job_that_celery_knows(beat):
+    app.loader.import_default_modules()
+
+    assert beat.job in app.tasks
+    assert beat.expire_seconds >= beat.every_seconds

@@ -1,0 +1,56 @@
+"""DECISION: the older SWITCH (execution §8.4)."""
+
+import pytest
+
+from conductor_app.core.data_requests import ScriptAnswer
+from tests.builders import decision, plan, step
+from tests.core.life import Life
+
+CASES = {"a": [step("one")], "b": [], "1": [step("first")], "null": [step("nothing")]}
+
+
+def life(value, **fields) -> Life:
+    return Life(plan(decision("way", CASES, [step("other")], **fields), step("after")), {"way": value})
+
+
+@pytest.mark.parametrize(
+    ("value", "reached"),
+    [
+        pytest.param("a", "one", id="the case"),
+        pytest.param("b", "other", id="an empty case gives way to the default"),
+        pytest.param("z", "other", id="a missing case too"),
+        pytest.param(1, "first", id="a number is text"),
+        pytest.param(None, "nothing", id="nothing is the text null"),
+    ],
+)
+def test_where_control_goes(value, reached):
+    assert [ref for ref in life(value).statuses if ref != "way"] == [reached]
+
+
+def test_after_the_case_comes_what_follows():
+    assert life("a").completes("one").statuses == {"way": "COMPLETED", "one": "COMPLETED", "after": "SCHEDULED"}
+
+
+def test_without_a_default_what_follows_comes_at_once():
+    assert Life(plan(decision("way", CASES), step("after")), {"way": "z"}).waiting == ["after"]
+
+
+def test_its_row_shows_the_case_and_nothing_else():
+    attempt = life("a").task("way").attempt
+
+    assert attempt.input == {"case": "a", "hasChildren": "true"}
+    assert attempt.output == {"caseOutput": ["a"]}
+
+
+def test_a_script_may_choose():
+    scripted = plan(decision("way", CASES, caseExpression="$.way + 1"))
+
+    assert Life(scripted, {"way": 0}, scripts={"$.way + 1": 1.0}).waiting == ["first"]
+
+
+def test_a_script_that_fails_fails_the_run():
+    broken = {"boom": ScriptAnswer(error="boom is not defined")}
+    life = Life(plan(decision("way", CASES, caseExpression="boom"), step("after")), scripts=broken)
+
+    assert life.status == "FAILED"
+    assert "boom is not defined" in life.run.reason

@@ -1,0 +1,92 @@
+"""SWITCH: control goes to one of several cases (execution §8.3)."""
+
+import pytest
+
+from conductor_app.core.data_requests import ScriptAnswer
+from tests.builders import noop, plan, step, switch
+from tests.core.life import Life
+
+CASES = {"a": [step("one")], "b": [], "true": [step("yes")], "1": [step("first")], "null": [step("nothing")]}
+
+
+def life(value, **fields) -> Life:
+    return Life(plan(switch("way", CASES, [step("other")], **fields), step("after")), {"way": value})
+
+
+@pytest.mark.parametrize(
+    ("value", "reached"),
+    [
+        pytest.param("a", "one", id="the case"),
+        pytest.param("b", "after", id="a case without steps, and no default then"),
+        pytest.param("z", "other", id="the default"),
+        pytest.param(True, "yes", id="a truth is text"),
+        pytest.param(1, "first", id="a number is text"),
+        pytest.param(None, "nothing", id="nothing is the text null"),
+    ],
+)
+def test_where_control_goes(value, reached):
+    assert [ref for ref in life(value).statuses if ref != "way"] == [reached]
+
+
+def test_after_the_case_comes_what_follows_the_switch():
+    assert life("a").completes("one").statuses == {"way": "COMPLETED", "one": "COMPLETED", "after": "SCHEDULED"}
+
+
+def test_its_row_says_which_case_was_chosen():
+    attempt = life("a").task("way").attempt
+
+    assert attempt.input == {"way": "a", "case": "a", "hasChildren": "true"}
+    assert attempt.output == {"evaluationResult": ["a"], "selectedCase": "a"}
+
+
+def test_a_case_without_steps_has_no_children():
+    assert life("b").task("way").attempt.input == {"way": "b", "case": "b"}
+
+
+def test_without_a_default_what_follows_comes_at_once():
+    steps = plan(switch("way", {"a": [step("one")]}), noop("after"))
+
+    assert Life(steps, {"way": "z"}).status == "COMPLETED"
+
+
+def test_cases_may_hold_switches():
+    inner = switch("inner", {"x": [step("deep")]})
+    life = Life(plan(switch("way", {"a": [inner, step("last")]}), step("after")), {"way": "a", "inner": "x"})
+
+    assert life.completes("deep", "last").statuses["after"] == "SCHEDULED"
+
+
+@pytest.mark.parametrize(("answer", "case"), [("a", "a"), (1.0, "1"), (True, "true"), (None, "null")])
+def test_a_script_may_choose(answer, case):
+    scripted = {"evaluatorType": "javascript", "expression": "$.way + 1"}
+    chosen = Life(plan(switch("way", CASES, **scripted)), {"way": 0}, scripts={"$.way + 1": answer})
+
+    assert chosen.task("way").attempt.output["selectedCase"] == case
+
+
+@pytest.mark.parametrize(("answer", "case"), [("a", "a"), (1, "1"), (1.0, "1.0"), (True, "true"), (None, "null")])
+def test_a_script_in_python_chooses_by_its_value_as_conductor_prints_it(answer, case):
+    scripted = {"evaluatorType": "python", "expression": "return way"}
+    chosen = Life(plan(switch("way", CASES, **scripted)), {"way": 0}, scripts={"return way": answer})
+
+    assert chosen.task("way").attempt.output["selectedCase"] == case
+
+
+@pytest.mark.parametrize("optional", [False, True])
+def test_a_script_that_fails_fails_the_switch(optional):
+    scripted = {"evaluatorType": "javascript", "expression": "boom", "optional": optional}
+    broken = ScriptAnswer(error="boom is not defined")
+    life = Life(plan(switch("way", CASES, **scripted), step("after")), scripts={"boom": broken})
+
+    if optional:
+        assert life.statuses == {"way": "COMPLETED_WITH_ERRORS", "after": "SCHEDULED"}
+    else:
+        assert (life.status, life.task("way").attempt.reason) == ("FAILED", "boom is not defined")
+
+
+def test_an_unknown_language_is_a_reason_to_fail():
+    life = Life(plan(switch("way", CASES, evaluatorType="cobol")))
+
+    assert life.status == "FAILED"
+    assert "cobol" in life.run.reason
+    assert "use javascript, graaljs, python or value-param" in life.run.reason

@@ -1,0 +1,113 @@
+"""WAIT: what is understood, and when it is over (execution §8.13)."""
+
+import pytest
+
+from conductor_app.core.errors import StepRefused
+from conductor_app.core.step_types.wait import milliseconds, moment
+from tests.builders import plan, step, wait
+from tests.core.life import Life
+
+SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5 seconds", 5 * SECOND),
+        ("5 secs", 5 * SECOND),
+        ("5 sec", 5 * SECOND),
+        ("5s", 5 * SECOND),
+        ("2 minutes", 2 * MINUTE),
+        ("2 mins", 2 * MINUTE),
+        ("2 min", 2 * MINUTE),
+        ("2m", 2 * MINUTE),
+        ("3 hours", 3 * HOUR),
+        ("3 hrs", 3 * HOUR),
+        ("3 hr", 3 * HOUR),
+        ("3h", 3 * HOUR),
+        ("1 day", DAY),
+        ("4 days", 4 * DAY),
+        ("4d", 4 * DAY),
+        ("1 DAYS 2 Hours 3 MINUTES 4 seconds", DAY + 2 * HOUR + 3 * MINUTE + 4 * SECOND),
+        ("1d2h3m4s", DAY + 2 * HOUR + 3 * MINUTE + 4 * SECOND),
+        ("  1 d  4 s ", DAY + 4 * SECOND),
+        ("0 seconds", 0),
+    ],
+)
+def test_durations_that_are_understood(text, expected):
+    assert milliseconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["5", "1.5 hours", "", "soon", "4 seconds 1 day", "-5 seconds", "5 weeks", "5 s x", 7])
+def test_durations_that_are_refused(text):
+    with pytest.raises(StepRefused, match="not understood"):
+        milliseconds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1970-01-02", DAY),
+        ("1970-01-01 00:01", MINUTE),
+        ("1970-01-01 02:00 GMT+02:00", 0),
+        ("1970-01-01 02:00 +0200", 0),
+        ("1970-01-01 01:00 UTC", HOUR),
+        ("1970-01-01 01:00 PST", 9 * HOUR),
+        ("1970-01-32 00:00", 31 * DAY),
+    ],
+)
+def test_moments_that_are_understood(text, expected):
+    assert moment(text) == expected
+
+
+@pytest.mark.parametrize("text", ["tomorrow", "1970-13-01", "1970-01-01 00:00 Europe/Paris", "01.02.1970", "", None])
+def test_moments_that_are_refused(text):
+    with pytest.raises(StepRefused):
+        moment(text)
+
+
+def test_a_wait_ends_at_its_moment_and_not_before():
+    life = Life(plan(wait("pause", duration="10 seconds"), step("a")))
+
+    assert life.later(9).statuses == {"pause": "IN_PROGRESS"}
+    assert life.later(1).statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
+
+
+def test_a_wait_for_a_moment_in_the_past_is_over_at_once():
+    life = Life(plan(wait("pause", until="1970-01-01 00:00"), step("a")))
+
+    assert life.statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
+
+
+def test_a_wait_without_an_end_lasts_until_somebody_reports():
+    life = Life(plan(wait("pause"))).later(10**6)
+    assert life.status == "RUNNING"
+
+    assert life.completes("pause", said="go").status == "COMPLETED"
+
+
+def test_a_wait_may_be_ended_before_its_moment():
+    life = Life(plan(wait("pause", duration="1 day"), step("a"))).completes("pause")
+
+    assert life.statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
+
+
+@pytest.mark.parametrize(
+    "inputs", [{"duration": "5 s", "until": "1970-01-02"}, {"duration": "nonsense"}, {"until": "nonsense"}]
+)
+def test_a_wait_that_is_written_wrongly_fails_for_good(inputs):
+    life = Life(plan(wait("pause", **inputs)))
+
+    assert life.statuses == {"pause": "FAILED_WITH_TERMINAL_ERROR"}
+    assert life.status == "FAILED"
+    assert "'duration'" in life.run.reason or "not understood" in life.run.reason
+
+
+def test_a_wait_that_is_tried_again_keeps_its_timer():
+    life = Life(plan(wait("pause", duration="10 seconds"))).later(5)
+    life.fails("pause")
+
+    life.retry()
+
+    assert life.later(4).status == "RUNNING"
+    assert life.later(1).status == "COMPLETED"

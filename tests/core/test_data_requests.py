@@ -1,0 +1,160 @@
+"""What the core cannot know it asks for, all at once, and decides again with the answers."""
+
+from dataclasses import replace
+
+import pytest
+
+from conductor_app.core.commands import nothing
+from conductor_app.core.data_requests import (
+    ActiveDomains,
+    Asked,
+    AttemptPayload,
+    DefinitionNamed,
+    Environment,
+    RunPayload,
+    Script,
+    ScriptAnswer,
+    TaskPart,
+)
+from conductor_app.core.decide import command_then_decide, decide
+from conductor_app.core.decision_context import Knowledge
+from conductor_app.core.snapshot import UNKNOWN, Run
+from tests.builders import fork, inline, noop, plan, set_variable, step, sub_workflow
+from tests.core.life import Life
+
+
+def asked(*steps, **fields) -> set:
+    run = Run("run", plan(*steps), "RUNNING", 0, **fields)
+    decision = decide(run, {}, 0)
+    assert decision.effects == ()
+    assert decision.after is run
+    return set(decision.questions)
+
+
+@pytest.mark.parametrize(
+    ("steps", "question"),
+    [
+        ([step("a", inputs={"n": "${workflow.input.n}"})], RunPayload("input")),
+        ([step("a", inputs={"n": "${workflow.variables.n}"})], RunPayload("variables")),
+        ([step("a", inputs={"n": "${workflow.env.REGION}"})], Environment("")),
+        ([set_variable("a", n=1)], RunPayload("variables")),
+        (
+            [inline("a", "1 + 1")],
+            Script("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}'),
+        ),
+        ([sub_workflow("a", "child", version=2)], DefinitionNamed("child", 2)),
+    ],
+)
+def test_what_a_first_step_needs_is_asked_for(steps, question):
+    assert asked(*steps) == {question}
+
+
+def test_a_step_that_needs_nothing_asks_nothing():
+    run = Run("run", plan(step("a", inputs={"n": 1, "id": "${workflow.workflowId}"})), "RUNNING", 0)
+
+    assert decide(run, {}, 0).questions == frozenset()
+
+
+def test_the_questions_of_all_branches_come_together():
+    branches = [[step("a", inputs={"n": "${workflow.input.n}"})], [step("b", inputs={"n": "${workflow.variables.n}"})]]
+
+    assert asked(*fork(*branches)) == {RunPayload("input"), RunPayload("variables")}
+
+
+def test_the_payload_of_a_task_that_is_known_by_its_row_is_asked_for():
+    life = Life(plan(step("a"), step("b", inputs={"n": "${a.output.n}"})))
+    life.run = replace(life.run, tasks={key: _forgotten(task) for key, task in life.run.tasks.items()})
+    know = Knowledge(life.run, {})
+
+    with pytest.raises(Asked) as found:
+        know.resolve("${a.output.n}")
+
+    assert found.value.questions == {AttemptPayload(life.task("a").attempt.id, "output")}
+
+
+def _forgotten(task):
+    return replace(task, attempt=replace(task.attempt, output=UNKNOWN))
+
+
+def test_a_task_that_was_not_read_is_asked_for_by_its_reference():
+    run = Run("run", plan(step("a"), step("b")), "RUNNING", 0, is_whole=False, next_seq=2)
+    know = Knowledge(run, {TaskPart("a", "output"): {"n": 7}, TaskPart("b", "output"): None})
+
+    assert know.resolve({"n": "${a.output.n}", "none": "${b.output.n}"}) == {"n": 7, "none": None}
+    with pytest.raises(Asked) as found:
+        know.resolve("${a.status} ${b.input.x}")
+    assert found.value.questions == {TaskPart("a", "facts"), TaskPart("b", "input")}
+
+
+def test_a_task_that_no_whole_run_has_is_nothing():
+    know = Knowledge(Run("run", plan(step("a")), "RUNNING", 0), {Environment(""): {}})
+
+    assert know.resolve("${a.output.n}") is None
+
+
+def test_a_decision_goes_on_with_the_answers():
+    question = Script("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}')
+    run = Run("run", plan(inline("a", "1 + 1"), noop("b")), "RUNNING", 0, input={}, variables={}, output={})
+
+    decision = command_then_decide(run, nothing, {question: ScriptAnswer(2)}, 0)
+
+    assert decision.after.status == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "active", "chosen"),
+    [
+        ({}, (), ""),
+        ({"pay": "blue"}, (), "blue"),
+        ({"*": "blue"}, (), "blue"),
+        ({"*": "red", "pay": "blue"}, (), "blue"),
+        ({"pay": " red , blue "}, ("blue",), "blue"),
+        ({"pay": "red,blue"}, (), "blue"),
+        ({"pay": "red,NO_DOMAIN"}, (), ""),
+        ({"pay": "red,NO_DOMAIN"}, ("red",), "red"),
+        ({"pay": "red,no_domain"}, (), ""),
+        ({"pay": ""}, (), ""),
+    ],
+)
+def test_the_domain_of_a_task_type(wanted, active, chosen):
+    run = Run("run", plan(step("a", "pay")), "RUNNING", 0, domains=wanted)
+
+    assert Knowledge(run, {ActiveDomains("pay"): frozenset(active)}).domain("pay") == chosen
+
+
+FACTS = {
+    "${workflow.workflowId}": "run",
+    "${workflow.status}": "RUNNING",
+    "${workflow.workflowType}": "order",
+    "${workflow.version}": 1,
+    "${workflow.correlationId}": "c",
+    "${workflow.schemaVersion}": 2,
+    "${workflow.parentWorkflowId}": None,
+    "${workflow.createdBy}": None,
+    "${a.status}": "COMPLETED",
+    "${a.taskType}": "pay",
+    "${a.taskDefName}": "pay",
+    "${a.referenceTaskName}": "a",
+    "${a.retryCount}": 0,
+    "${a.workflowInstanceId}": "run",
+    "${a.output.n}": 1,
+    "${a.nonsense}": None,
+    "${nobody.output.n}": None,
+    "n is ${a.output.n}": "n is 1",
+    "$${a.output.n}": "${a.output.n}",
+}
+
+
+@pytest.mark.parametrize(("written", "value"), FACTS.items())
+def test_what_expressions_see_of_a_run_and_its_tasks(written, value):
+    steps = [step("a", "pay"), step("b", inputs={"value": written})]
+    life = Life(plan(*steps), correlation_id="c").completes("a", n=1)
+
+    assert life.task("b").attempt.input == {"value": value}
+
+
+def test_a_template_stands_in_for_what_is_missing_or_null():
+    policy = {"name": "a", "inputTemplate": {"one": 1, "two": 2, "three": 3}}
+    life = Life(plan(step("a", policy=policy, inputs={"two": "${workflow.input.none}", "three": "given"})))
+
+    assert life.task("a").attempt.input == {"one": 1, "two": 2, "three": "given"}

@@ -1,0 +1,21 @@
+"""Spans of time in words."""
+
+import pytest
+
+from conductor_app.insight.durations import span
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [
+        (-5, "0 ms"),
+        (320, "320 ms"),
+        (3_290, "3.2 s"),
+        (60_000, "1 min"),
+        (725_000, "12 min 5 s"),
+        (3 * 3_600_000 + 12 * 60_000 + 59_000, "3 h 12 min"),
+        (2 * 86_400_000 + 4 * 3_600_000, "2 d 4 h"),
+    ],
+)
+def test_a_span_is_said_in_its_two_largest_units(milliseconds, words):
+    assert span(milliseconds) == words

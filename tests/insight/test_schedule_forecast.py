@@ -1,0 +1,52 @@
+"""The next times of a schedule, with what the clocks of its zone do between them."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from conductor_app.core.errors import Invalid
+from conductor_app.insight.schedule_forecast import coming
+
+
+def at(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def next_times(expression: str, zone_id: str, now: str, most: int = 3):
+    return coming({"cronExpression": expression, "zoneId": zone_id}, at(now), most)
+
+
+def test_the_next_times_are_told_on_the_clocks_of_the_zone():
+    found = next_times("0 30 9 * * *", "Europe/Berlin", "2027-01-10T00:00")
+
+    assert [each.local for each in found[:2]] == ["Sun 2027-01-10 09:30:00 +0100", "Mon 2027-01-11 09:30:00 +0100"]
+
+
+def test_it_is_said_when_the_clocks_have_gone_forward_or_back():
+    spring = next_times("0 30 9 * * *", "Europe/Berlin", "2027-03-27T00:00")
+    autumn = next_times("0 30 9 * * *", "Europe/Berlin", "2027-10-30T00:00")
+
+    assert [each.note for each in spring] == ["", "clocks have gone forward by 1 h since the one before", ""]
+    assert [each.note for each in autumn] == ["", "clocks have gone back by 1 h since the one before", ""]
+
+
+def test_times_of_several_clocks_come_in_their_order():
+    clocks = [
+        {"cronExpression": "0 0 12 * * *", "zoneId": "UTC"},
+        {"cronExpression": "0 0 12 * * *", "zoneId": "Asia/Tokyo"},
+    ]
+
+    found = coming({"cronSchedules": clocks}, at("2027-01-10T00:00"), 2)
+
+    assert [each.zone_id for each in found] == ["Asia/Tokyo", "UTC"]
+
+
+def test_what_cannot_be_read_is_refused():
+    with pytest.raises(Invalid):
+        coming({"cronExpression": "never"}, 0)
+
+
+def test_a_schedule_that_has_ended_has_no_times_to_come():
+    document = {"cronExpression": "0 0 * * * *", "scheduleEndTime": at("2027-01-01T00:00")}
+
+    assert coming(document, at("2027-01-02T00:00")) == []

@@ -1,0 +1,79 @@
+"""A child is started again, each time after a longer pause."""
+
+import sys
+
+import pytest
+
+from conductor_app.management import managed_process
+from conductor_app.management.managed_process import Child
+
+from .server import until
+
+
+@pytest.fixture
+def time(monkeypatch):
+    """Seconds that pass only when the test says so."""
+    passed = [1000.0]
+    monkeypatch.setattr(managed_process, "monotonic", lambda: passed[0])
+
+    def pass_by(seconds):
+        passed[0] += seconds
+
+    return pass_by
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.fixture
+def child(time):
+    """A child that ends at once, with code 3."""
+    child = Child("web", [sys.executable, "-c", "raise SystemExit(3)"])
+    child.start()
+    yield child
+    child.kill()
+
+
+def end_and_be_seen(child, told):
+    until(lambda: not child.is_running)
+    child.watch(told.append)
+
+
+def test_the_pause_before_a_restart_doubles(child, told, time):
+    for pause in (0.5, 1, 2):
+        end_and_be_seen(child, told)
+        time(pause)
+        child.watch(told.append)
+
+    assert told == [f"web ended with code 3; it starts again in {pause} s" for pause in ("0.5", "1", "2")]
+
+
+def test_the_pause_grows_no_longer_than_half_a_minute(child, told, time):
+    child.pause = 30.0
+
+    for _ in range(2):
+        end_and_be_seen(child, told)
+        time(30)
+        child.watch(told.append)
+
+    assert told == ["web ended with code 3; it starts again in 30 s"] * 2
+
+
+def test_a_child_that_ran_well_for_a_while_starts_with_a_short_pause_again(child, told, time):
+    child.pause = 16.0
+    time(61)
+
+    end_and_be_seen(child, told)
+
+    assert told == ["web ended with code 3; it starts again in 0.5 s"]
+
+
+def test_nothing_is_started_before_the_pause_is_over(child, told, time):
+    end_and_be_seen(child, told)
+    time(0.4)
+
+    child.watch(told.append)
+
+    assert not child.is_running
