@@ -8,17 +8,17 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
-from ..models import AccessKey, AccessRevision, Application, Client, Grant, GroupFacts, ScopeRole, Tag
+from ..models import AccessKey, AccessRevision, Application, Client, Grant, GroupProfile, ScopeRole, Tag
 from . import permission_cache
 
 
 def connect() -> None:
     """Listen to the tables that decide who may what."""
     User = get_user_model()
-    for model in (User, Group, AccessKey, Application, Client, Grant, GroupFacts, ScopeRole, Tag):
+    for model in (User, Group, AccessKey, Application, Client, Grant, GroupProfile, ScopeRole, Tag):
         for signal in (post_save, post_delete):
             signal.connect(_on_row, sender=model, dispatch_uid=f"access of {model.__name__}")
-    for relation in (User.groups, User.user_permissions, Group.permissions, GroupFacts.roles):
+    for relation in (User.groups, User.user_permissions, Group.permissions, GroupProfile.roles):
         m2m_changed.connect(_on_relation, sender=relation.through, dispatch_uid=f"access by {relation.field.name}")
 
 

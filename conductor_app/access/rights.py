@@ -75,8 +75,8 @@ PAGES_OF_RUNS = tuple(
 OF_PAGES_ALONE = (
     *(f"conductor.{verb}_{model}" for verb in CHANGING for model in ("client", "scoperole")),
     *(f"conductor.{verb}_{model}" for verb in ("add", "view", "delete") for model in ("accesskey", "grant")),
-    *(f"conductor.view_{model}" for model in ("group", "solo")),
-    *(f"conductor.change_{model}" for model in ("accesskey", "retentionpolicy", "solo")),
+    *(f"conductor.view_{model}" for model in ("taskgroup", "standalonetask")),
+    *(f"conductor.change_{model}" for model in ("accesskey", "retentionpolicy", "standalonetask")),
     *(f"django_celery_beat.view_{model}" for model in ("periodictask", "intervalschedule", "crontabschedule")),
 )
 """What pages ask for that is no right of a client's."""

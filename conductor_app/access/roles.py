@@ -4,7 +4,7 @@ from django.contrib.auth.models import Group, Permission
 from django.db import connection, transaction
 
 from ..core.errors import NotFound
-from ..models import GroupFacts
+from ..models import GroupProfile
 from .rights import ADMIN, RIGHTS, SYSTEM_ROLES, Role
 
 APPS_OF_ADMINISTRATORS = ("conductor", "auth", "django_celery_beat")
@@ -23,7 +23,7 @@ def role_group(role: str) -> Group:
 
 def ensure_system_roles() -> None:
     """Write the table of roles into Django's groups."""
-    if GroupFacts._meta.db_table not in connection.introspection.table_names():
+    if GroupProfile._meta.db_table not in connection.introspection.table_names():
         return
     permissions = {
         f"{app}.{codename}": id
@@ -35,13 +35,13 @@ def ensure_system_roles() -> None:
 
 
 def _kept(name: str, role: Role) -> Group:
-    facts = GroupFacts.objects.filter(role=name).select_related("group").first()
+    facts = GroupProfile.objects.filter(role=name).select_related("group").first()
     if facts is not None:
         return facts.group
     # A group that somebody has made under this name keeps its members from a role that nobody gave them.
     taken = Group.objects.filter(name=role.group).exists()
     group = Group.objects.create(name=f"{role.group} ({name})" if taken else role.group)
-    GroupFacts.objects.create(group=group, role=name, description=f"The role {name}.")
+    GroupProfile.objects.create(group=group, role=name, description=f"The role {name}.")
     return group
 
 

@@ -19,9 +19,9 @@ from django.utils.translation import gettext_lazy, gettext_noop
 from ..core.step_types.queued import queue_name
 from ..insight.waits import first_line
 from ..models import Poller, Run, TaskDefinition, WorkflowDefinition
-from .alone.found import by_id
 from .badges import GROUPS, status_in_words
 from .pages import Page
+from .standalone.found import by_id
 
 MOST_EACH, MOST = 6, 30
 MOST_REASONS = 2_000

@@ -26,12 +26,12 @@ from ..models import (
     ScheduleExecution,
     ScopeRole,
     Secret,
-    Solo,
+    StandaloneTask,
     TaskDefinition,
+    TaskGroup,
     Variable,
     WorkflowDefinition,
 )
-from ..models import Group as TaskGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry(Attempt, _("Attempts"), "attempts"),
         Entry("waiting", pgettext_lazy("the inbox of people", "Waiting"), "inbox"),
         Entry(TaskGroup, _("Task groups"), "columns"),
-        Entry(Solo, _("Stand-alone tasks"), "todo"),
+        Entry(StandaloneTask, _("Stand-alone tasks"), "todo"),
         Entry("queues", _("Queues"), "queues"),
         Entry("workers", _("Workers"), "workers"),
     ),

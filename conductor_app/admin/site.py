@@ -8,7 +8,7 @@ from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, URLResolver, reverse
+from django.urls import URLPattern, URLResolver, include, path, reverse
 from django.utils.translation import gettext_lazy as _
 
 from .. import clock, conf
@@ -27,21 +27,18 @@ from ..models import (
     ScheduleExecution,
     ScopeRole,
     Secret,
-    Solo,
+    StandaloneTask,
     TaskDefinition,
+    TaskGroup,
     Variable,
     WorkflowDefinition,
 )
-from ..models import Group as TaskGroup
 from .access.applications import ApplicationAdmin, GrantAdmin
 from .access.clients import ClientAdmin
 from .access.keys import AccessKeyAdmin
 from .access.named import SecretAdmin, VariableAdmin
 from .access.people import Groups, People
 from .access.roles import ScopeRoleAdmin
-from .alone.artifacts import ArtifactAdmin
-from .alone.groups import GroupAdmin
-from .alone.tasks import SoloAdmin
 from .bulk.bulk_operations import BulkExport, BulkOperationPage, BulkPage
 from .bulk.bulk_plan import BulkPlanPage
 from .bulk.planner import PlannerPage
@@ -80,6 +77,9 @@ from .schedules.calendar import CalendarPage
 from .schedules.lists import ScheduleAdmin, ScheduleExecutionAdmin
 from .sidebar import sections
 from .snapshot_pages import in_read_snapshot
+from .standalone.artifacts import ArtifactAdmin
+from .standalone.groups import GroupAdmin
+from .standalone.tasks import StandaloneTaskAdmin
 from .status_bar import StripPage
 from .user_locale import zone_of
 
@@ -135,7 +135,7 @@ SCREENS = {
     AuditEntry: AuditAdmin,
     Artifact: ArtifactAdmin,
     Secret: SecretAdmin,
-    Solo: SoloAdmin,
+    StandaloneTask: StandaloneTaskAdmin,
     TaskGroup: GroupAdmin,
     Variable: VariableAdmin,
     Application: ApplicationAdmin,
@@ -153,6 +153,15 @@ EVERYBODYS = {page.name for page in PAGES if not page.permission}
 """Pages that are open to whoever may sign in."""
 
 
+KEPT_ADDRESSES = {"conductor/standalonetask/": "conductor/solo/", "conductor/taskgroup/": "conductor/group/"}
+"""Addresses of models that had another name in version 0.1: bookmarks and links in messages stay valid."""
+
+
+def _at_kept_address(line: URLPattern | URLResolver) -> URLPattern | URLResolver:
+    route = KEPT_ADDRESSES.get(str(line.pattern))
+    return path(route, include(line.url_patterns)) if route and isinstance(line, URLResolver) else line
+
+
 class OperatorsSite(AdminSite):
     """Everything that a person sees in the browser."""
 
@@ -162,7 +171,8 @@ class OperatorsSite(AdminSite):
     site_url = None
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        return [*(line for page in PAGES for line in page.urls(self)), *super().get_urls()]
+        models = (_at_kept_address(line) for line in super().get_urls())
+        return [*(line for page in PAGES for line in page.urls(self)), *models]
 
     def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
         return super().admin_view(in_read_snapshot(without_nul(named(view))), cacheable)

@@ -6,8 +6,8 @@ from hashlib import blake2b
 from typing import Any
 
 from .cache_effects import KeepOutput, KeepResult
-from .data_requests import Cached, CachedRun
-from .decision_context import Knowledge
+from .data_requests import CachedRunOutput, CachedTaskOutput
+from .decision_context import DecisionContext
 from .definition import Definition
 from .effects import CreateTask, Effect
 from .masking import masked_names
@@ -19,10 +19,10 @@ KEY = "cached_as"
 """In the memo of a task: the digest of its key."""
 
 
-def from_cache(effects: list[Effect], know: Knowledge, now: int) -> list[Effect]:
+def from_cache(effects: list[Effect], ctx: DecisionContext, now: int) -> list[Effect]:
     """The effects of entering a step; work whose result is known is over at once, without a queue (execution §10.1)."""
     return [
-        _known(effect.task, know, now) if isinstance(effect, CreateTask) and _is_asked(effect.task) else effect
+        _known(effect.task, ctx, now) if isinstance(effect, CreateTask) and _is_asked(effect.task) else effect
         for effect in effects
     ]
 
@@ -41,24 +41,24 @@ def seconds_kept(document: Mapping[str, Any]) -> int:
     return max(seconds, 0) if isinstance(seconds, int) else 0
 
 
-def _known(task: Task, know: Knowledge, now: int) -> CreateTask:
+def _known(task: Task, ctx: DecisionContext, now: int) -> CreateTask:
     # The key is written in terms of the task's inputs (`${uri}-${method}`). Runs that mask other names share nothing:
     # what is sealed in the one would stand open in the other.
-    masked = masked_names(know.run.definition)
-    digest = _digest(task.step.document, dict(task.attempt.input), know, *sorted(masked))
+    masked = masked_names(ctx.run.definition)
+    digest = _digest(task.step.document, dict(task.attempt.input), ctx, *sorted(masked))
     if not digest:
         return CreateTask(task)
-    output = know.ask(Cached(name_of(task), digest))
+    output = ctx.ask(CachedTaskOutput(name_of(task), digest))
     if output is None:
-        return CreateTask(replace(task, memo={**task.memo, KEY: digest}))
+        return CreateTask(replace(task, step_state={**task.step_state, KEY: digest}))
     facts: dict[str, Any] = {"queue": "", "domain": "", "due_at": NEVER, "started_at": now, "ended_at": now}
     attempt = replace(task.attempt, status=COMPLETED, output=output, **facts)
     return CreateTask(replace(task, status=COMPLETED, attempt=attempt))
 
 
-def _digest(document: Mapping[str, Any], inputs: dict[str, Any], know: Knowledge, *scope: str) -> str:
+def _digest(document: Mapping[str, Any], inputs: dict[str, Any], ctx: DecisionContext, *scope: str) -> str:
     """What tells keys apart; nothing where the key names what is not there: that would be one key for all."""
-    key = know.resolve(document["cacheConfig"]["key"], inputs)
+    key = ctx.resolve(document["cacheConfig"]["key"], inputs)
     text = key if isinstance(key, str) else json.dumps(key, sort_keys=True)
     if key is None or "${" in text:
         return ""
@@ -68,31 +68,31 @@ def _digest(document: Mapping[str, Any], inputs: dict[str, Any], know: Knowledge
 
 def kept_result(task: Task, now: int) -> Iterator[Effect]:
     """A completed attempt's output is used again for as long as its step says."""
-    if digest := task.memo.get(KEY):
+    if digest := task.step_state.get(KEY):
         until = now + seconds_kept(task.step.document) * 1000
         yield KeepResult(name_of(task), digest, task.attempt.id, until)
 
 
 def name_of(task: Task) -> str:
     """The name of the task's definition, under which results are kept."""
-    return str(task.memo.get("name", task.step.name))
+    return str(task.step_state.get("name", task.step.name))
 
 
-def known_output(run: Run, know: Knowledge) -> tuple[str, dict[str, Any]] | None:
+def known_output(run: Run, ctx: DecisionContext) -> tuple[str, dict[str, Any]] | None:
     """The run that had the same key and followed the same plan, with its output, if that is still kept."""
-    if not seconds_kept(run.definition.document) or not (digest := _digest_of_run(run.definition, know)):
+    if not seconds_kept(run.definition.document) or not (digest := _digest_of_run(run.definition, ctx)):
         return None
-    return know.ask(CachedRun(run.definition.name, digest))
+    return ctx.ask(CachedRunOutput(run.definition.name, digest))
 
 
-def kept_output(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+def kept_output(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """A completed run's output is used again for as long as its definition says."""
     seconds = seconds_kept(run.definition.document)
-    if seconds and (digest := _digest_of_run(run.definition, know)):
+    if seconds and (digest := _digest_of_run(run.definition, ctx)):
         yield KeepOutput(run.definition.name, digest, run.id, now + seconds * 1000)
 
 
-def _digest_of_run(definition: Definition, know: Knowledge) -> str:
+def _digest_of_run(definition: Definition, ctx: DecisionContext) -> str:
     """The key is written like any expression of a workflow, or in terms of its input alone (`${customer}`)."""
-    inputs = {name: value for name, value in know.input().items() if name != "workflow"}
-    return _digest(definition.document, inputs, know, "run", definition.hash)
+    inputs = {name: value for name, value in ctx.input().items() if name != "workflow"}
+    return _digest(definition.document, inputs, ctx, "run", definition.hash)

@@ -7,41 +7,41 @@ from .definition import Key
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DataRequest:
     """One thing asked. `is_lasting`: its answer stays true when others change the run."""
 
     is_lasting = False
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Question):
+class WholeRun(DataRequest):
     """All tasks of the run are needed: read it anew as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look(Question):
+class TaskAt(DataRequest):
     """Is there a task with this key? Answer: the Task, or None."""
 
     key: Key
 
 
 @dataclass(frozen=True, slots=True)
-class InUse(Question):
+class ReferencesInUse(DataRequest):
     """Which of these references have a task already? `turn`: in this turn alone; None is any. Answer: frozenset."""
 
     refs: frozenset[str]
-    turn: tuple[int, ...] | None = None
+    iteration_path: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class RunPayload(Question):
+class RunPayload(DataRequest):
     """The run's `input`, `output` or `variables`."""
 
     part: str
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptPayload(Question):
+class AttemptPayload(DataRequest):
     """The `input` or `output` of one attempt."""
 
     attempt_id: str
@@ -49,7 +49,7 @@ class AttemptPayload(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class TaskPart(Question):
+class TaskPart(DataRequest):
     """The `input`, `output` or `facts` (names as expressions spell them) of a reference's newest task, else None.
 
     `within`: its turns, where only one item of a FOR_EACH is looked at; `is_deep`: those with which its turns begin.
@@ -62,7 +62,7 @@ class TaskPart(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class Joined(Question):
+class JoinedOutcomes(DataRequest):
     """What the tasks joined by this JOIN came to, those with the `known` keys left out.
 
     Answer: a list of Outcome; None as long as one of them is open; ABSENT where fewer than `missing` exist.
@@ -77,7 +77,7 @@ ABSENT = "absent"
 
 
 @dataclass(frozen=True, slots=True)
-class Inside(Question):
+class IterationOutcomes(DataRequest):
     """What the tasks in one turn of a loop came to, those with the `known` keys left out.
 
     Answer: a list of Outcome, or None as long as one of them is open.
@@ -89,7 +89,7 @@ class Inside(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class EveryTurn(Question):
+class StepOutcomes(DataRequest):
     """What the tasks of one step came to in all turns of the loop around it, those with the `known` keys left out.
 
     Answer: a list of Outcome.
@@ -101,17 +101,17 @@ class EveryTurn(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class AnyInside(Question):
+class OpenTaskInside(DataRequest):
     """Is a task open in one turn of a step, however deep, besides the `known` ones? `refs`: the steps inside it."""
 
     scope: Key
-    turn: int
+    iteration: int
     refs: frozenset[str]
     known: frozenset[Key]
 
 
 @dataclass(frozen=True, slots=True)
-class Element(Question):
+class ListItem(DataRequest):
     """One of the `items` in the input of an attempt, counted from 0. Such a list never changes."""
 
     attempt_id: str
@@ -120,21 +120,21 @@ class Element(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class Rest(Question):
+class RemainingTasks(DataRequest):
     """Is any task open besides the `known` ones? Answer: Remainder."""
 
     known: frozenset[Key]
 
 
 @dataclass(frozen=True, slots=True)
-class LastOutput(Question):
+class LastOutput(DataRequest):
     """The output of the task created last, those with the `known` keys left out. Answer: (seq, output)."""
 
     known: frozenset[Key]
 
 
 @dataclass(frozen=True, slots=True)
-class InboxMessages(Question):
+class InboxMessages(DataRequest):
     """The oldest `count` messages to the run, of those with a number above `after`. Answer: Taken."""
 
     count: int
@@ -142,7 +142,7 @@ class InboxMessages(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class Script(Question):
+class ScriptEvaluation(DataRequest):
     """The value of a script. `inputs`: JSON text of what the script calls `$`; in Python its members are variables.
 
     Answer: ScriptAnswer.
@@ -155,7 +155,7 @@ class Script(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged(Question):
+class SchemaCheck(DataRequest):
     """A value held against a JSON schema; both are JSON text. Answer: pairs of place and complaint, none if it fits."""
 
     schema: str
@@ -164,7 +164,7 @@ class Judged(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored(Question):
+class StoredPayloadContent(DataRequest):
     """A payload that is kept outside the rows. It is asked by the engine on the core's behalf."""
 
     path: str
@@ -172,7 +172,7 @@ class Stored(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class DefinitionNamed(Question):
+class DefinitionByName(DataRequest):
     """The definition with this name and version (None: the newest). Answer: Definition, or None."""
 
     name: str
@@ -180,21 +180,21 @@ class DefinitionNamed(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class DefinitionWritten(Question):
+class InlineDefinition(DataRequest):
     """A definition given in place. `document`: JSON text. Answer: Definition, or the text of the complaint."""
 
     document: str
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyNamed(Question):
+class TaskDefinitionByName(DataRequest):
     """The task definition with this name, as a document. Answer: dict, or None."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Cached(Question):
+class CachedTaskOutput(DataRequest):
     """The kept result of tasks of this name, by the digest of its key. Answer: an output, or None."""
 
     name: str
@@ -202,7 +202,7 @@ class Cached(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class CachedRun(Question):
+class CachedRunOutput(DataRequest):
     """The kept output of runs of this name, by the digest of its key. Answer: (run id, output), or None."""
 
     name: str
@@ -210,7 +210,7 @@ class CachedRun(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed(Question):
+class IdempotencyLookup(DataRequest):
     """The run of this definition that holds an idempotency key. Answer: KeyHolder, or None."""
 
     name: str
@@ -218,21 +218,21 @@ class Keyed(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class ActiveDomains(Question):
+class ActiveDomains(DataRequest):
     """The domains in which a worker has lately polled for this task type. Answer: frozenset of names."""
 
     task_type: str
 
 
 @dataclass(frozen=True, slots=True)
-class Environment(Question):
+class Environment(DataRequest):
     """An allowed environment value (execution §9.2), or None. An empty name asks for all of them."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class KeyHolder:
+class IdempotencyKeyHolder:
     """A run with an idempotency key. `parent_task`: the task that waits or waited for it, if it is still there."""
 
     id: str
@@ -243,7 +243,7 @@ class KeyHolder:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TaskOutcome:
     """What a finished task came to, as joins and loops want to know it."""
 
     key: Key
@@ -257,7 +257,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class InboxBatch:
     """Messages from a run's inbox. `up_to`: the last of them, or of those too old; `left`: how many follow."""
 
     messages: tuple[dict[str, Any], ...]
@@ -266,7 +266,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Remainder:
+class RemainingSummary:
     """What is left in a run besides the tasks already known."""
 
     is_open: bool = False
@@ -275,7 +275,7 @@ class Remainder:
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptAnswer:
+class ScriptResult:
     """What a script came to."""
 
     value: Any = None
@@ -283,9 +283,9 @@ class ScriptAnswer:
     timed_out: bool = False
 
 
-class Asked(Exception):
+class DataRequired(Exception):
     """Raised where a decision cannot go on without answers."""
 
-    def __init__(self, questions: set[Question] | frozenset[Question]) -> None:
+    def __init__(self, questions: set[DataRequest] | frozenset[DataRequest]) -> None:
         self.questions = frozenset(questions)
         super().__init__(self.questions)

@@ -7,16 +7,16 @@ from typing import Any
 
 from .data_requests import (
     ActiveDomains,
-    Asked,
     AttemptPayload,
-    DefinitionNamed,
+    DataRequest,
+    DataRequired,
+    DefinitionByName,
     Environment,
-    Inside,
-    Joined,
-    Question,
+    IterationOutcomes,
+    JoinedOutcomes,
     RunPayload,
-    Script,
-    ScriptAnswer,
+    ScriptEvaluation,
+    ScriptResult,
     TaskPart,
 )
 from .definition import Definition, Key, Step
@@ -26,22 +26,22 @@ from .task_index import Sorted
 from .values import replace
 
 EACH = "FOR_EACH"
-Answers = Mapping[Question, Any]
+DataCache = Mapping[DataRequest, Any]
 LONGEST_DOMAIN = 128
 RUN_PAYLOADS = ("input", "output", "variables")
 
 
-class Knowledge:
+class DecisionContext:
     """The answers known for one snapshot; asking for what is not known raises Asked."""
 
-    def __init__(self, run: Run, answers: Answers, given: Mapping[Key, dict[str, Any]] | None = None) -> None:
+    def __init__(self, run: Run, answers: DataCache, given: Mapping[Key, dict[str, Any]] | None = None) -> None:
         """`given`: inputs that an operator gave to tasks which are entered now."""
         self.run, self.answers, self.given = run, answers, given or {}
         self._sorted = Sorted(run)
-        self._turn: tuple[int, ...] = ()
+        self._iteration_path: tuple[int, ...] = ()
         self._loops: list[Step | None] = []
 
-    def at(self, step: Step, key: Key, source: Task | None = None, place: int = 0) -> "Knowledge":
+    def at(self, step: Step, key: Key, source: Task | None = None, place: int = 0) -> "DecisionContext":
         """The same, as seen from a step: inside an item of a FOR_EACH, references are of that item first of all.
 
         `place`: how many others are entered with it, before it.
@@ -50,24 +50,28 @@ class Knowledge:
             return self
         seen = copy(self)
         seen.run = replace(self.run, next_seq=self.run.next_seq + place) if place else self.run
-        seen._turn, seen._loops = key.turn, [self.run.step(ref, source) for ref in step.loops]
+        seen._iteration_path, seen._loops = key.iteration_path, [self.run.step(ref, source) for ref in step.loops]
         return seen
 
     def inside(self, loop: Key) -> Sequence[Task]:
         """The known tasks that stand in this loop, in any of its turns; not those of loops in it."""
         return self._sorted.by_loop.get(loop, ())
 
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: DataRequest) -> Any:
         """The answer, or Asked."""
         try:
             return self.answers[question]
         except KeyError:
-            raise Asked({question}) from None
+            raise DataRequired({question}) from None
 
     @property
     def has_heard_of_open_tasks(self) -> bool:
         """Whether an answer has told that a task is open that the snapshot does not hold."""
-        return any(answer is None for question, answer in self.answers.items() if isinstance(question, Joined | Inside))
+        return any(
+            answer is None
+            for question, answer in self.answers.items()
+            if isinstance(question, JoinedOutcomes | IterationOutcomes)
+        )
 
     def resolve(self, template: Any, own: Mapping[str, Any] | None = None) -> Any:
         """The template with each expression replaced by its value; `own` are names such as CPEWF_TASK_ID."""
@@ -75,16 +79,16 @@ class Knowledge:
         pairs = (pair for pair in needed(template) if pair[0] not in known)
         unanswered = {q for pair in pairs if (q := self._question(*pair)) and q not in self.answers}
         if unanswered:
-            raise Asked(unanswered)
+            raise DataRequired(unanswered)
         return resolve(template, lambda root, key: self._value(root, key, known))
 
-    def script(self, language: str, source: str, inputs: Mapping[str, Any]) -> ScriptAnswer:
+    def script(self, language: str, source: str, inputs: Mapping[str, Any]) -> ScriptResult:
         """What the script came to."""
-        return self.ask(Script(language, source, json.dumps(inputs, default=str)))
+        return self.ask(ScriptEvaluation(language, source, json.dumps(inputs, default=str)))
 
     def definition(self, name: str, version: int | None) -> Definition | None:
         """The definition with this name; the newest if no version is given."""
-        return self.ask(DefinitionNamed(name, version))
+        return self.ask(DefinitionByName(name, version))
 
     def input(self) -> dict[str, Any]:
         """The run's input."""
@@ -106,7 +110,7 @@ class Knowledge:
     def given_input(self, key: Key) -> dict[str, Any] | None:
         """The input that an operator gave to this task, now or when it was made."""
         task = self.run.tasks.get(key)
-        return self.given.get(key, task.memo.get("input") if task else None)
+        return self.given.get(key, task.step_state.get("input") if task else None)
 
     def domain(self, task_type: str) -> str:
         """The domain that a task of this type is scheduled in (api §5.8)."""
@@ -123,7 +127,7 @@ class Knowledge:
         value = getattr(self.run, part)
         return self.ask(RunPayload(part)) if value is UNKNOWN else value
 
-    def _question(self, root: str, key: str) -> Question | None:
+    def _question(self, root: str, key: str) -> DataRequest | None:
         """What must be asked before this pair can be read; None if it is at hand."""
         if root == "workflow":
             return self._run_question(key)
@@ -151,9 +155,9 @@ class Knowledge:
             if around is None or around.type != EACH:
                 continue
             if root == around.ref:
-                return around.heads[0], self._turn[:depth]
+                return around.heads[0], self._iteration_path[:depth]
             if root in around.inside:
-                return root, self._turn[:depth]
+                return root, self._iteration_path[:depth]
         return root, ()
 
     def _is_deep(self, ref: str, within: tuple[int, ...]) -> bool:
@@ -164,7 +168,7 @@ class Knowledge:
     def _unborn(self) -> frozenset[str]:
         return frozenset() if self.run.has_begun else frozenset(self.run.definition.steps)
 
-    def _run_question(self, key: str) -> Question | None:
+    def _run_question(self, key: str) -> DataRequest | None:
         if key in RUN_PAYLOADS and getattr(self.run, key) is UNKNOWN:
             return RunPayload(key)
         return Environment("") if key == "env" else None
@@ -186,7 +190,7 @@ class Knowledge:
         value = self.ask(Environment("")).get(name) if name else None
         return MISSING if value is None else value
 
-    def _part_of(self, question: Question, key: str) -> Any:
+    def _part_of(self, question: DataRequest, key: str) -> Any:
         value = self.ask(question)
         if value is None:
             return MISSING
@@ -212,14 +216,14 @@ def _part(key: str) -> str:
 def gather(thunks: Iterable[Callable[[], Any]]) -> list[Any]:
     """The values of all, or Asked with everything that any of them asked."""
     values: list[Any] = []
-    asked: set[Question] = set()
+    asked: set[DataRequest] = set()
     for thunk in thunks:
         try:
             values.append(thunk())
-        except Asked as question:
+        except DataRequired as question:
             asked |= question.questions
     if asked:
-        raise Asked(asked)
+        raise DataRequired(asked)
     return values
 
 
@@ -261,14 +265,14 @@ def spelled_type(step_type: str, name: str) -> str:
 
 TASK_FACTS: dict[str, Callable[[Run, Task], Any]] = {
     "taskType": lambda run, task: spelled_type(
-        task.memo.get("type", task.step.type), task.memo.get("name", task.step.name)
+        task.step_state.get("type", task.step.type), task.step_state.get("name", task.step.name)
     ),
     "status": lambda run, task: spelled_status(task.attempt.status, task.status),
     "referenceTaskName": lambda run, task: str(task.key),
     "retryCount": lambda run, task: task.attempt.number,
     "correlationId": lambda run, task: run.correlation_id or None,
     "pollCount": lambda run, task: task.attempt.poll_count,
-    "taskDefName": lambda run, task: task.memo.get("name", task.step.name),
+    "taskDefName": lambda run, task: task.step_state.get("name", task.step.name),
     "scheduledTime": lambda run, task: task.attempt.scheduled_at,
     "startTime": lambda run, task: task.attempt.started_at or 0,
     "endTime": lambda run, task: task.attempt.ended_at or 0,
@@ -277,6 +281,6 @@ TASK_FACTS: dict[str, Callable[[Run, Task], Any]] = {
     "reasonForIncompletion": lambda run, task: task.attempt.reason or None,
     "callbackAfterSeconds": lambda run, task: task.attempt.callback_ms // 1000,
     "workerId": lambda run, task: task.attempt.worker or None,
-    "iteration": lambda run, task: task.key.turn[-1] if task.key.turn else task.iteration,
+    "iteration": lambda run, task: task.key.iteration_path[-1] if task.key.iteration_path else task.iteration,
 }
 """What expressions may ask of a task (execution §9.2)."""

@@ -12,10 +12,10 @@ class Key(NamedTuple):
     """What finds a task in its run: the step's reference and the turn of each loop around it, outermost first."""
 
     ref: str
-    turn: tuple[int, ...] = ()
+    iteration_path: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        return "__".join((self.ref, *map(str, self.turn)))
+        return "__".join((self.ref, *map(str, self.iteration_path)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,8 @@ def _followers(step: Step, begins: bool) -> Iterable[str]:
     return filter(None, (*heads, *step.cases.values(), step.default_case, step.follower))
 
 
-def keys(refs: Iterable[str], find: Find, turn: tuple[int, ...]) -> Iterable[Key]:
+def keys(refs: Iterable[str], find: Find, iteration_path: tuple[int, ...]) -> Iterable[Key]:
     """The keys of what waits, seen from a task in this turn."""
     for ref in refs:
         step = find(ref)
-        yield Key(ref, turn[: len(step.loops)] if step else turn)
+        yield Key(ref, iteration_path[: len(step.loops)] if step else iteration_path)

@@ -10,7 +10,7 @@ from .states import ATTEMPT, FAILED, FAILED_FOR_GOOD, RUN, SKIPPED, TASK
 from .values import replace
 
 
-class Draft:
+class SnapshotBuilder:
     """A snapshot while effects are being applied to it."""
 
     def __init__(self, run: Run) -> None:
@@ -42,10 +42,10 @@ class Draft:
 class Effect:
     """One thing that a decision asks for."""
 
-    def change(self, draft: Draft) -> None:
+    def apply(self, builder: SnapshotBuilder) -> None:
         """Apply itself to the snapshot."""
 
-    def line(self) -> dict[str, Any]:
+    def to_history(self) -> dict[str, Any]:
         """Itself as a line of history: names and facts, never payloads."""
         return {"effect": type(self).__name__}
 
@@ -56,17 +56,17 @@ class CreateTask(Effect):
 
     task: Task
 
-    def change(self, draft: Draft) -> None:
+    def apply(self, builder: SnapshotBuilder) -> None:
         if self.task.seq:
-            draft.put(self.task, moves_control=True)
+            builder.put(self.task, moves_control=True)
         else:
-            seq = draft.get("next_seq")
-            draft.put(replace(self.task, seq=seq, attempt=replace(self.task.attempt, seq=seq)), moves_control=True)
-            draft.changes["next_seq"] = seq + 1
+            seq = builder.get("next_seq")
+            builder.put(replace(self.task, seq=seq, attempt=replace(self.task.attempt, seq=seq)), moves_control=True)
+            builder.changes["next_seq"] = seq + 1
         if self.task.attempt.status in (FAILED, FAILED_FOR_GOOD):
-            note_failure(draft, self.task)
+            record_failure(builder, self.task)
 
-    def line(self) -> dict[str, Any]:
+    def to_history(self) -> dict[str, Any]:
         line = {
             "effect": "CreateTask",
             "task": str(self.task.key),
@@ -84,15 +84,15 @@ class OpenAttempt(Effect):
     key: Key
     attempt: Attempt
 
-    def change(self, draft: Draft) -> None:
+    def apply(self, builder: SnapshotBuilder) -> None:
         if self.attempt.seq:
-            draft.put(replace(draft.tasks[self.key], attempt=self.attempt), moves_control=False)
+            builder.put(replace(builder.tasks[self.key], attempt=self.attempt), moves_control=False)
             return
-        seq = draft.get("next_seq")
-        draft.put(replace(draft.tasks[self.key], attempt=replace(self.attempt, seq=seq)), moves_control=False)
-        draft.changes["next_seq"] = seq + 1
+        seq = builder.get("next_seq")
+        builder.put(replace(builder.tasks[self.key], attempt=replace(self.attempt, seq=seq)), moves_control=False)
+        builder.changes["next_seq"] = seq + 1
 
-    def line(self) -> dict[str, Any]:
+    def to_history(self) -> dict[str, Any]:
         return {
             "effect": "OpenAttempt",
             "task": str(self.key),
@@ -103,7 +103,7 @@ class OpenAttempt(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class MoveAttempt(Effect):
+class TransitionAttempt(Effect):
     """The newest attempt of a task goes through an event of its life; `facts` are fields that change with it."""
 
     key: Key
@@ -111,29 +111,29 @@ class MoveAttempt(Effect):
     at: int
     facts: dict[str, Any] = field(default_factory=dict)
 
-    def change(self, draft: Draft) -> None:
-        task = draft.tasks[self.key]
+    def apply(self, builder: SnapshotBuilder) -> None:
+        task = builder.tasks[self.key]
         status = ATTEMPT.after(task.attempt.status, self.event)
         end = self.at if status in ATTEMPT.final else None
         due = NEVER if status in ATTEMPT.final else task.attempt.due_at
         fields = {"status": status, "ended_at": end, "due_at": due, **self.facts}
         if end is None:
             fields.setdefault("updated_at", self.at)
-        draft.put(replace(task, attempt=replace(task.attempt, **fields)), moves_control=False)
+        builder.put(replace(task, attempt=replace(task.attempt, **fields)), moves_control=False)
         if status in (FAILED, FAILED_FOR_GOOD):
-            note_failure(draft, task)
+            record_failure(builder, task)
 
-    def line(self) -> dict[str, Any]:
-        line = {"effect": "MoveAttempt", "task": str(self.key), "event": self.event}
+    def to_history(self) -> dict[str, Any]:
+        line = {"effect": "TransitionAttempt", "task": str(self.key), "event": self.event}
         return line | {name: self.facts[name] for name in ("reason", "worker", "visible_at") if self.facts.get(name)}
 
 
-def note_failure(draft: Draft, task: Task) -> None:
+def record_failure(builder: SnapshotBuilder, task: Task) -> None:
     """Keep the references and names of failed attempts (execution §1.4)."""
     for name, value in (("failed_refs", str(task.key)), ("failed_names", task.step.name)):
-        known = draft.get(name)
+        known = builder.get(name)
         if value not in known:
-            draft.changes[name] = (*known, value)
+            builder.changes[name] = (*known, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,31 +144,31 @@ class UpdateTask(Effect):
     facts: dict[str, Any] = field(default_factory=dict)
     attempt_facts: dict[str, Any] = field(default_factory=dict)
 
-    def change(self, draft: Draft) -> None:
-        task = draft.tasks[self.key]
+    def apply(self, builder: SnapshotBuilder) -> None:
+        task = builder.tasks[self.key]
         attempt = replace(task.attempt, **self.attempt_facts) if self.attempt_facts else task.attempt
-        draft.put(replace(task, attempt=attempt, **self.facts), moves_control=bool(self.facts))
+        builder.put(replace(task, attempt=attempt, **self.facts), moves_control=bool(self.facts))
 
-    def line(self) -> dict[str, Any]:
+    def to_history(self) -> dict[str, Any]:
         return {"effect": "UpdateTask", "task": str(self.key)} | {
             name: value for name, value in self.facts.items() if name == "iteration"
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Requeue(Effect):
+class RequeueAttempt(Effect):
     """What waits in a queue gets another place in it, or another queue."""
 
     key: Key
     facts: dict[str, Any]
 
-    def change(self, draft: Draft) -> None:
-        task = draft.tasks[self.key]
-        draft.put(replace(task, attempt=replace(task.attempt, **self.facts)), moves_control=False)
+    def apply(self, builder: SnapshotBuilder) -> None:
+        task = builder.tasks[self.key]
+        builder.put(replace(task, attempt=replace(task.attempt, **self.facts)), moves_control=False)
 
-    def line(self) -> dict[str, Any]:
+    def to_history(self) -> dict[str, Any]:
         shown = {name: self.facts[name] for name in ("priority", "queue") if name in self.facts}
-        return {"effect": "Requeue", "task": str(self.key)} | shown
+        return {"effect": "RequeueAttempt", "task": str(self.key)} | shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,39 +178,39 @@ class ResolveTask(Effect):
     key: Key
     event: str
 
-    def change(self, draft: Draft) -> None:
-        task = draft.tasks[self.key]
-        draft.put(replace(task, status=TASK.after(task.status, self.event)), moves_control=True)
+    def apply(self, builder: SnapshotBuilder) -> None:
+        task = builder.tasks[self.key]
+        builder.put(replace(task, status=TASK.after(task.status, self.event)), moves_control=True)
 
-    def line(self) -> dict[str, Any]:
+    def to_history(self) -> dict[str, Any]:
         return {"effect": "ResolveTask", "task": str(self.key), "event": self.event}
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetTasks(Effect):
+class PruneIteration(Effect):
     """The tasks of one turn of a loop are no longer kept (keepLastN)."""
 
     loop: Key
     iteration: int
 
-    def change(self, draft: Draft) -> None:
-        turn = (*self.loop.turn, self.iteration)
+    def apply(self, builder: SnapshotBuilder) -> None:
+        iteration_path = (*self.loop.iteration_path, self.iteration)
         gone = [
             key
-            for key, task in draft.tasks.items()
-            if self.loop.ref in task.step.loops and key.turn[: len(turn)] == turn
+            for key, task in builder.tasks.items()
+            if self.loop.ref in task.step.loops and key.iteration_path[: len(iteration_path)] == iteration_path
         ]
         for key in gone:
-            del draft.tasks[key]
-            draft.touched.discard(key)
-            draft.moved.discard(key)
+            del builder.tasks[key]
+            builder.touched.discard(key)
+            builder.moved.discard(key)
 
-    def line(self) -> dict[str, Any]:
-        return {"effect": "ForgetTasks", "loop": str(self.loop), "iteration": self.iteration}
+    def to_history(self) -> dict[str, Any]:
+        return {"effect": "PruneIteration", "loop": str(self.loop), "iteration": self.iteration}
 
 
 @dataclass(frozen=True, slots=True)
-class FollowPlan(Effect):
+class SwitchDefinition(Effect):
     """From now on the run follows another plan: its tasks stand for these steps of that one.
 
     A task without a step there leads nowhere any more, and no join or loop asks for it.
@@ -219,44 +219,48 @@ class FollowPlan(Effect):
     definition: Definition
     steps: Mapping[Key, Step]
 
-    def change(self, draft: Draft) -> None:
-        draft.changes["definition"] = self.definition
+    def apply(self, builder: SnapshotBuilder) -> None:
+        builder.changes["definition"] = self.definition
         for key, step in self.steps.items():
-            task = draft.tasks[key]
+            task = builder.tasks[key]
             bound = self._bound(task, step)
-            draft.tasks[key] = bound
-            if (bound.joined_by, bound.memo, step.permissive) != (task.joined_by, task.memo, task.step.permissive):
-                draft.touched.add(key)
+            builder.tasks[key] = bound
+            if (bound.joined_by, bound.step_state, step.permissive) != (
+                task.joined_by,
+                task.step_state,
+                task.step.permissive,
+            ):
+                builder.touched.add(key)
 
     def _bound(self, task: Task, step: Step) -> Task:
         if task.key.ref not in self.definition.steps:
-            return replace(task, step=step, joined_by="", memo={**task.memo, LEFT: True})
-        expected = {"expected": len(set(step.joins))} if "expected" in task.memo and step.joins else {}
+            return replace(task, step=step, joined_by="", step_state={**task.step_state, CONTROL_REMOVED: True})
+        expected = {"expected": len(set(step.joins))} if "expected" in task.step_state and step.joins else {}
         joined_by = step.joined_by[0] if step.joined_by else ""
-        return replace(task, step=step, joined_by=joined_by, memo={**task.memo, **expected})
+        return replace(task, step=step, joined_by=joined_by, step_state={**task.step_state, **expected})
 
-    def line(self) -> dict[str, Any]:
-        return {"effect": "FollowPlan", "definition": self.definition.name, "version": self.definition.version}
+    def to_history(self) -> dict[str, Any]:
+        return {"effect": "SwitchDefinition", "definition": self.definition.name, "version": self.definition.version}
 
 
-LEFT = "is_left"
+CONTROL_REMOVED = "is_left"
 """In the memo of a task: control was taken away from it, so it does not go on to what follows."""
 
 
 @dataclass(frozen=True, slots=True)
-class TakeBack(Effect):
+class DeleteTasks(Effect):
     """Tasks are taken back, with all their attempts: to the run they have never been."""
 
     keys: tuple[Key, ...]
 
-    def change(self, draft: Draft) -> None:
+    def apply(self, builder: SnapshotBuilder) -> None:
         for key in self.keys:
-            del draft.tasks[key]
-            draft.touched.discard(key)
-            draft.moved.discard(key)
+            del builder.tasks[key]
+            builder.touched.discard(key)
+            builder.moved.discard(key)
 
-    def line(self) -> dict[str, Any]:
-        line = {"effect": "TakeBack", "count": len(self.keys)}
+    def to_history(self) -> dict[str, Any]:
+        line = {"effect": "DeleteTasks", "count": len(self.keys)}
         return line | {"tasks": [str(key) for key in self.keys[:MOST_KEYS]]}
 
 
@@ -270,43 +274,43 @@ class SetVariables(Effect):
 
     variables: dict[str, Any]
 
-    def change(self, draft: Draft) -> None:
-        draft.changes["variables"] = self.variables
+    def apply(self, builder: SnapshotBuilder) -> None:
+        builder.changes["variables"] = self.variables
 
-    def line(self) -> dict[str, Any]:
+    def to_history(self) -> dict[str, Any]:
         return {"effect": "SetVariables", "names": sorted(map(str, self.variables))}
 
 
 @dataclass(frozen=True, slots=True)
-class TakeMessages(Effect):
+class ConsumeMessages(Effect):
     """The messages up to this number leave the run's inbox."""
 
     up_to: int
     left: int
 
-    def change(self, draft: Draft) -> None:
-        draft.changes |= {"inbox": self.left, "inbox_taken": self.up_to}
+    def apply(self, builder: SnapshotBuilder) -> None:
+        builder.changes |= {"inbox": self.left, "inbox_taken": self.up_to}
 
-    def line(self) -> dict[str, Any]:
-        return {"effect": "TakeMessages", "left": self.left}
+    def to_history(self) -> dict[str, Any]:
+        return {"effect": "ConsumeMessages", "left": self.left}
 
 
 @dataclass(frozen=True, slots=True)
-class MoveRun(Effect):
+class TransitionRun(Effect):
     """The run goes through an event of its life; `facts` are fields that change with it."""
 
     event: str
     at: int
     facts: dict[str, Any] = field(default_factory=dict)
 
-    def change(self, draft: Draft) -> None:
-        status = RUN.after(draft.get("status"), self.event)
-        draft.changes |= {"status": status, "updated_at": self.at, **self.facts}
+    def apply(self, builder: SnapshotBuilder) -> None:
+        status = RUN.after(builder.get("status"), self.event)
+        builder.changes |= {"status": status, "updated_at": self.at, **self.facts}
         if status in RUN.final:
-            draft.changes |= {"ended_at": self.at, "wake_at": NEVER, "inbox": 0}
+            builder.changes |= {"ended_at": self.at, "wake_at": NEVER, "inbox": 0}
 
-    def line(self) -> dict[str, Any]:
-        line = {"effect": "MoveRun", "event": self.event}
+    def to_history(self) -> dict[str, Any]:
+        line = {"effect": "TransitionRun", "event": self.event}
         return line | ({"reason": self.facts["reason"]} if self.facts.get("reason") else {})
 
 
@@ -316,10 +320,10 @@ class UpdateRun(Effect):
 
     facts: dict[str, Any]
 
-    def change(self, draft: Draft) -> None:
-        draft.changes |= self.facts
+    def apply(self, builder: SnapshotBuilder) -> None:
+        builder.changes |= self.facts
 
-    def line(self) -> dict[str, Any]:
+    def to_history(self) -> dict[str, Any]:
         return {"effect": "UpdateRun", "fields": sorted(self.facts)}
 
 
@@ -341,7 +345,7 @@ class StartRun(Effect):
     idempotency_key: str = ""
     frees: str = ""  # the run that gives up the key for this one
 
-    def line(self) -> dict[str, Any]:
+    def to_history(self) -> dict[str, Any]:
         return {
             "effect": "StartRun",
             "run": self.id,
@@ -351,14 +355,14 @@ class StartRun(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Await(Effect):
+class AttachChild(Effect):
     """A run that is there already becomes the child that an attempt waits for."""
 
     run_id: str
     attempt_id: str
 
-    def line(self) -> dict[str, Any]:
-        return {"effect": "Await", "run": self.run_id}
+    def to_history(self) -> dict[str, Any]:
+        return {"effect": "AttachChild", "run": self.run_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,24 +373,24 @@ class AwaitWebhook(Effect):
     paths: tuple[str, ...]
     digest: str
 
-    def line(self) -> dict[str, Any]:
+    def to_history(self) -> dict[str, Any]:
         return {"effect": "AwaitWebhook", "attempt": self.attempt_id}
 
 
 @dataclass(frozen=True, slots=True)
-class Send(Effect):
+class SendMessage(Effect):
     """A message to another run, kept until it is delivered."""
 
     to: str
     subject: str
     facts: dict[str, Any] = field(default_factory=dict)
 
-    def line(self) -> dict[str, Any]:
-        return {"effect": "Send", "to": self.to, "subject": self.subject}
+    def to_history(self) -> dict[str, Any]:
+        return {"effect": "SendMessage", "to": self.to, "subject": self.subject}
 
 
 @dataclass(frozen=True, slots=True)
-class Publish(Effect):
+class PublishEvent(Effect):
     """An event is told: kept with the run's own change, and delivered after it at least once."""
 
     sink: str
@@ -394,13 +398,34 @@ class Publish(Effect):
     payload: dict[str, Any] = field(default_factory=dict)
     about: str = ""  # what it tells of, where the server's settings say where that goes
 
-    def line(self) -> dict[str, Any]:
-        return {"effect": "Publish", "sink": self.sink, "message": self.id}
+    def to_history(self) -> dict[str, Any]:
+        return {"effect": "PublishEvent", "sink": self.sink, "message": self.id}
 
 
-def evolve(run: Run, effects: Iterable[Effect]) -> Run:
+def apply_effects(run: Run, effects: Iterable[Effect]) -> Run:
     """The snapshot after the effects."""
-    draft = Draft(run)
+    builder = SnapshotBuilder(run)
     for effect in effects:
-        effect.change(draft)
-    return draft.finished()
+        effect.apply(builder)
+    return builder.finished()
+
+
+FORMER_NAMES = {
+    "MoveAttempt": "TransitionAttempt",
+    "MoveRun": "TransitionRun",
+    "Requeue": "RequeueAttempt",
+    "ForgetTasks": "PruneIteration",
+    "TakeBack": "DeleteTasks",
+    "FollowPlan": "SwitchDefinition",
+    "TakeMessages": "ConsumeMessages",
+    "Await": "AttachChild",
+    "Send": "SendMessage",
+    "Publish": "PublishEvent",
+}
+"""Names of effects in history that was written before version 0.2, with their present names."""
+
+
+def effect_name(line: Mapping[str, Any]) -> str:
+    """Return the present name of the effect that a line of history records."""
+    name = str(line.get("effect"))
+    return FORMER_NAMES.get(name, name)

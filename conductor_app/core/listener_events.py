@@ -6,9 +6,9 @@ Only definitions that ask for it come here. What is told is decided with what it
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .decision_context import Knowledge, spelled_status, spelled_type
+from .decision_context import DecisionContext, spelled_status, spelled_type
 from .definition import Key, Step
-from .effects import CreateTask, Draft, Effect, MoveAttempt, MoveRun, OpenAttempt, Publish
+from .effects import CreateTask, Effect, OpenAttempt, PublishEvent, SnapshotBuilder, TransitionAttempt, TransitionRun
 from .events import event_of, facts_of, is_internal
 from .ids import derived_id
 from .masking import masked
@@ -38,38 +38,38 @@ STATES = {
 """How definitions spell the events of an attempt's life."""
 
 
-def tidings(before: Run, effects: Iterable[Effect], know: Knowledge, now: int) -> list[Effect]:
+def listener_events(before: Run, effects: Iterable[Effect], ctx: DecisionContext, now: int) -> list[Effect]:
     """The messages that follow from the effects; what their payloads name is asked for."""
     told: list[Effect] = []
     tells_of_tasks = before.definition.tells_of_tasks
-    if not (tells_of_tasks or _is_listened_to(before) or _is_any_step_told(know.run)):
+    if not (tells_of_tasks or _is_listened_to(before) or _is_any_step_told(ctx.run)):
         return told
-    draft = Draft(before)
+    builder = SnapshotBuilder(before)
     if before.revision == 0 and _is_listened_to(before):
-        told.append(_status(before, before.status, "STARTED", know, now, len(told)))
+        told.append(_status(before, before.status, "STARTED", ctx, now, len(told)))
     for effect in effects:
         key = _key_of(effect) if tells_of_tasks else None
-        was = _status_of(draft.tasks.get(key)) if key else ""
-        effect.change(draft)
-        if key and (task := draft.tasks.get(key)) is not None and _status_of(task) != was:
-            told += _task_status(task, know, now, len(told))
-        if isinstance(effect, MoveRun) and _is_listened_to(before):
-            status = draft.get("status")
+        was = _status_of(builder.tasks.get(key)) if key else ""
+        effect.apply(builder)
+        if key and (task := builder.tasks.get(key)) is not None and _status_of(task) != was:
+            told += _task_status(task, ctx, now, len(told))
+        if isinstance(effect, TransitionRun) and _is_listened_to(before):
+            status = builder.get("status")
             for event in _status_events(effect.event, status):
-                told.append(_status(know.run, status, event, know, now, len(told)))
+                told.append(_status(ctx.run, status, event, ctx, now, len(told)))
         for key, state in _states(effect):
-            told += _changes(draft.tasks[key], state, know, now, len(told))
+            told += _changes(builder.tasks[key], state, ctx, now, len(told))
     return told
 
 
 def started(attempt_id: str):
     """The command that tells of a worker's claim: claims are made without a decision."""
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if task := run.task_of_attempt(attempt_id):
-            yield from _changes(task, "onStart", know, now, 0)
+            yield from _changes(task, "onStart", ctx, now, 0)
             if run.definition.tells_of_tasks:
-                yield from _task_status(task, know, now, 1)
+                yield from _task_status(task, ctx, now, 1)
 
     return command
 
@@ -94,16 +94,16 @@ def _status_of(task: Task | None) -> str:
     return spelled_status(task.attempt.status, task.status) if task else ""
 
 
-def _task_status(task: Task, know: Knowledge, now: int, number: int) -> Iterator[Publish]:
+def _task_status(task: Task, ctx: DecisionContext, now: int, number: int) -> Iterator[PublishEvent]:
     """A task's status, for the listener; payloads are not told."""
     if not _is_told_of(task.step):
         return
-    run, attempt = know.run, task.attempt
-    name = task.memo.get("name", task.step.name)
+    run, attempt = ctx.run, task.attempt
+    name = task.step_state.get("name", task.step.name)
     payload = {
         "event": "TASK_STATUS",
         "taskId": attempt.id,
-        "taskType": spelled_type(task.memo.get("type", task.step.type), name),
+        "taskType": spelled_type(task.step_state.get("type", task.step.type), name),
         "taskDefName": name,
         "referenceTaskName": str(task.key),
         "status": _status_of(task),
@@ -117,7 +117,7 @@ def _task_status(task: Task, know: Knowledge, now: int, number: int) -> Iterator
         "updateTime": now,
         "endTime": attempt.ended_at or 0,
     }
-    yield Publish("", _id(run, now, attempt.id, TASK, number), payload, about=TASK)
+    yield PublishEvent("", _id(run, now, attempt.id, TASK, number), payload, about=TASK)
 
 
 def states_told(step: Step) -> frozenset[str]:
@@ -141,15 +141,15 @@ def _status_events(event: str, status: str) -> tuple[str, ...]:
     return (STATUS_EVENTS[event],) if event in STATUS_EVENTS else ()
 
 
-def _status(run: Run, status: str, event: str, know: Knowledge, now: int, number: int) -> Publish:
-    given = know.resolve(run.definition.document.get("workflowStatusListenerSink") or "")
+def _status(run: Run, status: str, event: str, ctx: DecisionContext, now: int, number: int) -> PublishEvent:
+    given = ctx.resolve(run.definition.document.get("workflowStatusListenerSink") or "")
     sink = str(given or "")
     if is_internal(sink):
         sink = event_of(sink, run.definition.name, STATUS)
-    return Publish(sink, _id(run, now, STATUS, number), _summary(run, status, event, know, now), about=STATUS)
+    return PublishEvent(sink, _id(run, now, STATUS, number), _summary(run, status, event, ctx, now), about=STATUS)
 
 
-def _summary(run: Run, status: str, event: str, know: Knowledge, now: int) -> dict[str, Any]:
+def _summary(run: Run, status: str, event: str, ctx: DecisionContext, now: int) -> dict[str, Any]:
     """A run as its listeners see it."""
     is_over = status in RUN.final
     return {
@@ -167,8 +167,8 @@ def _summary(run: Run, status: str, event: str, know: Knowledge, now: int) -> di
         "executionTime": max(now - run.created_at, 0) if is_over else 0,
         "reasonForIncompletion": run.reason or None,
         "failedReferenceTaskNames": sorted(run.failed_refs),
-        "input": masked(know.input(), run.definition),
-        "output": masked(dict(know.output() or {}) if is_over else {}, run.definition),
+        "input": masked(ctx.input(), run.definition),
+        "output": masked(dict(ctx.output() or {}) if is_over else {}, run.definition),
     }
 
 
@@ -176,7 +176,7 @@ def _states(effect: Effect) -> Iterator[tuple[Key, str]]:
     """The states that an attempt comes to by an effect."""
     if isinstance(effect, OpenAttempt):
         yield effect.key, "onScheduled"
-    elif isinstance(effect, MoveAttempt) and effect.event in STATES:
+    elif isinstance(effect, TransitionAttempt) and effect.event in STATES:
         yield effect.key, STATES[effect.event]
     elif isinstance(effect, CreateTask):
         key, attempt = effect.task.key, effect.task.attempt
@@ -187,22 +187,24 @@ def _states(effect: Effect) -> Iterator[tuple[Key, str]]:
             yield key, "onSuccess" if attempt.status == COMPLETED else "onFailed"
 
 
-def _changes(task: Task, state: str, know: Knowledge, now: int, number: int) -> list[Effect]:
+def _changes(task: Task, state: str, ctx: DecisionContext, now: int, number: int) -> list[Effect]:
     written = task.step.document.get("onStateChange")
     if not written or state not in states_told(task.step):
         return []
     changes = [change for names, several in written.items() if state in _words(names) for change in several]
-    return [_change(task, state, change, know, now, number + place) for place, change in enumerate(changes)]
+    return [_change(task, state, change, ctx, now, number + place) for place, change in enumerate(changes)]
 
 
 def _words(names: str) -> list[str]:
     return [name.strip() for name in names.split(",")]
 
 
-def _change(task: Task, state: str, change: Mapping[str, Any], know: Knowledge, now: int, number: int) -> Publish:
-    run, type = know.run, str(change.get("type") or "state")
+def _change(
+    task: Task, state: str, change: Mapping[str, Any], ctx: DecisionContext, now: int, number: int
+) -> PublishEvent:
+    run, type = ctx.run, str(change.get("type") or "state")
     payload = {
-        **masked(know.resolve(dict(change.get("payload") or {})), run.definition),
+        **masked(ctx.resolve(dict(change.get("payload") or {})), run.definition),
         **facts_of(run),
         "type": type,
         "stateChange": state,
@@ -213,7 +215,9 @@ def _change(task: Task, state: str, change: Mapping[str, Any], know: Knowledge, 
         "retryCount": task.attempt.number,
     }
     sink = event_of(type if ":" in type else f"conductor:{type}", run.definition.name, task.key.ref)
-    return Publish(sink, _id(run, now, task.attempt.id, state, number), payload, about="" if ":" in type else STATE)
+    return PublishEvent(
+        sink, _id(run, now, task.attempt.id, state, number), payload, about="" if ":" in type else STATE
+    )
 
 
 def _id(run: Run, now: int, *parts: object) -> str:

@@ -95,12 +95,16 @@ def _sealed_as_before(value: Any, before: Any, seal: Callable[[str], str]) -> st
     return MARK + seal(json.dumps(value, default=str))
 
 
-def sealed_memo(memo: Mapping[str, Any], names: frozenset[str], seal: Callable[[str], str]) -> dict[str, Any]:
+def mask_step_state(step_state: Mapping[str, Any], names: frozenset[str], seal: Callable[[str], str]) -> dict[str, Any]:
     """What a task remembers, its data sealed: the inputs that it was given, and those of the steps of its branch."""
     if not names:
-        return dict(memo)
-    data = {name: sealed(memo[name], names, seal) for name in DATA if name in memo}
-    return {**memo, **data, **({DOCUMENT: _sealed_inputs(memo[DOCUMENT], names, seal)} if DOCUMENT in memo else {})}
+        return dict(step_state)
+    data = {name: sealed(step_state[name], names, seal) for name in DATA if name in step_state}
+    return {
+        **step_state,
+        **data,
+        **({DOCUMENT: _sealed_inputs(step_state[DOCUMENT], names, seal)} if DOCUMENT in step_state else {}),
+    }
 
 
 def _sealed_inputs(document: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:

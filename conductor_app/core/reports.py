@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .caching import kept_result
-from .decision_context import Knowledge
-from .effects import Effect, MoveAttempt, OpenAttempt
+from .decision_context import DecisionContext
+from .effects import Effect, OpenAttempt, TransitionAttempt
 from .errors import AlreadyResolved
 from .rules.retry import next_attempt
 from .schema_check import misfit
 from .snapshot import Run, Task
 from .states import PENDING
-from .step_types import kind_of
+from .step_types import step_type_of
 from .timers import next_clock
 from .values import replace
 
@@ -43,30 +43,30 @@ class Report:
 def hear(attempt_id: str, report: Report):
     """The command of a report on this attempt; raises AlreadyResolved when it is over."""
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task = open_task(run, attempt_id, report.worker, report.lease)
-        facts = {"output": _output(task, report, know), "worker": report.worker or task.attempt.worker}
+        facts = {"output": _output(task, report, ctx), "worker": report.worker or task.attempt.worker}
         facts |= {"reason": report.reason} if report.reason or report.outcome != "IN_PROGRESS" else {}
         if report.outcome == "COMPLETED":
-            effect = completed(task, facts, know, now)
+            effect = completed(task, facts, ctx, now)
             yield effect
             if effect.event == "complete":
                 yield from kept_result(task, now)
         elif report.outcome in EVENTS:
-            yield MoveAttempt(task.key, EVENTS[report.outcome], now, facts)
-        elif kind_of(task.step.type).is_queued and not _is_kept(task, report):
+            yield TransitionAttempt(task.key, EVENTS[report.outcome], now, facts)
+        elif step_type_of(task.step.type).is_queued and not _is_kept(task, report):
             yield hand_back(task, report.callback_seconds, facts, now)
         else:
-            yield MoveAttempt(task.key, "renew", now, {**facts, "lease_ends_at": None})
+            yield TransitionAttempt(task.key, "renew", now, {**facts, "lease_ends_at": None})
 
     return command
 
 
-def completed(task: Task, facts: dict[str, Any], know: Knowledge, now: int) -> MoveAttempt:
+def completed(task: Task, facts: dict[str, Any], ctx: DecisionContext, now: int) -> TransitionAttempt:
     """The attempt is completed; with an output that does not fit its schema it has failed, and would again."""
-    if reason := misfit(task.step.policy.output_schema, facts["output"], "output", know):
-        return MoveAttempt(task.key, "fail_for_good", now, {**facts, "reason": reason})
-    return MoveAttempt(task.key, "complete", now, facts)
+    if reason := misfit(task.step.policy.output_schema, facts["output"], "output", ctx):
+        return TransitionAttempt(task.key, "fail_for_good", now, {**facts, "reason": reason})
+    return TransitionAttempt(task.key, "complete", now, facts)
 
 
 def _is_kept(task: Task, report: Report) -> bool:
@@ -77,28 +77,28 @@ def _is_kept(task: Task, report: Report) -> bool:
 def renew(attempt_id: str, worker: str = ""):
     """The command that extends the lease and does nothing else (execution §4.4)."""
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task = open_task(run, attempt_id, worker)
         ends_at = now + task.attempt.lease_ms if task.attempt.lease_ms and task.attempt.status != PENDING else None
         attempt = replace(task.attempt, lease_ends_at=ends_at)
         due_at = next_clock(task.step.policy, attempt, now)
-        yield MoveAttempt(task.key, "renew", now, {"lease_ends_at": ends_at, "due_at": due_at})
+        yield TransitionAttempt(task.key, "renew", now, {"lease_ends_at": ends_at, "due_at": due_at})
 
     return command
 
 
-def hand_back(task: Task, callback_seconds: int, facts: dict[str, Any], now: int) -> MoveAttempt:
+def hand_back(task: Task, callback_seconds: int, facts: dict[str, Any], now: int) -> TransitionAttempt:
     """The worker asks for time: the attempt waits in its queue again and keeps its number (execution §4.3)."""
     wait_ms = max(callback_seconds, 0) * 1000
     facts = {**facts, "visible_at": now + wait_ms, "pending_since": now, "callback_ms": wait_ms, "lease_ends_at": None}
     after = replace(task.attempt, status=PENDING, **facts)
-    return MoveAttempt(task.key, "hand_back", now, {**facts, "due_at": next_clock(task.step.policy, after, now)})
+    return TransitionAttempt(task.key, "hand_back", now, {**facts, "due_at": next_clock(task.step.policy, after, now)})
 
 
 def child_ended(attempt_id: str, child: dict[str, Any]):
     """The command of the message that a child run has ended. `child`: id, name, version, status, reason, output."""
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task = open_task(run, attempt_id)
         if task.attempt.child_id != child["id"]:
             # The task was entered again under its id, and waits for another child.
@@ -109,10 +109,10 @@ def child_ended(attempt_id: str, child: dict[str, Any]):
                 f"Sub workflow {child['name']}.{child['version']}/{child['id']} failure reason: {child['reason']}"
             )
         else:
-            yield completed(task, facts, know, now)
+            yield completed(task, facts, ctx, now)
             return
         outcome = {"TERMINATED": "CANCELED"}.get(child["status"], child["status"])
-        yield MoveAttempt(task.key, EVENTS[outcome], now, facts)
+        yield TransitionAttempt(task.key, EVENTS[outcome], now, facts)
 
     return command
 
@@ -120,12 +120,12 @@ def child_ended(attempt_id: str, child: dict[str, Any]):
 def child_lost(attempt_id: str, child_id: str):
     """Start another child for the task that waits for one which was deleted. Raises AlreadyResolved if it is over."""
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task = open_task(run, attempt_id)
         if task.attempt.child_id != child_id:
             raise AlreadyResolved(attempt=attempt_id)
-        yield MoveAttempt(task.key, "cancel", now, {"reason": f"Sub workflow {child_id} was deleted."})
-        yield OpenAttempt(task.key, next_attempt(task, know, now, delay=0))
+        yield TransitionAttempt(task.key, "cancel", now, {"reason": f"Sub workflow {child_id} was deleted."})
+        yield OpenAttempt(task.key, next_attempt(task, ctx, now, delay=0))
 
     return command
 
@@ -148,7 +148,7 @@ def open_task(run: Run, attempt_id: str, reporter: str = "", lease: int | None =
     return task
 
 
-def _output(task: Task, report: Report, know: Knowledge) -> dict[str, Any]:
+def _output(task: Task, report: Report, ctx: DecisionContext) -> dict[str, Any]:
     if not report.merges:
         return report.output
-    return {**(know.attempt_payload(task, "output") or {}), **report.output}
+    return {**(ctx.attempt_payload(task, "output") or {}), **report.output}

@@ -4,26 +4,26 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from .data_requests import Judged
-from .decision_context import Knowledge
+from .data_requests import SchemaCheck
+from .decision_context import DecisionContext
 from .definition import Schema
 
 LONGEST = 4_000
 """Characters of a sentence about what does not fit."""
 
 
-def question(schema: Schema, value: Any) -> Judged:
+def question(schema: Schema, value: Any) -> SchemaCheck:
     """What is asked about a value."""
-    return Judged(schema.text, json.dumps(value, default=str))
+    return SchemaCheck(schema.text, json.dumps(value, default=str))
 
 
-def misfit(schema: Schema | None, value: Any, what: str, know: Knowledge) -> str:
+def misfit(schema: Schema | None, value: Any, what: str, ctx: DecisionContext) -> str:
     """Why the value does not fit its schema; nothing if it does. `what`: how a place in it begins."""
     if schema is None:
         return ""
     if not schema.text:
         return f"{what} cannot be checked: there is no schema {schema.name}."
-    found = know.ask(question(schema, value))
+    found = ctx.ask(question(schema, value))
     return sentence(found, schema, what) if found else ""
 
 

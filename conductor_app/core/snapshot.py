@@ -92,10 +92,10 @@ class Task:
     created_at: int
     attempt: Attempt
     iteration: int = 0
-    memo: Mapping[str, Any] = field(default_factory=dict)
+    step_state: Mapping[str, Any] = field(default_factory=dict)
     joined_by: str = ""
-    root: Key | None = None  # of a step that a dynamic fork made: the head of its branch
-    grown: Mapping[str, Step] = field(default_factory=dict)  # the steps of that branch, or of that fork
+    branch_head: Key | None = None  # of a step that a dynamic fork made: the head of its branch
+    branch_steps: Mapping[str, Step] = field(default_factory=dict)  # the steps of that branch, or of that fork
 
     @property
     def is_open(self) -> bool:
@@ -117,7 +117,7 @@ class Task:
     @property
     def former_workers(self) -> tuple[str, ...]:
         """The workers that have held an earlier lease of the newest attempt, which was opened again since."""
-        return tuple(self.memo.get(FORMER_WORKERS, {}).get(self.attempt.id, ()))
+        return tuple(self.step_state.get(FORMER_WORKERS, {}).get(self.attempt.id, ()))
 
     @property
     def all_workers(self) -> tuple[str, ...]:
@@ -129,12 +129,12 @@ class Task:
     @property
     def tries(self) -> int:
         """How many attempts came before the newest one since the task was entered last: a rerun counts anew."""
-        return self.attempt.number - self.memo.get(FIRST_NUMBER, 0)
+        return self.attempt.number - self.step_state.get(FIRST_NUMBER, 0)
 
     @property
     def loop(self) -> Key | None:
         """The key of the innermost loop around it."""
-        return Key(self.step.loops[-1], self.key.turn[:-1]) if self.step.loops else None
+        return Key(self.step.loops[-1], self.key.iteration_path[:-1]) if self.step.loops else None
 
 
 FORMER_WORKERS = "former_workers"
@@ -240,4 +240,4 @@ class Run:
 
     def step(self, ref: str, source: Task | None = None) -> Step | None:
         """The step with this reference: of the definition, or of the dynamic branch that `source` belongs to."""
-        return self.definition.steps.get(ref) or (source.grown.get(ref) if source else None)
+        return self.definition.steps.get(ref) or (source.branch_steps.get(ref) if source else None)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from .commands.downstream import followers
 from .definition import Key, Step
-from .effects import CreateTask, Effect, ForgetTasks
+from .effects import CreateTask, Effect, PruneIteration
 from .snapshot import Run, Task
 from .states import CANCELED
-from .step_types import kind_of
+from .step_types import step_type_of
 
 AGAIN, REUSED, CANCELLED, NEW, GOES_ON, DROPPED = "again", "reused", "cancelled", "new", "goes on", "dropped"
 RESUMED = "resumed"
@@ -75,7 +75,7 @@ def _told(task: Task, name: str, is_gone: bool = False) -> Fate:
     has_begun = name != NEW and (attempt.started_at is not None or attempt.number > 0)
     is_later = is_gone and name == AGAIN
     status = task.status
-    joined_by = task.joined_by if task.root else ""
+    joined_by = task.joined_by if task.branch_head else ""
     return Fate(task.key, task.step, name, status, attempt.id, attempt.child_id, has_begun, is_later, joined_by)
 
 
@@ -95,17 +95,17 @@ def _fate(old: Task, new: Task | None, after: Run, is_dropped: bool, is_entered:
 def _forgotten(run: Run, effects: Iterable[Effect]) -> Iterator[Key]:
     """The tasks of turns that a loop no longer keeps."""
     for effect in effects:
-        if isinstance(effect, ForgetTasks):
-            turn = (*effect.loop.turn, effect.iteration)
+        if isinstance(effect, PruneIteration):
+            iteration_path = (*effect.loop.iteration_path, effect.iteration)
             for key, task in run.tasks.items():
-                if effect.loop.ref in task.step.loops and key.turn[: len(turn)] == turn:
+                if effect.loop.ref in task.step.loops and key.iteration_path[: len(iteration_path)] == iteration_path:
                     yield key
 
 
 def ahead(before: Run, after: Run) -> set[Key]:
     """Where control may still come to, as far as the run has been there before; a choice that is made is kept to."""
-    turns = _turns(before)
-    to_follow = [place for task in after.tasks.values() for place in _next(task, after, turns)]
+    iterations = _iterations(before)
+    to_follow = [place for task in after.tasks.values() for place in _next(task, after, iterations)]
     found: set[Key] = set()
     while to_follow:
         key, source = to_follow.pop()
@@ -115,30 +115,30 @@ def ahead(before: Run, after: Run) -> set[Key]:
         old = before.tasks.get(key)
         step = old.step if old else after.step(key.ref, source)
         if step is not None:
-            to_follow += [(then, old or source) for then in _anywhere(step, key, old, turns)]
+            to_follow += [(then, old or source) for then in _anywhere(step, key, old, iterations)]
     return found
 
 
-def _next(task: Task, run: Run, turns: Mapping[str, int]) -> Iterator[tuple[Key, Task]]:
+def _next(task: Task, run: Run, iterations: Mapping[str, int]) -> Iterator[tuple[Key, Task]]:
     """Where control may go from a task that there is: anywhere from an open one, where it was led from another."""
     if task.is_open:
-        yield from ((key, task) for key in _anywhere(task.step, task.key, task, turns))
+        yield from ((key, task) for key in _anywhere(task.step, task.key, task, iterations))
     else:
-        yield from ((key, task) for key in kind_of(task.step.type).leads_to(task))
+        yield from ((key, task) for key in step_type_of(task.step.type).successors(task))
 
 
-def _anywhere(step: Step, key: Key, task: Task | None, turns: Mapping[str, int]) -> Iterator[Key]:
+def _anywhere(step: Step, key: Key, task: Task | None, iterations: Mapping[str, int]) -> Iterator[Key]:
     """Wherever control may go from a step; into a loop's body in as many turns as there have been."""
     yield from followers(step, key, task)
     if step.inside:
-        for turn in range(1, turns.get(step.ref, 0) + 1):
-            yield from (Key(head, (*key.turn, turn)) for head in step.heads)
+        for iteration in range(1, iterations.get(step.ref, 0) + 1):
+            yield from (Key(head, (*key.iteration_path, iteration)) for head in step.heads)
 
 
-def _turns(run: Run) -> dict[str, int]:
+def _iterations(run: Run) -> dict[str, int]:
     """The highest turn of each loop."""
     found: dict[str, int] = {}
     for key, task in run.tasks.items():
-        for ref, turn in zip(task.step.loops, key.turn, strict=False):
-            found[ref] = max(found.get(ref, 0), turn)
+        for ref, iteration in zip(task.step.loops, key.iteration_path, strict=False):
+            found[ref] = max(found.get(ref, 0), iteration)
     return found

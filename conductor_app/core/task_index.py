@@ -18,7 +18,7 @@ class Sorted:
         """The task of this reference that was created last, among those whose turns begin like this."""
         depth = len(within)
         if depth not in self._newest:
-            self._newest[depth] = {(task.key.ref, task.key.turn[:depth]): task for task in self._by_age}
+            self._newest[depth] = {(task.key.ref, task.key.iteration_path[:depth]): task for task in self._by_age}
         return self._newest[depth].get((ref, within))
 
     @cached_property
@@ -35,5 +35,5 @@ class Sorted:
         found: dict[Key, list[Task]] = {}
         for task in self.run.tasks.values():
             if task.step.loops:
-                found.setdefault(Key(task.step.loops[-1], task.key.turn[:-1]), []).append(task)
+                found.setdefault(Key(task.step.loops[-1], task.key.iteration_path[:-1]), []).append(task)
         return found

@@ -13,7 +13,7 @@ from ..core.alerts import DAY_MINUTES, KINDS, MINUTE_MS, SHARE, Quiet
 from ..core.errors import Conflict, Invalid, NotFound
 from ..insight import selections
 from ..insight.alerts import measured, rule_of
-from ..models import Alert, AuditEntry, Message, Ring, SavedView
+from ..models import Alert, AlertFiring, AuditEntry, Message, SavedView
 from ..models.outbox import ALERT, PUBLISH
 
 MOST_VIEWS = 200
@@ -103,7 +103,7 @@ def ring(limit: int) -> int:
     from .sweeps import each
 
     now = clock.now()
-    Ring.objects.filter(at__lt=now - KEPT_MS).delete()
+    AlertFiring.objects.filter(at__lt=now - KEPT_MS).delete()
     due = Alert.objects.filter(next_at__lte=now).order_by("next_at").values_list("pk", flat=True)
     return each(list(due[:limit]), _look_at)
 
@@ -128,7 +128,9 @@ def _tell(alert: Alert, sentence: str, now: int) -> None:
     """A line of the log and a message for each who is told."""
     for channel, to in (("webhook", alert.webhook), ("mail", alert.mail)):
         if to:
-            rung = Ring.objects.create(alert=alert, at=now, sentence=f"{alert.view.name}: {sentence}", channel=channel)
+            rung = AlertFiring.objects.create(
+                alert=alert, at=now, sentence=f"{alert.view.name}: {sentence}", channel=channel
+            )
             payload = {"view": alert.view.name, "sentence": rung.sentence, "at": now, "alert": alert.pk}
             facts = {"sink": ALERT, "id": secrets.token_hex(16), "channel": channel, "to": to, "ring": rung.pk}
             to_sink = f"alert {alert.pk} {channel}"

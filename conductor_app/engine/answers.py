@@ -8,16 +8,16 @@ from typing import Any
 from .. import conf
 from ..access.sealing import opened
 from ..core.data_requests import (
-    DefinitionNamed,
-    DefinitionWritten,
-    Element,
-    Judged,
-    Outcome,
-    PolicyNamed,
-    Question,
-    Script,
-    ScriptAnswer,
-    Stored,
+    DataRequest,
+    DefinitionByName,
+    InlineDefinition,
+    ListItem,
+    SchemaCheck,
+    ScriptEvaluation,
+    ScriptResult,
+    StoredPayloadContent,
+    TaskDefinitionByName,
+    TaskOutcome,
 )
 from ..core.definition import Definition
 from ..core.errors import Busy
@@ -39,7 +39,7 @@ class Missing(Exception):
         super().__init__(", ".join(sorted(paths)))
 
 
-class Answers(dict[Question, Any]):
+class Answers(dict[DataRequest, Any]):
     """What is known beside the snapshot.
 
     `contents`: payloads that are kept elsewhere, by their paths; `kept`: their paths, by their digests; `named`: paths
@@ -57,7 +57,7 @@ class Answers(dict[Question, Any]):
         for question in [question for question in self if not question.is_lasting]:
             del self[question]
 
-    def learn_from_rows(self, run: Run, questions: Iterable[Question], now: int) -> None:
+    def learn_from_rows(self, run: Run, questions: Iterable[DataRequest], now: int) -> None:
         """Answer what rows can answer; raises Missing."""
         questions = list(questions)
         found = from_rows.answer(run, questions, now)
@@ -65,17 +65,17 @@ class Answers(dict[Question, Any]):
             raise Missing(missing)
         self |= {question: self._answer(question, answer) for question, answer in found.items()}
         for question in questions:
-            if isinstance(question, DefinitionNamed):
+            if isinstance(question, DefinitionByName):
                 self[question] = self.definition_named(question, now)
-            elif isinstance(question, DefinitionWritten):
+            elif isinstance(question, InlineDefinition):
                 self[question] = self.definition_written(question, now)
-            elif isinstance(question, Judged):
+            elif isinstance(question, SchemaCheck):
                 self[question] = judge(question)
-            elif isinstance(question, PolicyNamed):
+            elif isinstance(question, TaskDefinitionByName):
                 self[question] = resolved_definitions.task_document(question.name)
 
-    def _answer(self, question: Question, answer: Any) -> Any:
-        if isinstance(question, Element) and isinstance(answer, Elsewhere | Sealed):
+    def _answer(self, question: DataRequest, answer: Any) -> Any:
+        if isinstance(question, ListItem) and isinstance(answer, Elsewhere | Sealed):
             lists.keep(question.attempt_id, self._whole(answer)["items"])
             return lists.item(question.attempt_id, question.index)
         return self._whole(answer)
@@ -87,28 +87,28 @@ class Answers(dict[Question, Any]):
                 return self.contents[answer.path]
             case Sealed():
                 return opened(answer.value)
-            case Outcome(output=Elsewhere() | Sealed()):
+            case TaskOutcome(output=Elsewhere() | Sealed()):
                 return replace(answer, output=self._whole(answer.output))
-            case [Outcome(), *_]:
+            case [TaskOutcome(), *_]:
                 return [self._whole(outcome) for outcome in answer]
             case (seq, (Elsewhere() | Sealed()) as output):
                 return (seq, self._whole(output))
         return answer
 
-    def definition_named(self, question: DefinitionNamed, now: int) -> Definition | None:
+    def definition_named(self, question: DefinitionByName, now: int) -> Definition | None:
         """The plan of a definition that is found by its name."""
         return resolved_definitions.find(question.name, question.version, now)
 
-    def definition_written(self, question: DefinitionWritten, now: int) -> Definition | str:
+    def definition_written(self, question: InlineDefinition, now: int) -> Definition | str:
         """The plan of a definition that is given in place, or the complaint about it."""
         return resolved_definitions.written(question.document, now)
 
-    def learn_from_scripts(self, questions: Iterable[Question]) -> None:
+    def learn_from_scripts(self, questions: Iterable[DataRequest]) -> None:
         """Run the scripts that are asked for, and read the payloads that are kept elsewhere: what takes its time."""
         for question in questions:
-            if isinstance(question, Script):
+            if isinstance(question, ScriptEvaluation):
                 self[question] = run_script(question)
-            elif isinstance(question, Stored):
+            elif isinstance(question, StoredPayloadContent):
                 value = self.contents[question.path] = payloads.opened_content_of(question.path)
                 # Written down again, as the input of another task, it need not be kept twice.
                 self.kept[digest_of(value)] = question.path
@@ -124,22 +124,22 @@ def _elsewhere(answers: Iterable[Any]) -> Iterator[Elsewhere]:
         match answer:
             case Elsewhere():
                 yield answer
-            case Outcome(output=Elsewhere() as output) | (_, Elsewhere() as output):
+            case TaskOutcome(output=Elsewhere() as output) | (_, Elsewhere() as output):
                 yield output
-            case [Outcome(), *_]:
+            case [TaskOutcome(), *_]:
                 yield from _elsewhere(answer)
 
 
-def run_script(question: Script) -> ScriptAnswer:
+def run_script(question: ScriptEvaluation) -> ScriptResult:
     """What the script comes to, in a helper process."""
     try:
         answer = _evaluated(question)
     except Unavailable as busy:
         raise Busy(str(busy)) from busy
-    return ScriptAnswer(answer.value, answer.error or "", answer.timed_out)
+    return ScriptResult(answer.value, answer.error or "", answer.timed_out)
 
 
-def _evaluated(question: Script) -> Answer:
+def _evaluated(question: ScriptEvaluation) -> Answer:
     return evaluate(
         question.language,
         question.source,

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.errors import Conflict, Refused
 from ..core.simulation.outcomes import Outcome, script_of
-from ..models import CaseRule, SimulationCase
+from ..models import SaveRequirement, SimulationCase
 from ..models.fields import dumps, loads
 from .runs import StartRequest
 from .simulate import simulate_whole
@@ -38,7 +38,7 @@ def play_out(
 def hold(document: dict[str, Any]) -> None:
     """Raise Conflict where a kept case differs with this document, and its workflow is to be held back then."""
     name = str(document.get("name") or "")
-    if not CaseRule.objects.filter(workflow=name, holds=True).exists():
+    if not SaveRequirement.objects.filter(workflow=name, holds=True).exists():
         return
     kept = SimulationCase.objects.filter(workflow=name).order_by("name")[:MOST_AT_ONCE]
     differing = [verdict for verdict in verdicts(document, kept) if verdict.differs]

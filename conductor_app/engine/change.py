@@ -8,9 +8,9 @@ from django.db import transaction
 
 from .. import clock
 from ..core.commands import Abandon
-from ..core.data_requests import Whole
+from ..core.data_requests import WholeRun
 from ..core.decide import Command, Decision, nothing
-from ..core.decision_context import Knowledge
+from ..core.decision_context import DecisionContext
 from ..core.effects import Effect
 from ..core.errors import AlreadyResolved, Busy, Conflict, Lost, Moved
 from ..core.snapshot import Run
@@ -61,19 +61,19 @@ def change(
 def unmoved(command: Command, revision: int) -> Command:
     """The command, heard only by the run as it was seen."""
 
-    def asked(run: Run, know: Knowledge, now: int) -> Iterable[Effect]:
+    def asked(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
         if run.revision != revision:
             raise Moved(f"Run {run.id} has moved on since it was looked at: look at it again.")
-        return command(run, know, now)
+        return command(run, ctx, now)
 
     return asked
 
 
 def _change(run_id, command, by, reason, near, message, noted, also, answers: Answers) -> tuple[Effect, ...]:
     tries, saved = 0, ()
-    for turn in range(ROUNDS):
+    for round_number in range(ROUNDS):
         try:
-            in_slices = turn >= ROUNDS_IN_ONE
+            in_slices = round_number >= ROUNDS_IN_ONE
             decision = _once(run_id, command, by, reason, near, message, noted, also, answers, in_slices)
         except Stale:
             tries += 1
@@ -100,7 +100,7 @@ def _change(run_id, command, by, reason, near, message, noted, also, answers: An
             # A slice was saved: what is left follows from the rows.
             saved = (*saved, *decision.effects)
             command, near, message, noted, also = nothing, None, None, None, None
-        if Whole() in decision.questions:
+        if WholeRun() in decision.questions:
             near = None
         answers.forget_passing()
         try:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from ..core.decide import Decision
-from ..core.effects import CreateTask, MoveAttempt
+from ..core.effects import CreateTask, TransitionAttempt
 from ..core.reports import EVENTS
 from ..core.snapshot import Run
-from ..core.solo import effects as solo_effects
-from ..core.solo.snapshot import Solo
+from ..core.standalone import effects as standalone_effects
+from ..core.standalone.snapshot import StandaloneTask
 from ..core.states import ATTEMPT, RUN
-from ..store.solos import STANDALONE
+from ..store.standalone_tasks import STANDALONE
 from ..telemetry.measures import ATTEMPTS_ENDED, RUNS_ENDED, RUNS_STARTED
 from . import throughput
 
@@ -24,21 +24,21 @@ def counted(before: Run, decision: Decision) -> None:
         RUNS_ENDED.count(before.definition.name, decision.after.status)
     throughput.note_decision(before, decision)
     for effect in decision.effects:
-        if isinstance(effect, MoveAttempt) and effect.event in OUTCOMES:
+        if isinstance(effect, TransitionAttempt) and effect.event in OUTCOMES:
             ATTEMPTS_ENDED.count(_type_of(effect, before, decision.after), OUTCOMES[effect.event])
         elif isinstance(effect, CreateTask) and (status := effect.task.attempt.status) in ATTEMPT.final:
             ATTEMPTS_ENDED.count(effect.task.step.type, status)
 
 
-def counted_alone(before: Solo, effects: Sequence[solo_effects.Effect]) -> None:
+def count_standalone(before: StandaloneTask, effects: Sequence[standalone_effects.Effect]) -> None:
     """The same of a decision on a stand-alone task."""
-    throughput.note_solo(before, effects)
+    throughput.note_standalone(before, effects)
     for effect in effects:
-        if isinstance(effect, solo_effects.MoveAttempt) and effect.event in OUTCOMES:
+        if isinstance(effect, standalone_effects.TransitionAttempt) and effect.event in OUTCOMES:
             ATTEMPTS_ENDED.count(STANDALONE, OUTCOMES[effect.event])
 
 
-def _type_of(effect: MoveAttempt, before: Run, after: Run) -> str:
+def _type_of(effect: TransitionAttempt, before: Run, after: Run) -> str:
     # A turn that is no longer kept is forgotten in the decision that ends it.
     task = after.tasks.get(effect.key) or before.tasks.get(effect.key)
     return task.step.type if task else ""

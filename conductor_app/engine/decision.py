@@ -7,7 +7,7 @@ from django.db import transaction
 
 from .. import wakeups
 from ..core.commands import Abandon
-from ..core.data_requests import Script, Stored, Whole
+from ..core.data_requests import ScriptEvaluation, StoredPayloadContent, WholeRun
 from ..core.decide import Command, Decision, command_then_decide
 from ..core.errors import Refused
 from ..core.snapshot import Run
@@ -32,13 +32,13 @@ def decided(before: Run, command: Command, answers: Answers, now: int, in_slices
     """What the core makes of it; the questions left are those that no row can answer. Raises Undecidable."""
     while True:
         decision = _asked_core(before, command, answers, now, in_slices)
-        here = {question for question in decision.questions if not isinstance(question, Script | Whole)}
+        here = {question for question in decision.questions if not isinstance(question, ScriptEvaluation | WholeRun)}
         if not here or len(here) < len(decision.questions):
             return decision
         try:
             answers.learn_from_rows(before, here, now)
         except Missing as missing:
-            return Decision((), before, frozenset(map(Stored, missing.paths)))
+            return Decision((), before, frozenset(map(StoredPayloadContent, missing.paths)))
 
 
 def _asked_core(before: Run, command: Command, answers: Answers, now: int, in_slices: bool) -> Decision:

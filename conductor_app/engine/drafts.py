@@ -6,7 +6,7 @@ from django.db import transaction
 
 from .. import clock
 from ..core.errors import Invalid, NotFound
-from ..models import AuditEntry, CaseRule, DefinitionDraft, SimulationCase
+from ..models import AuditEntry, DefinitionDraft, SaveRequirement, SimulationCase
 from ..store.rows import clean
 
 LONGEST_DRAFT = 5_000_000
@@ -46,7 +46,7 @@ def keep_case(workflow: str, name: str, case: dict[str, Any], by: str) -> None:
 def set_case_rule(workflow: str, holds: bool, by: str) -> None:
     """Say whether a workflow is held back from being saved while one of its cases differs."""
     with transaction.atomic():
-        CaseRule.objects.update_or_create(workflow=workflow, defaults={"holds": holds})
+        SaveRequirement.objects.update_or_create(workflow=workflow, defaults={"holds": holds})
         AuditEntry.objects.create(
             at=clock.now(),
             actor=by,

@@ -3,7 +3,7 @@
 from django.db.models import Max
 
 from .. import clock
-from ..models import UsualDuration
+from ..models import DurationBaseline
 from ..store import usual
 
 AT_FIRST_MS = 7 * 86_400_000
@@ -13,6 +13,6 @@ AT_FIRST_MS = 7 * 86_400_000
 def measure_usual(limit: int) -> int:
     """Measure the definition versions of which a run has ended well since the last pass."""
     now = clock.now()
-    last = UsualDuration.objects.aggregate(at=Max("measured_at"))["at"]
+    last = DurationBaseline.objects.aggregate(at=Max("measured_at"))["at"]
     changed = usual.ended_since(last if last is not None else now - AT_FIRST_MS, limit)
     return sum(usual.measure(name, version, now) > 0 for name, version in changed)

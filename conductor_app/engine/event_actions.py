@@ -173,9 +173,9 @@ def _attempt(params: Params) -> Attempt:
     if id:
         found = Attempt.objects.of_runs().light().filter(pk=id).first()
     else:
-        base, *turn = ref.split("__")
+        base, *iteration_path = ref.split("__")
         rows = Task.objects.filter(run_id=run_id, ref=base).order_by("-seq")
-        task = (rows.filter(turn=".".join(turn)) if turn else rows).first()
+        task = (rows.filter(iteration_path=".".join(iteration_path)) if iteration_path else rows).first()
         found = Attempt.objects.light().filter(pk=task.attempt_id).first() if task else None
     if found is None:
         raise NotFound(f"No task found with taskId: {id}, workflowId: {run_id}, taskRefName: {ref}.")

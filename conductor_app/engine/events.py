@@ -13,11 +13,11 @@ from django.db.models.functions import Cast
 from .. import clock
 from ..access.sealing import opened
 from ..core import events
-from ..core.data_requests import Script as ScriptQuestion
-from ..core.data_requests import ScriptAnswer
+from ..core.data_requests import ScriptEvaluation as ScriptQuestion
+from ..core.data_requests import ScriptResult
 from ..core.expressions import Script, evaluator
 from ..core.masking import shown
-from ..models import EventAction, EventDelivery, EventHandler, EventVerdict, Message
+from ..models import EventAction, EventDelivery, EventHandler, HandlerEvaluation, Message
 from ..models.events import FAILED, LONGEST_NAME, MATCHED, NOT_MATCHED
 from ..models.fields import dumps, loads_sealed
 from ..store.rows import clean
@@ -31,7 +31,7 @@ class Verdict:
     """What a handler makes of a payload."""
 
     handler: EventHandler
-    answer: ScriptAnswer
+    answer: ScriptResult
     seen: dict[str, Any]
 
     @property
@@ -98,7 +98,7 @@ def judge(handler: EventHandler, payload: Any) -> Verdict:
     """
     condition = str(handler.document.get("condition") or "")
     if not condition.strip():
-        return Verdict(handler, ScriptAnswer(value=True), {})
+        return Verdict(handler, ScriptResult(value=True), {})
     readable, visible = events.expanded(opened(payload)), events.expanded(shown(payload))
     language = str(handler.document.get("evaluatorType") or "javascript")
     answer = _value_of(condition, language, readable)
@@ -107,17 +107,17 @@ def judge(handler: EventHandler, payload: Any) -> Verdict:
     return Verdict(handler, answer, events.seen(condition, visible, language))
 
 
-def _value_of(condition: str, language: str, payload: Any) -> ScriptAnswer:
+def _value_of(condition: str, language: str, payload: Any) -> ScriptResult:
     found = evaluator(language) or Script("javascript")
     if isinstance(found, Script):
         return run_script(ScriptQuestion(found.language, condition, dumps(payload) or "null"))
-    return ScriptAnswer(value=found.evaluate(condition, payload if isinstance(payload, dict) else {}))
+    return ScriptResult(value=found.evaluate(condition, payload if isinstance(payload, dict) else {}))
 
 
 def written_down(delivery: EventDelivery, verdicts: Sequence[Verdict], now: int) -> list[Message]:
     """Keep the verdicts and the actions that follow from them; the messages that ask for each action."""
-    EventVerdict.objects.bulk_create(
-        EventVerdict(
+    HandlerEvaluation.objects.bulk_create(
+        HandlerEvaluation(
             delivery=delivery,
             handler=verdict.handler.name,
             at=now,

@@ -9,7 +9,7 @@ from .. import clock
 from ..core.errors import Conflict, Invalid, NotFound
 from ..core.fingerprints import normalised
 from ..core.states import FAILURE, RESOLVED
-from ..models import AuditEntry, Failure, FailureGroup, FailureTally
+from ..models import AuditEntry, Failure, FailureGroup, HourlyFailureCount
 from ..store import failures as store
 
 HOUR_MS = 3_600_000
@@ -149,7 +149,7 @@ def split(group_id: int, by: str, reason: str = "") -> None:
 def prune(before: int, limit: int) -> int:
     """Forget failures from before a moment, and the groups that have had none since."""
     old = list(Failure.objects.filter(at__lt=before).order_by("at").values_list("pk", flat=True)[:limit])
-    FailureTally.objects.filter(hour_at__lt=before).delete()
+    HourlyFailureCount.objects.filter(hour_at__lt=before).delete()
     FailureGroup.objects.filter(last_at__lt=before).delete()
     return Failure.objects.filter(pk__in=old).delete()[0]
 
@@ -162,7 +162,7 @@ def _locked(group_id: int) -> FailureGroup:
 
 
 def _builds(group: FailureGroup) -> list[str]:
-    builds: Iterable[str] = FailureTally.objects.filter(group=group).values_list("build", flat=True).distinct()
+    builds: Iterable[str] = HourlyFailureCount.objects.filter(group=group).values_list("build", flat=True).distinct()
     return sorted(builds)[:MOST_BUILDS]
 
 

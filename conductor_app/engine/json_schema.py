@@ -7,13 +7,13 @@ from typing import Any
 
 import jsonschema_rs
 
-from ..core.data_requests import Judged
+from ..core.data_requests import SchemaCheck
 
 MOST_COMPLAINTS = 50
 LONGEST = 300
 
 
-def judge(question: Judged) -> tuple[tuple[str, str], ...]:
+def judge(question: SchemaCheck) -> tuple[tuple[str, str], ...]:
     """Everything in which the value is not as the schema wants it: pairs of place and sentence."""
     try:
         errors = list(islice(_validator(question.schema).iter_errors(json.loads(question.value)), MOST_COMPLAINTS))

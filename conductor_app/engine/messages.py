@@ -20,7 +20,7 @@ from ..insight.execution import run_document
 from ..models import Attempt, Message, Run
 from ..models.fields import dumps, loads_sealed
 from ..models.outbox import ABOUT_GROUP
-from ..store import inbox, solo_groups
+from ..store import inbox, task_groups
 from ..store.due import messages as due_messages
 from ..telemetry.log_context import doing
 from . import event_actions, events, payloads
@@ -222,4 +222,4 @@ HEARERS: dict[str, Callable[[Message], None]] = {
 def deliver_due(limit: int) -> int:
     """Deliver what was not delivered right after its commit; returns how many."""
     now = clock.now()
-    return solo_groups.forget_unresolved(now) + sum(deliver(id) for id in due_messages(now, limit))
+    return task_groups.forget_unresolved(now) + sum(deliver(id) for id in due_messages(now, limit))

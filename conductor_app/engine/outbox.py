@@ -6,7 +6,7 @@ from django.db import transaction
 
 from .. import clock
 from ..core.snapshot import NEVER
-from ..models import Message, Ring
+from ..models import AlertFiring, Message
 from ..models.outbox import PUBLISH
 from ..store import due
 
@@ -48,7 +48,7 @@ def not_heard(message: Message, why: str) -> int:
 def _log(message: Message, **facts: object) -> None:
     """The log of an alert says what became of its telling."""
     if rung := message.facts.get("ring"):
-        Ring.objects.filter(pk=rung).update(**facts)
+        AlertFiring.objects.filter(pk=rung).update(**facts)
 
 
 def hand_back(messages: Sequence[Message], due_at: int) -> None:

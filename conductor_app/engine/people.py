@@ -13,7 +13,7 @@ from django.db import transaction
 from .. import clock, conf
 from ..core import people, reports
 from ..core.decide import Command
-from ..core.decision_context import Knowledge
+from ..core.decision_context import DecisionContext
 from ..core.definition import Schema
 from ..core.effects import Effect, UpdateTask
 from ..core.errors import AlreadyResolved, Complaint, Conflict, Invalid, NotFound, OutputRefused, TooLarge
@@ -25,7 +25,7 @@ from ..core.timers import next_clock
 from ..core.values import replace as replace_values
 from ..insight.form_templates import template_of
 from ..insight.people import Ask, ask_of, step_of
-from ..models import Attempt, AuditEntry, PersonsTask, Task
+from ..models import Attempt, AuditEntry, HumanTask, Task
 from ..models.fields import dumps
 from ..store.rows import clean
 from . import payloads
@@ -80,7 +80,7 @@ def save_output(run_id: str, attempt_id: str, output: dict[str, Any], by: str, *
 
 
 def _refuse_anothers(attempt_id: str, by: str, for_external: bool) -> None:
-    taken = PersonsTask.objects.filter(task__attempt_id=attempt_id).exclude(taken_by="").first()
+    taken = HumanTask.objects.filter(task__attempt_id=attempt_id).exclude(taken_by="").first()
     if taken is None or (taken.is_taker_external and for_external):
         return
     if taken.is_taker_external or taken.taken_by != by:
@@ -190,7 +190,7 @@ def _attempt_of(task: Task) -> Attempt:
     return Attempt.objects.select_related("task", "run").get(pk=task.attempt_id)
 
 
-def _save(held: PersonsTask, by: str) -> None:
+def _save(held: HumanTask, by: str) -> None:
     held.changed_at, held.changed_by = clock.now(), by[:255]
     held.save()
 
@@ -239,7 +239,7 @@ def skip(task_id: str, by: str, reason: str = "") -> None:
         Conflict: where it is assigned to nobody.
     """
     task = _open_task(task_id)
-    attempt, held = _attempt_of(task), PersonsTask.objects.filter(pk=task_id).first()
+    attempt, held = _attempt_of(task), HumanTask.objects.filter(pk=task_id).first()
     ask = ask_of(attempt, input_of(attempt), held, clock.now())
     if ask.standing.assignee is None:
         raise Conflict("It is assigned to nobody: there is no assignment to skip.")
@@ -293,7 +293,7 @@ def _assign(
 def _end_at(attempt_id: str, end: int) -> Command:
     """The command that moves the end of an attempt."""
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task = reports.open_task(run, attempt_id)
         after = replace_values(task.attempt, ends_at=end)
         due_at = now if end <= now else next_clock(task.step.policy, after, now)
@@ -327,15 +327,15 @@ def open_task_named(run_id: str, ref: str) -> Task:
 NOT_WAITING = "This task does not wait for a person, or not any more."
 
 
-def _held(task_id: str) -> tuple[Task, PersonsTask]:
+def _held(task_id: str) -> tuple[Task, HumanTask]:
     """The open task for people and what is agreed on it; the task's row is locked meanwhile."""
     task = _open_task(task_id, lambda rows: rows.select_for_update())
-    return task, PersonsTask.objects.filter(pk=task_id).first() or PersonsTask(pk=task_id)
+    return task, HumanTask.objects.filter(pk=task_id).first() or HumanTask(pk=task_id)
 
 
 def _open_task(task_id: str, read: Callable[[Any], Any] = lambda rows: rows) -> Task:
     rows = read(Task.objects.filter(pk=task_id, type="HUMAN", status="ACTIVE"))
-    task = rows.defer("memo").first()
+    task = rows.defer("step_state").first()
     if task is None:
         raise NotFound(NOT_WAITING)
     return task

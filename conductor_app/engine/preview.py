@@ -7,10 +7,10 @@ from typing import Any
 
 from .. import clock
 from ..core import commands, reports
-from ..core.data_requests import DefinitionNamed, DefinitionWritten
+from ..core.data_requests import DefinitionByName, InlineDefinition
 from ..core.decide import Command, Decision, nothing
 from ..core.definition import Definition
-from ..core.effects import Effect, Send, StartRun
+from ..core.effects import Effect, SendMessage, StartRun
 from ..core.errors import Busy, Conflict, Invalid, NotFound
 from ..core.snapshot import UNKNOWN, Run
 from ..core.values import replace
@@ -57,10 +57,10 @@ def preview(run_id: str, command: Command) -> Preview:
 class Known(Answers):
     """Answers that keep nothing: the plan of a definition that nobody follows yet is read, not written down."""
 
-    def definition_named(self, question: DefinitionNamed, now: int) -> Definition | None:
+    def definition_named(self, question: DefinitionByName, now: int) -> Definition | None:
         return resolved_definitions.unkept(question.name, question.version)
 
-    def definition_written(self, question: DefinitionWritten, now: int) -> Definition | str:
+    def definition_written(self, question: InlineDefinition, now: int) -> Definition | str:
         return resolved_definitions.written(question.document)
 
 
@@ -118,7 +118,7 @@ class Ahead:
             child = outgoing.begun(effect, by, self.now)
             self.runs[child.id] = Foreseen(child, child)
             self._messages.append((child.id, "begin", {}))
-        elif isinstance(effect, Send):
+        elif isinstance(effect, SendMessage):
             self._messages.append((effect.to, effect.subject, effect.facts))
 
     def is_waiting(self, run_id: str, attempt_id: str, child_id: str) -> bool:

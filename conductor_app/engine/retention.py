@@ -9,7 +9,7 @@ from .. import clock
 from ..core.errors import Invalid, NotFound
 from ..insight.database import size_in_bytes
 from ..insight.retention import policies, removable
-from ..models import AuditEntry, RetentionPolicy, StoredDay
+from ..models import AuditEntry, DailyStorage, RetentionPolicy
 
 LONGEST_DAYS = 36_500
 DAY_MS, NOTED_MS = 86_400_000, 400 * 86_400_000
@@ -31,9 +31,9 @@ def note_day(removed: int) -> None:
     """Keep how large the database is today, and how many runs more were removed."""
     now = clock.now()
     day_at = now - now % DAY_MS
-    StoredDay.objects.filter(day_at__lt=now - NOTED_MS).delete()
-    StoredDay.objects.get_or_create(day_at=day_at)
-    StoredDay.objects.filter(day_at=day_at).update(bytes=size_in_bytes(), removed=F("removed") + removed)
+    DailyStorage.objects.filter(day_at__lt=now - NOTED_MS).delete()
+    DailyStorage.objects.get_or_create(day_at=day_at)
+    DailyStorage.objects.filter(day_at=day_at).update(bytes=size_in_bytes(), removed=F("removed") + removed)
 
 
 def save(definition: str, days: int, failed_days: int, keep_last: int, by: str, reason: str = "") -> None:

@@ -13,7 +13,7 @@ from ..core.masking import HIDDEN, unhidden
 from ..core.states import RUN
 from ..models import Attempt, Run, Task
 from ..models.fields import dumps
-from ..store.rows import turn_of
+from ..store.rows import parse_iteration_path
 from . import payloads, resolved_definitions, workflow_rate_limits
 from .change import change
 
@@ -134,12 +134,12 @@ def _refuse_too_large(payload: dict[str, Any] | None, most: int) -> None:
 
 def _place_of(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:
     """The task that an attempt belongs to, and the attempt."""
-    columns = ("task__ref", "task__turn", "number", "seq", "previous_id", "worker", "poll_count")
+    columns = ("task__ref", "task__iteration_path", "number", "seq", "previous_id", "worker", "poll_count")
     row = Attempt.objects.filter(pk=attempt_id).values_list(*columns).first()
     if row is None:
         raise Invalid(f"Task {attempt_id} was deleted meanwhile; look at the workflow again.")
-    ref, turn, number, seq, previous_id, worker, polls = row
-    return Key(ref, turn_of(turn)), commands.EarlierAttempt(
+    ref, iteration_path, number, seq, previous_id, worker, polls = row
+    return Key(ref, parse_iteration_path(iteration_path)), commands.EarlierAttempt(
         attempt_id, number, seq, previous_id, worker if polls else ""
     )
 

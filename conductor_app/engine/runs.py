@@ -99,9 +99,9 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
 
 
 def _start(run: Run, request: StartRequest, definition: Definition, by: str, also, answers: Answers) -> str:
-    for turn in range(ROUNDS):
+    for round_number in range(ROUNDS):
         try:
-            decision = _begin(run, request, by, also, answers, in_slices=turn >= ROUNDS_IN_ONE)
+            decision = _begin(run, request, by, also, answers, in_slices=round_number >= ROUNDS_IN_ONE)
         except Stale:
             # Somebody started a run with the same key, or sent the same request, at the same moment.
             if (earlier := _earlier(request, definition.name)) is None:

@@ -8,16 +8,16 @@ from typing import Any
 from .. import clock, randomness
 from ..core.data_requests import (
     ActiveDomains,
-    Cached,
-    CachedRun,
-    DefinitionNamed,
-    DefinitionWritten,
+    CachedRunOutput,
+    CachedTaskOutput,
+    DataRequest,
+    DefinitionByName,
     Environment,
-    Judged,
-    Keyed,
-    PolicyNamed,
-    Question,
-    Script,
+    IdempotencyLookup,
+    InlineDefinition,
+    SchemaCheck,
+    ScriptEvaluation,
+    TaskDefinitionByName,
 )
 from ..core.errors import Invalid, Refused
 from ..core.simulation import Part, Play
@@ -68,23 +68,23 @@ def _shown(part: Part, now: int) -> dict[str, Any]:
     return imagined_document(part.run, sorted(rows, key=lambda row: row[0].seq), now)
 
 
-def _answers(questions: Iterable[Question]) -> Mapping[Question, Any]:
+def _answers(questions: Iterable[DataRequest]) -> Mapping[DataRequest, Any]:
     return {question: _answer(question) for question in questions}
 
 
-def _answer(question: Question) -> Any:
+def _answer(question: DataRequest) -> Any:
     match question:
-        case Script():
+        case ScriptEvaluation():
             return run_script(question)
-        case DefinitionNamed():
+        case DefinitionByName():
             return resolved_definitions.unkept(question.name, question.version)
-        case DefinitionWritten():
+        case InlineDefinition():
             return resolved_definitions.written(question.document)
-        case PolicyNamed():
+        case TaskDefinitionByName():
             return resolved_definitions.task_document(question.name)
-        case Judged():
+        case SchemaCheck():
             return judge(question)
-        case Keyed() | Cached() | CachedRun():
+        case IdempotencyLookup() | CachedTaskOutput() | CachedRunOutput():
             # A test is no other run's repetition.
             return None
         case ActiveDomains():

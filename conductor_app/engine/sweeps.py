@@ -69,7 +69,7 @@ def _look_at(found: due.Due) -> None:
 
 def pass_deadlines(limit: int) -> int:
     """End the stand-alone tasks whose deadline has passed."""
-    return each(due.solos(clock.now(), limit), groups.wake)
+    return each(due.standalone_tasks(clock.now(), limit), groups.wake)
 
 
 def wake_runs(limit: int) -> int:

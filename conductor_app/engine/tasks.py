@@ -15,7 +15,7 @@ from ..access.sealing import opened, opened_texts
 from ..access.secrets import unspoken
 from ..core import reports
 from ..core.decide import Command
-from ..core.decision_context import Knowledge
+from ..core.decision_context import DecisionContext
 from ..core.effects import Effect
 from ..core.errors import AlreadyResolved, Lost, Refused
 from ..core.reports import Report
@@ -203,13 +203,13 @@ def report(
 def discreetly(attempt_id: str, report: Report, named: list[str]) -> Command:
     """The command of a report, without the secrets that its task was given; those are noted in `named`."""
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterable[Effect]:
-        named[:] = reports.open_task(run, attempt_id).memo.get("secrets", ())
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
+        named[:] = reports.open_task(run, attempt_id).step_state.get("secrets", ())
         said = report
         if named:
             output, reason = unspoken(report.output, named), unspoken(report.reason, named)
             said = replace(report, output=output, reason=reason)
-        return reports.hear(attempt_id, said)(run, know, now)
+        return reports.hear(attempt_id, said)(run, ctx, now)
 
     return command
 
@@ -242,11 +242,11 @@ def guarded(command: Command, attempt_id: str, guard: Guard | None) -> Command:
     if guard is None:
         return command
 
-    def asked(run: Run, know: Knowledge, now: int) -> Iterable[Effect]:
+    def asked(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
         task = reports.open_task(run, attempt_id)
-        name = task.memo.get("name", task.step.name)
+        name = task.step_state.get("name", task.step.name)
         guard(task_thing(task.attempt.queue, task.attempt.domain, name, run.id, run.definition.name))
-        return command(run, know, now)
+        return command(run, ctx, now)
 
     return asked
 
@@ -261,8 +261,8 @@ def renew(run_id: str, attempt_id: str, by: str, guard: Guard | None = None, wor
 
 def add_log(attempt_id: str, line: str) -> None:
     """Keep a line that a worker logged; there need not be such an attempt (api §1.4)."""
-    memo = Task.objects.filter(attempts=attempt_id[:64]).values_list("memo", flat=True).first() or {}
-    add_logs(attempt_id, [(line, clock.now())], clock.now(), memo.get("secrets", ()))
+    step_state = Task.objects.filter(attempts=attempt_id[:64]).values_list("step_state", flat=True).first() or {}
+    add_logs(attempt_id, [(line, clock.now())], clock.now(), step_state.get("secrets", ()))
 
 
 def add_logs(attempt_id: str, logs: Sequence[tuple[str, int]], now: int, named: Sequence[str] = ()) -> None:

@@ -12,12 +12,12 @@ from django.db import DatabaseError
 
 from .. import clock
 from ..core.decide import Decision
-from ..core.effects import CreateTask, MoveAttempt, OpenAttempt
+from ..core.effects import CreateTask, OpenAttempt, TransitionAttempt
 from ..core.snapshot import Attempt, Run
-from ..core.solo import effects as solo_effects
-from ..core.solo.snapshot import Solo
+from ..core.standalone import effects as standalone_effects
+from ..core.standalone.snapshot import StandaloneTask
 from ..models import Attempt as AttemptRow
-from ..models import Tally
+from ..models import MinuteCount
 from ..store import tallies as store
 
 log = logging.getLogger(__name__)
@@ -64,9 +64,9 @@ def note_claims(taken: Iterable[AttemptRow | Attempt]) -> None:
     """These were handed out."""
     now = clock.now()
     for attempt in taken:
-        book.add(Tally.QUEUE, attempt.queue, now, started=1)
+        book.add(MinuteCount.QUEUE, attempt.queue, now, started=1)
         if attempt.worker:
-            book.add(Tally.WORKER, attempt.worker, now, started=1)
+            book.add(MinuteCount.WORKER, attempt.worker, now, started=1)
     write_if_due()
 
 
@@ -78,29 +78,29 @@ def note_decision(before: Run, decision: Decision) -> None:
             _note_scheduled(effect.task.attempt, now)
         elif isinstance(effect, OpenAttempt):
             _note_scheduled(effect.attempt, now)
-        elif isinstance(effect, MoveAttempt):
+        elif isinstance(effect, TransitionAttempt):
             _note_end(effect, before, now)
     write_if_due()
 
 
-def note_solo(before: Solo, effects: Iterable[solo_effects.Effect]) -> None:
+def note_standalone(before: StandaloneTask, effects: Iterable[standalone_effects.Effect]) -> None:
     """The same of a decision on a stand-alone task."""
-    now, solo = clock.now(), before
+    now, standalone = clock.now(), before
     for effect in effects:
-        if isinstance(effect, solo_effects.OpenAttempt):
+        if isinstance(effect, standalone_effects.OpenAttempt):
             _note_scheduled(effect.attempt, now)
-        elif isinstance(effect, solo_effects.MoveAttempt):
-            _note_over(solo.attempts[-1], effect.event, solo.attempts[-1].worker, now)
-        solo = effect.after(solo)
+        elif isinstance(effect, standalone_effects.TransitionAttempt):
+            _note_over(standalone.attempts[-1], effect.event, standalone.attempts[-1].worker, now)
+        standalone = effect.after(standalone)
     write_if_due()
 
 
 def _note_scheduled(attempt: Attempt, now: int) -> None:
     if attempt.queue and attempt.is_open:
-        book.add(Tally.QUEUE, attempt.queue, now, scheduled=1)
+        book.add(MinuteCount.QUEUE, attempt.queue, now, scheduled=1)
 
 
-def _note_end(effect: MoveAttempt, before: Run, now: int) -> None:
+def _note_end(effect: TransitionAttempt, before: Run, now: int) -> None:
     if (task := before.tasks.get(effect.key)) is not None:
         _note_over(task.attempt, effect.event, effect.facts.get("worker") or task.attempt.worker, now)
 
@@ -110,9 +110,9 @@ def _note_over(attempt: Attempt, event: str, worker: str, now: int) -> None:
     if field is None or not attempt.queue or not attempt.is_open:
         return
     busy = max(now - (attempt.started_at or now), 0)
-    book.add(Tally.QUEUE, attempt.queue, now, **{field: 1, "busy_ms": busy})
+    book.add(MinuteCount.QUEUE, attempt.queue, now, **{field: 1, "busy_ms": busy})
     if worker:
-        book.add(Tally.WORKER, worker, now, **{field: 1, "busy_ms": busy})
+        book.add(MinuteCount.WORKER, worker, now, **{field: 1, "busy_ms": busy})
 
 
 def write_if_due() -> None:
@@ -126,4 +126,4 @@ def write_if_due() -> None:
 
 def prune() -> None:
     """Forget what is older than pages show."""
-    Tally.objects.filter(at__lt=clock.now() - KEPT_MS).delete()
+    MinuteCount.objects.filter(at__lt=clock.now() - KEPT_MS).delete()

@@ -8,9 +8,9 @@ from django.db import transaction
 
 from ..core import commands, snapshot
 from ..core.decide import Command
-from ..core.decision_context import Knowledge
+from ..core.decision_context import DecisionContext
 from ..core.definition import Definition
-from ..core.effects import Effect, MoveRun
+from ..core.effects import Effect, TransitionRun
 from ..core.errors import Conflict
 from ..core.expressions import MISSING, resolve
 from ..models import Run
@@ -86,16 +86,16 @@ def admit(run_id: str) -> None:
 def waiting_its_turn(command: Command) -> Command:
     """A command that begins a run anew, which then waits where its limit is reached, like any that starts."""
 
-    def asked(run: snapshot.Run, know: Knowledge, now: int) -> Iterator[Effect]:
-        for effect in command(run, know, now):
-            yield _held(effect, run, know) if isinstance(effect, MoveRun) else effect
+    def asked(run: snapshot.Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        for effect in command(run, ctx, now):
+            yield _held(effect, run, ctx) if isinstance(effect, TransitionRun) else effect
 
     return asked
 
 
-def _held(begun: MoveRun, run: snapshot.Run, know: Knowledge) -> MoveRun:
+def _held(begun: TransitionRun, run: snapshot.Run, ctx: DecisionContext) -> TransitionRun:
     definition = begun.facts["definition"]
-    key = key_for(run, definition, know.input()) if config_of(definition)[1] > 0 else ""
+    key = key_for(run, definition, ctx.input()) if config_of(definition)[1] > 0 else ""
     is_held = bool(key) and is_full(definition, key, rejects=not run.parent_id, but=run.id)
     return replace(begun, facts={**begun.facts, "limit_key": key, "is_held": is_held})
 

@@ -91,7 +91,7 @@ def compare(one: Run, other: Run) -> Comparison:
 
 
 def _sides(run: Run) -> dict[str, Side]:
-    tasks = list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("memo")[:MOST_TASKS])
+    tasks = list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("step_state")[:MOST_TASKS])
     attempts = Attempt.objects.light().filter(run_id=run.pk).order_by("seq")[: 2 * MOST_TASKS]
     by_task: dict[str, list[Attempt]] = {}
     for attempt in attempts:

@@ -12,7 +12,7 @@ from ..core.language.lint.outputs import inputs_of, of_step
 from ..core.language.lint.places import Spot, spots
 from ..core.language.parts import type_of
 from ..core.language.policy import BUILT_IN_TYPES
-from ..core.step_types import KINDS
+from ..core.step_types import STEP_TYPES
 from ..models import WorkflowDefinition
 
 DEEPEST = 5
@@ -36,7 +36,7 @@ CHOICES = {
     "method": ["GET", "POST", "PUT", "PATCH", "DELETE"],
     "action": list(ACTIONS),
 }
-STEP_TYPES = sorted({*KINDS, *BUILT_IN_TYPES})
+STEP_TYPES = sorted({*STEP_TYPES, *BUILT_IN_TYPES})
 
 
 def of_workflow(document: Mapping[str, Any], known: Surroundings) -> dict[str, Any]:

@@ -28,8 +28,8 @@ class Stretch:
     end: int
     seq: int
     type: str = "SIMPLE"
-    turn: tuple[str, ...] = ()
-    root: str = ""
+    iteration_path: tuple[str, ...] = ()
+    branch_head: str = ""
     status: str = "COMPLETED"
     name: str = ""
 
@@ -81,8 +81,8 @@ def _heads(links: Iterable[Stretch]) -> dict[str, int]:
     """When the branches of dynamic forks began, by their heads: those of one fork begin together."""
     heads: dict[str, int] = {}
     for each in links:
-        if each.root:
-            heads[each.root] = min(heads.get(each.root, each.begin), each.begin)
+        if each.branch_head:
+            heads[each.branch_head] = min(heads.get(each.branch_head, each.begin), each.begin)
     return heads
 
 
@@ -105,11 +105,16 @@ class _Chart:
 
     def _stand_beside(self, one: Stretch, other: Stretch) -> bool:
         """Whether they lie in different branches of one fork, so that neither leads to the other."""
-        if one.root and other.root and one.root != other.root and self.heads[one.root] == self.heads[other.root]:
+        if (
+            one.branch_head
+            and other.branch_head
+            and one.branch_head != other.branch_head
+            and self.heads[one.branch_head] == self.heads[other.branch_head]
+        ):
             return True
         for mine, theirs in zip(self.within.get(one.ref, ()), self.within.get(other.ref, ()), strict=False):
             fork, loops, branch = mine
-            if (fork, loops) != theirs[:2] or one.turn[:loops] != other.turn[:loops]:
+            if (fork, loops) != theirs[:2] or one.iteration_path[:loops] != other.iteration_path[:loops]:
                 return False
             if branch != theirs[2]:
                 return True
@@ -119,7 +124,18 @@ class _Chart:
 def critical_of(run: Run, now: int) -> list[Stretch] | None:
     """The path of a run, in one query; None where it has too many tasks."""
     ended = Attempt.objects.filter(pk=OuterRef("attempt_id")).values("ended_at")[:1]
-    columns = ("run_id", "attempt_id", "ref", "turn", "created_at", "seq", "type", "root", "status", "name")
+    columns = (
+        "run_id",
+        "attempt_id",
+        "ref",
+        "iteration_path",
+        "created_at",
+        "seq",
+        "type",
+        "branch_head",
+        "status",
+        "name",
+    )
     rows = Task.objects.filter(run_id=run.pk).order_by().annotate(end=Subquery(ended)).only(*columns)
     tasks = list(rows[: MOST_TASKS + 1])
     if len(tasks) > MOST_TASKS:
@@ -132,8 +148,17 @@ def critical_of(run: Run, now: int) -> list[Stretch] | None:
 
 def stretch_of(task: Task, ended_at: int | None, now: int) -> Stretch:
     """A task and when the attempt that it ended with was over; an open one lasts until now."""
-    turn = tuple(part for part in task.turn.split(".") if part)
+    iteration_path = tuple(part for part in task.iteration_path.split(".") if part)
     end = now if ended_at is None else ended_at
     return Stretch(
-        str(task), task.ref, task.created_at, end, task.seq, task.type, turn, task.root, task.status, task.name
+        str(task),
+        task.ref,
+        task.created_at,
+        end,
+        task.seq,
+        task.type,
+        iteration_path,
+        task.branch_head,
+        task.status,
+        task.name,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
-from ..models import EventAction, EventDelivery, EventVerdict
+from ..models import EventAction, EventDelivery, HandlerEvaluation
 from ..models.events import FAILED, MATCHED, NOT_MATCHED
 from . import listing
 from .listing import Sort
@@ -38,7 +38,7 @@ class Sought:
 class Heard:
     """What one handler made of an event, and what it did."""
 
-    verdict: EventVerdict
+    verdict: HandlerEvaluation
     actions: Sequence[EventAction]
 
 
@@ -98,10 +98,10 @@ def _asked(sought: Sought) -> _Rows:
         asked = _Rows(EventAction.objects.filter(status=FAILED), Sort("created_at"), "delivery__")
         asked = _left(asked, handler=sought.handler)
     elif sought.handler:
-        asked = _Rows(EventVerdict.objects.filter(handler=sought.handler), Sort("at"), "delivery__")
+        asked = _Rows(HandlerEvaluation.objects.filter(handler=sought.handler), Sort("at"), "delivery__")
         asked = _left(asked, outcome=sought.outcome if sought.outcome in (MATCHED, NOT_MATCHED, FAILED) else "")
     elif sought.outcome in (MATCHED, NOT_MATCHED, FAILED):
-        asked = _Rows(EventVerdict.objects.filter(outcome=sought.outcome), Sort("at"), "delivery__")
+        asked = _Rows(HandlerEvaluation.objects.filter(outcome=sought.outcome), Sort("at"), "delivery__")
     else:
         rows = EventDelivery.objects.filter(event=sought.event) if sought.event else EventDelivery.objects.all()
         asked = _Rows(rows, Sort("received_at"))
@@ -122,7 +122,7 @@ def _of_the_event_itself(asked: _Rows, sought: Sought) -> _Rows:
         again = Q(**{f"{asked.way}duplicates__gt": 0})
         return replace(asked, left=asked.left & again)
     if sought.outcome == UNHEARD:
-        unheard = Q(~Exists(EventVerdict.objects.filter(delivery=OuterRef(f"{asked.way}pk"))))
+        unheard = Q(~Exists(HandlerEvaluation.objects.filter(delivery=OuterRef(f"{asked.way}pk"))))
         return replace(asked, left=asked.left & unheard)
     return asked
 
@@ -149,7 +149,7 @@ def tell(ids: Sequence[int] | dict[int, Any]) -> list[Told]:
     """These events in this order, each with what was made of it; without what they carry."""
     actions = EventAction.objects.defer("document").order_by("position")
     rows = EventDelivery.objects.filter(pk__in=list(ids)).defer("payload")
-    rows = rows.prefetch_related(Prefetch("verdicts", EventVerdict.objects.order_by("handler", "pk")))
+    rows = rows.prefetch_related(Prefetch("verdicts", HandlerEvaluation.objects.order_by("handler", "pk")))
     by_id = {row.pk: row for row in rows.prefetch_related(Prefetch("actions", actions))}
     return [Told(by_id[id], heard(by_id[id])) for id in ids if id in by_id]
 

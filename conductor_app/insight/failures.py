@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..core.states import FAILURE, IGNORED, REGRESSED, RESOLVED
-from ..models import Attempt, Failure, FailureGroup, FailureTally, Run, RunLabel
+from ..models import Attempt, Failure, FailureGroup, HourlyFailureCount, Run, RunLabel
 from .durations import DAY, HOUR
 
 MOST_GROUPS = 100
@@ -82,7 +82,7 @@ def _with_hours(groups: Iterable[FailureGroup], now: int) -> list[Listed]:
     """The groups with their last day; what was merged into a group counts in it."""
     groups = list(groups)
     first = now - now % HOUR - 23 * HOUR
-    tallies = FailureTally.objects.filter(hour_at__gte=first).filter(_in([group.pk for group in groups]))
+    tallies = HourlyFailureCount.objects.filter(hour_at__gte=first).filter(_in([group.pk for group in groups]))
     hours: dict[int, list[int]] = defaultdict(lambda: [0] * 24)
     rows = tallies.values_list("group_id", "group__merged_into_id", "hour_at").annotate(Sum("count"))
     for group, whole, hour, count in rows.order_by():
@@ -128,7 +128,7 @@ class Story:
     runs: int = 0
 
     @property
-    def is_alone(self) -> bool:
+    def is_standalone(self) -> bool:
         """Whether they are of stand-alone tasks, which have no runs."""
         return any(failure.task_id for failure in self.samples)
 
@@ -144,7 +144,7 @@ class Story:
 
 def story(group: FailureGroup, now: int, place: str = "") -> Story:
     """By which versions, builds, workers, queues, labels, and values at a place of the input; some; how many runs."""
-    tallied = FailureTally.objects.filter(_in([group.pk])).order_by()
+    tallied = HourlyFailureCount.objects.filter(_in([group.pk])).order_by()
     by = {
         name: [(str(value) or _("not told"), count) for value, count in _most(tallied, name)]
         for name in ("version", "build")
@@ -181,5 +181,5 @@ def _spelled(value: Any) -> str:
     return str(value)[:200] if isinstance(value, str | int | float) else ""
 
 
-def _most(tallied: QuerySet[FailureTally], name: str) -> list[tuple[object, int]]:
+def _most(tallied: QuerySet[HourlyFailureCount], name: str) -> list[tuple[object, int]]:
     return list(tallied.values_list(name).annotate(total=Sum("count")).order_by("-total", name)[:MOST_PARTS])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from django.db.models import Sum
 
-from ..models import Tally
+from ..models import MinuteCount
 from .durations import HOUR, MINUTE
 
 FIELDS = ("scheduled", "started", "done", "failed")
@@ -47,7 +47,7 @@ class Hour:
 def last_hour(kind: str, names: Sequence[str] | None, now: int) -> dict[str, Hour]:
     """The last hour of each name; of all names that there are, if None is given."""
     first = now - now % MINUTE - HOUR + MINUTE
-    rows = Tally.objects.filter(kind=kind, at__gte=first)
+    rows = MinuteCount.objects.filter(kind=kind, at__gte=first)
     if names is not None:
         rows = rows.filter(name__in=names)
     hours: dict[str, Hour] = defaultdict(Hour)
@@ -66,6 +66,6 @@ def totals(kind: str, names: Sequence[str], now: int) -> dict[str, tuple[int, in
 
     Without the names, every minute of the kind that is kept would be read.
     """
-    rows = Tally.objects.filter(kind=kind, name__in=names, at__gt=now - HOUR).order_by().values_list("name")
+    rows = MinuteCount.objects.filter(kind=kind, name__in=names, at__gt=now - HOUR).order_by().values_list("name")
     summed = rows.annotate(Sum("done"), Sum("failed"), Sum("busy_ms"))
     return {name: (done, failed, busy) for name, done, failed, busy in summed}

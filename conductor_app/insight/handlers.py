@@ -18,7 +18,7 @@ from ..core.language.lint import (
     reads_as_javascript,
     returns_nothing,
 )
-from ..models import EventHandler, EventVerdict, Webhook, WorkflowDefinition
+from ..models import EventHandler, HandlerEvaluation, Webhook, WorkflowDefinition
 from .event_sources import WEBHOOK, provider_of, setting_of
 
 GRAVITY = {ERROR: 0, WARNING: 1, HINT: 2}
@@ -86,5 +86,5 @@ def _started(read: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]
 
 def with_last_verdict(rows: QuerySet[EventHandler]) -> QuerySet[EventHandler]:
     """The handlers, each with the moment of the event that it heard last and with what it made of it."""
-    newest = EventVerdict.objects.filter(handler=OuterRef("name")).order_by("-at", "-pk")
+    newest = HandlerEvaluation.objects.filter(handler=OuterRef("name")).order_by("-at", "-pk")
     return rows.annotate(last_at=Subquery(newest.values("at")[:1]), last_outcome=Subquery(newest.values("outcome")[:1]))

@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import Exact
 
 from ..core.errors import Invalid
-from ..models import Attempt, PersonsTask, Task
+from ..models import Attempt, HumanTask, Task
 from .people import LARGEST_READ, Ask, ask_of
 from .search.documents import STEP, Inside, path_of
 from .search.sql import containing
@@ -100,7 +100,7 @@ class Entry:
     updated_by: str
 
 
-def entry_of(attempt: Attempt, input: Mapping[str, Any], held: PersonsTask | None, now: int) -> Entry:
+def entry_of(attempt: Attempt, input: Mapping[str, Any], held: HumanTask | None, now: int) -> Entry:
     """Return what the API says of one attempt at a HUMAN task, with its `task` and `run`."""
     ask, is_newest = ask_of(attempt, input, held, now), attempt.task.attempt_id == attempt.pk
     if is_newest and attempt.task.status == "ACTIVE" and attempt.ended_at is None:
@@ -127,7 +127,7 @@ def search(rows: QuerySet[Attempt], asked: Asked, start: int, size: int, now: in
     tasks, since = _window(asked)
     found = rows.filter(pk__in=tasks.values("attempt_id"))
     found = _filtered(found.select_related("task", "run").light(), asked, now)
-    found = found.defer("input", "output", "task__memo", "run__input", "run__output", "run__variables")
+    found = found.defer("input", "output", "task__step_state", "run__input", "run__output", "run__variables")
     found = found.order_by("-scheduled_at", "-id")
     if not _is_read(asked):
         page = _with_payloads(_entries(found[start : start + size], now))
@@ -163,7 +163,7 @@ def _window(asked: Asked) -> tuple[QuerySet[Task], int | None]:
     if asked.workflow_ids:
         return tasks.filter(run__in=asked.workflow_ids, status__in=statuses), None
     if asked.claimants and all(each.name for each in asked.claimants):
-        taken = PersonsTask.objects.filter(taken_by__in=[each.name for each in asked.claimants])
+        taken = HumanTask.objects.filter(taken_by__in=[each.name for each in asked.claimants])
         newest = taken.order_by("-taken_at")
         cut = newest.values_list("taken_at", flat=True)[LOOKED_AT : LOOKED_AT + 1].first()
         return tasks.filter(pk__in=newest.values("pk")[:LOOKED_AT], status__in=statuses), cut
@@ -192,7 +192,7 @@ def _filtered(rows: QuerySet[Attempt], asked: Asked, now: int) -> QuerySet[Attem
     ):
         if values:
             rows = rows.filter(**{field: values})
-    held = PersonsTask.objects.filter(pk=OuterRef("task_id"))
+    held = HumanTask.objects.filter(pk=OuterRef("task_id"))
     if states & OPEN_STATES and not states >= OPEN_STATES:
         is_taken = Exists(held.exclude(taken_by=""))
         if IN_PROGRESS not in states:
@@ -257,7 +257,7 @@ def _in_text(column: str, words: str) -> Q:
     return Q(Exact(_small(column, containing(F(column), words)), Value(True)))
 
 
-def _names(names: Collection[str], held: QuerySet[PersonsTask]) -> Q:
+def _names(names: Collection[str], held: QuerySet[HumanTask]) -> Q:
     """What may be assigned to one of these: their name stands in the definition, or in what was agreed since."""
     found = Q(Exists(held.filter(assignee__in=names)))
     for name in names:
@@ -284,10 +284,10 @@ def _entries(rows: Iterable[Attempt], now: int) -> list[Entry]:
     attempts = list(rows)
     small = [each.pk for each in attempts if each.input_size <= LARGEST_READ]
     inputs: dict[str, Any] = {}
-    held: dict[str, PersonsTask] = {}
+    held: dict[str, HumanTask] = {}
     for at in range(0, len(attempts), MOST_VALUES):
         part = attempts[at : at + MOST_VALUES]
-        held |= PersonsTask.objects.in_bulk([each.task_id for each in part])
+        held |= HumanTask.objects.in_bulk([each.task_id for each in part])
         inputs |= dict(Attempt.objects.filter(pk__in=small[at : at + MOST_VALUES]).values_list("pk", "input"))
     return [entry_of(each, _mapping(inputs.get(each.pk)), held.get(each.task_id), now) for each in attempts]
 

@@ -87,7 +87,7 @@ def _newest_before(attempt: Attempt, refs: Iterable[str]) -> dict[str, Attempt]:
         run_id=attempt.run_id, task__ref__in=sorted(refs), task__seq__lt=attempt.task.seq, id=F("task__attempt_id")
     )
     newest: dict[str, Attempt] = {}
-    for row in found.select_related("task").defer("task__memo").annotate(**small).order_by("-task__seq")[:MOST]:
+    for row in found.select_related("task").defer("task__step_state").annotate(**small).order_by("-task__seq")[:MOST]:
         newest.setdefault(row.task.ref, row)
     return newest
 

@@ -1,5 +1,6 @@
 """Who moved a run, and why: the newest decision of its history that did."""
 
+from ..core.effects import effect_name
 from ..models import HistoryEntry
 
 LOOKED_AT = 20
@@ -13,4 +14,4 @@ def last_move(run_id: str, event: str) -> HistoryEntry | None:
 
 
 def _moves(entry: HistoryEntry, event: str) -> bool:
-    return any(line.get("effect") == "MoveRun" and line.get("event") == event for line in entry.effects)
+    return any(effect_name(line) == "TransitionRun" and line.get("event") == event for line in entry.effects)

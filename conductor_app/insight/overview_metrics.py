@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ..models import Run, UsualDuration
+from ..models import DurationBaseline, Run
 from .durations import HOUR
 from .hourly_activity import Rhythm
 from .usual import ENOUGH, Usual
@@ -59,7 +59,7 @@ def beats(found: Rhythm, now: int) -> list[Beat]:
 
 def late(now: int) -> list[tuple[Run, Usual]]:
     """Open runs that have gone on for much longer than their like, the oldest first; two queries."""
-    rows = UsualDuration.objects.filter(ref="", count__gte=ENOUGH).order_by("-measured_at")[:MOST_DEFINITIONS]
+    rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH).order_by("-measured_at")[:MOST_DEFINITIONS]
     usual = {(row.name, row.version): Usual(row.count, row.p50_ms, row.p95_ms) for row in rows}
     if not usual:
         return []

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from ..core.definition import Step
 from ..core.people import Assignee, Question, Standing, assignees_of, given, question, schema_of, standing
-from ..models import Attempt, AuditEntry, PersonsTask, Task
+from ..models import Attempt, AuditEntry, HumanTask, Task
 from ..models.fields import dumps
 from .form_templates import template_of
 from .plans import plan
@@ -26,7 +26,9 @@ def waiting() -> QuerySet[Attempt]:
     """The open attempts of tasks that wait for a person, those first that have waited longest."""
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
     found = Attempt.objects.open().filter(pk__in=OPEN_FOR_PEOPLE.values("attempt_id"))
-    return found.light().select_related("task", "run").defer("task__memo", *payloads).order_by("scheduled_at", "id")
+    return (
+        found.light().select_related("task", "run").defer("task__step_state", *payloads).order_by("scheduled_at", "id")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +78,13 @@ def inbox(now: int) -> Inbox:
     """What waits for people, in four queries."""
     found = list(waiting()[: MOST + 1])
     attempts = found[:MOST]
-    inputs, held = _inputs(attempts), PersonsTask.objects.in_bulk([attempt.task_id for attempt in attempts])
+    inputs, held = _inputs(attempts), HumanTask.objects.in_bulk([attempt.task_id for attempt in attempts])
     asks = [ask_of(each, inputs.get(each.pk, {}), held.get(each.task_id), now) for each in attempts]
     asks.sort(key=lambda ask: (ask.standing.due_at is None, ask.standing.due_at or ask.attempt.scheduled_at))
     return Inbox(asks, len(found) > MOST)
 
 
-def ask_of(attempt: Attempt, input: Mapping, held: PersonsTask | None, now: int) -> Ask:
+def ask_of(attempt: Attempt, input: Mapping, held: HumanTask | None, now: int) -> Ask:
     """What one attempt asks."""
     asked = question(input)
     stands = standing(asked, attempt.scheduled_at, now)

@@ -5,21 +5,21 @@ from functools import lru_cache
 from ..core.definition import Definition
 from ..core.language import read_definition
 from ..core.nesting import path_to
-from ..models import Plan, Task
+from ..models import ResolvedDefinition, Task
 
 
 def plan(hash: str) -> Definition | None:
     """The definition with this hash, or None where it is not kept."""
     try:
         return _read(hash)
-    except Plan.DoesNotExist:
+    except ResolvedDefinition.DoesNotExist:
         return None
 
 
 @lru_cache(maxsize=200)
 def _read(hash: str) -> Definition:
     # Plans never change, so one look is enough.
-    return read_definition(Plan.objects.get(pk=hash).document, hash=hash)
+    return read_definition(ResolvedDefinition.objects.get(pk=hash).document, hash=hash)
 
 
 def step_after(hash: str, ref: str) -> str:

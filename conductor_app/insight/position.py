@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db.models import Min, Q, QuerySet, Sum
 from django.utils.translation import gettext as _
 
-from ..models import Attempt, Tally
+from ..models import Attempt, MinuteCount
 from .durations import MINUTE, decimal, span
 
 LOOKED_BACK_MS = 5 * MINUTE
@@ -83,7 +83,7 @@ def rates(queues: list[str], now: int, field: str = "started") -> dict[str, floa
     """
     since = now - LOOKED_BACK_MS
     since -= since % MINUTE
-    rows = Tally.objects.filter(kind=Tally.QUEUE, name__in=queues, at__gte=since, **{f"{field}__gt": 0})
+    rows = MinuteCount.objects.filter(kind=MinuteCount.QUEUE, name__in=queues, at__gte=since, **{f"{field}__gt": 0})
     counted = rows.order_by().values_list("name").annotate(Sum(field), Min("at"))
     return {name: count * 1000 / max(now - first_at, MINUTE) for name, count, first_at in counted}
 

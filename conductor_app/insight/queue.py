@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from django.db.models import Count, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from ..models import Attempt, Poller, QueueHold, Tally, TaskDefinition
+from ..models import Attempt, MinuteCount, Poller, QueueHold, TaskDefinition
 from .explain import Holder, facts_of, holders
 from .flow import Hour, last_hour
 from .position import rate
@@ -71,7 +71,7 @@ def queue_story(name: str, now: int) -> QueueStory:
     return QueueStory(
         name,
         hold,
-        last_hour(Tally.QUEUE, [name], now).get(name, Hour()),
+        last_hour(MinuteCount.QUEUE, [name], now).get(name, Hour()),
         speed,
         counted["ready"],
         counted["later"],
@@ -87,7 +87,7 @@ def queue_story(name: str, now: int) -> QueueStory:
 def _readable(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
     """With their tasks and runs, without any payload."""
     payloads = [f"run__{part}" for part in ("input", "output", "variables")]
-    return attempts.select_related("task", "run").defer("input", "output", "task__memo", *payloads)
+    return attempts.select_related("task", "run").defer("input", "output", "task__step_state", *payloads)
 
 
 def _eta(place: int, speed: float | None, hold: QueueHold | None) -> int | None:

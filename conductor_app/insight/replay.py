@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..core.effects import effect_name
 from ..core.states import ATTEMPT, RUN, TASK, Machine
 from ..models import HistoryEntry
 
@@ -56,16 +57,16 @@ class _Replay:
     revision: int = 0
 
     def hear(self, line: Mapping[str, Any]) -> None:
-        kind = line.get("effect")
+        kind = effect_name(line)
         if kind == "CreateTask":
             self._create(line)
-        elif kind == "MoveRun":
+        elif kind == "TransitionRun":
             self.status = _after(RUN, self.status, line)
-        elif kind == "TakeBack":
+        elif kind == "DeleteTasks":
             named = line.get("tasks") or []
             self._drop(named)
             self.unknown += max(_count(line, "count") - len(named), 0)
-        elif kind == "ForgetTasks":
+        elif kind == "PruneIteration":
             self._forget(str(line.get("loop")), _count(line, "iteration"))
         elif kind == "…":
             self.unknown += _count(line, "more")
@@ -78,10 +79,10 @@ class _Replay:
         self.tasks[str(line.get("task"))] = _Task(str(line.get("type", "")), status, attempt, changed_in=self.revision)
 
     def _move(self, task: _Task, line: Mapping[str, Any]) -> None:
-        kind = line["effect"]
+        kind = effect_name(line)
         if kind == "OpenAttempt":
             task.attempt, task.attempts = PENDING, _count(line, "number") + 1
-        elif kind == "MoveAttempt":
+        elif kind == "TransitionAttempt":
             task.attempt = _after(ATTEMPT, task.attempt, line)
             if line.get("event") == "reopen":
                 task.status = ACTIVE
@@ -93,10 +94,10 @@ class _Replay:
         for key in keys:
             self.tasks.pop(str(key), None)
 
-    def _forget(self, loop: str, turn: int) -> None:
+    def _forget(self, loop: str, iteration: int) -> None:
         """What was done in one turn of a loop is told by its name: `pay__3`, `ship__3__1` of the third."""
         above = loop.partition("__")[2]
-        ending = f"__{above}__{turn}" if above else f"__{turn}"
+        ending = f"__{above}__{iteration}" if above else f"__{iteration}"
         self._drop([key for key in self.tasks if key.endswith(ending) or f"{ending}__" in key])
 
 

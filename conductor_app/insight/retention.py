@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db.models import Count, Min, Q, QuerySet, Sum
 
 from .. import conf
-from ..models import RetentionPolicy, Run, StoredDay
+from ..models import DailyStorage, RetentionPolicy, Run
 from .database import room_in_bytes
 from .durations import DAY
 
@@ -97,7 +97,7 @@ def growth(now: int) -> list[Growth]:
 class Course:
     """How the database grew: its days, the last one first; bytes a day, and how many days are left, if it grows."""
 
-    days: list[StoredDay]
+    days: list[DailyStorage]
     per_day: float
     room: int | None
 
@@ -115,6 +115,6 @@ class Course:
 
 def course() -> Course:
     """From the days that were noted; one query."""
-    days = list(StoredDay.objects.order_by("-day_at")[:SHOWN_DAYS])
+    days = list(DailyStorage.objects.order_by("-day_at")[:SHOWN_DAYS])
     span = (days[0].day_at - days[-1].day_at) / DAY if days else 0
     return Course(days, (days[0].bytes - days[-1].bytes) / span if span else 0.0, room_in_bytes())

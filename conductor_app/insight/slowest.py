@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from ..core.states import COMPLETED
-from ..models import Run, UsualDuration
+from ..models import DurationBaseline, Run
 from .durations import HOUR
 from .usual import ENOUGH, Usual
 
@@ -44,7 +44,7 @@ def slowest(now: int) -> list[Slow]:
     for name, version, status, began, ended in newest.values_list(*FIELDS)[:MOST_RUNS]:
         if status == COMPLETED:
             took[name, version].append(ended - began)
-    rows = UsualDuration.objects.filter(ref="", count__gte=ENOUGH, name__in={name for name, _ in took})
+    rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH, name__in={name for name, _ in took})
     found = [
         Slow(row.name, row.version, len(spent), round(median(spent)), Usual(row.count, row.p50_ms, row.p95_ms))
         for row in rows

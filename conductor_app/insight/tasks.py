@@ -29,7 +29,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskGroup:
+class StepTasks:
     """Tasks of one name: turns of a loop, branches of a fork."""
 
     name: str
@@ -54,7 +54,7 @@ class TaskWindow:
 
     tasks: list[Task]
     attempts: list[Attempt]
-    groups: list[TaskGroup]
+    groups: list[StepTasks]
     counts: dict[str, int]
     wanted: Wanted
     total: int
@@ -103,7 +103,7 @@ def task_window(run: Run, wanted: Wanted) -> TaskWindow:
     return TaskWindow(shown, attempts_of(shown), seen if wanted.page == 1 else [], dict(counts), wanted, total)
 
 
-def groups_of(run: Run) -> list[TaskGroup]:
+def groups_of(run: Run) -> list[StepTasks]:
     """All tasks of the run by their names, in the order in which the first of each came."""
     alike = Task.objects.filter(run_id=run.pk).order_by().values_list("name", "type", "status")
     rows = alike.annotate(Count("pk", distinct=True), Min("seq"), Min("created_at"), Max("attempts__ended_at"))
@@ -114,8 +114,8 @@ def groups_of(run: Run) -> list[TaskGroup]:
     return sorted(groups, key=lambda group: group.first_seq)
 
 
-def _group(name: str, type: str, rows: list) -> TaskGroup:
-    return TaskGroup(
+def _group(name: str, type: str, rows: list) -> StepTasks:
+    return StepTasks(
         name,
         type,
         {status: count for status, count, *_ in rows},
@@ -137,10 +137,10 @@ def find_task(run: Run, name: str) -> Task | None:
     """The task called so. A reference may hold two underscores of its own, so every reading is tried."""
     parts = name.split("__")
     refs = ["__".join(parts[:count]) for count in range(1, len(parts) + 1)]
-    turns = {ref: ".".join(parts[count:]) for count, ref in enumerate(refs, 1)}
+    iterations = {ref: ".".join(parts[count:]) for count, ref in enumerate(refs, 1)}
     ways = Q()
     for ref in refs[-6:]:
-        ways |= Q(ref=ref, turn=turns[ref])
+        ways |= Q(ref=ref, iteration_path=iterations[ref])
     return _of(run).filter(ways).first() if name else None
 
 
@@ -154,7 +154,7 @@ def attempts_of(tasks: Iterable[Task]) -> list[Attempt]:
 
 
 def _of(run: Run) -> QuerySet[Task]:
-    return Task.objects.filter(run_id=run.pk).order_by("seq").defer("memo")
+    return Task.objects.filter(run_id=run.pk).order_by("seq").defer("step_state")
 
 
 def _matching(run: Run, wanted: Wanted) -> QuerySet[Task]:
@@ -168,7 +168,7 @@ def _fits(task: Task, wanted: Wanted) -> bool:
     return (not wanted.status or task.status == wanted.status) and (not wanted.only or task.name == wanted.only)
 
 
-def _total(groups: list[TaskGroup], alike: list[TaskGroup], wanted: Wanted) -> int:
+def _total(groups: list[StepTasks], alike: list[StepTasks], wanted: Wanted) -> int:
     """How many tasks the windows hold: of the groups that are not closed."""
     opened = [group for group in groups if group not in alike and (not wanted.only or group.name == wanted.only)]
     return sum(group.counts.get(wanted.status, 0) if wanted.status else group.total for group in opened)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from ..models import Run, UsualDuration
+from ..models import DurationBaseline, Run
 from .durations import SECOND, span
 
 ENOUGH = 3
@@ -33,7 +33,7 @@ class Usual:
 
 def usual_steps(name: str, version: int) -> dict[str, Usual]:
     """What is usual of a definition version, by the steps' references; the run itself has an empty one."""
-    rows = UsualDuration.objects.filter(name=name, version=version, count__gte=ENOUGH)
+    rows = DurationBaseline.objects.filter(name=name, version=version, count__gte=ENOUGH)
     return {row.ref: Usual(row.count, row.p50_ms, row.p95_ms) for row in rows}
 
 
@@ -45,5 +45,5 @@ def usual_runs(runs: Iterable[Run]) -> dict[tuple[str, int], Usual]:
     found = Q()
     for name, version in wanted:
         found |= Q(name=name, version=version)
-    rows = UsualDuration.objects.filter(found, ref="", count__gte=ENOUGH)
+    rows = DurationBaseline.objects.filter(found, ref="", count__gte=ENOUGH)
     return {(row.name, row.version): Usual(row.count, row.p50_ms, row.p95_ms) for row in rows}

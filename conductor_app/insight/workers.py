@@ -8,7 +8,7 @@ from django.db.models import Count, Max, Min, Q, QuerySet
 
 from ..core.fingerprints import build_of
 from ..core.step_types.queued import queue_name
-from ..models import Attempt, Poller, Tally, WorkerHold
+from ..models import Attempt, MinuteCount, Poller, WorkerHold
 from .durations import MINUTE
 from .flow import totals
 from .queues import QUIET_AFTER_MS
@@ -86,7 +86,7 @@ def workforce(now: int, text: str = "") -> Workforce:
     """The workers of the last days whose name, or a task type that they poll, holds the text; in five queries."""
     latest = list(_polls(text)[: MOST_KNOWN + 1])
     known = [name for name, _ in latest[:MOST_KNOWN]]
-    worked, names = totals(Tally.WORKER, known, now), known[:MOST_SHOWN]
+    worked, names = totals(MinuteCount.WORKER, known, now), known[:MOST_SHOWN]
     queues, held, holds = _queues(names), _in_hand(names), WorkerHold.objects.in_bulk(names)
     workers = [
         Worker(

@@ -1,33 +1,33 @@
 """Tables, and the QuerySets that read them."""
 
-from .access import AccessKey, AccessRevision, Application, Grant, GroupFacts, Profile, Tag
+from .access import AccessKey, AccessRevision, Application, Grant, GroupProfile, Tag, UserProfile
 from .artifacts import Artifact
 from .audit import AuditEntry
-from .authoring import CaseRule, DefinitionDraft, SimulationCase
 from .bulk import BulkItem, BulkOperation
 from .clients import Client, ScopeRole
-from .definitions import Catalogue, Plan, TaskDefinition, WorkflowDefinition
-from .events import EventAction, EventDelivery, EventHandler, EventListener, EventVerdict, Webhook
-from .failures import Failure, FailureGroup, FailureTally
+from .definitions import DefinitionRevision, ResolvedDefinition, TaskDefinition, WorkflowDefinition
+from .drafts_and_cases import DefinitionDraft, SaveRequirement, SimulationCase
+from .duration_baselines import DurationBaseline
+from .events import EventAction, EventDelivery, EventHandler, EventListener, HandlerEvaluation, Webhook
+from .failures import Failure, FailureGroup, HourlyFailureCount
 from .files import FileHandle
 from .form_templates import FormTemplate
-from .groups import Dependency, Group, GroupWatch, HeldAct, Solo
+from .groups import Dependency, GroupWatch, PendingApproval, StandaloneTask, TaskGroup
 from .history import HistoryEntry, TaskLog
+from .human_tasks import HumanTask
 from .inbox import InboxMessage
 from .labels import RunLabel
-from .outbox import Message, Notice
-from .payloads import PayloadUse, StoredPayload
-from .people import PersonsTask
+from .outbox import Message, PulseMessage
+from .payloads import PayloadReference, StoredPayload
 from .preferences import Preference
-from .queues import Poller, Queue, QueueHold, SweepPass, Tally, Worker, WorkerHold
+from .queues import MinuteCount, Poller, Queue, QueueHold, SweepPass, Worker, WorkerHold
 from .results import CachedResult
-from .retention import RetentionPolicy, StoredDay
+from .retention import DailyStorage, RetentionPolicy
 from .runs import Attempt, Run, Task
 from .schedules import Schedule, ScheduleExecution, Scheduler
 from .schemas import SchemaDefinition
 from .secrets import Secret, Variable
-from .usual import UsualDuration
-from .views import Alert, Ring, SavedView
+from .views import Alert, AlertFiring, SavedView
 from .webhook_waits import WebhookPaths, WebhookWait
 from .workflow_tests import WorkflowTest
 
@@ -35,6 +35,7 @@ __all__ = [
     "AccessKey",
     "AccessRevision",
     "Alert",
+    "AlertFiring",
     "Application",
     "Artifact",
     "Attempt",
@@ -42,42 +43,42 @@ __all__ = [
     "BulkItem",
     "BulkOperation",
     "CachedResult",
-    "CaseRule",
-    "Catalogue",
     "Client",
+    "DailyStorage",
     "DefinitionDraft",
+    "DefinitionRevision",
     "Dependency",
+    "DurationBaseline",
     "EventAction",
     "EventDelivery",
     "EventHandler",
     "EventListener",
-    "EventVerdict",
     "Failure",
     "FailureGroup",
-    "FailureTally",
     "FileHandle",
     "FormTemplate",
     "Grant",
-    "Group",
-    "GroupFacts",
+    "GroupProfile",
     "GroupWatch",
-    "HeldAct",
+    "HandlerEvaluation",
     "HistoryEntry",
+    "HourlyFailureCount",
+    "HumanTask",
     "InboxMessage",
     "Message",
-    "Notice",
-    "PayloadUse",
-    "PersonsTask",
-    "Plan",
+    "MinuteCount",
+    "PayloadReference",
+    "PendingApproval",
     "Poller",
     "Preference",
-    "Profile",
+    "PulseMessage",
     "Queue",
     "QueueHold",
+    "ResolvedDefinition",
     "RetentionPolicy",
-    "Ring",
     "Run",
     "RunLabel",
+    "SaveRequirement",
     "SavedView",
     "Schedule",
     "ScheduleExecution",
@@ -86,16 +87,15 @@ __all__ = [
     "ScopeRole",
     "Secret",
     "SimulationCase",
-    "Solo",
-    "StoredDay",
+    "StandaloneTask",
     "StoredPayload",
     "SweepPass",
     "Tag",
-    "Tally",
     "Task",
     "TaskDefinition",
+    "TaskGroup",
     "TaskLog",
-    "UsualDuration",
+    "UserProfile",
     "Variable",
     "Webhook",
     "WebhookPaths",

@@ -43,7 +43,7 @@ class AccessKey(models.Model):
         return f"{self.application} ({self.id})"
 
 
-class Profile(models.Model):
+class UserProfile(models.Model):
     """What clients know of a user beside what Django keeps."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="profile")
@@ -53,7 +53,7 @@ class Profile(models.Model):
         return str(self.user)
 
 
-class GroupFacts(models.Model):
+class GroupProfile(models.Model):
     """What clients know of a group beside what Django keeps. A group that has a role's name is that role."""
 
     group = models.OneToOneField("auth.Group", on_delete=models.CASCADE, related_name="facts")

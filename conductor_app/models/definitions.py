@@ -49,7 +49,7 @@ class TaskDefinition(Authored):
         return self.name
 
 
-class Plan(models.Model):
+class ResolvedDefinition(models.Model):
     """The exact document that runs follow: task definitions filled in, sub-workflow versions fixed. Never changed."""
 
     hash = models.CharField(max_length=64, primary_key=True)
@@ -62,7 +62,7 @@ class Plan(models.Model):
         return f"{self.name} version {self.version} ({self.hash[:8]})"
 
 
-class Catalogue(models.Model):
+class DefinitionRevision(models.Model):
     """One row that says when definitions changed last: processes ask it before they trust what they have parsed."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)

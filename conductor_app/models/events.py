@@ -52,7 +52,7 @@ class EventDelivery(models.Model):
         return f"{self.event} ({self.message_id})"
 
 
-class EventVerdict(models.Model):
+class HandlerEvaluation(models.Model):
     """What one handler made of an event: its condition as it was then, the values it named, and what it came to."""
 
     delivery = models.ForeignKey(EventDelivery, on_delete=models.CASCADE, related_name="verdicts")

@@ -85,7 +85,7 @@ class Failure(models.Model):
         return f"{self.definition} {self.ref}: {self.message[:80]}"
 
 
-class FailureTally(models.Model):
+class HourlyFailureCount(models.Model):
     """How many failures of a group one hour has seen, by the definition's version and the worker's build."""
 
     group = models.ForeignKey(FailureGroup, on_delete=models.CASCADE, db_index=False)

@@ -10,7 +10,7 @@ from .fields import DocumentField, IdField, MomentField
 from .runs import Attempt, Task
 
 
-class Group(models.Model):
+class TaskGroup(models.Model):
     """Stand-alone tasks that belong together. One that is sealed takes no more of them."""
 
     id = IdField(primary_key=True)
@@ -30,7 +30,7 @@ class Group(models.Model):
         return self.id
 
 
-class HeldAct(models.Model):
+class PendingApproval(models.Model):
     """An act on tasks of a group that rests until a second person has approved or declined it; then it is gone."""
 
     group_id = IdField()
@@ -72,7 +72,7 @@ class GroupWatch(models.Model):
         return f"{self.event} in {self.group_id}"
 
 
-class SoloQuerySet(models.QuerySet):
+class StandaloneTaskQuerySet(models.QuerySet):
     """How stand-alone tasks are found."""
 
     def light(self):
@@ -94,10 +94,10 @@ class SoloQuerySet(models.QuerySet):
         return self.filter(models.Exists(edges))
 
 
-class Solo(models.Model):
+class StandaloneTask(models.Model):
     """A stand-alone task: it belongs to no run. `definition`: what its author wrote, as its client sees it."""
 
-    task = models.OneToOneField(Task, on_delete=models.CASCADE, primary_key=True, related_name="solo")
+    task = models.OneToOneField(Task, on_delete=models.CASCADE, primary_key=True, related_name="standalone")
     group_id = IdField()
     scheduler_id = models.CharField(max_length=38)
     project_id = models.CharField(max_length=500)
@@ -117,15 +117,15 @@ class Solo(models.Model):
     routes = DocumentField(default=list)
     definition = DocumentField(default=dict)
 
-    objects = SoloQuerySet.as_manager()
+    objects = StandaloneTaskQuerySet.as_manager()
 
     class Meta:
         verbose_name = "stand-alone task"
         indexes = [
-            models.Index(name="solo_by_group", fields=["group_id", "task"]),
-            models.Index(name="solo_to_wake", fields=["wake_at"], condition=Q(wake_at__lt=NEVER)),
-            models.Index(name="solo_unresolved", fields=["group_id"], condition=Q(ever_resolved=False)),
-            models.Index(name="solo_by_expiry", fields=["expires_at"]),
+            models.Index(name="standalone_by_group", fields=["group_id", "task"]),
+            models.Index(name="standalone_to_wake", fields=["wake_at"], condition=Q(wake_at__lt=NEVER)),
+            models.Index(name="standalone_unresolved", fields=["group_id"], condition=Q(ever_resolved=False)),
+            models.Index(name="standalone_by_expiry", fields=["expires_at"]),
         ]
 
     def __str__(self) -> str:

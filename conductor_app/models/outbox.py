@@ -39,7 +39,7 @@ class Message(models.Model):
         return f"{self.subject} to {self.to or 'the engine'}"
 
 
-class Notice(models.Model):
+class PulseMessage(models.Model):
     """What is told of a stand-alone task, or of a group: written with the transition that it tells of.
 
     Where an exchange is configured it goes there, in order task by task, and is deleted when the exchange has it;

@@ -21,7 +21,7 @@ class StoredPayload(models.Model):
         return self.path
 
 
-class PayloadUse(models.Model):
+class PayloadReference(models.Model):
     """A run shows or reads the payload."""
 
     payload = models.ForeignKey(StoredPayload, on_delete=models.CASCADE, related_name="uses", db_index=False)

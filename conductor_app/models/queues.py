@@ -99,7 +99,7 @@ class WorkerHold(models.Model):
         return self.worker
 
 
-class Tally(models.Model):
+class MinuteCount(models.Model):
     """What one minute has seen in a queue, or of a worker. Kept for days, and nothing depends on it but pages."""
 
     QUEUE, WORKER = "queue", "worker"

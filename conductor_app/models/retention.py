@@ -26,7 +26,7 @@ class RetentionPolicy(models.Model):
         return self.definition or "all others"
 
 
-class StoredDay(models.Model):
+class DailyStorage(models.Model):
     """One day: how large the database was when it was looked at last, and how many runs retention has removed."""
 
     day_at = MomentField(primary_key=True)

@@ -43,7 +43,9 @@ class Run(models.Model):
     id = IdField(primary_key=True)
     name = models.CharField("definition", max_length=255)
     version = models.IntegerField(default=1)
-    plan = models.ForeignKey("conductor.Plan", on_delete=models.PROTECT, db_constraint=False, db_index=False)
+    plan = models.ForeignKey(
+        "conductor.ResolvedDefinition", on_delete=models.PROTECT, db_constraint=False, db_index=False
+    )
     status = models.CharField(max_length=16)
     reason = models.TextField(default="", blank=True)
     correlation_id = models.CharField(max_length=512, default="", blank=True)
@@ -147,7 +149,7 @@ class Task(models.Model):
     # A stand-alone task has none: see groups.py.
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tasks", db_index=False, null=True)
     ref = models.CharField(max_length=512)
-    turn = models.CharField(max_length=128, default="", blank=True)
+    iteration_path = models.CharField(max_length=128, default="", blank=True)
     name = models.CharField(max_length=512)
     type = models.CharField(max_length=255)
     status = models.CharField(max_length=24)
@@ -157,29 +159,33 @@ class Task(models.Model):
     iteration = models.IntegerField(default=0)
     loop_ref = models.CharField(max_length=512, default="", blank=True)
     joined_by = models.CharField(max_length=512, default="", blank=True)
-    root = models.CharField(max_length=640, default="", blank=True)
+    branch_head = models.CharField(max_length=640, default="", blank=True)
     is_permissive = models.BooleanField(default=False)
-    memo = DocumentField(default=dict)
+    step_state = DocumentField(default=dict)
 
     objects = TaskQuerySet.as_manager()
 
     class Meta:
         constraints = [
             models.CheckConstraint(name="task_status_is_known", condition=one_of(TASK.statuses)),
-            models.UniqueConstraint(name="one_task_per_run_ref_and_turn", fields=["run", "ref", "turn"]),
+            models.UniqueConstraint(
+                name="one_task_per_run_ref_and_iteration_path", fields=["run", "ref", "iteration_path"]
+            ),
         ]
         indexes = [
             models.Index(name="task_open", fields=["run"], condition=one_of(TASK.open)),
             models.Index(name="task_of_people", fields=["status", "created_at"], condition=Q(type="HUMAN")),
             models.Index(name="task_ended_oddly", fields=["status"], condition=Q(status__in=ENDED_ODDLY)),
-            models.Index(name="task_joined", fields=["run", "joined_by", "turn", "status"], condition=~Q(joined_by="")),
-            models.Index(name="task_in_loop", fields=["run", "loop_ref", "turn"], condition=~Q(loop_ref="")),
+            models.Index(
+                name="task_joined", fields=["run", "joined_by", "iteration_path", "status"], condition=~Q(joined_by="")
+            ),
+            models.Index(name="task_in_loop", fields=["run", "loop_ref", "iteration_path"], condition=~Q(loop_ref="")),
         ]
 
     def __str__(self) -> str:
         if self.run_id is None:
             return self.name
-        return "__".join([self.ref, *filter(None, self.turn.split("."))])
+        return "__".join([self.ref, *filter(None, self.iteration_path.split("."))])
 
 
 class AttemptQuerySet(models.QuerySet):
@@ -285,17 +291,17 @@ class Attempt(models.Model):
             models.Index(name="attempt_leased", fields=["name"], condition=Q(status="LEASED") & ~Q(queue="")),
             # Of stand-alone tasks only: they are listed by age, and by who works on them.
             models.Index(
-                name="attempt_waiting_alone",
+                name="attempt_waiting_standalone",
                 fields=["queue", "scheduled_at", "id"],
                 condition=Q(status="PENDING", run__isnull=True),
             ),
             models.Index(
-                name="attempt_leased_alone",
+                name="attempt_leased_standalone",
                 fields=["queue", "claimed_at", "id"],
                 condition=Q(status="LEASED", run__isnull=True),
             ),
             models.Index(
-                name="attempt_alone_by_worker",
+                name="attempt_standalone_by_worker",
                 fields=["queue", "worker", "-claimed_at", "-id"],
                 condition=Q(run__isnull=True) & ~Q(worker=""),
             ),

@@ -54,7 +54,7 @@ class Alert(models.Model):
         return f"{self.kind} on {self.view_id}"
 
 
-class Ring(models.Model):
+class AlertFiring(models.Model):
     """An alert has rung: what was found, and whether who is told has heard it."""
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="rings", db_index=False)

@@ -8,26 +8,26 @@ from .. import conf
 from ..core.data_requests import (
     ABSENT,
     ActiveDomains,
-    AnyInside,
     AttemptPayload,
-    Cached,
-    CachedRun,
-    Element,
+    CachedRunOutput,
+    CachedTaskOutput,
+    DataRequest,
     Environment,
-    EveryTurn,
+    IdempotencyKeyHolder,
+    IdempotencyLookup,
     InboxMessages,
-    Inside,
-    InUse,
-    Joined,
-    Keyed,
-    KeyHolder,
+    IterationOutcomes,
+    JoinedOutcomes,
     LastOutput,
-    Look,
-    Outcome,
-    Question,
-    Remainder,
-    Rest,
+    ListItem,
+    OpenTaskInside,
+    ReferencesInUse,
+    RemainingSummary,
+    RemainingTasks,
     RunPayload,
+    StepOutcomes,
+    TaskAt,
+    TaskOutcome,
     TaskPart,
 )
 from ..core.decision_context import TASK_FACTS
@@ -35,20 +35,20 @@ from ..core.definition import Key
 from ..core.masking import MARK
 from ..core.snapshot import Run, Task
 from ..core.states import ATTEMPT
-from ..core.step_types import KINDS
+from ..core.step_types import STEP_TYPES
 from ..models.fields import loads, loads_sealed
 from .environment import environment
 from .inbox import taken
 from .lists import lists
 from .results import kept_output, kept_result
-from .rows import turn_of, turn_text
+from .rows import format_iteration_path, parse_iteration_path
 from .runs import TASK_SQL, tasks_at, tasks_of
 from .statements import fetch, placeholders
 
 
-def answer(run: Run, questions: Iterable[Question], now: int) -> dict[Question, Any]:
+def answer(run: Run, questions: Iterable[DataRequest], now: int) -> dict[DataRequest, Any]:
     """The answers to all questions that rows can answer; payloads of one kind in one query."""
-    answers: dict[Question, Any] = {}
+    answers: dict[DataRequest, Any] = {}
     by_type: dict[type, list[Any]] = {}
     for question in questions:
         by_type.setdefault(type(question), []).append(question)
@@ -79,7 +79,7 @@ def read(text: str, path: str) -> Any:
     return Sealed(loads_sealed(text)) if MARK in text else loads(text)
 
 
-def _run_payloads(run: Run, asked: list[RunPayload], now: int) -> dict[Question, Any]:
+def _run_payloads(run: Run, asked: list[RunPayload], now: int) -> dict[DataRequest, Any]:
     parts = sorted({question.part for question in asked})
     columns = [f"{part}, {PATHS.get(part, NO_PATH)}" for part in parts]
     [row] = fetch(f"SELECT {', '.join(columns)} FROM conductor_run WHERE id = %s", [run.id])
@@ -91,8 +91,8 @@ NO_PATH = "''"
 PATHS = {"input": "input_path", "output": "output_path"}
 
 
-def _attempt_payloads(run: Run, asked: list[AttemptPayload], now: int) -> dict[Question, Any]:
-    answers: dict[Question, Any] = {}
+def _attempt_payloads(run: Run, asked: list[AttemptPayload], now: int) -> dict[DataRequest, Any]:
+    answers: dict[DataRequest, Any] = {}
     for part in ("input", "output"):
         ids = [question.attempt_id for question in asked if question.part == part]
         for start in range(0, len(ids), 500):
@@ -102,8 +102,8 @@ def _attempt_payloads(run: Run, asked: list[AttemptPayload], now: int) -> dict[Q
     return answers
 
 
-def _task_parts(run: Run, asked: list[TaskPart], now: int) -> dict[Question, Any]:
-    answers: dict[Question, Any] = {}
+def _task_parts(run: Run, asked: list[TaskPart], now: int) -> dict[DataRequest, Any]:
+    answers: dict[DataRequest, Any] = {}
     by_place: dict[tuple, list[TaskPart]] = {}
     for question in asked:
         by_place.setdefault((question.within, question.is_deep), []).append(question)
@@ -114,7 +114,7 @@ def _task_parts(run: Run, asked: list[TaskPart], now: int) -> dict[Question, Any
 
 def _newest_parts(
     run: Run, within: tuple[int, ...], is_deep: bool, asked: list[TaskPart], now: int
-) -> dict[Question, Any]:
+) -> dict[DataRequest, Any]:
     refs = sorted({question.ref for question in asked})
     here, begins = _begins_with("t", within, is_deep)
     there, _ = _begins_with("n", within, is_deep)
@@ -129,16 +129,19 @@ def _newest_parts(
     return {question: _part(question, tasks.get(question.ref), found, run) for question in asked}
 
 
-def _begins_with(table: str, turn: tuple[int, ...], is_deep: bool = True) -> tuple[str, list[str]]:
+def _begins_with(table: str, iteration_path: tuple[int, ...], is_deep: bool = True) -> tuple[str, list[str]]:
     """The condition that a task's turn is this one, or begins like it, and its parameters."""
-    if not turn:
+    if not iteration_path:
         return "", []
     if not is_deep:
-        return f" AND {table}.turn = %s", [turn_text(turn)]
-    return f" AND ({table}.turn = %s OR {table}.turn LIKE %s)", [turn_text(turn), f"{turn_text(turn)}.%"]
+        return f" AND {table}.iteration_path = %s", [format_iteration_path(iteration_path)]
+    return f" AND ({table}.iteration_path = %s OR {table}.iteration_path LIKE %s)", [
+        format_iteration_path(iteration_path),
+        f"{format_iteration_path(iteration_path)}.%",
+    ]
 
 
-def _part(question: TaskPart, task: Task | None, found: dict[Question, Any], run: Run) -> Any:
+def _part(question: TaskPart, task: Task | None, found: dict[DataRequest, Any], run: Run) -> Any:
     if task is None:
         return None
     if question.part == "facts":
@@ -147,19 +150,19 @@ def _part(question: TaskPart, task: Task | None, found: dict[Question, Any], run
 
 
 OUTCOMES = (
-    "SELECT t.ref, t.turn, t.seq, t.status, a.reason, t.name, a.id, t.is_permissive, a.output, a.output_path "
+    "SELECT t.ref, t.iteration_path, t.seq, t.status, a.reason, t.name, a.id, t.is_permissive, a.output, a.output_path "
     "FROM conductor_task t JOIN conductor_attempt a ON a.id = t.attempt_id WHERE t.run_id = %s AND "
 )
 
 
-def _joined(run: Run, asked: list[Joined], now: int) -> dict[Question, Any]:
+def _joined(run: Run, asked: list[JoinedOutcomes], now: int) -> dict[DataRequest, Any]:
     return {question: _outcomes_joined(run, question) for question in asked}
 
 
-def _outcomes_joined(run: Run, question: Joined) -> list[Outcome] | str | None:
+def _outcomes_joined(run: Run, question: JoinedOutcomes) -> list[TaskOutcome] | str | None:
     where, params = (
-        "t.joined_by = %s AND t.joined_by <> '' AND t.turn = %s",
-        [question.join.ref, turn_text(question.join.turn)],
+        "t.joined_by = %s AND t.joined_by <> '' AND t.iteration_path = %s",
+        [question.join.ref, format_iteration_path(question.join.iteration_path)],
     )
     if _is_any_open(run, where, params, question.known):
         return None
@@ -174,41 +177,47 @@ def _existing(run: Run, known: frozenset[Key]) -> int:
     return sum(1 for key in known if key in run.tasks)
 
 
-def _inside(run: Run, asked: list[Inside], now: int) -> dict[Question, Any]:
+def _inside(run: Run, asked: list[IterationOutcomes], now: int) -> dict[DataRequest, Any]:
     return {question: _outcomes_inside(run, question) for question in asked}
 
 
-def _outcomes_inside(run: Run, question: Inside) -> list[Outcome] | None:
-    turn = turn_text((*question.loop.turn, question.iteration))
-    where, params = "t.loop_ref = %s AND t.loop_ref <> '' AND t.turn = %s", [question.loop.ref, turn]
+def _outcomes_inside(run: Run, question: IterationOutcomes) -> list[TaskOutcome] | None:
+    iteration_path = format_iteration_path((*question.loop.iteration_path, question.iteration))
+    where, params = (
+        "t.loop_ref = %s AND t.loop_ref <> '' AND t.iteration_path = %s",
+        [question.loop.ref, iteration_path],
+    )
     if _is_any_open(run, where, params, question.known):
         return None
     return _outcomes(run, where, params, question.known)
 
 
-def _every_turn(run: Run, asked: list[EveryTurn], now: int) -> dict[Question, Any]:
-    answers: dict[Question, Any] = {}
+def _every_turn(run: Run, asked: list[StepOutcomes], now: int) -> dict[DataRequest, Any]:
+    answers: dict[DataRequest, Any] = {}
     for question in asked:
-        here, begins = _begins_with("t", question.loop.turn)
+        here, begins = _begins_with("t", question.loop.iteration_path)
         answers[question] = _outcomes(run, f"t.ref = %s{here}", [question.ref, *begins], question.known)
     return answers
 
 
-def _any_inside(run: Run, asked: list[AnyInside], now: int) -> dict[Question, Any]:
+def _any_inside(run: Run, asked: list[OpenTaskInside], now: int) -> dict[DataRequest, Any]:
     return {question: _is_open_inside(run, question) for question in asked}
 
 
-def _is_open_inside(run: Run, question: AnyInside) -> bool:
-    refs, (here, begins) = sorted(question.refs), _begins_with("t", (*question.scope.turn, question.turn))
+def _is_open_inside(run: Run, question: OpenTaskInside) -> bool:
+    refs, (here, begins) = (
+        sorted(question.refs),
+        _begins_with("t", (*question.scope.iteration_path, question.iteration)),
+    )
     where = f"t.loop_ref IN ({placeholders(refs)}) AND t.loop_ref <> ''{here}"
     return _is_any_open(run, where, [*refs, *begins], question.known)
 
 
-def _elements(run: Run, asked: list[Element], now: int) -> dict[Question, Any]:
+def _elements(run: Run, asked: list[ListItem], now: int) -> dict[DataRequest, Any]:
     """Items of lists; a list that this process does not know yet is read as the payload that it is."""
     unknown = sorted({question.attempt_id for question in asked} - lists.keys())
     found = _attempt_payloads(run, [AttemptPayload(id, "input") for id in unknown], now) if unknown else {}
-    answers: dict[Question, Any] = {}
+    answers: dict[DataRequest, Any] = {}
     for question in asked:
         payload = found.get(AttemptPayload(question.attempt_id, "input"))
         if isinstance(payload, Elsewhere | Sealed):
@@ -223,17 +232,17 @@ def _elements(run: Run, asked: list[Element], now: int) -> dict[Question, Any]:
 def _is_any_open(run: Run, where: str, params: list[str], known: frozenset[Key]) -> bool:
     """Whether a task is open that the snapshot does not hold: one more row than the known ones is looked at."""
     rows = fetch(
-        f"SELECT t.ref, t.turn FROM conductor_task t WHERE t.run_id = %s AND {where} AND t.status = 'ACTIVE' LIMIT %s",
+        f"SELECT t.ref, t.iteration_path FROM conductor_task t WHERE t.run_id = %s AND {where} AND t.status = 'ACTIVE' LIMIT %s",
         [run.id, *params, len(known) + 1],
     )
-    return any(Key(ref, turn_of(turn)) not in known for ref, turn in rows)
+    return any(Key(ref, parse_iteration_path(iteration_path)) not in known for ref, iteration_path in rows)
 
 
-def _outcomes(run: Run, where: str, params: list[str], known: frozenset[Key]) -> list[Outcome]:
+def _outcomes(run: Run, where: str, params: list[str], known: frozenset[Key]) -> list[TaskOutcome]:
     rows = fetch(f"{OUTCOMES}{where}", [run.id, *params])
     return [
-        Outcome(
-            Key(ref, turn_of(turn)),
+        TaskOutcome(
+            Key(ref, parse_iteration_path(iteration_path)),
             seq,
             status,
             reason,
@@ -242,23 +251,23 @@ def _outcomes(run: Run, where: str, params: list[str], known: frozenset[Key]) ->
             status in ("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED") or bool(permissive),
             read(output, path),
         )
-        for ref, turn, seq, status, reason, name, id, permissive, output, path in rows
-        if Key(ref, turn_of(turn)) not in known
+        for ref, iteration_path, seq, status, reason, name, id, permissive, output, path in rows
+        if Key(ref, parse_iteration_path(iteration_path)) not in known
     ]
 
 
-def _rest(run: Run, asked: list[Rest], now: int) -> dict[Question, Any]:
+def _rest(run: Run, asked: list[RemainingTasks], now: int) -> dict[DataRequest, Any]:
     return {question: _remainder(run, question.known) for question in asked}
 
 
-def _remainder(run: Run, known: frozenset[Key]) -> Remainder:
+def _remainder(run: Run, known: frozenset[Key]) -> RemainingSummary:
     is_open = _is_any_open(run, "t.id <> ''", [], known)
     works = f"t.type NOT IN ({placeholders(WAITING)})"
     is_at_work = is_open and _is_any_open(run, works, WAITING, known)
-    return Remainder(is_open, is_at_work, () if is_open else _permissive_failures(run, known))
+    return RemainingSummary(is_open, is_at_work, () if is_open else _permissive_failures(run, known))
 
 
-WAITING = [type for type, kind in KINDS.items() if kind.waits_for_tasks]
+WAITING = [type for type, kind in STEP_TYPES.items() if kind.waits_for_tasks]
 
 
 def _permissive_failures(run: Run, known: frozenset[Key]) -> tuple[tuple[str, str, str], ...]:
@@ -268,7 +277,7 @@ def _permissive_failures(run: Run, known: frozenset[Key]) -> tuple[tuple[str, st
     return tuple((outcome.attempt_id, outcome.status, outcome.reason) for outcome in failed)
 
 
-def _last_output(run: Run, asked: list[LastOutput], now: int) -> dict[Question, Any]:
+def _last_output(run: Run, asked: list[LastOutput], now: int) -> dict[DataRequest, Any]:
     rows = fetch(
         "SELECT a.seq, a.output, a.output_path FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id "
         "WHERE a.run_id = %s ORDER BY a.seq DESC LIMIT 1",
@@ -277,27 +286,30 @@ def _last_output(run: Run, asked: list[LastOutput], now: int) -> dict[Question, 
     return {question: (rows[0][0], read(*rows[0][1:])) if rows else (0, {}) for question in asked}
 
 
-def _looks(run: Run, asked: list[Look], now: int) -> dict[Question, Any]:
+def _looks(run: Run, asked: list[TaskAt], now: int) -> dict[DataRequest, Any]:
     found = tasks_at(run, [question.key for question in asked])
     return {question: found.get(question.key) for question in asked}
 
 
-def _in_use(run: Run, asked: list[InUse], now: int) -> dict[Question, Any]:
+def _in_use(run: Run, asked: list[ReferencesInUse], now: int) -> dict[DataRequest, Any]:
     return {question: frozenset(_used(run, question)) for question in asked}
 
 
-def _used(run: Run, question: InUse) -> Iterator[str]:
-    refs, turn = sorted(question.refs), () if question.turn is None else (turn_text(question.turn),)
-    here = " AND turn = %s" if turn else ""
+def _used(run: Run, question: ReferencesInUse) -> Iterator[str]:
+    refs, iteration_path = (
+        sorted(question.refs),
+        () if question.iteration_path is None else (format_iteration_path(question.iteration_path),),
+    )
+    here = " AND iteration_path = %s" if iteration_path else ""
     for start in range(0, len(refs), 500):
         some = refs[start : start + 500]
         sql = f"SELECT DISTINCT ref FROM conductor_task WHERE run_id = %s{here} AND ref IN ({placeholders(some)})"
-        yield from (ref for (ref,) in fetch(sql, [run.id, *turn, *some]))
+        yield from (ref for (ref,) in fetch(sql, [run.id, *iteration_path, *some]))
 
 
-def _active_domains(run: Run, asked: list[ActiveDomains], now: int) -> dict[Question, Any]:
+def _active_domains(run: Run, asked: list[ActiveDomains], now: int) -> dict[DataRequest, Any]:
     since = now - conf.active_worker_seconds * 1000
-    answers: dict[Question, Any] = {}
+    answers: dict[DataRequest, Any] = {}
     for question in asked:
         rows = fetch(
             "SELECT DISTINCT domain FROM conductor_poller WHERE task_type = %s AND polled_at >= %s",
@@ -307,53 +319,53 @@ def _active_domains(run: Run, asked: list[ActiveDomains], now: int) -> dict[Ques
     return answers
 
 
-def _inbox(run: Run, asked: list[InboxMessages], now: int) -> dict[Question, Any]:
+def _inbox(run: Run, asked: list[InboxMessages], now: int) -> dict[DataRequest, Any]:
     return {question: taken(run, question, now) for question in asked}
 
 
-def _cached(run: Run, asked: list[Cached], now: int) -> dict[Question, Any]:
+def _cached(run: Run, asked: list[CachedTaskOutput], now: int) -> dict[DataRequest, Any]:
     columns = {question: kept_result(question, now) for question in asked}
     return {question: read(*row) if row else None for question, row in columns.items()}
 
 
-def _cached_runs(run: Run, asked: list[CachedRun], now: int) -> dict[Question, Any]:
+def _cached_runs(run: Run, asked: list[CachedRunOutput], now: int) -> dict[DataRequest, Any]:
     columns = {question: kept_output(question, now) for question in asked}
     return {question: (row[0], read(*row[1:])) if row else None for question, row in columns.items()}
 
 
-def _keyed(run: Run, asked: list[Keyed], now: int) -> dict[Question, Any]:
-    answers: dict[Question, Any] = dict.fromkeys(asked)
+def _keyed(run: Run, asked: list[IdempotencyLookup], now: int) -> dict[DataRequest, Any]:
+    answers: dict[DataRequest, Any] = dict.fromkeys(asked)
     sql = (
         "SELECT r.id, r.status, r.parent_id, a.task_id, a.status FROM conductor_run r "
         "LEFT JOIN conductor_attempt a ON a.id = r.parent_attempt_id WHERE r.name = %s AND r.idempotency_key = %s"
     )
     for question in asked:
         for id, status, parent_id, task_id, waits in fetch(sql, [question.name, question.key]):
-            answers[question] = KeyHolder(id, status, parent_id, task_id or "", waits in ATTEMPT.open)
+            answers[question] = IdempotencyKeyHolder(id, status, parent_id, task_id or "", waits in ATTEMPT.open)
     return answers
 
 
-def _environment(run: Run, asked: list[Environment], now: int) -> dict[Question, Any]:
+def _environment(run: Run, asked: list[Environment], now: int) -> dict[DataRequest, Any]:
     return dict.fromkeys(asked, environment())
 
 
-ANSWERERS: dict[type, Callable[[Run, list[Any], int], dict[Question, Any]]] = {
+ANSWERERS: dict[type, Callable[[Run, list[Any], int], dict[DataRequest, Any]]] = {
     RunPayload: _run_payloads,
     AttemptPayload: _attempt_payloads,
     TaskPart: _task_parts,
-    Joined: _joined,
-    Inside: _inside,
-    EveryTurn: _every_turn,
-    AnyInside: _any_inside,
-    Element: _elements,
-    Rest: _rest,
+    JoinedOutcomes: _joined,
+    IterationOutcomes: _inside,
+    StepOutcomes: _every_turn,
+    OpenTaskInside: _any_inside,
+    ListItem: _elements,
+    RemainingTasks: _rest,
     LastOutput: _last_output,
-    Look: _looks,
-    InUse: _in_use,
+    TaskAt: _looks,
+    ReferencesInUse: _in_use,
     ActiveDomains: _active_domains,
     Environment: _environment,
     InboxMessages: _inbox,
-    Keyed: _keyed,
-    Cached: _cached,
-    CachedRun: _cached_runs,
+    IdempotencyLookup: _keyed,
+    CachedTaskOutput: _cached,
+    CachedRunOutput: _cached_runs,
 }

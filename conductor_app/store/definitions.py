@@ -7,21 +7,21 @@ from typing import Any
 from .. import conf
 from ..core.definition import Definition
 from ..core.language import read_definition
-from ..models import Plan
+from ..models import ResolvedDefinition
 from ..models.fields import dumps
 from .statements import fetch
 
 
 def catalogue_revision() -> int:
     """A number that every change of a definition raises."""
-    rows = fetch("SELECT revision FROM conductor_catalogue WHERE id = 1")
+    rows = fetch("SELECT revision FROM conductor_definitionrevision WHERE id = 1")
     return rows[0][0] if rows else 0
 
 
 @lru_cache(maxsize=1000)
 def plan(hash: str) -> Definition:
     """The definition that a run follows."""
-    return read(Plan.objects.get(pk=hash).document, hash)
+    return read(ResolvedDefinition.objects.get(pk=hash).document, hash)
 
 
 def read(document: dict[str, Any], hash: str = "") -> Definition:
@@ -33,8 +33,12 @@ def keep(document: dict[str, Any], now: int) -> Definition:
     """The definition of a complete document, kept so that runs can follow it."""
     hash = hashlib.sha256((dumps(document) or "").encode()).hexdigest()
     definition = read(document, hash)
-    Plan.objects.bulk_create(
-        [Plan(hash=hash, name=definition.name, version=definition.version, document=document, created_at=now)],
+    ResolvedDefinition.objects.bulk_create(
+        [
+            ResolvedDefinition(
+                hash=hash, name=definition.name, version=definition.version, document=document, created_at=now
+            )
+        ],
         ignore_conflicts=True,
     )
     return definition

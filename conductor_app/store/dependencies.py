@@ -29,7 +29,9 @@ def held(task_ids: Sequence[str]) -> dict[str, Required]:
     ids, found = sorted(task_ids), {}
     for some in _chunks(ids):
         where = f"s.task_id IN ({placeholders(some)}) ORDER BY s.task_id"
-        locked = fetch(f"SELECT s.task_id, s.expires_at FROM conductor_solo s WHERE {where}{for_share('s')}", some)
+        locked = fetch(
+            f"SELECT s.task_id, s.expires_at FROM conductor_standalonetask s WHERE {where}{for_share('s')}", some
+        )
         # Asked for by itself: whoever had to wait for the locks sees what was resolved meanwhile.
         statuses = dict(fetch(f"SELECT id, status FROM conductor_task WHERE id IN ({placeholders(some)})", some))
         for id, expires_at in locked:
@@ -41,7 +43,7 @@ def waiting(required_id: str, completed: bool, limit: int) -> list[str]:
     """Tasks that the end of this one brings nearer to their turn, in the order of their ids."""
     accepts = "" if completed else " AND s.accepts_failure"
     rows = fetch(
-        "SELECT d.task_id FROM conductor_dependency d JOIN conductor_solo s ON s.task_id = d.task_id "
+        "SELECT d.task_id FROM conductor_dependency d JOIN conductor_standalonetask s ON s.task_id = d.task_id "
         f"WHERE d.required_id = %s AND NOT d.is_satisfied AND d.task_id <> d.required_id{accepts} "
         "ORDER BY d.task_id LIMIT %s",
         [required_id, limit],

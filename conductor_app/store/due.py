@@ -33,10 +33,11 @@ def attempts(now: int, limit: int) -> list[Due]:
     return [Due(*owner, [id for *_, id in group]) for owner, group in groupby(sorted(rows), key=lambda row: row[:2])]
 
 
-def solos(now: int, limit: int) -> list[str]:
+def standalone_tasks(now: int, limit: int) -> list[str]:
     """Stand-alone tasks that are to be ended, because their deadline has passed."""
     rows = fetch(
-        f"SELECT task_id FROM conductor_solo WHERE wake_at <= %s AND {AWAITED} ORDER BY wake_at LIMIT %s", [now, limit]
+        f"SELECT task_id FROM conductor_standalonetask WHERE wake_at <= %s AND {AWAITED} ORDER BY wake_at LIMIT %s",
+        [now, limit],
     )
     return [id for (id,) in rows]
 
@@ -94,7 +95,7 @@ EARLIEST = {
     "fire_schedules": f"SELECT MIN(next_run_at) FROM conductor_schedule WHERE next_run_at IS NOT NULL AND {GOING}",
     "start_waiting_slots": f"SELECT MIN(e.executed_at) FROM conductor_scheduleexecution e WHERE {STARTABLE}",
     "expire_leases": f"SELECT MIN(due_at) FROM conductor_attempt WHERE {OPEN}",
-    "pass_deadlines": f"SELECT MIN(wake_at) FROM conductor_solo WHERE {AWAITED}",
+    "pass_deadlines": f"SELECT MIN(wake_at) FROM conductor_standalonetask WHERE {AWAITED}",
     "wake_runs": f"SELECT MIN(wake_at) FROM conductor_run WHERE {OPEN_RUN}",
     "deliver_messages": f"SELECT MIN(due_at) FROM conductor_message WHERE {NOT_REMOTE}",
     "group_failures": "SELECT MIN(at) FROM conductor_failure WHERE group_id IS NULL",

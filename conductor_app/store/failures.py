@@ -5,7 +5,7 @@ from typing import Any
 
 from ..core.fingerprints import LONGEST, SECONDHAND, build_of, fingerprint, normalised, told
 from ..core.snapshot import Attempt, Run, Task
-from ..core.solo.snapshot import Solo
+from ..core.standalone.snapshot import StandaloneTask
 from ..core.states import EXPIRED, FAILED, FAILED_FOR_GOOD, RUN
 from ..models import Failure
 from . import rows
@@ -63,11 +63,11 @@ def _row(of: Run, ref: str, attempt_id: str, reason: str, queue: str, worker: st
     ]  # fmt: skip
 
 
-def note_alone(writes: Writes, before: Solo, after: Solo, now: int) -> None:
+def note_standalone(writes: Writes, before: StandaloneTask, after: StandaloneTask, now: int) -> None:
     """The same of a stand-alone task: those of one queue whose names differ by numbers fail alike for one reason."""
     seen = {attempt.id: attempt for attempt in before.attempts}
     failed = [
-        _of_solo(attempt, after, now)
+        _of_standalone(attempt, after, now)
         for attempt in after.attempts
         if attempt.status in BAD and _is_news(attempt, seen.get(attempt.id))
     ]
@@ -75,7 +75,7 @@ def note_alone(writes: Writes, before: Solo, after: Solo, now: int) -> None:
         writes.insert(Failure, COLUMNS, failed)
 
 
-def _of_solo(attempt: Attempt, of: Solo, now: int) -> list[Any]:
+def _of_standalone(attempt: Attempt, of: StandaloneTask, now: int) -> list[Any]:
     name = normalised(rows.clean(of.name))[:512]
     return [
         fingerprint(of.queue, name, attempt.reason), "", attempt.id, of.queue, 0, name, attempt.reason,
@@ -99,8 +99,8 @@ def add_to_tallies(counts: Sequence[tuple[int, int, int, str, int]]) -> None:
     for start in range(0, len(counts), CHUNK):
         some = counts[start : start + CHUNK]
         run(
-            "INSERT INTO conductor_failuretally (group_id, hour_at, version, build, count) VALUES "
+            "INSERT INTO conductor_hourlyfailurecount (group_id, hour_at, version, build, count) VALUES "
             f"{', '.join(['(%s, %s, %s, %s, %s)'] * len(some))} ON CONFLICT (group_id, hour_at, version, build) "
-            "DO UPDATE SET count = conductor_failuretally.count + excluded.count",
+            "DO UPDATE SET count = conductor_hourlyfailurecount.count + excluded.count",
             [value for count in some for value in count],
         )

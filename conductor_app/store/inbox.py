@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .. import conf
-from ..core.data_requests import InboxMessages, Taken
+from ..core.data_requests import InboxBatch, InboxMessages
 from ..core.snapshot import Run
 from ..models.fields import loads_opened
 from .statements import fetch
@@ -15,7 +15,7 @@ KEPT_MS = 86_400_000
 """How long a message waits to be taken (execution §10.8)."""
 
 
-def taken(run: Run, question: InboxMessages, now: int) -> Taken:
+def taken(run: Run, question: InboxMessages, now: int) -> InboxBatch:
     """The oldest messages that still count, as many as fit into one task's output; and how many are left then."""
     rows = fetch(
         "SELECT number, id, received_at, payload FROM conductor_inboxmessage WHERE run_id = %s AND number > %s "
@@ -25,7 +25,7 @@ def taken(run: Run, question: InboxMessages, now: int) -> Taken:
     rows = _fitting(rows)
     up_to = rows[-1][0] if rows else _last(run.id)
     [(left,)] = fetch("SELECT COUNT(*) FROM conductor_inboxmessage WHERE run_id = %s AND number > %s", [run.id, up_to])
-    return Taken(tuple(_shown(run, *row[1:]) for row in rows), up_to, left)
+    return InboxBatch(tuple(_shown(run, *row[1:]) for row in rows), up_to, left)
 
 
 def _fitting(rows: list[tuple]) -> list[tuple]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import conf
 from ..core.child_run import begun
-from ..core.effects import Await, AwaitWebhook, Effect, Publish, Send, StartRun
+from ..core.effects import AttachChild, AwaitWebhook, Effect, PublishEvent, SendMessage, StartRun
 from ..core.events import INTERNAL, is_internal
 from ..core.listener_events import STATE, STATUS, TASK
 from ..core.masking import masked_names, sealed
@@ -96,7 +96,7 @@ def _started(writes: Writes, effect: StartRun, run: Run, now: int) -> list[Any]:
 def await_runs(writes: Writes, effects: Iterable[Effect], run: Run) -> None:
     """Have runs that are there already tell this one of their end."""
     for effect in effects:
-        if isinstance(effect, Await):
+        if isinstance(effect, AttachChild):
             sql = "UPDATE conductor_run SET parent_id = %s, parent_attempt_id = %s WHERE id = %s"
             writes.run(sql, [run.id, effect.attempt_id, effect.run_id])
 
@@ -113,18 +113,20 @@ def await_webhooks(writes: Writes, effects: Iterable[Effect], run: Run, now: int
 
 def send(effects: Iterable[Effect], run: Run, now: int, seal: Seal) -> list[Message]:
     """Write the messages that are sent, the first words to started runs among them."""
-    told = [effect for effect in effects if isinstance(effect, StartRun | Await | Send | Publish)]
+    told = [effect for effect in effects if isinstance(effect, StartRun | AttachChild | SendMessage | PublishEvent)]
     messages = [message for effect in told if (message := _message(effect, run, now, seal)) is not None]
     return Message.objects.bulk_create(messages, batch_size=500) if messages else []
 
 
-def _message(effect: StartRun | Await | Send | Publish, run: Run, now: int, seal: Seal) -> Message | None:
-    if isinstance(effect, Publish):
+def _message(
+    effect: StartRun | AttachChild | SendMessage | PublishEvent, run: Run, now: int, seal: Seal
+) -> Message | None:
+    if isinstance(effect, PublishEvent):
         return told_to_sink(effect, run, now, seal)
-    if isinstance(effect, Await):
+    if isinstance(effect, AttachChild):
         # It may have ended before: whoever hears this message looks.
-        effect = Send(run.id, "child_ended", {"attempt": effect.attempt_id, "child": effect.run_id})
-    if isinstance(effect, Send):
+        effect = SendMessage(run.id, "child_ended", {"attempt": effect.attempt_id, "child": effect.run_id})
+    if isinstance(effect, SendMessage):
         # What an operator has asked of a run above is masked by that one's definition, which is not known here.
         facts = sealed(effect.facts, frozenset(("asked",)), seal)
         return Message(to=effect.to, subject=effect.subject, facts=facts, sent_at=now, due_at=now)
@@ -133,7 +135,7 @@ def _message(effect: StartRun | Await | Send | Publish, run: Run, now: int, seal
     return Message(to=effect.id, subject="begin", facts=facts, sent_at=now, due_at=now)
 
 
-def told_to_sink(effect: Publish, run: Run, now: int, seal: Seal) -> Message | None:
+def told_to_sink(effect: PublishEvent, run: Run, now: int, seal: Seal) -> Message | None:
     """The message of something told; None where the definition leaves its sink open and the settings name none."""
     sink = effect.sink
     if effect.about == STATUS and not sink and not (sink := LISTENER if conf.workflow_status_listener_url else ""):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
-from ..core.masking import masked_names, sealed, sealed_memo
+from ..core.masking import mask_step_state, masked_names, sealed
 from ..core.snapshot import Attempt, Run, Task
 from ..models.fields import dumps
 from .rows import Placed, payload
@@ -77,9 +77,9 @@ class Shelf:
         """The variables of a run, which are never kept elsewhere."""
         return payload(sealed(run.variables, masked_names(run.definition), self.seal))
 
-    def memo(self, task: Task, run: Run) -> str:
+    def step_state(self, task: Task, run: Run) -> str:
         """What a task remembers, which is never kept elsewhere."""
-        return payload(sealed_memo(task.memo, masked_names(run.definition), self.seal))
+        return payload(mask_step_state(task.step_state, masked_names(run.definition), self.seal))
 
     def _placed(
         self, value: Any, run: Run, most: int, owner: tuple[str, str], also: frozenset[str] = frozenset()
@@ -123,7 +123,7 @@ class Shelf:
         pairs = [value for use in sorted(self.used) for value in use]
         rows = ", ".join(["(%s, %s)"] * len(self.used))
         claim = f"UPDATE conductor_storedpayload SET expires_at = NULL WHERE path IN ({placeholders(paths)})"
-        note = f"INSERT INTO conductor_payloaduse (payload_id, run_id) VALUES {rows} ON CONFLICT DO NOTHING"
+        note = f"INSERT INTO conductor_payloadreference (payload_id, run_id) VALUES {rows} ON CONFLICT DO NOTHING"
         # One that is being forgotten has no size any more.
         return [(f"{claim} AND size IS NOT NULL", paths, len(paths)), (note, pairs, None)]
 

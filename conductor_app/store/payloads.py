@@ -7,11 +7,11 @@ def release(run_id: str, now: int) -> None:
     """The run is removed: what no other run uses is nobody's from now on."""
     run(
         "UPDATE conductor_storedpayload SET expires_at = %s WHERE path IN "
-        "(SELECT payload_id FROM conductor_payloaduse WHERE run_id = %s) AND NOT EXISTS (SELECT 1 FROM "
-        "conductor_payloaduse o WHERE o.payload_id = conductor_storedpayload.path AND o.run_id <> %s)",
+        "(SELECT payload_id FROM conductor_payloadreference WHERE run_id = %s) AND NOT EXISTS (SELECT 1 FROM "
+        "conductor_payloadreference o WHERE o.payload_id = conductor_storedpayload.path AND o.run_id <> %s)",
         [now, run_id, run_id],
     )
-    run("DELETE FROM conductor_payloaduse WHERE run_id = %s", [run_id])
+    run("DELETE FROM conductor_payloadreference WHERE run_id = %s", [run_id])
 
 
 def expired(now: int, limit: int) -> list[str]:
@@ -28,5 +28,5 @@ def withdraw(path: str, now: int) -> bool:
 
 def forget(path: str) -> None:
     """The payload is gone."""
-    run("DELETE FROM conductor_payloaduse WHERE payload_id = %s", [path])
+    run("DELETE FROM conductor_payloadreference WHERE payload_id = %s", [path])
     run("DELETE FROM conductor_storedpayload WHERE path = %s", [path])

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.cache_effects import KeepOutput, KeepResult
-from ..core.data_requests import Cached, CachedRun
+from ..core.data_requests import CachedRunOutput, CachedTaskOutput
 from ..core.effects import Effect
 from .statement_batch import Writes
 from .statements import fetch
@@ -37,11 +37,11 @@ def keep_results(writes: Writes, effects: Iterable[Effect]) -> None:
             writes.run(KEEP_OUTPUT, [effect.name[:255], effect.digest, effect.run_id, effect.until])
 
 
-def kept_result(question: Cached, now: int) -> tuple[Any, ...] | None:
+def kept_result(question: CachedTaskOutput, now: int) -> tuple[Any, ...] | None:
     """The columns of the result's output, if it is there and not too old."""
     return next(iter(fetch(FIND, [question.digest, question.name[:255], now])), None)
 
 
-def kept_output(question: CachedRun, now: int) -> tuple[Any, ...] | None:
+def kept_output(question: CachedRunOutput, now: int) -> tuple[Any, ...] | None:
     """The run and the columns of its output, if it is there and not too old."""
     return next(iter(fetch(FIND_OUTPUT, [question.digest, question.name[:255], now])), None)

@@ -71,9 +71,20 @@ ATTEMPT_UPDATED = (
     "reason",
     "child_id",
 )
-TASK_COLUMNS = ("id", "ref", "turn", "status", "seq", "created_at", "iteration", "memo", "joined_by", "root")
+TASK_COLUMNS = (
+    "id",
+    "ref",
+    "iteration_path",
+    "status",
+    "seq",
+    "created_at",
+    "iteration",
+    "step_state",
+    "joined_by",
+    "branch_head",
+)
 TASK_INSERTED = (*TASK_COLUMNS, "run_id", "name", "type", "attempt_id", "loop_ref", "is_permissive")
-TASK_UPDATED = ("status", "attempt_id", "iteration", "memo")
+TASK_UPDATED = ("status", "attempt_id", "iteration", "step_state")
 RUN_COLUMNS = (
     "id",
     "plan_id",
@@ -126,27 +137,27 @@ NO_TEXT = 500
 """Characters of a reason that are kept (api §3.6)."""
 
 
-def turn_text(turn: tuple[int, ...]) -> str:
+def format_iteration_path(iteration_path: tuple[int, ...]) -> str:
     """A turn as its column holds it."""
-    return ".".join(map(str, turn))
+    return ".".join(map(str, iteration_path))
 
 
-def turn_of(text: str) -> tuple[int, ...]:
+def parse_iteration_path(text: str) -> tuple[int, ...]:
     """A turn from its column."""
     return tuple(map(int, text.split("."))) if text else ()
 
 
-def root_text(key: Key | None) -> str:
+def format_branch_head(key: Key | None) -> str:
     """The head of a dynamic branch as its column holds it."""
-    return f"{key.ref}@{turn_text(key.turn)}" if key else ""
+    return f"{key.ref}@{format_iteration_path(key.iteration_path)}" if key else ""
 
 
-def root_of(text: str) -> Key | None:
+def parse_branch_head(text: str) -> Key | None:
     """The head of a dynamic branch from its column."""
     if not text:
         return None
-    ref, _, turn = text.rpartition("@")
-    return Key(ref, turn_of(turn))
+    ref, _, iteration_path = text.rpartition("@")
+    return Key(ref, parse_iteration_path(iteration_path))
 
 
 def clean(text: str) -> str:
@@ -159,41 +170,41 @@ def attempt_of(row: tuple) -> Attempt:
     return Attempt(*row)
 
 
-def task_of(row: tuple, step: Step, attempt: Attempt, grown: dict[str, Step]) -> Task:
+def task_of(row: tuple, step: Step, attempt: Attempt, branch_steps: dict[str, Step]) -> Task:
     """A task from its columns."""
-    id, ref, turn, status, seq, created_at, iteration, memo, joined_by, root = row
-    remembered = loads_opened(memo)
+    id, ref, iteration_path, status, seq, created_at, iteration, step_state, joined_by, branch_head = row
+    remembered = loads_opened(step_state)
     return Task(
         id=id,
-        key=Key(ref, turn_of(turn)),
+        key=Key(ref, parse_iteration_path(iteration_path)),
         step=with_given(step, remembered.get(GIVEN)),
         status=status,
         seq=seq,
         created_at=created_at,
         attempt=attempt,
         iteration=iteration,
-        memo=remembered,
+        step_state=remembered,
         joined_by=joined_by,
-        root=root_of(root),
-        grown=grown,
+        branch_head=parse_branch_head(branch_head),
+        branch_steps=branch_steps,
     )
 
 
-def inserted_task(task: Task, run: Run, memo: str) -> list[Any]:
+def inserted_task(task: Task, run: Run, step_state: str) -> list[Any]:
     """The values of TASK_INSERTED."""
     return [
         task.id,
         task.key.ref,
-        turn_text(task.key.turn),
+        format_iteration_path(task.key.iteration_path),
         task.status,
         task.seq,
         task.created_at,
         task.iteration,
-        memo,
+        step_state,
         task.joined_by,
-        root_text(task.root),
+        format_branch_head(task.branch_head),
         run.id,
-        task.memo.get("name", task.step.name),
+        task.step_state.get("name", task.step.name),
         task.step.type,
         task.attempt.id,
         task.step.loops[-1] if task.step.loops else "",
@@ -201,18 +212,18 @@ def inserted_task(task: Task, run: Run, memo: str) -> list[Any]:
     ]
 
 
-def updated_task(task: Task, memo: str) -> list[Any]:
+def updated_task(task: Task, step_state: str) -> list[Any]:
     """The values of TASK_UPDATED."""
-    return [task.status, task.attempt.id, task.iteration, memo]
+    return [task.status, task.attempt.id, task.iteration, step_state]
 
 
 def is_new(task: Task, seen: Task) -> bool:
     """Whether any of TASK_UPDATED has changed."""
-    return (task.status, task.attempt.id, task.iteration, dict(task.memo)) != (
+    return (task.status, task.attempt.id, task.iteration, dict(task.step_state)) != (
         seen.status,
         seen.attempt.id,
         seen.iteration,
-        dict(seen.memo),
+        dict(seen.step_state),
     )
 
 
@@ -234,7 +245,7 @@ def inserted_attempt(attempt: Attempt, task: Task, run: Run, input: "Placed", ou
         attempt.child_id,
         run.id,
         task.id,
-        task.memo.get("name", task.step.name),
+        task.step_state.get("name", task.step.name),
         policy.concurrent_limit,
         policy.rate_count,
         policy.rate_seconds,

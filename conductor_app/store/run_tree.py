@@ -63,13 +63,13 @@ def ended_task(run_ids: Collection[str], names: Collection[str]) -> Place | None
     refs = sorted({ref for name in names for ref in _refs(name)})
     for chunk in _chunks(list(run_ids)):
         rows = fetch(
-            "SELECT t.run_id, t.attempt_id, t.ref, t.turn FROM conductor_task t "
+            "SELECT t.run_id, t.attempt_id, t.ref, t.iteration_path FROM conductor_task t "
             f"WHERE t.run_id IN ({placeholders(chunk)}) AND t.ref IN ({placeholders(refs)}) AND NOT {OPEN} "
             "ORDER BY t.run_id, t.seq",
             [*chunk, *refs],
         )
-        for run_id, attempt_id, ref, turn in rows:
-            if ref in names or "__".join([ref, *turn.split(".")]) in names:
+        for run_id, attempt_id, ref, iteration_path in rows:
+            if ref in names or "__".join([ref, *iteration_path.split(".")]) in names:
                 return Place(run_id, attempt_id)
     return None
 

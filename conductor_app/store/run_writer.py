@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import IntegrityError
 
-from ..core.effects import CreateTask, Draft, Effect, ForgetTasks, TakeBack
+from ..core.effects import CreateTask, DeleteTasks, Effect, PruneIteration, SnapshotBuilder
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..core.states import SKIPPED
 from ..core.values import replace
@@ -63,12 +63,12 @@ def save(writes: Writes, before: Run, effects: Iterable[Effect], after: Run, now
 
 def _attempts_touched(before: Run, effects: list[Effect]) -> dict[str, tuple[Attempt, Task]]:
     """The last state of every attempt that an effect touched; a task's earlier attempts are not in the snapshot."""
-    draft, touched = Draft(before), {}
+    builder, touched = SnapshotBuilder(before), {}
     for effect in effects:
-        effect.change(draft)
+        effect.apply(builder)
         key = getattr(effect, "key", None) or (effect.task.key if hasattr(effect, "task") else None)
-        if key is not None and key in draft.tasks:
-            task = draft.tasks[key]
+        if key is not None and key in builder.tasks:
+            task = builder.tasks[key]
             touched[task.attempt.id] = (task.attempt, task)
     return touched
 
@@ -135,11 +135,13 @@ UPDATES = (
 
 def _write_tasks(writes: Writes, before: Run, after: Run) -> None:
     touched = [(task, _seen(before, task)) for key, task in after.tasks.items() if key in after.touched]
-    fresh = [rows.inserted_task(task, after, writes.shelf.memo(task, after)) for task, seen in touched if seen is None]
+    fresh = [
+        rows.inserted_task(task, after, writes.shelf.step_state(task, after)) for task, seen in touched if seen is None
+    ]
     if fresh:
         writes.insert(TaskRow, rows.TASK_INSERTED, fresh)
     changed = [
-        (seen.id, seen.status, rows.updated_task(task, writes.shelf.memo(task, after)))
+        (seen.id, seen.status, rows.updated_task(task, writes.shelf.step_state(task, after)))
         for task, seen in touched
         if seen is not None and rows.is_new(task, seen)
     ]
@@ -164,7 +166,7 @@ def _take_back(writes: Writes, before: Run, effects: list[Effect]) -> Run:
     With a task go all its attempts, and what workers logged for them. A task that is entered again under its id loses
     only the attempt that is written anew and those after it; the lines logged for that attempt stay.
     """
-    gone = {key: before.tasks[key] for effect in effects if isinstance(effect, TakeBack) for key in effect.keys}
+    gone = {key: before.tasks[key] for effect in effects if isinstance(effect, DeleteTasks) for key in effect.keys}
     if not gone:
         return before
     own = {task.id for task in gone.values()}
@@ -193,12 +195,14 @@ def _delete_newest_life(writes: Writes, task: Task) -> None:
 
 def _forget(writes: Writes, before: Run, effects: list[Effect]) -> None:
     for effect in effects:
-        if isinstance(effect, ForgetTasks):
+        if isinstance(effect, PruneIteration):
             loop = before.definition.steps.get(effect.loop.ref)
             inside = sorted(loop.inside) if loop else []
-            turn = rows.turn_text((*effect.loop.turn, effect.iteration))
-            where = f"run_id = %s AND (turn = %s OR turn LIKE %s) AND (loop_ref = %s{_or_in(inside)})"
-            params = [before.id, turn, f"{turn}.%", effect.loop.ref, *inside]
+            iteration_path = rows.format_iteration_path((*effect.loop.iteration_path, effect.iteration))
+            where = (
+                f"run_id = %s AND (iteration_path = %s OR iteration_path LIKE %s) AND (loop_ref = %s{_or_in(inside)})"
+            )
+            params = [before.id, iteration_path, f"{iteration_path}.%", effect.loop.ref, *inside]
             tasks = f"SELECT id FROM conductor_task WHERE {where}"
             writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN ({tasks})", params)
             writes.run(f"DELETE FROM conductor_task WHERE {where}", params)
@@ -242,7 +246,7 @@ def _write_run(writes: Writes, before: Run, after: Run, now: int) -> None:
 
 
 def _remember(writes: Writes, before: Run, effects: list[Effect], now: int, by: str, reason: str) -> None:
-    lines = [effect.line() for effect in effects]
+    lines = [effect.to_history() for effect in effects]
     shown = (
         lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], {"effect": "…", "more": len(lines) - MOST_LINES}]
     )

@@ -14,7 +14,16 @@ from ..core.snapshot import UNKNOWN, Run, Task
 from ..core.values import replace
 from ..models.fields import loads, loads_opened
 from . import definitions
-from .rows import ATTEMPT_COLUMNS, RUN_COLUMNS, TASK_COLUMNS, attempt_of, root_of, task_of, turn_of, turn_text
+from .rows import (
+    ATTEMPT_COLUMNS,
+    RUN_COLUMNS,
+    TASK_COLUMNS,
+    attempt_of,
+    format_iteration_path,
+    parse_branch_head,
+    parse_iteration_path,
+    task_of,
+)
 from .statements import fetch, for_update, placeholders
 from .statements import run as execute
 
@@ -88,14 +97,14 @@ def _near(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
         asked |= wanted
         # Only a dynamic branch knows, by the document that its head carries, what waits for its tasks.
         tasks = _tasks(run, found)
-        wanted = {root for row in found if (root := root_of(row[len(TASK_COLUMNS) - 1]))}
+        wanted = {branch_head for row in found if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))}
         wanted |= {key for task in tasks.values() for key in _waiting_for(run, task)}
         if not wanted - asked:
             return replace(run, tasks=_tasks(run, sorted(found, key=_seq)))
 
 
 def _key(row: tuple) -> Key:
-    return Key(row[1], turn_of(row[2]))
+    return Key(row[1], parse_iteration_path(row[2]))
 
 
 def tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
@@ -106,7 +115,7 @@ def tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
 def tasks_of(run: Run, rows: list[tuple]) -> dict[Key, Task]:
     """The tasks of these rows; for one of a dynamic branch the head is read too, which carries its document."""
     keys = {_key(row) for row in rows}
-    heads = {root for row in rows if (root := root_of(row[len(TASK_COLUMNS) - 1]))} - keys
+    heads = {branch_head for row in rows if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))} - keys
     tasks = _tasks(run, [*rows, *_rows_at(run.id, heads)])
     return {key: task for key, task in tasks.items() if key in keys}
 
@@ -121,37 +130,37 @@ def _skipped(run_id: str) -> list[tuple]:
 
 
 def _rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple]:
-    rows, pairs = [], [(key.ref, turn_text(key.turn)) for key in keys]
+    rows, pairs = [], [(key.ref, format_iteration_path(key.iteration_path)) for key in keys]
     for start in range(0, len(pairs), CHUNK):
         some = pairs[start : start + CHUNK]
-        conditions = " OR ".join(["(t.ref = %s AND t.turn = %s)"] * len(some))
+        conditions = " OR ".join(["(t.ref = %s AND t.iteration_path = %s)"] * len(some))
         rows += fetch(f"{TASK_SQL} AND ({conditions})", [run_id, *(value for pair in some for value in pair)])
     return rows
 
 
 def _around(definition: Definition, row: tuple) -> Iterable[Key]:
     """The keys of a task and of what may wait for it, as far as its row and the definition tell."""
-    key, (joined_by, root) = _key(row), row[len(TASK_COLUMNS) - 2 : len(TASK_COLUMNS)]
+    key, (joined_by, branch_head) = _key(row), row[len(TASK_COLUMNS) - 2 : len(TASK_COLUMNS)]
     yield key
-    if head := root_of(root):
+    if head := parse_branch_head(branch_head):
         yield head
     if joined_by:
-        yield Key(joined_by, key.turn)
+        yield Key(joined_by, key.iteration_path)
     known = key.ref if definition.step(key.ref) else joined_by
-    yield from waits.keys(waits.waiting(definition, known), definition.step, key.turn)
+    yield from waits.keys(waits.waiting(definition, known), definition.step, key.iteration_path)
 
 
 def _waiting_for(run: Run, task: Task) -> Iterable[Key]:
     """The keys of what may wait for a task of a dynamic branch; those of others are known from the start."""
-    if not task.root:
+    if not task.branch_head:
         return
     if task.joined_by:
-        yield Key(task.joined_by, task.key.turn)
+        yield Key(task.joined_by, task.key.iteration_path)
 
     def find(ref: str) -> Step | None:
         return run.step(ref, task)
 
-    yield from waits.keys(waits.waiting_among(find, task.key.ref), find, task.key.turn)
+    yield from waits.keys(waits.waiting_among(find, task.key.ref), find, task.key.iteration_path)
 
 
 def _run_of(row: tuple) -> Run:
@@ -184,10 +193,10 @@ def _tasks(run: Run, rows: list[tuple]) -> dict[Key, Task]:
     tasks = {}
     for row in rows:
         columns, attempt = row[:split], attempt_of(row[split:])
-        grown = branches.get(columns[-1], {})
-        step = run.definition.step(columns[1]) or grown.get(columns[1])
+        branch_steps = branches.get(columns[-1], {})
+        step = run.definition.step(columns[1]) or branch_steps.get(columns[1])
         if step is not None:
-            task = task_of(columns, step, attempt, grown)
+            task = task_of(columns, step, attempt, branch_steps)
             tasks[task.key] = task
     return tasks
 
@@ -195,14 +204,14 @@ def _tasks(run: Run, rows: list[tuple]) -> dict[Key, Task]:
 def _branches(rows: list[tuple]) -> dict[str, dict[str, Step]]:
     """The steps of each dynamic branch by its head, as the `root` column spells it."""
     found = {}
-    for _id, ref, turn, *_others, memo, joined_by, root in rows:
-        if root and root == f"{ref}@{turn}":
-            found[root] = _branch(memo, joined_by)
+    for _id, ref, iteration_path, *_others, step_state, joined_by, branch_head in rows:
+        if branch_head and branch_head == f"{ref}@{iteration_path}":
+            found[branch_head] = _branch(step_state, joined_by)
     return found
 
 
 @lru_cache(maxsize=4000)
-def _branch(memo: str, joined_by: str) -> dict[str, Step]:
-    known = loads_opened(memo)
+def _branch(step_state: str, joined_by: str) -> dict[str, Step]:
+    known = loads_opened(step_state)
     steps = lay_out([known["document"]], loops=tuple(known["loops"]), is_ad_hoc=False)
     return joined_branch(steps, known["document"]["taskReferenceName"], joined_by)

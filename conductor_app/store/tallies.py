@@ -6,7 +6,7 @@ from .statements import CHUNK, run
 
 Count = tuple[str, str, int, int, int, int, int, int]
 COLUMNS = ("scheduled", "started", "done", "failed", "busy_ms")
-ADDED = ", ".join(f"{column} = conductor_tally.{column} + excluded.{column}" for column in COLUMNS)
+ADDED = ", ".join(f"{column} = conductor_minutecount.{column} + excluded.{column}" for column in COLUMNS)
 
 
 def add(counts: Sequence[Count]) -> None:
@@ -15,7 +15,7 @@ def add(counts: Sequence[Count]) -> None:
     for start in range(0, len(ordered), CHUNK):
         some = ordered[start : start + CHUNK]
         run(
-            f"INSERT INTO conductor_tally (kind, name, at, {', '.join(COLUMNS)}) VALUES "
+            f"INSERT INTO conductor_minutecount (kind, name, at, {', '.join(COLUMNS)}) VALUES "
             f"{', '.join(['(%s, %s, %s, %s, %s, %s, %s, %s)'] * len(some))} "
             f"ON CONFLICT (kind, name, at) DO UPDATE SET {ADDED}",
             [value for count in some for value in count],

@@ -1,6 +1,6 @@
 """How long runs and their steps have taken, measured by the database from the newest that ended well."""
 
-from ..models import UsualDuration
+from ..models import DurationBaseline
 from .statements import fetch
 
 MOST_RUNS, MOST_ATTEMPTS = 200, 20_000
@@ -38,10 +38,10 @@ def ended_since(moment: int, limit: int) -> list[tuple[str, int]]:
 def measure(name: str, version: int, now: int) -> int:
     """Measure one definition version and keep it; returns of how many steps."""
     rows = [
-        UsualDuration(name=name, version=version, ref=ref, count=count, p50_ms=p50, p95_ms=p95, measured_at=now)
+        DurationBaseline(name=name, version=version, ref=ref, count=count, p50_ms=p50, p95_ms=p95, measured_at=now)
         for ref, count, p50, p95 in fetch(MEASURED, [name, version])
     ]
-    UsualDuration.objects.bulk_create(
+    DurationBaseline.objects.bulk_create(
         rows,
         update_conflicts=True,
         unique_fields=["name", "version", "ref"],

@@ -10,7 +10,7 @@ from kombu.exceptions import KombuError
 from .. import conf
 from ..engine.groups import outbox
 from ..engine.groups.notices import exchange
-from ..models import Notice
+from ..models import PulseMessage
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def announce_off(is_stopping: Callable[[], bool] = lambda: False) -> int:
     return count
 
 
-def _told(notices: Sequence[Notice]) -> int:
+def _told(notices: Sequence[PulseMessage]) -> int:
     """How many of them the broker has taken, in their order; the rest is tried again later."""
     told = 0
     try:
@@ -56,7 +56,7 @@ def _connected() -> Connection:
     return Connection(conf.taskcluster_amqp_url, connect_timeout=CONNECT_SECONDS, transport_options=options)
 
 
-def _tell(producer: Producer, notice: Notice) -> None:
+def _tell(producer: Producer, notice: PulseMessage) -> None:
     # The broker itself copies a message to the keys in this header.
     headers = {"CC": notice.routes} if notice.routes else {}
     topic = Exchange(exchange(notice.name), type="topic", durable=True)
@@ -73,7 +73,7 @@ def _tell(producer: Producer, notice: Notice) -> None:
     )
 
 
-def _later(notices: Sequence[Notice], error: Exception) -> None:
+def _later(notices: Sequence[PulseMessage], error: Exception) -> None:
     # The error's own words may hold the broker's address, and that a password.
     log.warning("notices_not_told", extra={"count": len(notices), "why": type(error).__name__})
     outbox.not_heard(notices, type(error).__name__)

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 20
 SECONDS_OF_LISTENERS = 5
-PAGES = {"alert": "admin:alert", "taskGroupId": "admin:conductor_group_change"}
+PAGES = {"alert": "admin:alert", "taskGroupId": "admin:conductor_taskgroup_change"}
 """Where the pages show what an alert is about, by what its payload names."""
 LISTENERS = {LISTENER: "workflow_status_listener_url", TASK_LISTENER: "task_status_listener_url"}
 """The setting that says where a listener is."""

@@ -65,7 +65,7 @@ def hand_back() -> int:
 
 
 def _worked(attempt: Attempt) -> bool:
-    named = attempt.task.memo.get("secrets", ())
+    named = attempt.task.step_state.get("secrets", ())
     outcome = _performed(attempt)
     if attempt.id not in _at_work and outcome.status != "COMPLETED":
         # It was handed back meanwhile: that it was cut off says nothing of the work.
@@ -85,7 +85,7 @@ def _worked(attempt: Attempt) -> bool:
 
 
 def _performed(attempt: Attempt) -> Outcome:
-    kind = attempt.task.memo.get("type", attempt.task.type)
+    kind = attempt.task.step_state.get("type", attempt.task.type)
     try:
         # A DYNAMIC step comes to the type that it names.
         worker = WORKERS[kind]

@@ -26,7 +26,7 @@ class Worker:
 
     def given(self, attempt: Attempt) -> dict[str, Any]:
         """What it is told of an attempt: the input, with the secrets put in that the step's author names."""
-        return revealed(attempt.input, attempt.task.memo.get("secrets", ()))
+        return revealed(attempt.input, attempt.task.step_state.get("secrets", ()))
 
     def perform(self, inputs: dict[str, Any]) -> Outcome:
         """Do the work and say how it went; a bad input is an outcome, not an exception."""

@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from conductor_app.access import permission_cache
 from conductor_app.access.roles import role_group
-from conductor_app.models import GroupFacts, Tag
+from conductor_app.models import GroupProfile, Tag
 from tests.api.steps import simple
 
 from .people import allow, allow_group, api_of, application, browser_of
@@ -71,7 +71,7 @@ def test_a_tag_gives_access_to_what_carries_it_while_it_does(admin, clock):
 
 def test_a_group_gives_its_members_what_it_has_and_so_do_its_roles(admin):
     group = Group.objects.create(name="shop people")
-    facts = GroupFacts.objects.create(group=group)
+    facts = GroupProfile.objects.create(group=group)
     shop = application("shop")
     shop.user.groups.add(group)
     api = api_of(shop)
@@ -195,7 +195,7 @@ class TestMakers:
 
     def test_a_group_shares_what_its_members_make(self, admin):
         group = Group.objects.create(name="shop people")
-        GroupFacts.objects.create(group=group, default_access={"WORKFLOW_DEF": ["READ"]})
+        GroupProfile.objects.create(group=group, default_access={"WORKFLOW_DEF": ["READ"]})
         maker, colleague = application("maker", "METADATA_MANAGER"), application("colleague")
         for each in (maker, colleague):
             each.user.groups.add(group)

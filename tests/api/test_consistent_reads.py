@@ -18,7 +18,7 @@ from django.test import RequestFactory
 from conductor_app.core.reports import Report
 from conductor_app.engine import runs, tasks
 from conductor_app.engine.groups import acts
-from conductor_app.engine.groups import tasks as solos
+from conductor_app.engine.groups import tasks as standalone_tasks
 from tests.api.taskcluster.conftest import LINUX
 from tests.builders import policy, step
 from tests.engine.test_groups_parallel import RETRIES as RETRIED
@@ -114,8 +114,8 @@ def found_by(acts: Iterable[Act]) -> list[str]:
     """What is found wrong by threads that act side by side for a while."""
     acts = list(acts)
     # Each once by itself: what a process loads with its first request takes longer than that.
-    found_alone = [complaint for act in acts for complaint in act()]
-    assert found_alone == []
+    find_standalone = [complaint for act in acts for complaint in act()]
+    assert find_standalone == []
     ends_at = monotonic() + SECONDS
 
     def live(number: int) -> list[str]:
@@ -170,7 +170,7 @@ def torn_bundle(bundle: dict[str, Any]) -> Iterable[str]:
     """The newest move of a run in its history is the one to the status that it shows."""
     yield from torn_run(bundle["run"])
     effects = [effect for entry in bundle["history"] for effect in reversed(entry["effects"])]
-    last = next((effect["event"] for effect in effects if effect["effect"] == "MoveRun"), "rerun")
+    last = next((effect["event"] for effect in effects if effect["effect"] == "TransitionRun"), "rerun")
     if {"complete": "COMPLETED", "rerun": "RUNNING"}[last] != bundle["run"]["status"]:
         yield f"{bundle['run']['status']} after {last}"
 
@@ -239,7 +239,7 @@ def test_what_becomes_of_a_run_between_two_statements_of_a_reader_is_not_shown(a
 @pytest.fixture
 def jobs(clock, settings) -> "Jobs":
     settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
-    first = solos.create(new_task(clock, queue=f"{LINUX}-never", retries=RETRIES))
+    first = standalone_tasks.create(new_task(clock, queue=f"{LINUX}-never", retries=RETRIES))
     return Jobs(clock, first.group_id, first.id)
 
 
@@ -253,7 +253,7 @@ class Jobs:
     def new(self, number: int) -> str:
         facts = {"group_id": self.group, "requires": (self.first,), "retries": RETRIES}
         task = new_task(self.clock, queue=f"{LINUX}-{number}", definition={"scopes": []}, **facts)
-        return acts.act("schedule", solos.create(task).id, BY).id
+        return acts.act("schedule", standalone_tasks.create(task).id, BY).id
 
     def tried_again_and_again(self, api: Web, number: int) -> Act:
         """A worker that never gets anywhere; what it is told must agree as well."""

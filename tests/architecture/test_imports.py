@@ -148,7 +148,7 @@ def _defines_kind(path: Path) -> bool:
     bases = (
         base for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef) for base in node.bases
     )
-    return any(isinstance(base, ast.Name) and base.id == "Kind" for base in bases)
+    return any(isinstance(base, ast.Name) and base.id == "StepType" for base in bases)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ OWNED_BY_FACES = {
     "Application",
     "SavedView",
     "Preference",
-    "GroupFacts",
+    "GroupProfile",
     "AccessRevision",
 }
 OWNED = {name for name in models.__all__ if name not in OWNED_BY_FACES}

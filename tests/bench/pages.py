@@ -118,7 +118,15 @@ def other_pages() -> dict[str, str]:
 
 def around(spelling: Spelling) -> list[str]:
     """What the other pages show, beside runs, tasks and attempts."""
-    from conductor_app.models import AuditEntry, BulkItem, BulkOperation, Failure, FailureGroup, FailureTally, Poller
+    from conductor_app.models import (
+        AuditEntry,
+        BulkItem,
+        BulkOperation,
+        Failure,
+        FailureGroup,
+        HourlyFailureCount,
+        Poller,
+    )
 
     begun = f"(CAST({END} AS BIGINT) - n * 60000)"
     of_run = "(SELECT id, name, version, reason, ended_at FROM conductor_run WHERE status IN ('FAILED', 'TIMED_OUT'))"
@@ -144,7 +152,7 @@ def around(spelling: Spelling) -> list[str]:
             spelling,
         ),
         inserted(
-            FailureTally,
+            HourlyFailureCount,
             {
                 "id": "n + 1", "group_id": f"1 + n % {CAUSES}", "hour_at": f"{END - END % 3_600_000} - 3600000 * n",
                 "version": "1", "build": "'41'", "count": "9",

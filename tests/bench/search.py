@@ -183,7 +183,7 @@ def statements(spelling: Spelling) -> list[str]:
         inserted(Run, run_columns(spelling), runs, spelling),
         inserted(Task, task_columns(spelling), tasks, spelling),
         inserted(Attempt, attempt_columns(spelling), tasks, spelling),
-        "INSERT INTO conductor_plan (hash, name, version, document, created_at) "
+        "INSERT INTO conductor_resolveddefinition (hash, name, version, document, created_at) "
         'SELECT \'bench\' || name, name, 1, \'{"name":"flow","tasks":[]}\', 0 '
         "FROM (SELECT DISTINCT name FROM conductor_run) AS names",
     ]

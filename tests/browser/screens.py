@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from conductor_app.admin.alone.addresses import group_address, solo_address
+from conductor_app.admin.standalone.addresses import group_address, standalone_address
 from conductor_app.models import (
     Application,
     Attempt,
@@ -13,14 +13,14 @@ from conductor_app.models import (
     EventDelivery,
     EventHandler,
     FailureGroup,
-    Group,
     Run,
     SavedView,
     Schedule,
     ScopeRole,
     Secret,
-    Solo,
+    StandaloneTask,
     TaskDefinition,
+    TaskGroup,
     Webhook,
     WorkflowDefinition,
 )
@@ -29,7 +29,7 @@ LISTS = {
     "runs": "run",
     "attempts": "attempt",
     "groups": "group",
-    "stand-alone-tasks": "solo",
+    "stand-alone-tasks": "standalone",
     "workflows": "workflowdefinition",
     "task-definitions": "taskdefinition",
     "schedules": "schedule",
@@ -91,7 +91,7 @@ def addresses() -> dict[str, str]:
     """Every screen's, over what the scenery and the demo have left."""
     found = {name: f"/admin/{path}" for name, path in PAGES.items()}
     found |= {name: f"/admin/conductor/{model}/" for name, model in LISTS.items()}
-    return found | _runs() | _alone() | _definitions() | _others()
+    return found | _runs() | _standalone() | _definitions() | _others()
 
 
 def _runs() -> dict[str, str]:
@@ -113,12 +113,12 @@ def _runs() -> dict[str, str]:
     }
 
 
-def _alone() -> dict[str, str]:
-    group = group_address(_last(Group.objects.all()).pk)
+def _standalone() -> dict[str, str]:
+    group = group_address(_last(TaskGroup.objects.all()).pk)
     return {
         "group": group,
         **{f"group-{tab}": f"{group}?tab={tab}" for tab in ("timeline", "diagram", "audit")},
-        "stand-alone-task": solo_address(_last(Solo.objects.filter(task__attempts__number=1)).pk),
+        "stand-alone-task": standalone_address(_last(StandaloneTask.objects.filter(task__attempts__number=1)).pk),
     }
 
 

@@ -7,7 +7,7 @@ from django.core.files.base import ContentFile
 from playwright.sync_api import expect
 
 from conductor_app import clock
-from conductor_app.admin.alone.addresses import group_address, solo_address
+from conductor_app.admin.standalone.addresses import group_address, standalone_address
 from conductor_app.engine.artifacts import contents
 from conductor_app.engine.groups import acts, claims, tasks
 from conductor_app.models import Artifact, AuditEntry, Task
@@ -36,7 +36,7 @@ def build(transactional_db, settings) -> tuple[str, dict[str, str]]:
 def done(id: str, how: str) -> None:
     """A worker does the task, and leaves a log."""
     [claim] = claims.claim(LINUX, "here", "w1", 1)
-    assert claim.solo.id == id
+    assert claim.standalone.id == id
     text = b"".join(b"step %d\n" % n for n in range(200)) + b"\x1b[1;31mit " + how.encode() + b"\x1b[0m <b>\n"
     now = clock.now()
     facts = {"content_type": "text/plain", "created_at": now, "expires_at": now + 3_600_000}
@@ -51,7 +51,7 @@ def test_every_page_fits_and_can_be_used_by_everybody(page, build):
 
     for tab in ("tasks", "timeline", "diagram", "audit"):
         is_for_everybody(page, f"{group_address(group)}?tab={tab}")
-    for address in ("/admin/conductor/group/", solo_address(ids["test 3"]), solo_address(ids["release"])):
+    for address in ("/admin/conductor/group/", standalone_address(ids["test 3"]), standalone_address(ids["release"])):
         is_for_everybody(page, address)
 
 

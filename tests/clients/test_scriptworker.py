@@ -4,7 +4,7 @@ import pytest
 import taskcluster
 
 from conductor_app.demo import build
-from conductor_app.models import Solo
+from conductor_app.models import StandaloneTask
 
 
 def test_a_build_is_run_by_a_scriptworker_from_its_sources_to_its_release(server, monkeypatch, settings):
@@ -18,7 +18,9 @@ def test_a_build_is_run_by_a_scriptworker_from_its_sources_to_its_release(server
 
     assert found == []
     assert any("test 1 exception (intermittent-task)" in line for line in told)
-    artifacts = taskcluster.Queue({"rootUrl": server}).listLatestArtifacts(Solo.objects.get(priority=5).pk)["artifacts"]
+    artifacts = taskcluster.Queue({"rootUrl": server}).listLatestArtifacts(StandaloneTask.objects.get(priority=5).pk)[
+        "artifacts"
+    ]
     assert {"public/release.json", "public/logs/live_backing.log"} <= {each["name"] for each in artifacts}
 
 

@@ -9,19 +9,19 @@ from typing import Any
 from conductor_app.core import commands, reports
 from conductor_app.core.data_requests import (
     ActiveDomains,
-    Cached,
-    DefinitionNamed,
-    DefinitionWritten,
+    CachedTaskOutput,
+    DataRequest,
+    DefinitionByName,
     Environment,
-    PolicyNamed,
-    Question,
-    Script,
-    ScriptAnswer,
+    InlineDefinition,
+    ScriptEvaluation,
+    ScriptResult,
+    TaskDefinitionByName,
 )
 from conductor_app.core.decide import Command, command_then_decide, decide, nothing
 from conductor_app.core.decision_context import spelled_status
 from conductor_app.core.definition import Definition
-from conductor_app.core.effects import Effect, MoveAttempt, Send, StartRun, evolve
+from conductor_app.core.effects import Effect, SendMessage, StartRun, TransitionAttempt, apply_effects
 from conductor_app.core.language import read_definition
 from conductor_app.core.reports import Report
 from conductor_app.core.snapshot import NEVER, Run, Task
@@ -61,27 +61,27 @@ class Life:
         return decision.effects
 
     def _answered(self, command: Command):
-        self._answers: dict[Question, Any] = {}
+        self._answers: dict[DataRequest, Any] = {}
         while True:
             decision = command_then_decide(self.run, command, self._answers, self.now * 1000)
             if not decision.questions:
-                assert evolve(self.run, decision.effects).tasks == decision.after.tasks
+                assert apply_effects(self.run, decision.effects).tasks == decision.after.tasks
                 return decision
             self._answers |= {question: self._answer(question) for question in decision.questions}
 
-    def _answer(self, question: Question) -> Any:
+    def _answer(self, question: DataRequest) -> Any:
         match question:
-            case Script():
+            case ScriptEvaluation():
                 return self._script(question)
-            case DefinitionNamed():
+            case DefinitionByName():
                 return self._known(question.name, Definition)
-            case DefinitionWritten():
+            case InlineDefinition():
                 return read_definition(json.loads(question.document))
-            case PolicyNamed():
+            case TaskDefinitionByName():
                 return self._known(question.name, dict)
             case ActiveDomains():
                 return self.known.get("domains", frozenset())
-            case Cached():
+            case CachedTaskOutput():
                 return self.known.get(question.name)
             case Environment():
                 return {}
@@ -90,14 +90,14 @@ class Life:
     def _known(self, name: str, kind: type) -> Any:
         return found if isinstance(found := self.known.get(name), kind) else None
 
-    def _script(self, question: Script) -> ScriptAnswer:
+    def _script(self, question: ScriptEvaluation) -> ScriptResult:
         if question.source in self.scripts:
             value = self.scripts[question.source]
             value = value(json.loads(question.inputs)) if callable(value) else value
-            return value if isinstance(value, ScriptAnswer) else ScriptAnswer(value)
+            return value if isinstance(value, ScriptResult) else ScriptResult(value)
         found = TURNS.fullmatch(question.source)
         assert found, f"no answer is given for the script {question.source!r}"
-        return ScriptAnswer(json.loads(question.inputs)[found[1]]["iteration"] < int(found[2]))
+        return ScriptResult(json.loads(question.inputs)[found[1]]["iteration"] < int(found[2]))
 
     def task(self, key: str) -> Task:
         """The task of this reference, with its turn: `a`, `a__2`."""
@@ -111,7 +111,7 @@ class Life:
         facts = {"started_at": task.attempt.started_at or now, "lease_ends_at": ends_at, "callback_ms": 0}
         after = replace(task.attempt, status="LEASED", **facts)
         facts |= {"due_at": next_clock(task.step.policy, after), "poll_count": task.attempt.poll_count + 1}
-        self.run = evolve(self.run, [MoveAttempt(task.key, "claim", now, facts)])
+        self.run = apply_effects(self.run, [TransitionAttempt(task.key, "claim", now, facts)])
         return self.task(key)
 
     def report(self, key: str, outcome: str, output: dict | None = None, reason: str = "", **said: Any) -> None:
@@ -132,7 +132,7 @@ class Life:
     def ends(self, key: str, outcome: str, **output: Any) -> "Life":
         """It ends in one of the ways in which an attempt may end."""
         if outcome == "TIMED_OUT":
-            self.run = evolve(self.run, [MoveAttempt(self.task(key).key, "expire", self.now * 1000)])
+            self.run = apply_effects(self.run, [TransitionAttempt(self.task(key).key, "expire", self.now * 1000)])
             self.do(nothing)
         else:
             self.report(key, outcome, output, reason="" if outcome == "COMPLETED" else "no luck")
@@ -186,6 +186,6 @@ class Life:
         return [effect for effect in self.effects if isinstance(effect, StartRun)]
 
     @property
-    def sent(self) -> list[Send]:
+    def sent(self) -> list[SendMessage]:
         """What it has said to others."""
-        return [effect for effect in self.effects if isinstance(effect, Send)]
+        return [effect for effect in self.effects if isinstance(effect, SendMessage)]

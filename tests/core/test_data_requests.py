@@ -7,17 +7,17 @@ import pytest
 from conductor_app.core.commands import nothing
 from conductor_app.core.data_requests import (
     ActiveDomains,
-    Asked,
     AttemptPayload,
-    DefinitionNamed,
+    DataRequired,
+    DefinitionByName,
     Environment,
     RunPayload,
-    Script,
-    ScriptAnswer,
+    ScriptEvaluation,
+    ScriptResult,
     TaskPart,
 )
 from conductor_app.core.decide import command_then_decide, decide
-from conductor_app.core.decision_context import Knowledge
+from conductor_app.core.decision_context import DecisionContext
 from conductor_app.core.snapshot import UNKNOWN, Run
 from tests.builders import fork, inline, noop, plan, set_variable, step, sub_workflow
 from tests.core.life import Life
@@ -40,9 +40,9 @@ def asked(*steps, **fields) -> set:
         ([set_variable("a", n=1)], RunPayload("variables")),
         (
             [inline("a", "1 + 1")],
-            Script("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}'),
+            ScriptEvaluation("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}'),
         ),
-        ([sub_workflow("a", "child", version=2)], DefinitionNamed("child", 2)),
+        ([sub_workflow("a", "child", version=2)], DefinitionByName("child", 2)),
     ],
 )
 def test_what_a_first_step_needs_is_asked_for(steps, question):
@@ -64,10 +64,10 @@ def test_the_questions_of_all_branches_come_together():
 def test_the_payload_of_a_task_that_is_known_by_its_row_is_asked_for():
     life = Life(plan(step("a"), step("b", inputs={"n": "${a.output.n}"})))
     life.run = replace(life.run, tasks={key: _forgotten(task) for key, task in life.run.tasks.items()})
-    know = Knowledge(life.run, {})
+    ctx = DecisionContext(life.run, {})
 
-    with pytest.raises(Asked) as found:
-        know.resolve("${a.output.n}")
+    with pytest.raises(DataRequired) as found:
+        ctx.resolve("${a.output.n}")
 
     assert found.value.questions == {AttemptPayload(life.task("a").attempt.id, "output")}
 
@@ -78,25 +78,25 @@ def _forgotten(task):
 
 def test_a_task_that_was_not_read_is_asked_for_by_its_reference():
     run = Run("run", plan(step("a"), step("b")), "RUNNING", 0, is_whole=False, next_seq=2)
-    know = Knowledge(run, {TaskPart("a", "output"): {"n": 7}, TaskPart("b", "output"): None})
+    ctx = DecisionContext(run, {TaskPart("a", "output"): {"n": 7}, TaskPart("b", "output"): None})
 
-    assert know.resolve({"n": "${a.output.n}", "none": "${b.output.n}"}) == {"n": 7, "none": None}
-    with pytest.raises(Asked) as found:
-        know.resolve("${a.status} ${b.input.x}")
+    assert ctx.resolve({"n": "${a.output.n}", "none": "${b.output.n}"}) == {"n": 7, "none": None}
+    with pytest.raises(DataRequired) as found:
+        ctx.resolve("${a.status} ${b.input.x}")
     assert found.value.questions == {TaskPart("a", "facts"), TaskPart("b", "input")}
 
 
 def test_a_task_that_no_whole_run_has_is_nothing():
-    know = Knowledge(Run("run", plan(step("a")), "RUNNING", 0), {Environment(""): {}})
+    ctx = DecisionContext(Run("run", plan(step("a")), "RUNNING", 0), {Environment(""): {}})
 
-    assert know.resolve("${a.output.n}") is None
+    assert ctx.resolve("${a.output.n}") is None
 
 
 def test_a_decision_goes_on_with_the_answers():
-    question = Script("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}')
+    question = ScriptEvaluation("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}')
     run = Run("run", plan(inline("a", "1 + 1"), noop("b")), "RUNNING", 0, input={}, variables={}, output={})
 
-    decision = command_then_decide(run, nothing, {question: ScriptAnswer(2)}, 0)
+    decision = command_then_decide(run, nothing, {question: ScriptResult(2)}, 0)
 
     assert decision.after.status == "COMPLETED"
 
@@ -119,7 +119,7 @@ def test_a_decision_goes_on_with_the_answers():
 def test_the_domain_of_a_task_type(wanted, active, chosen):
     run = Run("run", plan(step("a", "pay")), "RUNNING", 0, domains=wanted)
 
-    assert Knowledge(run, {ActiveDomains("pay"): frozenset(active)}).domain("pay") == chosen
+    assert DecisionContext(run, {ActiveDomains("pay"): frozenset(active)}).domain("pay") == chosen
 
 
 FACTS = {

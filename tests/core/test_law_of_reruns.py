@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conductor_app.core import commands
-from conductor_app.core.commands.downstream import Trail
+from conductor_app.core.commands.downstream import Downstream
 from conductor_app.core.commands.reopening import superseded, terminations
 from conductor_app.core.definition import Key, Step
 from conductor_app.core.snapshot import Run
@@ -56,7 +56,7 @@ def spared(run: Run, key: Key) -> set[str]:
     """The attempts that have nothing to do with what comes after the task: they keep their results."""
     failed = (task for task in run.tasks.values() if not task.succeeded)
     # What a step did last, after a failure that is tried again, is done anew.
-    gone = Trail(run, key).gone.union(*(superseded(run, task) for task in failed))
+    gone = Downstream(run, key).gone.union(*(superseded(run, task) for task in failed))
     well = (task for task in run.tasks.values() if task.succeeded and task.key not in gone)
     return {task.attempt.id for task in well if not any(keeps_few(run.step(ref, task)) for ref in task.step.loops)}
 

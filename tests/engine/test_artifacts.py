@@ -9,12 +9,12 @@ from django.core.files.storage import storages
 from conductor_app import conf
 from conductor_app.api.taskcluster.uploads import Body, Upload
 from conductor_app.core.errors import Busy, Conflict, Invalid, NotFound
-from conductor_app.core.solo.artifacts import Artifact
+from conductor_app.core.standalone.artifacts import Artifact
 from conductor_app.engine.artifacts import contents, entries
 from conductor_app.engine.groups import claims, tasks
 from conductor_app.engine.sweeps import prune_finished
 from conductor_app.models import Artifact as Row
-from conductor_app.models import Notice, StoredPayload
+from conductor_app.models import PulseMessage, StoredPayload
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOUR_MS = 3_600_000
@@ -140,7 +140,7 @@ def test_listeners_are_told_of_artifacts_that_are_no_files(create):
     create("public/log", "link", artifact="public/a")
     create("public/a")
 
-    told = Notice.objects.filter(name="artifact-created").order_by("id")
+    told = PulseMessage.objects.filter(name="artifact-created").order_by("id")
     assert [notice.payload["artifact"]["storageType"] for notice in told] == ["reference", "link"]
     first = told[0]
     assert (first.payload["runId"], first.payload["workerGroup"], first.payload["workerId"]) == (0, "here", "w1")

@@ -6,7 +6,7 @@ from conductor_app.core.reports import Report
 from conductor_app.engine import tasks
 from conductor_app.engine.duration_baselines import measure_usual
 from conductor_app.insight.usual import usual_runs, usual_steps
-from conductor_app.models import UsualDuration
+from conductor_app.models import DurationBaseline
 from tests.insight.situations import claim, define, define_task, start, step, work
 
 
@@ -50,7 +50,7 @@ def test_runs_that_failed_say_nothing_of_what_is_usual(clock, orders):
     work("charge", "FAILED", reason="no funds")
 
     assert measure_usual(10) == 0
-    assert not UsualDuration.objects.exists()
+    assert not DurationBaseline.objects.exists()
 
 
 def test_one_run_alone_is_not_yet_usual(clock, orders):

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core.errors import Conflict, Invalid, NotAllowedInState, NotFound
 from conductor_app.engine import failures, runs
-from conductor_app.models import AuditEntry, Failure, FailureGroup, FailureTally
+from conductor_app.models import AuditEntry, Failure, FailureGroup, HourlyFailureCount
 from tests.builders import definition, fork, noop, policy, step, sub_workflow, terminate
 from tests.engine.test_statements import Counted
 from tests.story import BY, Story, committed, register
@@ -55,7 +55,7 @@ def test_each_attempt_that_fails_counts_and_tells_of_version_worker_and_build(cl
     story.worker("pay", "w8@42").fails("no luck")
 
     assert groups() == {"no luck": (2, "OPEN")}
-    assert sorted(FailureTally.objects.values_list("version", "build", "count")) == [(1, "41", 1), (1, "42", 1)]
+    assert sorted(HourlyFailureCount.objects.values_list("version", "build", "count")) == [(1, "41", 1), (1, "42", 1)]
     assert set(Failure.objects.values_list("worker", "queue", "ref")) == {
         ("w7@41", "pay", "pay"),
         ("w8@42", "pay", "pay"),

@@ -26,7 +26,7 @@ def group(db, clock, settings) -> str:
 
 def done(how: str) -> None:
     [claim] = claims.claim(LINUX, "here", "w1", 1)
-    tasks.report(claim.solo.id, 0, how)
+    tasks.report(claim.standalone.id, 0, how)
 
 
 def told() -> list[str]:
@@ -69,7 +69,7 @@ def test_what_has_happened_and_what_makes_no_sense_is_refused(group):
 
 def test_an_operator_asks_on_the_page_and_takes_it_back(group, client, django_user_model):
     client.force_login(django_user_model.objects.create_superuser("olga", email=ANN, password="x"))
-    do, there = (reverse(f"admin:{name}", args=[group]) for name in ("group_do", "conductor_group_change"))
+    do, there = (reverse(f"admin:{name}", args=[group]) for name in ("group_do", "conductor_taskgroup_change"))
 
     client.post(do, {"do": "watch", "event": "failed", "mail": ANN})
     assert f"{ANN} is told of the first failure" in client.get(there).content.decode()

@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 
 from conductor_app.core.errors import Refused
-from conductor_app.core.solo.endings import ENDINGS
+from conductor_app.core.standalone.endings import ENDINGS
 from conductor_app.core.states import TASK
 from conductor_app.engine import sweeps
 from conductor_app.engine.groups import acts, claims, expiry, groups, tasks, whole
-from conductor_app.models import Attempt, Dependency, Failure, Group, Message, Notice, Solo, Task
+from conductor_app.models import Attempt, Dependency, Failure, Message, PulseMessage, StandaloneTask, Task, TaskGroup
 from tests.api.taskcluster.conftest import LINUX, slug
 
 from .test_parallel import at_once
@@ -22,7 +22,7 @@ HOUR_MS = 3_600_000
 RETRIES = ("retry", "task-retry")
 VERBS = ("claim", "claim", "completed", "failed", "worker-shutdown", "intermittent-task", "malformed-payload", "renew")
 STEERING = ("rerun", "cancel", "schedule", "cancel group", "prioritize group", "expire")
-ROWS = (Attempt, Solo, Notice, Dependency, Failure)
+ROWS = (Attempt, StandaloneTask, PulseMessage, Dependency, Failure)
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,10 @@ def create(clock, **fields) -> str:
 
 def complaints(task_id: str) -> list[str]:
     """Everything about a task's rows that must never be so; empty where all is well."""
-    row, attempts = Solo.objects.select_related("task").get(pk=task_id), Attempt.objects.filter(task_id=task_id)
+    row, attempts = (
+        StandaloneTask.objects.select_related("task").get(pk=task_id),
+        Attempt.objects.filter(task_id=task_id),
+    )
     runs, task = list(attempts.order_by("number")), row.task
     retries, is_rerun = sum(run.cause in RETRIES for run in runs), any(run.cause == "rerun" for run in runs)
     wrong = {
@@ -63,7 +66,7 @@ def complaints(task_id: str) -> list[str]:
 
 def told_wrongly(task_id: str, runs: list[Attempt]) -> list[str]:
     """Each run is told of in the order of its life, and each end of the task is told."""
-    told = list(Notice.objects.filter(task_id=task_id).order_by("id"))
+    told = list(PulseMessage.objects.filter(task_id=task_id).order_by("id"))
     order = {"task-pending": 0, "task-running": 1, "task-completed": 2, "task-failed": 2, "task-exception": 2}
     found = []
     for run in runs:
@@ -92,7 +95,7 @@ def test_the_same_task_asked_for_at_once_is_created_once(clock):
     at_once(lambda number: tasks.create(new), 10)
 
     assert Attempt.objects.filter(task_id=new.id).count() == 1
-    assert Group.objects.count() == 1
+    assert TaskGroup.objects.count() == 1
 
 
 def test_an_unscheduled_task_that_is_canceled_by_many_gets_one_run(clock):
@@ -106,7 +109,7 @@ def test_an_unscheduled_task_that_is_canceled_by_many_gets_one_run(clock):
 
 def test_a_task_whose_dependencies_end_while_it_is_created_is_not_forgotten(clock):
     firsts = [create(clock, group_id=slug()) for _ in range(6)]
-    held = {claimed.solo.id for claimed in claims.claim(LINUX, "here", "w", 32)}
+    held = {claimed.standalone.id for claimed in claims.claim(LINUX, "here", "w", 32)}
     assert held == set(firsts)
     waiting = [new_task(clock, requires=tuple(firsts)) for _ in range(6)]
 
@@ -176,7 +179,7 @@ def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed, monkeypatch)
     expiry.expire(10)
     assert not Task.objects.open().exists()
     assert {id: found for id in ids if (found := complaints(id))} == {}
-    assert Notice.objects.filter(task_id="", group_id=group, name="task-group-resolved").exists()
+    assert PulseMessage.objects.filter(task_id="", group_id=group, name="task-group-resolved").exists()
     assert not Message.objects.exists()
     for left in (Task.objects.filter(pk__in=expired), *(kind.objects.filter(task_id__in=expired) for kind in ROWS)):
         assert not left.exists(), left
@@ -192,7 +195,7 @@ def test_a_group_is_canceled_while_others_work_in_it(clock):
             return whole.cancel(group, "olga")
         for claimed in claims.claim(LINUX, "here", f"w{number}", 2):
             try:
-                tasks.report(claimed.solo.id, 0, "completed")
+                tasks.report(claimed.standalone.id, 0, "completed")
             except Refused:
                 continue
         return []
@@ -210,10 +213,10 @@ def test_that_a_group_is_resolved_is_told_though_its_last_tasks_end_at_once(cloc
         create(clock, group_id=group)
     held = claims.claim(LINUX, "here", "w", 8)
 
-    at_once(lambda number: tasks.report(held[number].solo.id, 0, "completed"), 8)
+    at_once(lambda number: tasks.report(held[number].standalone.id, 0, "completed"), 8)
     clock.advance(seconds=2)
     while sweeps.sweep_once():
         pass
 
-    assert Notice.objects.filter(group_id=group, name="task-group-resolved").exists()
+    assert PulseMessage.objects.filter(group_id=group, name="task-group-resolved").exists()
     assert not Message.objects.exists()

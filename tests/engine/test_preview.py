@@ -7,8 +7,8 @@ from conductor_app.core.definition import Key
 from conductor_app.core.errors import Conflict, NotFound, Refused
 from conductor_app.engine import runs
 from conductor_app.engine.preview import Preview, preview
-from conductor_app.models import Attempt, HistoryEntry, Message, Plan, Run, Task
-from conductor_app.store.rows import turn_of
+from conductor_app.models import Attempt, HistoryEntry, Message, ResolvedDefinition, Run, Task
+from conductor_app.store.rows import parse_iteration_path
 from tests.builders import definition, fork, inline, step, sub_workflow
 from tests.engine.chance import Chance
 from tests.engine.views import complaints
@@ -22,12 +22,15 @@ LEAF = definition(step("x"), name="leaf")
 
 def everything() -> list:
     """All rows that an operator's act may touch."""
-    return [list(model.objects.order_by("pk").values()) for model in (Run, Task, Attempt, Message, HistoryEntry, Plan)]
+    return [
+        list(model.objects.order_by("pk").values())
+        for model in (Run, Task, Attempt, Message, HistoryEntry, ResolvedDefinition)
+    ]
 
 
 def lines(seen: Preview) -> dict[str, list]:
     """What each run's history would say."""
-    return {id: [effect.line() for effect in run.effects] for id, run in seen.runs.items() if run.effects}
+    return {id: [effect.to_history() for effect in run.effects] for id, run in seen.runs.items() if run.effects}
 
 
 def written(after: int) -> dict[str, list]:
@@ -107,7 +110,7 @@ class Deeds:
 
     def rerun(self):
         task = self.random.choice([None, *Task.objects.filter(run_id=self.id).order_by("seq")])
-        key = Key(task.ref, turn_of(task.turn)) if task else None
+        key = Key(task.ref, parse_iteration_path(task.iteration_path)) if task else None
         attempt = task.attempt_id if task else ""
         return commands.Rerun(key), lambda: runs.rerun(self.id, BY, attempt_id=attempt)
 

@@ -6,7 +6,7 @@ from conductor_app.core.errors import Conflict, Invalid, NotFound
 from conductor_app.engine import definitions, queues, sweeps
 from conductor_app.insight.explain import explain, shut
 from conductor_app.insight.position import position
-from conductor_app.models import Attempt, AuditEntry, HistoryEntry, Tally
+from conductor_app.models import Attempt, AuditEntry, HistoryEntry, MinuteCount
 from tests.builders import bare, policy, step
 from tests.engine.test_statements import Counted
 from tests.story import BY, Story, committed
@@ -109,7 +109,7 @@ def test_a_higher_priority_goes_first(clock):
 
     assert story.worker("ship").polls() and story.worker("ship").held.pk == third.pk
     assert HistoryEntry.objects.filter(run_id=third.run_id).last().effects == [
-        {"effect": "Requeue", "task": "ship", "priority": 7}
+        {"effect": "RequeueAttempt", "task": "ship", "priority": 7}
     ]
     with pytest.raises(Invalid):
         queues.prioritise(first.pk, 100, BY)
@@ -193,20 +193,20 @@ def test_the_speed_of_a_queue_tells_when_a_turn_comes(clock):
     assert found.ahead == 2
     assert found.rate == pytest.approx(12 / 60, rel=0.1)
     assert "Number 3 in its queue, which hands out" in found.sentence
-    counts = Tally.objects.filter(kind="queue", name="ship")
+    counts = MinuteCount.objects.filter(kind="queue", name="ship")
     assert sum(row.done for row in counts) == 12
-    assert sum(row.done for row in Tally.objects.filter(kind="worker", name="worker")) == 12
+    assert sum(row.done for row in MinuteCount.objects.filter(kind="worker", name="worker")) == 12
     clock.advance(seconds=180)
     assert position(waiting, clock.now()).rate == pytest.approx(12 / 240, rel=0.1)
 
 
 def test_tallies_are_kept_for_two_days(clock):
-    Tally.objects.create(kind="queue", name="old", at=clock.now() - 3 * 86_400_000)
-    Tally.objects.create(kind="queue", name="new", at=clock.now())
+    MinuteCount.objects.create(kind="queue", name="old", at=clock.now() - 3 * 86_400_000)
+    MinuteCount.objects.create(kind="queue", name="new", at=clock.now())
 
     sweeps.prune_finished(100)
 
-    assert [row.name for row in Tally.objects.all()] == ["new"]
+    assert [row.name for row in MinuteCount.objects.all()] == ["new"]
 
 
 def test_a_shut_limit_names_its_holders_and_raising_it_releases(clock):

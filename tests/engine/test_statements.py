@@ -11,7 +11,7 @@ from tests.story import Story
 
 pytestmark = pytest.mark.django_db
 
-NOT_COUNTED = ("conductor_poller", '"conductor_plan"')
+NOT_COUNTED = ("conductor_poller", '"conductor_resolveddefinition"')
 """Who polls is noted once a second, and a plan is read once a process."""
 CONTROL = ("SAVEPOINT", "RELEASE", "BEGIN", "COMMIT", "ROLLBACK")
 

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from conductor_app import clock
-from conductor_app.core.data_requests import Script, Whole
+from conductor_app.core.data_requests import ScriptEvaluation, WholeRun
 from conductor_app.core.decide import Command, Decision, command_then_decide
 from conductor_app.core.snapshot import UNKNOWN, Run
 from conductor_app.engine.answers import Answers
@@ -20,20 +20,24 @@ def decided(run_id: str, near: list[str] | None, command: Command) -> tuple[Deci
         decision = command_then_decide(run, command, answers, clock.now())
         if not decision.questions:
             return decision, run.is_whole
-        if Whole() in decision.questions and not run.is_whole:
+        if WholeRun() in decision.questions and not run.is_whole:
             run = store.lock(run_id)
             answers.clear()
             continue
-        scripts = {question for question in decision.questions if isinstance(question, Script)}
+        scripts = {question for question in decision.questions if isinstance(question, ScriptEvaluation)}
         answers.learn_from_scripts(scripts)
-        answers.learn_from_rows(run, decision.questions - scripts - {Whole()}, clock.now())
+        answers.learn_from_rows(run, decision.questions - scripts - {WholeRun()}, clock.now())
 
 
 def picture(decision: Decision) -> dict[str, Any]:
     """What the decision makes of the run, without the ids and the order that say nothing."""
     run = decision.after
     tasks = {str(task.key): _facts(run, task) for key, task in run.tasks.items() if key in run.touched}
-    said = [line for line in (effect.line() for effect in decision.effects) if line["effect"] in ("Send", "StartRun")]
+    said = [
+        line
+        for line in (effect.to_history() for effect in decision.effects)
+        if line["effect"] in ("SendMessage", "StartRun")
+    ]
     return {
         "tasks": tasks,
         "run": (run.status, run.wake_at, run.next_seq, run.is_held, sorted(run.failed_refs), sorted(run.failed_names)),
@@ -55,10 +59,10 @@ def _facts(run: Run, task: Any) -> tuple:
     attempt = task.attempt
     moments = (attempt.visible_at, attempt.due_at, attempt.ends_at, attempt.lease_ends_at, attempt.ended_at)
     input, output = (None if value is UNKNOWN else value for value in (attempt.input, attempt.output))
-    shown = {name: value for name, value in task.memo.items() if name != "document"}
+    shown = {name: value for name, value in task.step_state.items() if name != "document"}
     return (
         task.status, attempt.status, attempt.number, moments, attempt.queue, input, output, task.iteration, shown,
-        task.joined_by, task.root,
+        task.joined_by, task.branch_head,
     )  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from tests.story import Story
 
 
 def task(key, begin, end, **facts):
-    ref, *turn = key.split("__")
-    return Stretch(key, ref, begin, end, facts.pop("seq", 0), turn=tuple(turn), **facts)
+    ref, *path = key.split("__")
+    return Stretch(key, ref, begin, end, facts.pop("seq", 0), iteration_path=tuple(path), **facts)
 
 
 def numbered(*tasks):
@@ -75,8 +75,8 @@ def test_a_later_turn_may_have_waited_for_another_branch_of_an_earlier_one():
 def test_branches_of_a_dynamic_fork_stand_beside_one_another():
     tasks = (
         task("pick", 0, 1),
-        task("x_0", 1, 4, root="x_0"), task("x_1", 1, 4, root="x_1"),
-        task("x_0_then", 4, 5, root="x_0"), task("x_1_then", 4, 9, root="x_1"),
+        task("x_0", 1, 4, branch_head="x_0"), task("x_1", 1, 4, branch_head="x_1"),
+        task("x_0_then", 4, 5, branch_head="x_0"), task("x_1_then", 4, 9, branch_head="x_1"),
         task("after", 9, 10),
     )  # fmt: skip
 

@@ -47,11 +47,11 @@ def test_a_change_on_stale_sight_is_decided_anew(clock):
     story = Story(clock, step("a", policy=policy(retries=1)))
     said, tries = hear(story.task("a").id, Report("FAILED", reason="no luck")), []
 
-    def command(run, know, now):
+    def command(run, ctx, now):
         tries.append(run.task_of_attempt(story.task("a").id).attempt.status)
         if len(tries) == 1:
             story.worker("a").polls()
-        return said(run, know, now)
+        return said(run, ctx, now)
 
     change(story.id, command, BY, near=[story.task("a").id])
 

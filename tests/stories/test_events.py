@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from conductor_app.engine import event_handlers, events, sweeps
-from conductor_app.models import EventAction, EventDelivery, EventVerdict, Message, Run
+from conductor_app.models import EventAction, EventDelivery, HandlerEvaluation, Message, Run
 from tests.builders import definition, event, human, loop, step
 from tests.story import Story, View, committed
 
@@ -95,7 +95,7 @@ def test_a_condition_decides_and_what_it_saw_is_kept(clock):
 
     telling(clock)
 
-    large, small = EventVerdict.objects.order_by("handler")
+    large, small = HandlerEvaluation.objects.order_by("handler")
     assert (large.outcome, large.seen, large.value) == (
         "NOT_MATCHED",
         {"$.total": 3, "$.note.colour": "red"},
@@ -123,7 +123,7 @@ def test_a_condition_may_be_written_in_several_languages(clock, condition, langu
 
     telling(clock)
 
-    assert EventVerdict.objects.get().outcome == outcome
+    assert HandlerEvaluation.objects.get().outcome == outcome
 
 
 def test_what_a_condition_in_python_saw_is_kept_with_its_verdict(clock):
@@ -131,7 +131,7 @@ def test_what_a_condition_in_python_saw_is_kept_with_its_verdict(clock):
 
     telling(clock)
 
-    assert EventVerdict.objects.get().seen == {"total": 3, "note": {"colour": "red"}}
+    assert HandlerEvaluation.objects.get().seen == {"total": 3, "note": {"colour": "red"}}
 
 
 def test_a_condition_that_breaks_is_recorded_and_does_not_come_again(clock):
@@ -139,7 +139,7 @@ def test_a_condition_that_breaks_is_recorded_and_does_not_come_again(clock):
 
     telling(clock)
 
-    verdict = EventVerdict.objects.get()
+    verdict = HandlerEvaluation.objects.get()
     assert (verdict.outcome, verdict.seen) == ("FAILED", {"$.missing.thing.more": None})
     assert "TypeError" in verdict.error
     assert not Message.objects.exists()
@@ -151,7 +151,7 @@ def test_a_handler_that_is_not_active_hears_nothing_and_the_event_is_kept(clock)
     telling(clock)
 
     assert EventDelivery.objects.get().payload["total"] == 3
-    assert not EventVerdict.objects.exists()
+    assert not HandlerEvaluation.objects.exists()
 
 
 def test_an_event_completes_a_task_of_another_run(clock):
@@ -276,6 +276,6 @@ def test_what_is_older_than_it_is_kept_is_forgotten(clock, settings):
     assert sweeps.prune_events(10) == 1
 
     assert not EventDelivery.objects.exists()
-    assert not EventVerdict.objects.exists()
+    assert not HandlerEvaluation.objects.exists()
     assert not EventAction.objects.exists()
     assert View(started()[0].id).status == "RUNNING"

@@ -8,7 +8,7 @@ from django.core.files.storage import storages
 from conductor_app import blob_storage
 from conductor_app.core.reports import Report
 from conductor_app.engine import payloads, runs, sweeps, tasks
-from conductor_app.models import PayloadUse, StoredPayload
+from conductor_app.models import PayloadReference, StoredPayload
 from tests.builders import definition, fork, inline, policy, step, sub_workflow, wait
 from tests.story import BY, Story
 
@@ -130,7 +130,7 @@ def test_payloads_go_with_the_last_run_that_uses_them(clock):
 
     runs.remove(second.id, BY, archive=False)
     sweeps.prune_finished(100)
-    assert (stored(), PayloadUse.objects.count()) == (0, 0)
+    assert (stored(), PayloadReference.objects.count()) == (0, 0)
     with pytest.raises(blob_storage.OutOfReach):
         blob_storage.fetch(path)
 

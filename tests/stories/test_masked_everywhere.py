@@ -12,7 +12,7 @@ from conductor_app.core.masking import HIDDEN
 from conductor_app.core.reports import Report
 from conductor_app.engine import event_handlers, event_replays, inbox, payloads, runs, schedules, tasks
 from conductor_app.engine.change import change
-from conductor_app.models import EventDelivery, EventVerdict, Run, Schedule, StoredPayload
+from conductor_app.models import EventDelivery, HandlerEvaluation, Run, Schedule, StoredPayload
 from conductor_app.workers.runner import work_off
 from tests.builders import definition, dynamic_fork, event, policy, step, sub_workflow
 from tests.story import BY, Story, committed, register
@@ -61,7 +61,7 @@ def test_what_an_event_tells_is_sealed_until_a_handler_acts_on_it(clock):
     assert story.status == "COMPLETED"
     assert clear_places() == set()
     assert EventDelivery.objects.get().payload["card"] == {"number": HIDDEN, "holder": "Ada"}
-    verdict = EventVerdict.objects.get()
+    verdict = HandlerEvaluation.objects.get()
     assert (verdict.outcome, verdict.value) == ("MATCHED", True)
     assert NUMBER not in str(verdict.seen)
     assert verdict.seen["$.card.holder"] == "Ada"
@@ -93,7 +93,7 @@ def test_an_event_that_is_heard_again_is_heard_as_it_was(clock):
     [started] = tasks.claim("pay", wait_ms=0)
     assert started.input == {"number": NUMBER}
     # What an author writes in a condition is shown as it was written.
-    assert clear_places() == {"eventhandler", "eventverdict"}
+    assert clear_places() == {"eventhandler", "handlerevaluation"}
 
 
 def test_an_event_that_waits_in_the_outbox_is_sealed(clock):

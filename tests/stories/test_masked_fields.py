@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from conductor_app import blob_storage
-from conductor_app.core.effects import Publish
+from conductor_app.core.effects import PublishEvent
 from conductor_app.core.masking import HIDDEN, MARK
 from tests.builders import definition, each, fork, loop, plan, set_variable, step, sub_workflow, switch
 from tests.core.life import Life
@@ -111,7 +111,7 @@ def test_listeners_are_not_told_of_them():
     life = Life(plan(step("pay"), workflowStatusListenerEnabled=True, **MASKED), CARD)
     life.completes("pay", number=NUMBER)
 
-    told = [effect.payload for effect in life.effects if isinstance(effect, Publish)]
+    told = [effect.payload for effect in life.effects if isinstance(effect, PublishEvent)]
 
     assert {payload["input"]["card"]["number"] for payload in told} == {HIDDEN}
     assert told[-1]["output"] == {"number": HIDDEN}

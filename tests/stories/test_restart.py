@@ -90,7 +90,7 @@ def test_what_workers_said_of_tasks_goes_with_them(clock):
     story.restart()
 
     assert not TaskLog.objects.exists()
-    assert "TakeBack" in {line["effect"] for entry in HistoryEntry.objects.all() for line in entry.effects}
+    assert "DeleteTasks" in {line["effect"] for entry in HistoryEntry.objects.all() for line in entry.effects}
 
 
 LIMITED = {"rateLimitKey": "all", "concurrentExecLimit": 1}

@@ -23,7 +23,7 @@ def a_secret(monkeypatch):
 def handed_to(story: Story, name: str) -> dict:
     worker = story.worker(name)
     worker.polls()
-    return revealed(worker.held.input, worker.held.task.memo.get("secrets", ()))
+    return revealed(worker.held.input, worker.held.task.step_state.get("secrets", ()))
 
 
 def test_a_secret_that_the_author_names_is_filled_in_when_the_task_is_handed_out(clock):

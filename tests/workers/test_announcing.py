@@ -6,7 +6,7 @@ import pytest
 from kombu import Connection, Exchange, Queue
 
 from conductor_app.engine.groups import claims, outbox, tasks
-from conductor_app.models import Notice
+from conductor_app.models import PulseMessage
 from conductor_app.workers.announcing import announce_off
 from tests.engine.test_groups_parallel import LINUX, new_task
 
@@ -61,7 +61,7 @@ def test_what_is_told_is_heard_in_its_order_and_by_the_routes_too(clock, setting
     assert [name for name, _ in (*told, last)] == list(NAMES)
     assert told[2][1]["workerId"] == "w1"
     assert by_route() == told
-    assert not Notice.objects.exists()
+    assert not PulseMessage.objects.exists()
 
 
 def test_a_broker_that_is_away_is_told_later_in_order(clock, settings, nobody_waits):
@@ -70,7 +70,7 @@ def test_a_broker_that_is_away_is_told_later_in_order(clock, settings, nobody_wa
 
     assert announce_off() == 0
 
-    first, second = Notice.objects.filter(task_id=id).order_by("id")
+    first, second = PulseMessage.objects.filter(task_id=id).order_by("id")
     assert (first.tries, second.tries) == (1, 0)
     assert "secret" not in first.error
     assert outbox.take(10) == []
@@ -82,4 +82,4 @@ def test_without_a_broker_what_was_told_stays_to_be_read(clock):
     tasks.create(new_task(clock))
 
     assert announce_off() == 0
-    assert Notice.objects.count() == 2
+    assert PulseMessage.objects.count() == 2

@@ -110,7 +110,7 @@ class PlannerPage(ObjectPage):
                 (name, title, _may(name, run), plan_address(run.pk, do=name))
                 for name, (title, _sentence) in WAYS.items()
             ],
-            "tasks": list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("memo")[:MOST_TASKS]),
+            "tasks": list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("step_state")[:MOST_TASKS]),
             "attempt": attempt,
             "given": given,
             "may_act": request.user.has_perm(PERMISSION),

@@ -17,7 +17,7 @@ from ...insight.inner_workflows import inner_workflows
 from ...insight.last_inputs import last_started, started_like
 from ...insight.recorded import recorded_outputs
 from ...insight.simulation_report import Played, played
-from ...models import CaseRule, DefinitionDraft, SimulationCase, TaskDefinition, WorkflowDefinition
+from ...models import DefinitionDraft, SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
 from ..error_messages import require
 from ..form_parsing import json_value
 from ..json_tree import tree
@@ -109,7 +109,7 @@ class SimulatorPages:
         shown = {
             "row": row,
             "trial": trial,
-            "cases_hold": CaseRule.objects.filter(workflow=row.name, holds=True).exists(),
+            "cases_hold": SaveRequirement.objects.filter(workflow=row.name, holds=True).exists(),
             "picture": picture(trial.document, story.seen) if story else picture(trial.document),
             "inner_pictures": _inner_pictures(trial, story),
             "story": story,

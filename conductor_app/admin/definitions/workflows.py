@@ -18,7 +18,7 @@ from ...core.language.parts import type_of
 from ...engine import cases, definitions
 from ...insight.definition_context import surroundings
 from ...insight.version_history import SAMPLE, ledger, open_runs
-from ...models import CaseRule, SimulationCase, WorkflowDefinition
+from ...models import SaveRequirement, SimulationCase, WorkflowDefinition
 from ..json_editor import formatted
 from ..json_tree import tree
 from ..pictures import picture
@@ -104,7 +104,7 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
             return {}
         kept = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: cases.MOST_AT_ONCE]
         tried = cases.verdicts({**document, "name": row.name}, kept)
-        holds = CaseRule.objects.filter(workflow=row.name, holds=True).exists()
+        holds = SaveRequirement.objects.filter(workflow=row.name, holds=True).exists()
         is_held = holds and any(verdict.differs for verdict in tried)
         return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": tried, "is_held": is_held}
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from ...core.events import INTERNAL
 from ...insight.events import ACTION_FAILED, DUPLICATE, UNHEARD, Told
 from ...insight.waits import first_line
-from ...models import EventAction, EventVerdict
+from ...models import EventAction, HandlerEvaluation
 from ...models.events import COMPLETED, FAILED, MATCHED, NOT_MATCHED
 from ...models.fields import dumps
 from ..badges import pill
@@ -61,13 +61,13 @@ def source(name: str) -> str:
     return str(SOURCE_WORDS.get(name, name)) or "–"
 
 
-def verdict(row: EventVerdict) -> SafeString:
+def verdict(row: HandlerEvaluation) -> SafeString:
     """What a handler's condition came to."""
     group, word = VERDICTS.get(row.outcome, ("waiting", row.outcome))
     return pill(group, str(word))
 
 
-def compared(row: EventVerdict) -> str:
+def compared(row: HandlerEvaluation) -> str:
     """The values that a condition named, in one line: why it was false."""
     if row.outcome == MATCHED or not row.seen:
         return ""
@@ -106,7 +106,7 @@ class Made:
     compared: str
     error: str
     actions: Sequence[SafeString]
-    row: EventVerdict
+    row: HandlerEvaluation
 
 
 def made(told: Told) -> list[Made]:

@@ -6,11 +6,11 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy
 
 from ...models import AuditEntry
-from ..alone.addresses import group_address as task_group_address
 from ..events.received import page_of
 from ..monitoring.failures import group_address
 from ..monitoring.queues import queue_address
 from ..runs.page import address
+from ..standalone.addresses import group_address as task_group_address
 
 KINDS = {
     "run": gettext_lazy("Runs"),
@@ -64,7 +64,7 @@ ADDRESSES: dict[str, Callable[[str], str]] = {
     "alert": lambda id: reverse("admin:views"),
     "queue": queue_address,
     "worker": lambda id: reverse("admin:workers", query={"q": id}),
-    "task": lambda id: reverse("admin:conductor_solo_change", args=[id]),
+    "task": lambda id: reverse("admin:conductor_standalonetask_change", args=[id]),
     "task_group": task_group_address,
     "workflow_definition": _definition("conductor_workflowdefinition"),
     "task_definition": _definition("conductor_taskdefinition"),

@@ -18,7 +18,7 @@ from ...core.people import NAME as ASK
 from ...engine import people
 from ...insight.durations import MINUTE
 from ...insight.people import OPEN_FOR_PEOPLE, ask_of, expected, said_of, schema_of_answer
-from ...models import Attempt, PersonsTask
+from ...models import Attempt, HumanTask
 from ..badges import status_in_words
 from ..document_form import AS_FORM, AS_JSON, DocumentForm
 from ..documents import documents
@@ -82,7 +82,7 @@ class AnswerPage(ObjectPage):
 
 def _shown(request: HttpRequest, attempt: Attempt, answer: Answer) -> dict[str, Any]:
     now, user = clock.now(), request.user
-    ask = ask_of(attempt, attempt.input, PersonsTask.objects.filter(pk=attempt.task_id).first(), now)
+    ask = ask_of(attempt, attempt.input, HumanTask.objects.filter(pk=attempt.task_id).first(), now)
     return {
         "title": _("%(task)s waits for a person") % {"task": ask.title},
         "ask": ask,

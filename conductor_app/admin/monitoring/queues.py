@@ -13,7 +13,7 @@ from ...insight.durations import span
 from ...insight.flow import Hour, last_hour
 from ...insight.position import per_time, rates
 from ...insight.queues import QueueState, limits_used, queues
-from ...models import QueueHold, Tally
+from ...models import MinuteCount, QueueHold
 from ..badges import ago, pill
 from ..charts import spark
 from ..pages import Page
@@ -31,7 +31,7 @@ class QueuesPage(Page):
         now = clock.now()
         found = queues()
         names = [queue.name for queue in found]
-        hours, speeds = last_hour(Tally.QUEUE, names, now), rates(names, now)
+        hours, speeds = last_hour(MinuteCount.QUEUE, names, now), rates(names, now)
         holds, limits = QueueHold.objects.filter(until_at__gt=now).in_bulk(), limits_used(found)
         return {
             "queues": [

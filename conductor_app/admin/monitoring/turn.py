@@ -66,7 +66,7 @@ def _ahead(attempt: Attempt, now: int) -> list[Attempt]:
     """The first of those that are handed out before it."""
     rows = before(attempt, now).light().select_related("task", "run")
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
-    return list(rows.defer("input", "output", "task__memo", *payloads)[:MOST_AHEAD])
+    return list(rows.defer("input", "output", "task__step_state", *payloads)[:MOST_AHEAD])
 
 
 def _limit_address(definition: TaskDefinition, request: HttpRequest) -> str:

@@ -17,7 +17,7 @@ from ...core.errors import Invalid, NotFound, Refused
 from ...engine import alerts as engine
 from ...insight import listing, selections
 from ...insight.alerts import rings_of_late, rule_of
-from ...models import Alert, Ring, SavedView
+from ...models import Alert, AlertFiring, SavedView
 from ..badges import exact, pill
 from ..bulk.bulk_plan import of_list, params, selection_of
 from ..error_messages import require, tell
@@ -98,7 +98,7 @@ class ViewPage(ObjectPage):
     def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         view, now = _view(request, which["view_id"]), clock.now()
         alerts = list(view.alerts.order_by("pk")[:10])
-        rings = Ring.objects.filter(alert__in=alerts).order_by("-at", "-pk")[:MOST_RINGS]
+        rings = AlertFiring.objects.filter(alert__in=alerts).order_by("-at", "-pk")[:MOST_RINGS]
         may_act = request.user.has_perm(PERMISSION)
         tried = next((alert for alert in alerts if str(alert.pk) == request.GET.get("try")), None)
         return {
@@ -172,7 +172,7 @@ def _tile(view: SavedView) -> dict[str, Any]:
     return {"view": view, "count": count, "is_capped": is_capped, "address": listed(view.selection)}
 
 
-def _heard(ring: Ring):
+def _heard(ring: AlertFiring):
     if ring.heard_at is not None:
         return pill("succeeded", _("heard"))
     if not ring.error:

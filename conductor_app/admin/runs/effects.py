@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...core.effects import effect_name
 from ...insight.waits import first_line
 from ..badges import marked
 
@@ -39,15 +40,15 @@ def in_words(effects: Iterable[Line]) -> list[SafeString]:
     """The sentences; many of one kind become a count."""
     lines = list(effects)
     shown = [marked(_sentence(line)) for line in lines[:MOST]]
-    rest = Counter(str(line.get("effect")) for line in lines[MOST:])
+    rest = Counter(effect_name(line) for line in lines[MOST:])
     return shown + [
         marked(_("%(count)s more × %(kind)s") % {"count": count, "kind": kind}) for kind, count in rest.items()
     ]
 
 
 def _sentence(line: Line) -> str:
-    say = WORDS.get(str(line.get("effect")))
-    return say(line) if say else str(line.get("effect"))
+    name = effect_name(line)
+    return WORDS[name](line) if name in WORDS else name
 
 
 def _moved(what: Any) -> Callable[[Line], str]:
@@ -108,18 +109,18 @@ def _named(tasks: list[Any]) -> str:
 WORDS: dict[str, Callable[[Line], str]] = {
     "CreateTask": _created,
     "OpenAttempt": _opened,
-    "MoveAttempt": _moved(gettext_lazy("attempt of `%(task)s` %(moved)s")),
+    "TransitionAttempt": _moved(gettext_lazy("attempt of `%(task)s` %(moved)s")),
     "ResolveTask": _moved(gettext_lazy("`%(task)s` %(moved)s")),
-    "Requeue": _requeued,
+    "RequeueAttempt": _requeued,
     "UpdateTask": _said(gettext_lazy("`%(task)s` noted"), task="task"),
-    "ForgetTasks": _said(gettext_lazy("turn %(turn)s of `%(loop)s` forgotten"), turn="iteration", loop="loop"),
-    "TakeBack": _taken_back,
+    "PruneIteration": _said(gettext_lazy("turn %(turn)s of `%(loop)s` forgotten"), turn="iteration", loop="loop"),
+    "DeleteTasks": _taken_back,
     "SetVariables": _listed(gettext_lazy("variables set: %(names)s"), "names"),
-    "MoveRun": _moved(gettext_lazy("run %(moved)s")),
+    "TransitionRun": _moved(gettext_lazy("run %(moved)s")),
     "UpdateRun": _listed(gettext_lazy("run noted: %(names)s"), "fields"),
     "StartRun": _said(gettext_lazy("run of `%(name)s` v%(version)s started"), name="definition", version="version"),
-    "Send": _said(gettext_lazy("message sent: %(subject)s"), subject="subject"),
-    "FollowPlan": _said(
+    "SendMessage": _said(gettext_lazy("message sent: %(subject)s"), subject="subject"),
+    "SwitchDefinition": _said(
         gettext_lazy("goes on by version %(version)s of `%(name)s`"), name="definition", version="version"
     ),
 }

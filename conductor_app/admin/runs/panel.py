@@ -121,7 +121,7 @@ def readable() -> QuerySet[Attempt]:
     """Attempts with all that a panel shows of them, and their runs with what their inputs are made of, where small."""
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
     attempts = Attempt.objects.of_runs().light().select_related("task", "run")
-    attempts = attempts.defer("input", "output", "task__memo", *payloads)
+    attempts = attempts.defer("input", "output", "task__step_state", *payloads)
     return with_documents(attempts, DOCUMENTS)
 
 

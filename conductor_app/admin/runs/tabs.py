@@ -12,7 +12,7 @@ from ...insight.diagram import seen_in
 from ...insight.files import files_of
 from ...insight.tasks import task_window
 from ...insight.timeline import rows, whole_of
-from ...models import AuditEntry, FileHandle, Plan
+from ...models import AuditEntry, FileHandle, ResolvedDefinition
 from ...models.files import UPLOADED
 from ..badges import ago, badge, size
 from ..documents import documents
@@ -41,7 +41,7 @@ class Tab:
 
 def diagram(story: Story) -> dict[str, Any]:
     """The version that ran, with what became of its steps."""
-    plan = Plan.objects.filter(pk=story.run.plan_id).first()
+    plan = ResolvedDefinition.objects.filter(pk=story.run.plan_id).first()
     ref = story.task.ref if story.task else ""
     drawn = picture(plan.document, seen_in(story.run), chosen=ref, link=_step_address(story)) if plan else None
     return {"picture": drawn, "name": f"{story.run.name} v{story.run.version}"}

@@ -140,4 +140,4 @@ def passed_over_by(attempt: Attempt | None) -> str:
     """The step to jump to so that this open task is passed over; empty where none follows it in its sequence."""
     if attempt is None or attempt.status not in ATTEMPT.open or attempt.run.status != "RUNNING":
         return ""
-    return step_after(attempt.run.plan_id, attempt.task.ref) if not attempt.task.root else ""
+    return step_after(attempt.run.plan_id, attempt.task.ref) if not attempt.task.branch_head else ""

@@ -9,7 +9,7 @@ from django.utils.translation import ngettext
 
 from ...insight.critical import Stretch, critical_of
 from ...insight.durations import span
-from ...insight.tasks import TaskGroup, TaskWindow, Wanted, attempts_of, page_of, task_window
+from ...insight.tasks import StepTasks, TaskWindow, Wanted, attempts_of, page_of, task_window
 from ...insight.timeline import Row, Scale, Segment, rows, whole_of, zoomed
 from ...models import Task
 from ..badges import badge, group_of, many
@@ -140,7 +140,7 @@ def _spent(row: Row, now: int) -> tuple[int, int]:
     return worked, sum(at - attempt.scheduled_at for at, attempt in zip(begun, row.attempts, strict=True))
 
 
-def _group(group: TaskGroup, scale: Scale, story: Story) -> Line:
+def _group(group: StepTasks, scale: Scale, story: Story) -> Line:
     end = story.now if group.is_open else group.end
     tone = "failed" if any(group_of(status) == "failed" for status in group.counts) else "completed"
     bar = Segment(
@@ -168,7 +168,9 @@ def _with_children(lines: list[Line], drawn: list[Row], scale: Scale, story: Sto
     children = {row.last.child_id: row.task.seq for row in drawn if row.last and row.last.child_id}
     some = dict(list(children.items())[:MOST_CHILDREN])
     tasks = list(
-        Task.objects.filter(run_id__in=some).defer("memo").order_by("run_id", "seq")[: MOST_CHILDREN * MOST_OF_A_CHILD]
+        Task.objects.filter(run_id__in=some)
+        .defer("step_state")
+        .order_by("run_id", "seq")[: MOST_CHILDREN * MOST_OF_A_CHILD]
     )
     below: dict[int, list[Line]] = {}
     drawn = rows(tasks, attempts_of(tasks), scale, story.now)

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 from ... import clock
 from ...core.errors import Busy, Conflict, Expired, Forbidden, Invalid, NotFound, Unauthenticated
-from ...insight.solo import moment
+from ...insight.standalone import moment
 from .replies import Json
 
 log = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from typing import Any
 
 import jsonschema_rs
 
-from ...core.solo.endings import EXCEPTIONS
-from ...insight.solo import PRIORITIES
+from ...core.standalone.endings import EXCEPTIONS
+from ...insight.standalone import PRIORITIES
 from .slugid import SLUGID
 
 MOST_COMPLAINTS = 20

@@ -24,7 +24,7 @@ urlpatterns = [
     re_path(TASK + r"/rerun$", tasks.Rerun.as_view()),
     re_path(TASK + r"/cancel$", tasks.Cancel.as_view()),
     re_path(TASK + r"/priority$", tasks.Priority.as_view()),
-    re_path(GROUP + r"$", task_groups.TaskGroup.as_view()),
+    re_path(GROUP + r"$", task_groups.TaskGroupView.as_view()),
     re_path(GROUP + r"/list$", task_groups.TaskGroupList.as_view()),
     re_path(GROUP + r"/seal$", task_groups.SealTaskGroup.as_view()),
     re_path(GROUP + r"/cancel$", task_groups.CancelTaskGroup.as_view()),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..effects import Effect, UpdateTask
 from ..errors import NotAllowedInState
 from ..snapshot import Run
@@ -12,7 +12,7 @@ from ..timers import next_clock
 from ..values import replace
 
 
-def reset_callbacks(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+def reset_callbacks(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Work that was handed back for later, or waits out the delay of a retry, is handed out now (execution §7.2)."""
     if not run.is_open:
         raise NotAllowedInState(f"Workflow {run.id} is {run.status}: none of its tasks waits any more.")

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..decide import Command
-from ..decision_context import Knowledge
-from ..effects import Effect, MoveRun, ResolveTask, UpdateRun, UpdateTask, evolve
+from ..decision_context import DecisionContext
+from ..effects import Effect, ResolveTask, TransitionRun, UpdateRun, UpdateTask, apply_effects
 from ..rules.finish_run import end_run
 from ..rules.retry import give_up
 from ..snapshot import Run
@@ -15,28 +15,28 @@ from ..values import replace
 from .reopening import need_whole
 
 
-def pause(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+def pause(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Hold the run: nothing new is scheduled until it is resumed."""
     if run.status != PAUSED:
-        yield MoveRun("pause", now)
+        yield TransitionRun("pause", now)
 
 
-def resume(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+def resume(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Let a paused run go on; its own time starts anew (execution §7.2)."""
-    yield MoveRun("resume", now, {"last_retried_at": now})
+    yield TransitionRun("resume", now, {"last_retried_at": now})
 
 
 def terminate(reason: str = "", with_failure: bool = False):
     """The command that stops a run for good; its failure workflow starts only if that is asked for."""
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if run.status == TERMINATED:
             return
         if not run.is_open:
             RUN.after(run.status, "terminate")
-            yield MoveRun("terminate", now, {"reason": reason or run.reason})
+            yield TransitionRun("terminate", now, {"reason": reason or run.reason})
             return
-        yield from end_run(run, know, now, "terminate", reason, with_failure=with_failure)
+        yield from end_run(run, ctx, now, "terminate", reason, with_failure=with_failure)
 
     return command
 
@@ -44,9 +44,9 @@ def terminate(reason: str = "", with_failure: bool = False):
 def stop(reason: str):
     """The command of the message that nobody waits for this run any more: what has ended keeps its end."""
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if run.is_open:
-            yield from end_run(run, know, now, "terminate", reason, with_failure=False)
+            yield from end_run(run, ctx, now, "terminate", reason, with_failure=False)
 
     return command
 
@@ -60,21 +60,21 @@ class Abandon:
     def __init__(self, reason: str, with_failure: bool = False, heard: Command | None = None) -> None:
         self.reason, self.with_failure, self.heard = reason, with_failure, heard
 
-    def __call__(self, run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if self.heard is not None:
-            said = self._heard(self.heard, run, know, now)
+            said = self._heard(self.heard, run, ctx, now)
             yield from said
-            run = evolve(run, said)
-            know = Knowledge(run, know.answers)
+            run = apply_effects(run, said)
+            ctx = DecisionContext(run, ctx.answers)
         if run.is_open:
             event = "terminate" if run.status == PAUSED else "fail"
-            yield from end_run(run, know, now, event, self.reason, output={}, with_failure=self.with_failure)
+            yield from end_run(run, ctx, now, event, self.reason, output={}, with_failure=self.with_failure)
 
-    def _heard(self, command: Command, run: Run, know: Knowledge, now: int) -> list[Effect]:
+    def _heard(self, command: Command, run: Run, ctx: DecisionContext, now: int) -> list[Effect]:
         """What the command asks for; a task whose attempt is over because of it has ended as that has."""
         need_whole(run)
-        said = list(command(run, know, now))
-        for task in evolve(run, said).open_tasks:
+        said = list(command(run, ctx, now))
+        for task in apply_effects(run, said).open_tasks:
             if task.attempt.status == COMPLETED:
                 said.append(ResolveTask(task.key, "complete"))
             elif task.attempt.ended_badly:
@@ -82,7 +82,7 @@ class Abandon:
         return said
 
 
-def release(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+def release(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """A run that its limit held goes on (execution §5.4)."""
     if not (run.is_held and run.is_open):
         return

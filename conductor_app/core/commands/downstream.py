@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 
 from ..definition import Key, Step
 from ..snapshot import Run, Task
-from ..step_types import kind_of
+from ..step_types import step_type_of
 
 Inside = Mapping[Key, list[Key]]
 
 
-class Trail:
+class Downstream:
     """The trail of a task. `gone`: the task itself and what came after it. `waiting`: the joins and loops that stay
     and wait for any of these; a loop with the turn in which it goes on.
     """
@@ -21,7 +21,7 @@ class Trail:
         self._seen: set[Key] = set()
         self._inside = inside_of(run) if inside is None else inside
         self._follow([(start, run.tasks[start])])
-        self.waiting = {key: turn for key, turn in self.waiting.items() if key not in self.gone}
+        self.waiting = {key: iteration for key, iteration in self.waiting.items() if key not in self.gone}
 
     def _follow(self, to_follow: list[tuple[Key, Task]]) -> None:
         """Go where control went. A step that was never reached is passed too: it may have been skipped over."""
@@ -50,18 +50,18 @@ class Trail:
                 if waiter is None or key in self.waiting:
                     continue
                 is_loop = key == asked.loop
-                self.waiting[key] = asked.key.turn[-1] if is_loop else None
+                self.waiting[key] = asked.key.iteration_path[-1] if is_loop else None
                 to_ask.append(waiter)
                 if waiter.step.follower:
-                    yield Key(waiter.step.follower, key.turn), waiter
+                    yield Key(waiter.step.follower, key.iteration_path), waiter
                 if is_loop:
-                    yield from ((late, waiter) for late in later(self._inside, waiter, asked.key.turn[-1]))
+                    yield from ((late, waiter) for late in later(self._inside, waiter, asked.key.iteration_path[-1]))
 
 
 def waiters(task: Task) -> Iterator[Key]:
     """The keys of the joins and the loop that wait for a task."""
     for ref in {task.joined_by, *task.step.joined_by} - {""}:
-        yield Key(ref, task.key.turn)
+        yield Key(ref, task.key.iteration_path)
     if task.loop:
         yield task.loop
 
@@ -71,22 +71,22 @@ def inside_of(run: Run) -> Inside:
     inside: dict[Key, list[Key]] = {}
     for key, task in run.tasks.items():
         for depth, ref in enumerate(task.step.loops):
-            inside.setdefault(Key(ref, key.turn[:depth]), []).append(key)
+            inside.setdefault(Key(ref, key.iteration_path[:depth]), []).append(key)
     return inside
 
 
-def later(inside: Inside, loop: Task, turn: int) -> list[Key]:
+def later(inside: Inside, loop: Task, iteration: int) -> list[Key]:
     """The tasks in the turns of a loop that came after this one."""
-    if not kind_of(loop.step.type).turns_follow(loop):
+    if not step_type_of(loop.step.type).iterations_are_sequential(loop):
         return []
-    depth = len(loop.key.turn)
-    return [key for key in inside.get(loop.key, ()) if key.turn[depth] > turn]
+    depth = len(loop.key.iteration_path)
+    return [key for key in inside.get(loop.key, ()) if key.iteration_path[depth] > iteration]
 
 
 def followers(step: Step, key: Key, task: Task | None) -> Iterator[Key]:
     """Where control may go from a step in the same turn of its loops; the body of a loop has turns of its own."""
     heads = () if step.inside else step.heads
-    forked = task.memo.get("forked", ()) if task else ()
+    forked = task.step_state.get("forked", ()) if task else ()
     for ref in (*heads, *forked, *step.cases.values(), step.default_case, step.follower):
         if ref:
-            yield Key(ref, key.turn)
+            yield Key(ref, key.iteration_path)

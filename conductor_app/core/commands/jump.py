@@ -4,15 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
-from ..effects import LEFT, Effect, MoveAttempt, ResolveTask, Send, UpdateTask, evolve
+from ..effects import CONTROL_REMOVED, Effect, ResolveTask, SendMessage, TransitionAttempt, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid, NotFound, StepRefused
 from ..input_overrides import GIVEN, with_given
 from ..nesting import Level, inside, path_to
 from ..snapshot import Run, Task
 from ..states import SKIPPED
-from ..step_types import kind_of
+from ..step_types import step_type_of
 from ..step_types.base import finished_at_once, inputs_of
 from .skip import skipped
 from .step_lookup import JOINS, goes_with, refuse_unless_running
@@ -27,12 +27,12 @@ def jump(ref: str, input: Mapping[str, Any] | None = None):
     forks, switches and loops that it lies in are entered as if control had come to them; branches beside its own go on.
     """
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterable[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
         refuse_unless_running(run)
         path = path_to(run.definition.document.get("tasks") or (), ref)
         if not path:
             raise NotFound(f"Task reference name {ref} is not in workflow {run.definition.name}.")
-        way = Way(run, know, now, ref)
+        way = Way(run, ctx, now, ref)
         for level, inner in pairwise(path):
             way.pass_to(level)
             way.enter_around(level.ref, inner)
@@ -46,18 +46,18 @@ def jump(ref: str, input: Mapping[str, Any] | None = None):
 class Way:
     """The way from where a run stands to a step: what has been asked for so far, and the run as it is then."""
 
-    def __init__(self, run: Run, know: Knowledge, now: int, target: str) -> None:
-        self.run, self.know, self.now, self.target = run, know, now, target
+    def __init__(self, run: Run, ctx: DecisionContext, now: int, target: str) -> None:
+        self.run, self.ctx, self.now, self.target = run, ctx, now, target
         self.effects: list[Effect] = []
-        self.turn: tuple[int, ...] = ()
+        self.iteration_path: tuple[int, ...] = ()
 
     def ask(self, effects: Iterable[Effect]) -> None:
         spoken = list(effects)
         self.effects += spoken
-        self.run = evolve(self.run, spoken)
+        self.run = apply_effects(self.run, spoken)
 
     def task(self, ref: str) -> Task | None:
-        return self.run.tasks.get(Key(ref, self.turn))
+        return self.run.tasks.get(Key(ref, self.iteration_path))
 
     def step(self, ref: str) -> Step:
         return self.run.definition.steps[ref]
@@ -82,12 +82,23 @@ class Way:
             self.ask(given_up(task, self.now, REASON.format(self.target)))
         for each in (step, *goes_with(self.run, step, None, but=self.target)):
             if self.task(each.ref) is None and each.ref != self.target:
-                key = Key(each.ref, self.turn)
-                self.ask([skipped(each, key, self.run, self.now, memo={LEFT: True}, reason=REASON.format(self.target))])
+                key = Key(each.ref, self.iteration_path)
+                self.ask(
+                    [
+                        skipped(
+                            each,
+                            key,
+                            self.run,
+                            self.now,
+                            step_state={CONTROL_REMOVED: True},
+                            reason=REASON.format(self.target),
+                        )
+                    ]
+                )
 
     def _is_within(self, task: Task, ref: str) -> bool:
         anchor = anchor_of(self.run, task)
-        return task.key.turn[: len(self.turn)] == self.turn and (
+        return task.key.iteration_path[: len(self.iteration_path)] == self.iteration_path and (
             anchor == ref or anchor in inside(self.step(ref).document) or anchor == self._forked_for(ref)
         )
 
@@ -102,12 +113,12 @@ class Way:
         if task is not None and task.status == SKIPPED:
             raise Conflict(f"{self.target} lies in {task.key}, which was skipped.")
         if self.step(ref).type == "DO_WHILE":
-            self._turn(ref, task)
+            self._iteration_path(ref, task)
         elif self.step(ref).type == "FOR_EACH":
-            self._turn(ref, task)
-            self._turn(self.step(ref).heads[0], self.task(self.step(ref).heads[0]))
-        elif kind_of(self.step(ref).type).takes_failures:
-            self._turn(ref, task)
+            self._iteration_path(ref, task)
+            self._iteration_path(self.step(ref).heads[0], self.task(self.step(ref).heads[0]))
+        elif step_type_of(self.step(ref).type).handles_failures:
+            self._iteration_path(ref, task)
             self._refuse_another_part(ref, inner)
         elif self.step(ref).type in ("SWITCH", "DECISION"):
             self._choose(ref, task, inner)
@@ -115,27 +126,29 @@ class Way:
             self._begin(self.step(ref))
 
     def _begin(self, step: Step) -> None:
-        key = Key(step.ref, self.turn)
+        key = Key(step.ref, self.iteration_path)
         try:
-            self.ask(kind_of(step.type).enter(step, key, self._seen_from(step, key), self.now))
+            self.ask(step_type_of(step.type).enter(step, key, self._seen_from(step, key), self.now))
         except StepRefused as refused:
             raise Invalid(f"{step.ref} cannot be entered: {refused.message}") from refused
 
-    def _seen_from(self, step: Step, key: Key) -> Knowledge:
-        return Knowledge(self.run, self.know.answers).at(step, key)
+    def _seen_from(self, step: Step, key: Key) -> DecisionContext:
+        return DecisionContext(self.run, self.ctx.answers).at(step, key)
 
-    def _turn(self, ref: str, task: Task | None) -> None:
+    def _iteration_path(self, ref: str, task: Task | None) -> None:
         if task is None:
             self._begin(self.step(ref))
             task = self.task(ref)
         if task is None or not task.is_open or not task.attempt.is_open:
             raise Conflict(f"{self.target} lies in the loop {ref}, which has no turn left.")
-        self.turn = (*self.turn, task.iteration)
+        self.iteration_path = (*self.iteration_path, task.iteration)
 
     def _refuse_another_part(self, ref: str, inner: Level) -> None:
         """What is done after a failure, or at the end, is not jumped to before its time."""
-        scope = self.run.tasks[Key(ref, self.turn[:-1])]
-        if Key((*inner.before, inner.ref)[0], self.turn) not in kind_of(scope.step.type).leads_to(scope):
+        scope = self.run.tasks[Key(ref, self.iteration_path[:-1])]
+        if Key((*inner.before, inner.ref)[0], self.iteration_path) not in step_type_of(scope.step.type).successors(
+            scope
+        ):
             raise Conflict(f"{self.target} lies in a part of {scope.key} that control has not come to.")
 
     def _choose(self, ref: str, task: Task | None, inner: Level) -> None:
@@ -143,17 +156,21 @@ class Way:
         head = (*inner.before, inner.ref)[0]
         if task is not None:
             others = {*inside(self.step(ref).document)} - self._inside_case(inner)
-            for other in [t for t in self.run.open_tasks if t.key.turn[: len(self.turn)] == self.turn]:
+            for other in [
+                t
+                for t in self.run.open_tasks
+                if t.key.iteration_path[: len(self.iteration_path)] == self.iteration_path
+            ]:
                 if anchor_of(self.run, other) in others:
                     self.ask(given_up(other, self.now, REASON.format(self.target)))
-            self.ask([UpdateTask(task.key, {"memo": {**task.memo, "head": head}})])
+            self.ask([UpdateTask(task.key, {"step_state": {**task.step_state, "head": head}})])
             return
-        step, key = self.step(ref), Key(ref, self.turn)
+        step, key = self.step(ref), Key(ref, self.iteration_path)
         case = next((name for name, first in step.cases.items() if first == head), "default")
         inputs = inputs_of(step, self._seen_from(step, key), key, self.run, self.now)
         shown: dict[str, Any] = {"input": {**inputs, "case": case, "hasChildren": "true"}}
         output = {"evaluationResult": [case], "selectedCase": case}
-        self.ask([finished_at_once(step, key, self.run, self.now, memo={"head": head}, output=output, **shown)])
+        self.ask([finished_at_once(step, key, self.run, self.now, step_state={"head": head}, output=output, **shown)])
 
     def _inside_case(self, inner: Level) -> set[str]:
         refs = (*inner.before, inner.ref, *inner.after)
@@ -166,23 +183,23 @@ class Way:
         step = with_given(self.step(self.target), given)
         self._begin(step)
         if given and (task := self.task(self.target)):
-            self.ask([UpdateTask(task.key, {"memo": {**task.memo, GIVEN: given}})])
+            self.ask([UpdateTask(task.key, {"step_state": {**task.step_state, GIVEN: given}})])
 
 
 def given_up(task: Task, now: int, reason: str) -> Iterator[Effect]:
     """An open task is passed over: nobody works on it any more, and it leads nowhere."""
     if task.attempt.is_open:
-        yield MoveAttempt(task.key, "cancel", now, {"reason": reason})
+        yield TransitionAttempt(task.key, "cancel", now, {"reason": reason})
         if task.attempt.child_id:
-            yield Send(task.attempt.child_id, "terminate", {"reason": reason})
-    yield UpdateTask(task.key, {"memo": {**task.memo, LEFT: True}})
+            yield SendMessage(task.attempt.child_id, "terminate", {"reason": reason})
+    yield UpdateTask(task.key, {"step_state": {**task.step_state, CONTROL_REMOVED: True}})
     yield ResolveTask(task.key, "skip")
 
 
 def anchor_of(run: Run, task: Task) -> str:
     """The step of the definition that a task belongs to; of a dynamic branch, the join that waits for it."""
-    while task.root and (head := run.tasks.get(task.root)) and head.joined_by:
-        join = run.tasks.get(Key(head.joined_by, head.key.turn))
+    while task.branch_head and (head := run.tasks.get(task.branch_head)) and head.joined_by:
+        join = run.tasks.get(Key(head.joined_by, head.key.iteration_path))
         if run.definition.step(head.joined_by) or join is None:
             return head.joined_by
         task = join

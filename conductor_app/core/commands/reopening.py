@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..data_requests import Asked, Whole
-from ..decision_context import Knowledge
+from ..data_requests import DataRequired, WholeRun
+from ..decision_context import DecisionContext
 from ..definition import Key
-from ..effects import Effect, Send, TakeBack
+from ..effects import DeleteTasks, Effect, SendMessage
 from ..snapshot import NEVER, Run, Task
 from ..states import CANCELED, FAILED, TIMED_OUT
-from ..step_types import kind_of
-from .downstream import Trail, inside_of, later
+from ..step_types import step_type_of
+from .downstream import Downstream, inside_of, later
 
 RESUME = "resume_child"
 """The subject of the message by which a run asks a child to go on where it stopped."""
@@ -20,7 +20,7 @@ TAKEN_BACK = "The task that it was started for was taken back."
 def need_whole(run: Run) -> None:
     """These commands look at all tasks."""
     if not run.is_whole:
-        raise Asked({Whole()})
+        raise DataRequired({WholeRun()})
 
 
 def fresh_facts(now: int) -> dict[str, Any]:
@@ -54,8 +54,8 @@ def ended_badly(run: Run) -> list[Task]:
 
 
 def _items_around(run: Run, task: Task) -> tuple[int, ...]:
-    loops = zip(task.step.loops, task.key.turn, strict=True)
-    return tuple(turn for ref, turn in loops if (step := run.step(ref, task)) and step.type == "FOR_EACH")
+    loops = zip(task.step.loops, task.key.iteration_path, strict=True)
+    return tuple(iteration for ref, iteration in loops if (step := run.step(ref, task)) and step.type == "FOR_EACH")
 
 
 def seq(task: Task) -> int:
@@ -65,7 +65,7 @@ def seq(task: Task) -> int:
 
 def terminations(run: Run) -> list[Task]:
     """The TERMINATE tasks by which the run has ended: as long as they stand it would end again at once."""
-    return [task for task in run.tasks.values() if "ends" in task.memo and task.succeeded]
+    return [task for task in run.tasks.values() if "ends" in task.step_state and task.succeeded]
 
 
 def origin(run: Run, end: Task, spared: Key | None = None) -> Task:
@@ -74,26 +74,26 @@ def origin(run: Run, end: Task, spared: Key | None = None) -> Task:
     """
     inside, found = inside_of(run), end
     for task in sorted((task for task in run.tasks.values() if task.seq < end.seq), key=seq, reverse=True):
-        gone = Trail(run, task.key, inside).gone
+        gone = Downstream(run, task.key, inside).gone
         if end.key not in gone:
             continue
         if spared in gone:
             break
         found = task
-        if hears_outside(task):
+        if is_completed_externally(task):
             break
     return found
 
 
-def hears_outside(task: Task) -> bool:
+def is_completed_externally(task: Task) -> bool:
     """Whether somebody else says what the task comes to; a WAIT that ends by itself only lets time pass."""
-    return kind_of(task.step.type).hears_outside and task.attempt.ends_at == NEVER
+    return step_type_of(task.step.type).is_completed_externally and task.attempt.ends_at == NEVER
 
 
 def is_reopened(task: Task) -> bool:
     """Whether it goes on where it stood; what failed before it had begun is begun anew."""
-    kind = kind_of(task.step.type)
-    return kind.is_reopened and (task.iteration > 0 or not kind.counts_turns)
+    kind = step_type_of(task.step.type)
+    return kind.is_reopened and (task.iteration > 0 or not kind.counts_iterations)
 
 
 def is_resumable(task: Task) -> bool:
@@ -103,12 +103,17 @@ def is_resumable(task: Task) -> bool:
 
 def superseded(run: Run, task: Task) -> set[Key]:
     """What a step did after the turn in which it failed: if it goes on there, that has never been."""
-    turn = kind_of(task.step.type).failed_turn(task)
-    return set() if turn is None else set(later(inside_of(run), task, turn))
+    iteration = step_type_of(task.step.type).failed_iteration(task)
+    return set() if iteration is None else set(later(inside_of(run), task, iteration))
 
 
 def reopened(
-    run: Run, keys: dict[Key, int | None], know: Knowledge, now: int, resumes: bool = False, spared: Key | None = None
+    run: Run,
+    keys: dict[Key, int | None],
+    ctx: DecisionContext,
+    now: int,
+    resumes: bool = False,
+    spared: Key | None = None,
 ) -> Iterator[Effect]:
     """Open the joins and loops again that are over; a step with turns goes on in the one that is given.
 
@@ -117,23 +122,23 @@ def reopened(
     for task in sorted((run.tasks[key] for key in keys), key=seq):
         if task.is_open:
             continue
-        yield from kind_of(task.step.type).reopened(task, know, now, keys[task.key])
+        yield from step_type_of(task.step.type).reopened(task, ctx, now, keys[task.key])
         if resumes and is_resumable(task) and task.key != spared:
-            yield Send(task.attempt.child_id, RESUME, {"parent": run.id, "attempt": task.attempt.id})
+            yield SendMessage(task.attempt.child_id, RESUME, {"parent": run.id, "attempt": task.attempt.id})
 
 
 def taken_back(run: Run, keys: Iterable[Key]) -> Iterator[Effect]:
     """Take tasks back; the children that they have started are stopped if they are open."""
     tasks = sorted((run.tasks[key] for key in keys), key=seq)
     if tasks:
-        yield TakeBack(tuple(task.key for task in tasks))
+        yield DeleteTasks(tuple(task.key for task in tasks))
     for task in tasks:
         if task.attempt.child_id:
-            yield Send(task.attempt.child_id, "terminate", {"reason": TAKEN_BACK})
+            yield SendMessage(task.attempt.child_id, "terminate", {"reason": TAKEN_BACK})
 
 
 def told_parent(run: Run, how: str, asked: dict[str, Any] | None = None) -> Iterator[Effect]:
     """Who waited for this run hears that it goes on. `asked`: the run above to which the operator has said it."""
     if run.parent_id:
         facts = {"attempt": run.parent_attempt_id, "child": run.id, "how": how}
-        yield Send(run.parent_id, "child_reopened", {**facts, "asked": asked} if asked else facts)
+        yield SendMessage(run.parent_id, "child_reopened", {**facts, "asked": asked} if asked else facts)

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key
-from ..effects import CreateTask, Effect, MoveRun, evolve
+from ..effects import CreateTask, Effect, TransitionRun, apply_effects
 from ..errors import Invalid, NotAllowedInState
 from ..failure_scopes import is_handled
 from ..rules.advance import entered, entered_together, led_to
 from ..snapshot import Identity, Run, Task
-from ..step_types import kind_of
+from ..step_types import step_type_of
 from ..values import replace
-from .downstream import Trail, waiters
+from .downstream import Downstream, waiters
 from .reopening import (
     ended_badly,
     fresh_facts,
@@ -57,20 +57,20 @@ class Rerun:
     correlation_id: str | None = None
     asked: dict[str, Any] = field(default_factory=dict)
 
-    def __call__(self, run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if run.is_open:
             raise NotAllowedInState(f"Workflow {run.id} is {run.status}: only one that has ended can be rerun.")
         need_whole(run)
         new = {"input": self.input, "correlation_id": self.correlation_id}
         facts = {**fresh_facts(now), **{name: value for name, value in new.items() if value is not None}}
         if self.key is None:
-            yield MoveRun("rerun", now, {**facts, "next_seq": 1})
+            yield TransitionRun("rerun", now, {**facts, "next_seq": 1})
             yield from taken_back(run, run.tasks)
         else:
-            yield from self._from_task(self.key, run, know, facts, now)
+            yield from self._from_task(self.key, run, ctx, facts, now)
         yield from told_parent(run, "rerun", self.asked)
 
-    def _from_task(self, key: Key, run: Run, know: Knowledge, facts: dict[str, Any], now: int) -> Iterator[Effect]:
+    def _from_task(self, key: Key, run: Run, ctx: DecisionContext, facts: dict[str, Any], now: int) -> Iterator[Effect]:
         if key not in run.tasks:
             raise Invalid(f"Workflow {run.id} has no task {key}: it was forgotten meanwhile.")
         plan = Plan(run, key)
@@ -78,14 +78,14 @@ class Rerun:
         if self.attempt is not None:
             identities[key] = _identity_under(run, run.tasks[key], self.attempt)
         facts = {**facts, "next_seq": _next_seq(run, plan.gone, identities)}
-        effects: list[Effect] = [MoveRun("rerun", now, facts), *taken_back(run, plan.gone)]
+        effects: list[Effect] = [TransitionRun("rerun", now, facts), *taken_back(run, plan.gone)]
         # What a loop reads when it is opened again is what the run will know, its new input for one.
-        after = evolve(run, effects)
-        effects += reopened(after, plan.waiting, Knowledge(after, know.answers), now, resumes=True)
+        after = apply_effects(run, effects)
+        effects += reopened(after, plan.waiting, DecisionContext(after, ctx.answers), now, resumes=True)
         yield from effects
         given = {} if self.task_input is None else {key: self.task_input}
-        after = replace(evolve(run, effects), identities=identities)
-        yield from made_again(run, after, plan.again, Knowledge(after, know.answers, given), now)
+        after = replace(apply_effects(run, effects), identities=identities)
+        yield from made_again(run, after, plan.again, DecisionContext(after, ctx.answers, given), now)
 
 
 def identity_of(task: Task) -> Identity:
@@ -127,7 +127,7 @@ class Plan:
     """What a rerun takes back, what it opens again, and what it makes again at once; all else stays as it is."""
 
     def __init__(self, run: Run, key: Key) -> None:
-        trail = Trail(run, key)
+        trail = Downstream(run, key)
         self.gone, self.waiting, self.again = trail.gone, trail.waiting, [key]
         self._undo_terminations(run)
         self._clean_up(run)
@@ -137,7 +137,7 @@ class Plan:
         target = self.again[0]
         for end in sorted(terminations(run), key=seq):
             if end.key not in self.gone:
-                self._add(Trail(run, origin(run, end, spared=target).key))
+                self._add(Downstream(run, origin(run, end, spared=target).key))
 
     def _clean_up(self, run: Run) -> None:
         """What else ended badly gets another chance, unless the run has gone on from it already."""
@@ -145,7 +145,7 @@ class Plan:
             if task.key in self.gone or task.key in self.waiting or is_handled(run, task, self.waiting):
                 continue
             if is_reopened(task):
-                self.waiting[task.key] = kind_of(task.step.type).failed_turn(task)
+                self.waiting[task.key] = step_type_of(task.step.type).failed_iteration(task)
                 self.gone |= superseded(run, task)
             elif self._is_left(run, task):
                 continue
@@ -157,33 +157,39 @@ class Plan:
 
     def _is_left(self, run: Run, task: Task) -> bool:
         """Whether the run went on from a failure that it was permitted, and nobody looks at it again."""
-        went_on = any(key in run.tasks for key in kind_of(task.step.type).leads_to(task))
+        went_on = any(key in run.tasks for key in step_type_of(task.step.type).successors(task))
         return went_on and not any(key in self.waiting for key in waiters(task))
 
-    def _add(self, trail: Trail) -> None:
+    def _add(self, trail: Downstream) -> None:
         self.gone |= trail.gone
-        self.waiting = {key: turn for key, turn in {**trail.waiting, **self.waiting}.items() if key not in self.gone}
+        self.waiting = {
+            key: iteration for key, iteration in {**trail.waiting, **self.waiting}.items() if key not in self.gone
+        }
         self.again = [key for key in self.again if key not in trail.gone] + [trail.start]
 
 
-def made_again(run: Run, after: Run, keys: Collection[Key], know: Knowledge, now: int) -> Iterator[Effect]:
+def made_again(run: Run, after: Run, keys: Collection[Key], ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Control enters the steps of these tasks anew: inputs are evaluated, a switch is decided, a fork is forked."""
     sources = {key: source for key, source in led_to(after) if key in keys}
     old = {key: run.tasks[key] for key in keys}
     effects = entered_together(
-        partial(entered, key, _branch_of(task, sources.get(key), after), know, now) for key, task in old.items()
+        partial(entered, key, _branch_of(task, sources.get(key), after), ctx, now) for key, task in old.items()
     )
-    yield from (_with_given(effect, know) for effect in effects)
+    yield from (_with_given(effect, ctx) for effect in effects)
 
 
 def _branch_of(task: Task, source: Task | None, after: Run) -> Task | None:
     """Where control comes from. A dynamic fork that was read from its row does not know the steps of its branches."""
-    source = source or (after.tasks.get(task.root) if task.root else None)
-    return replace(source, grown={**source.grown, **task.grown}) if source and task.root else source
+    source = source or (after.tasks.get(task.branch_head) if task.branch_head else None)
+    return (
+        replace(source, branch_steps={**source.branch_steps, **task.branch_steps})
+        if source and task.branch_head
+        else source
+    )
 
 
-def _with_given(effect: Effect, know: Knowledge) -> Effect:
+def _with_given(effect: Effect, ctx: DecisionContext) -> Effect:
     """An input that an operator gave is the task's own from now on, also for its further attempts."""
-    if isinstance(effect, CreateTask) and (given := know.given.get(effect.task.key)) is not None:
-        return CreateTask(replace(effect.task, memo={**effect.task.memo, "input": given}))
+    if isinstance(effect, CreateTask) and (given := ctx.given.get(effect.task.key)) is not None:
+        return CreateTask(replace(effect.task, step_state={**effect.task.step_state, "input": given}))
     return effect

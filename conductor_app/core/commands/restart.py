@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Definition
-from ..effects import Effect, MoveRun, SetVariables
+from ..effects import Effect, SetVariables, TransitionRun
 from ..errors import NotAllowedInState, NotFound
 from ..snapshot import Run
 from ..states import COMPLETED, RUN
@@ -14,7 +14,7 @@ from .reopening import fresh_facts, need_whole, taken_back, told_parent
 def restart(definition: Definition | None = None):
     """The command that forgets all tasks and begins anew, by this definition if one is given."""
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         plan = definition or run.definition
         if run.is_open:
             raise NotAllowedInState(f"Workflow {run.id} is {run.status}: only one that has ended can be restarted.")
@@ -26,7 +26,7 @@ def restart(definition: Definition | None = None):
             )
         need_whole(run)
         begun = {"created_at": now, "last_retried_at": 0, "next_seq": 1, "definition": plan}
-        yield MoveRun("restart", now, {**fresh_facts(now), **begun})
+        yield TransitionRun("restart", now, {**fresh_facts(now), **begun})
         # Unlike in the original: what the run has made of its variables is no part of its beginning (§11 row 34).
         yield SetVariables(dict(plan.document.get("variables") or {}))
         yield from taken_back(run, run.tasks)

@@ -3,21 +3,21 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key
-from ..effects import Effect, MoveRun, OpenAttempt, ResolveTask
+from ..effects import Effect, OpenAttempt, ResolveTask, TransitionRun
 from ..errors import Conflict, NotAllowedInState
 from ..failure_scopes import is_handled
 from ..rules.advance import led_to
 from ..rules.retry import next_attempt, reopen_attempt
 from ..snapshot import Run, Task
 from ..states import CANCELED, RUN, TIMED_OUT
-from ..step_types import kind_of
-from .downstream import Trail
+from ..step_types import step_type_of
+from .downstream import Downstream
 from .reopening import (
     ended_badly,
     fresh_facts,
-    hears_outside,
+    is_completed_externally,
     is_reopened,
     is_resumable,
     need_whole,
@@ -42,13 +42,13 @@ class Retry:
     resumes: bool = False
     is_asked: bool = False
 
-    def __call__(self, run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
-        yield from _retried(run, know, now, self.resumes)
+    def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        yield from _retried(run, ctx, now, self.resumes)
         if not self.is_asked:
             yield from told_parent(run, "retried")
 
 
-def _retried(run: Run, know: Knowledge, now: int, resumes: bool) -> Iterator[Effect]:
+def _retried(run: Run, ctx: DecisionContext, now: int, resumes: bool) -> Iterator[Effect]:
     if run.is_open:
         raise NotAllowedInState(f"Workflow {run.id} is {run.status}: only one that has ended badly can be retried.")
     RUN.after(run.status, "retry")
@@ -57,9 +57,9 @@ def _retried(run: Run, know: Knowledge, now: int, resumes: bool) -> Iterator[Eff
     is_done = all(is_handled(run, task) for task in failed) and not _can_advance(run)
     if not ends and run.status != TIMED_OUT and is_done:
         raise Conflict(f"There are no retryable tasks in workflow {run.id}; restart it, or rerun it from a task.")
-    trails = [Trail(run, _cause(run, end).key) for end in ends]
-    yield MoveRun("retry", now, fresh_facts(now))
-    yield from tried_again(run, failed, Reach.of(trails), know, now, resumes)
+    trails = [Downstream(run, _cause(run, end).key) for end in ends]
+    yield TransitionRun("retry", now, fresh_facts(now))
+    yield from tried_again(run, failed, Reach.of(trails), ctx, now, resumes)
 
 
 def _can_advance(run: Run) -> bool:
@@ -70,7 +70,7 @@ def _can_advance(run: Run) -> bool:
 def _cause(run: Run, end: Task) -> Task:
     """What has to be tried again lest this TERMINATE ends the run again at once."""
     cause = origin(run, end)
-    if not hears_outside(cause):
+    if not is_completed_externally(cause):
         raise Conflict(
             f"Workflow {run.id} would end again at once: nothing that can be tried again leads to {end.key}. "
             "Restart it, or rerun it with another input."
@@ -90,11 +90,11 @@ class Reach:
     starts: tuple[Key, ...] = ()
 
     @classmethod
-    def of(cls, trails: Sequence[Trail]) -> "Reach":
+    def of(cls, trails: Sequence[Downstream]) -> "Reach":
         """The reach of several trails together: their starts stay, and are tried again."""
         return cls(
             {key for trail in trails for key in trail.gone if key != trail.start},
-            {key: turn for trail in trails for key, turn in trail.waiting.items()},
+            {key: iteration for trail in trails for key, iteration in trail.waiting.items()},
             tuple(trail.start for trail in trails),
         )
 
@@ -103,7 +103,7 @@ def tried_again(
     run: Run,
     failed: Iterable[Task],
     reach: Reach,
-    know: Knowledge,
+    ctx: DecisionContext,
     now: int,
     resumes: bool = False,
     child_of: Key | None = None,
@@ -121,14 +121,14 @@ def tried_again(
         left[task.key] = task
         is_resumed = task.key == child_of or (resumes and is_resumable(task))
         if task.key not in waiting and (is_resumed or is_reopened(task)):
-            waiting[task.key] = kind_of(task.step.type).failed_turn(task)
+            waiting[task.key] = step_type_of(task.step.type).failed_iteration(task)
             gone |= superseded(run, task)
-    waiting = {key: turn for key, turn in waiting.items() if key not in gone}
+    waiting = {key: iteration for key, iteration in waiting.items() if key not in gone}
     yield from taken_back(run, gone)
-    yield from reopened(run, waiting, know, now, resumes, child_of)
+    yield from reopened(run, waiting, ctx, now, resumes, child_of)
     for task in sorted((task for key, task in left.items() if key not in waiting and key not in gone), key=seq):
         yield ResolveTask(task.key, "reopen")
         if child_of is not None and task.attempt.status == CANCELED:
-            yield from reopen_attempt(task, know, now)
+            yield from reopen_attempt(task, ctx, now)
         else:
-            yield OpenAttempt(task.key, next_attempt(task, know, now, delay=0, first_at=now))
+            yield OpenAttempt(task.key, next_attempt(task, ctx, now, delay=0, first_at=now))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import CreateTask, Effect
 from ..errors import Conflict
@@ -22,14 +22,14 @@ def skip(ref: str, input: Mapping[str, Any] | None = None, output: Mapping[str, 
     sub-workflow with all that is in them.
     """
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         refuse_unless_running(run)
         place = find_place(run, ref)
         if place.key in run.tasks:
             raise Conflict(f"Task {place.key} of workflow {run.id} has been scheduled already: it cannot be skipped.")
         yield skipped(place.step, place.key, run, now, place.source, dict(input or {}), dict(output or {}))
         for step in goes_with(run, place.step, place.source):
-            if (key := Key(step.ref, place.key.turn)) not in run.tasks:
+            if (key := Key(step.ref, place.key.iteration_path)) not in run.tasks:
                 yield skipped(step, key, run, now, place.source)
 
     return command

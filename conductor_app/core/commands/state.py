@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..effects import Effect, SetVariables
 from ..errors import Invalid, NotAllowedInState
 from ..masking import as_it_was, masked_names
@@ -20,10 +20,10 @@ def set_variables(given: Mapping[str, Any], appends: bool = False):
     that are lists.
     """
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if not run.is_open:
             raise NotAllowedInState(f"Workflow {run.id} is {run.status}: its variables change no more.")
-        known = know.variables()
+        known = ctx.variables()
         fresh = (
             {name: _appended(known.get(name), value) for name, value in given.items()}
             if appends
@@ -47,10 +47,10 @@ def _appended(known: Any, value: Any) -> Any:
 def update_state(variables: Mapping[str, Any], attempt_id: str, report: Report | None):
     """The command that sets variables and hears a report on an attempt, both or neither."""
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if variables or report is None:
-            yield from set_variables(variables)(run, know, now)
+            yield from set_variables(variables)(run, ctx, now)
         if report is not None:
-            yield from hear(attempt_id, report)(run, know, now)
+            yield from hear(attempt_id, report)(run, ctx, now)
 
     return command

@@ -8,7 +8,7 @@ from ..errors import Busy, Conflict, NotAllowedInState, NotFound
 from ..nesting import inside, phase_in
 from ..snapshot import Run, Task
 from ..states import RUNNING
-from ..step_types import kind_of
+from ..step_types import step_type_of
 
 JOINS = ("JOIN", "EXCLUSIVE_JOIN")
 TURN = re.compile(r"(.+)__(\d{1,9})", re.DOTALL)
@@ -32,45 +32,54 @@ def refuse_unless_running(run: Run) -> None:
 
 def find_place(run: Run, name: str) -> Place:
     """The place that a name means: `a` in the present turn of the loops around it, `a__2` in that turn."""
-    for ref, turn in _readings(name):
+    for ref, iteration_path in _readings(name):
         found = _find_step(run, ref)
-        if found is not None and (turn is None or len(turn) == len(found[0].loops)):
+        if found is not None and (iteration_path is None or len(iteration_path) == len(found[0].loops)):
             step, source = found
-            return Place(step, Key(ref, present_turn(run, step) if turn is None else _checked(run, step, turn)), source)
+            return Place(
+                step,
+                Key(
+                    ref,
+                    current_iteration_path(run, step)
+                    if iteration_path is None
+                    else _checked(run, step, iteration_path),
+                ),
+                source,
+            )
     raise NotFound(f"Task reference name {name} is not in workflow {run.definition.name}.{run.definition.version}.")
 
 
 def _readings(name: str):
     yield name, None
-    turn: tuple[int, ...] = ()
+    iteration_path: tuple[int, ...] = ()
     while found := TURN.fullmatch(name):
-        name, turn = found[1], (int(found[2]), *turn)
-        yield name, turn
+        name, iteration_path = found[1], (int(found[2]), *iteration_path)
+        yield name, iteration_path
 
 
 def _find_step(run: Run, ref: str) -> tuple[Step, Task | None] | None:
     if (step := run.definition.step(ref)) and step.document:
         return step, None
-    tasks = [task for task in run.tasks.values() if task.root and ref in task.grown]
+    tasks = [task for task in run.tasks.values() if task.branch_head and ref in task.branch_steps]
     if not tasks:
         return None
     newest = max(tasks, key=lambda task: task.seq)
-    return newest.grown[ref], run.tasks.get(newest.root or newest.key, newest)
+    return newest.branch_steps[ref], run.tasks.get(newest.branch_head or newest.key, newest)
 
 
-def present_turn(run: Run, step: Step) -> tuple[int, ...]:
+def current_iteration_path(run: Run, step: Step) -> tuple[int, ...]:
     """The turn in which the loops around a step are now, or will be when they come to it."""
-    turn: tuple[int, ...] = ()
+    iteration_path: tuple[int, ...] = ()
     for ref in step.loops:
-        loop = run.tasks.get(Key(ref, turn))
+        loop = run.tasks.get(Key(ref, iteration_path))
         if loop is not None and not loop.is_open:
             raise Conflict(f"The loop {loop.key} is over: {step.ref} will not be reached in it again.")
         present = loop.iteration if loop else 1
         part = _part_of(run, step, ref, loop)
         if part is not None and part < present:
             raise Conflict(f"{ref} has gone on: {step.ref} will not be reached in it again.")
-        turn = (*turn, part or present)
-    return turn
+        iteration_path = (*iteration_path, part or present)
+    return iteration_path
 
 
 def _part_of(run: Run, step: Step, ref: str, loop: Task | None) -> int | None:
@@ -79,18 +88,20 @@ def _part_of(run: Run, step: Step, ref: str, loop: Task | None) -> int | None:
     return phase_in(around.document, step.ref) if around else None
 
 
-def _checked(run: Run, step: Step, turn: tuple[int, ...]) -> tuple[int, ...]:
+def _checked(run: Run, step: Step, iteration_path: tuple[int, ...]) -> tuple[int, ...]:
     for place, ref in enumerate(step.loops):
-        loop = run.tasks.get(Key(ref, turn[:place]))
-        if turn[place] < 1 or (loop is not None and (not loop.is_open or _is_past(loop, turn[place]))):
-            raise Conflict(f"Turn {turn[place]} of the loop {Key(ref, turn[:place])} is over.")
-        if (part := _part_of(run, step, ref, loop)) not in (None, turn[place]):
-            raise Conflict(f"{step.ref} is done in turn {part} of {ref}, never in turn {turn[place]}.")
-    return turn
+        loop = run.tasks.get(Key(ref, iteration_path[:place]))
+        if iteration_path[place] < 1 or (
+            loop is not None and (not loop.is_open or _is_past(loop, iteration_path[place]))
+        ):
+            raise Conflict(f"Turn {iteration_path[place]} of the loop {Key(ref, iteration_path[:place])} is over.")
+        if (part := _part_of(run, step, ref, loop)) not in (None, iteration_path[place]):
+            raise Conflict(f"{step.ref} is done in turn {part} of {ref}, never in turn {iteration_path[place]}.")
+    return iteration_path
 
 
-def _is_past(loop: Task, turn: int) -> bool:
-    return kind_of(loop.step.type).turns_follow(loop) and turn < loop.iteration
+def _is_past(loop: Task, iteration: int) -> bool:
+    return step_type_of(loop.step.type).iterations_are_sequential(loop) and iteration < loop.iteration
 
 
 def goes_with(run: Run, step: Step, source: Task | None, but: str = "") -> list[Step]:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Definition, Key, Step
-from ..effects import LEFT, Effect, FollowPlan, UpdateRun, UpdateTask, evolve
+from ..effects import CONTROL_REMOVED, Effect, SwitchDefinition, UpdateRun, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid
 from ..input_overrides import GIVEN, with_given
 from ..masking import as_it_was, masked_names
@@ -14,7 +14,7 @@ from ..nesting import Level, inside, part_with, path_to, phase_in
 from ..rules.advance import entered
 from ..snapshot import Run, Task
 from ..states import SKIPPED
-from ..step_types import kind_of
+from ..step_types import step_type_of
 from ..values import replace
 from .jump import anchor_of, given_up
 from .skip import skipped
@@ -41,12 +41,12 @@ class Upgrade:
 def upgrade(definition: Definition, outputs: Mapping[str, Any] | None = None, input: Mapping[str, Any] | None = None):
     """The command that lets a run follow this definition from where it stands. Raises Conflict with every problem."""
 
-    def command(run: Run, know: Knowledge, now: int) -> Iterable[Effect]:
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
         refuse_unless_running(run)
         plan = plan_upgrade(run, definition)
         if plan.problems:
             raise Conflict(f"Workflow {run.id} cannot move to version {definition.version}: {' '.join(plan.problems)}")
-        return _effects(run, know, now, plan, outputs or {}, input)
+        return _effects(run, ctx, now, plan, outputs or {}, input)
 
     return command
 
@@ -55,16 +55,16 @@ def plan_upgrade(run: Run, definition: Definition) -> Upgrade:
     """What moving the run to this definition comes to."""
     if definition.name != run.definition.name:
         raise Invalid(f"Workflow {run.id} is a {run.definition.name}: it can move to another version of that only.")
-    tasks = sorted((task for task in run.tasks.values() if not task.root), key=lambda task: task.seq)
+    tasks = sorted((task for task in run.tasks.values() if not task.branch_head), key=lambda task: task.seq)
     gone = {task.key for task in tasks if definition.step(task.key.ref) is None}
     kept = [task for task in tasks if task.key not in gone]
-    forked = [task for task in run.open_tasks if task.root and _is_adrift(run, task, definition)]
+    forked = [task for task in run.open_tasks if task.branch_head and _is_adrift(run, task, definition)]
     levels = {task.key: path_to(definition.document.get("tasks") or (), task.key.ref) for task in kept}
     return Upgrade(
         definition,
         tuple(task.key for task in kept),
         tuple(_passed(run, definition, kept, levels)),
-        tuple(task.key for task in [*tasks, *forked] if task.is_open and (task.key in gone or task.root)),
+        tuple(task.key for task in [*tasks, *forked] if task.is_open and (task.key in gone or task.branch_head)),
         tuple(_problems(run, definition, kept, levels)),
     )
 
@@ -85,13 +85,17 @@ def _passed(run: Run, definition: Definition, kept: list[Task], levels: Levels) 
         if task.status == SKIPPED:
             continue
         for level in levels[task.key]:
-            turn = task.key.turn[: len(definition.steps[level.ref].loops)]
+            iteration_path = task.key.iteration_path[: len(definition.steps[level.ref].loops)]
             for ref in level.before:
                 step = definition.steps[ref]
-                if Key(ref, turn) in run.tasks:
+                if Key(ref, iteration_path) in run.tasks:
                     continue
                 others = [each for each in goes_with(after, step, None) if each.ref != task.key.ref]
-                found |= {Key(each.ref, turn): None for each in (step, *others) if Key(each.ref, turn) not in run.tasks}
+                found |= {
+                    Key(each.ref, iteration_path): None
+                    for each in (step, *others)
+                    if Key(each.ref, iteration_path) not in run.tasks
+                }
     return list(found)
 
 
@@ -105,8 +109,8 @@ def _problems(run: Run, definition: Definition, kept: list[Task], levels: Levels
             yield f"{task.key.ref} is {task.step.type} here and {step.type} there."
         elif step.type == "FORK_JOIN_DYNAMIC" and step.follower != task.step.follower:
             yield f"What {task.key.ref} has forked is joined by {task.step.follower} here, by {step.follower} there."
-        for ref, turn in zip(step.loops, task.key.turn, strict=False):
-            if phase_in(definition.steps[ref].document, task.key.ref) not in (None, turn):
+        for ref, iteration in zip(step.loops, task.key.iteration_path, strict=False):
+            if phase_in(definition.steps[ref].document, task.key.ref) not in (None, iteration):
                 yield f"{task.key.ref} stands in another part of {ref} there."
     for task in open_tasks:
         yield from _misplaced(run, definition, task, open_tasks, levels[task.key])
@@ -120,24 +124,35 @@ def _misplaced(
     run: Run, definition: Definition, task: Task, open_tasks: list[Task], path: tuple[Level, ...]
 ) -> Iterator[str]:
     for level in path[:-1]:
-        around = run.tasks.get(Key(level.ref, task.key.turn[: len(definition.steps[level.ref].loops)]))
+        around = run.tasks.get(Key(level.ref, task.key.iteration_path[: len(definition.steps[level.ref].loops)]))
         if around is None or around.status == SKIPPED:
             yield f"{task.key.ref} lies in {level.ref} there, which this run has not entered."
     for number, level in enumerate(path):
-        turn = task.key.turn[: len(definition.steps[level.ref].loops)]
+        iteration_path = task.key.iteration_path[: len(definition.steps[level.ref].loops)]
         is_join = number == len(path) - 1 and task.step.type in JOINS
         for ref in level.before[:-1] if is_join else level.before:
             within = {ref, *inside(definition.steps[ref].document)}
-            if early := next((t for t in open_tasks if t.key.ref in within and t.key.turn[: len(turn)] == turn), None):
+            if early := next(
+                (
+                    t
+                    for t in open_tasks
+                    if t.key.ref in within and t.key.iteration_path[: len(iteration_path)] == iteration_path
+                ),
+                None,
+            ):
                 yield f"{early.key.ref} and {task.key.ref} are both open, and follow one another there."
         for ref in level.after:
-            late = run.tasks.get(Key(ref, turn))
-            if late is not None and not late.is_open and (late.status != SKIPPED or late.memo.get(LEFT)):
+            late = run.tasks.get(Key(ref, iteration_path))
+            if (
+                late is not None
+                and not late.is_open
+                and (late.status != SKIPPED or late.step_state.get(CONTROL_REMOVED))
+            ):
                 yield f"{ref} is over, and follows {task.key.ref} there, which is open."
 
 
 def _effects(
-    run: Run, know: Knowledge, now: int, plan: Upgrade, outputs: Mapping[str, Any], input: Mapping[str, Any] | None
+    run: Run, ctx: DecisionContext, now: int, plan: Upgrade, outputs: Mapping[str, Any], input: Mapping[str, Any] | None
 ) -> list[Effect]:
     reason = f"Version {plan.definition.version} has no such step."
     effects: list[Effect] = []
@@ -145,28 +160,35 @@ def _effects(
         effects += given_up(run.tasks[key], now, reason)
     facts: dict[str, Any] = {"last_retried_at": now}
     if input:
-        old = know.input()
+        old = ctx.input()
         facts["input"] = {**old, **as_it_was(dict(input), old, masked_names(run.definition))}
-    effects += [FollowPlan(plan.definition, _steps(run, plan.definition)), UpdateRun(facts)]
-    after = evolve(run, effects)
+    effects += [SwitchDefinition(plan.definition, _steps(run, plan.definition)), UpdateRun(facts)]
+    after = apply_effects(run, effects)
     made = [
-        skipped(plan.definition.steps[key.ref], key, after, now, output=_output(outputs, key), memo={LEFT: True})
+        skipped(
+            plan.definition.steps[key.ref],
+            key,
+            after,
+            now,
+            output=_output(outputs, key),
+            step_state={CONTROL_REMOVED: True},
+        )
         for key in plan.completed
     ]
-    after = evolve(after, made)
+    after = apply_effects(after, made)
     rest = [*_reheaded(run, after), *_rehandled(after), *_halted(run, after, plan)]
-    after = evolve(after, rest)
-    return [*effects, *made, *rest, *_begun_anew(run, after, know, now)]
+    after = apply_effects(after, rest)
+    return [*effects, *made, *rest, *_begun_anew(run, after, ctx, now)]
 
 
 def _steps(run: Run, definition: Definition) -> dict[Key, Step]:
     """What each task stands for in the other version; one whose step is gone stands for nothing that follows."""
     found: dict[Key, Step] = {}
     for key, task in run.tasks.items():
-        if not task.root:
+        if not task.branch_head:
             step = definition.step(key.ref)
             gone = replace(task.step, follower=None, loops=(), joined_by=(), permissive=False)
-            found[key] = gone if step is None else with_given(step, task.memo.get(GIVEN))
+            found[key] = gone if step is None else with_given(step, task.step_state.get(GIVEN))
     return found
 
 
@@ -179,54 +201,60 @@ def _reheaded(before: Run, after: Run) -> Iterator[Effect]:
     """A switch that has chosen goes on with what its case begins with now."""
     for task in after.tasks.values():
         old = before.tasks.get(task.key)
-        if task.step.type not in SWITCHES or old is None or task.root or not task.memo.get("head"):
+        if task.step.type not in SWITCHES or old is None or task.branch_head or not task.step_state.get("head"):
             continue
-        head = task.memo["head"]
+        head = task.step_state["head"]
         case = next((name for name, first in old.step.cases.items() if first == head), None)
         fresh = task.step.default_case if case is None else task.step.cases.get(case, task.step.default_case)
         if fresh != head:
-            yield UpdateTask(task.key, {"memo": {**task.memo, "head": fresh}})
+            yield UpdateTask(task.key, {"step_state": {**task.step_state, "head": fresh}})
 
 
 def _rehandled(after: Run) -> Iterator[Effect]:
     """A failure is handled where the tasks of its handler stand now."""
     for task in after.tasks.values():
-        if (handler := task.memo.get("handler")) is None or task.root:
+        if (handler := task.step_state.get("handler")) is None or task.branch_head:
             continue
-        depth = len(task.key.turn)
+        depth = len(task.key.iteration_path)
         tasks = (each for each in after.tasks.values() if task.key.ref in each.step.loops[depth : depth + 1])
-        refs = [each.key.ref for each in tasks if each.key.turn[: depth + 1] == (*task.key.turn, 2)]
+        refs = [each.key.ref for each in tasks if each.key.iteration_path[: depth + 1] == (*task.key.iteration_path, 2)]
         part = next(filter(None, (part_with(task.step.document, ref) for ref in refs)), handler)
         if part != handler:
-            yield UpdateTask(task.key, {"memo": {**task.memo, "handler": part}})
+            yield UpdateTask(task.key, {"step_state": {**task.step_state, "handler": part}})
 
 
 def _halted(before: Run, after: Run, plan: Upgrade) -> Iterator[Effect]:
     """Tasks that have handed control on do not hand it on again, to a step that the other version has after them."""
     freed = _freed(after, _predecessors(before, plan))
     for task in after.tasks.values():
-        if task.is_open or task.status == SKIPPED or task.memo.get(LEFT) or task.root or task.key in freed:
+        if (
+            task.is_open
+            or task.status == SKIPPED
+            or task.step_state.get(CONTROL_REMOVED)
+            or task.branch_head
+            or task.key in freed
+        ):
             continue
-        leads = [key for key in kind_of(task.step.type).leads_to(task) if key not in after.tasks]
+        leads = [key for key in step_type_of(task.step.type).successors(task) if key not in after.tasks]
         if leads and not _is_waited_for(before, after, task):
-            yield UpdateTask(task.key, {"memo": {**task.memo, LEFT: True}})
+            yield UpdateTask(task.key, {"step_state": {**task.step_state, CONTROL_REMOVED: True}})
 
 
 def _is_waited_for(before: Run, after: Run, task: Task) -> bool:
     """Whether the task is a fork whose join still waits, or the end of a branch of such a fork."""
     if task.step.type in ("FORK_JOIN", "FORK_JOIN_DYNAMIC"):
-        return _is_open(after, task.step.follower, task.key.turn)
-    if any(kind_of(task.step.type).leads_to(before.tasks[task.key])):
+        return _is_open(after, task.step.follower, task.key.iteration_path)
+    if any(step_type_of(task.step.type).successors(before.tasks[task.key])):
         return False
     steps = after.definition.steps
     path = path_to(after.definition.document.get("tasks") or (), task.key.ref)
     around = [steps[level.ref] for level in path[:-1] if steps[level.ref].loops == task.step.loops]
     forks = [step for step in around if step.type == "FORK_JOIN"]
-    return bool(forks) and _is_open(after, forks[-1].follower, task.key.turn)
+    return bool(forks) and _is_open(after, forks[-1].follower, task.key.iteration_path)
 
 
-def _is_open(run: Run, ref: str | None, turn: tuple[int, ...]) -> bool:
-    task = run.tasks.get(Key(ref or "", turn))
+def _is_open(run: Run, ref: str | None, iteration_path: tuple[int, ...]) -> bool:
+    task = run.tasks.get(Key(ref or "", iteration_path))
     return task is not None and task.is_open
 
 
@@ -235,7 +263,7 @@ def _freed(run: Run, found: set[Key]) -> set[Key]:
     freed, left = set(found), set(found)
     while left:
         task = run.tasks[left.pop()]
-        targets = {key for key in kind_of(task.step.type).leads_to(task) if key in run.tasks} - freed
+        targets = {key for key in step_type_of(task.step.type).successors(task) if key in run.tasks} - freed
         over = {key for key in targets if not run.tasks[key].is_open and run.tasks[key].status != SKIPPED}
         freed |= over
         left |= over
@@ -244,7 +272,7 @@ def _freed(run: Run, found: set[Key]) -> set[Key]:
 
 def _predecessors(run: Run, plan: Upgrade) -> set[Key]:
     """The kept tasks that control goes back to where an open task is canceled: from there it goes on anew."""
-    leads = {task.key: set(kind_of(task.step.type).leads_to(task)) for task in run.tasks.values()}
+    leads = {task.key: set(step_type_of(task.step.type).successors(task)) for task in run.tasks.values()}
     found, left = set(), set(plan.canceled)
     seen = set(left)
     while left:
@@ -258,9 +286,9 @@ def _predecessors(run: Run, plan: Upgrade) -> set[Key]:
     return found
 
 
-def _begun_anew(before: Run, after: Run, know: Knowledge, now: int) -> list[Effect]:
+def _begun_anew(before: Run, after: Run, ctx: DecisionContext, now: int) -> list[Effect]:
     """The first step, where nothing that the run has reached is in the other version."""
     first = after.definition.first
     if not first or Key(first) in after.tasks or any(after.definition.step(key.ref) for key in before.tasks):
         return []
-    return entered(Key(first), None, Knowledge(after, know.answers), now)
+    return entered(Key(first), None, DecisionContext(after, ctx.answers), now)

@@ -114,12 +114,12 @@ def _first_change(start: datetime, end: datetime, zone: tzinfo) -> datetime | No
         # No zone sets its clocks twice within a week.
         probe = min(known + WEEK, end)
         if _offset_at(probe, zone) != offset:
-            return _turn(known, probe, offset, zone)
+            return _iteration_path(known, probe, offset, zone)
         known = probe
     return None
 
 
-def _turn(before: datetime, after: datetime, offset: timedelta, zone: tzinfo) -> datetime:
+def _iteration_path(before: datetime, after: datetime, offset: timedelta, zone: tzinfo) -> datetime:
     """The first second with another offset, between one that has it and one that has not."""
     while after - before > SECONDS:
         middle = before + (after - before) // SECONDS // 2 * SECONDS

@@ -4,38 +4,38 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from ..caching import from_cache
-from ..data_requests import Look
-from ..decision_context import Knowledge, gather
+from ..data_requests import TaskAt
+from ..decision_context import DecisionContext, gather
 from ..definition import Key
-from ..effects import LEFT, CreateTask, Effect, MoveRun
+from ..effects import CONTROL_REMOVED, CreateTask, Effect, TransitionRun
 from ..errors import RunCannotContinue, StepRefused
 from ..failure_scopes import is_enclosed
 from ..snapshot import NEVER, Run, Task
 from ..states import FAILED_FOR_GOOD, SKIPPED
-from ..step_types import kind_of
+from ..step_types import step_type_of
 from ..step_types.base import finished_at_once
 from ..values import replace
 from .finish_run import end_run
 from .validate_input import kept_to
 
 
-def advance(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+def advance(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Every step that has control and no task is entered."""
     if run.is_held and run.has_begun:
         return
     wanted = {key: source for key, source in led_to(run) if key not in run.tasks}
     if run.last_retried_at and not run.is_whole:
         # A task that is tried again after its run had ended may have been followed already, as a permissive one is.
-        seen = gather(partial(know.ask, Look(key)) for key in wanted)
+        seen = gather(partial(ctx.ask, TaskAt(key)) for key in wanted)
         wanted = {key: source for (key, source), task in zip(wanted.items(), seen, strict=True) if task is None}
     placed = enumerate(wanted.items())
-    yield from entered_together(partial(entered, key, source, know, now, place) for place, (key, source) in placed)
+    yield from entered_together(partial(entered, key, source, ctx, now, place) for place, (key, source) in placed)
 
 
 def entered_together(entries: Iterable[Callable[[], list[Effect]]]) -> Iterator[Effect]:
     """Yield the effects of entering several steps at once; where one of them ends the run, those of that one only."""
     found = list(gather(entries))
-    ending = next((effects for effects in found if any(isinstance(effect, MoveRun) for effect in effects)), None)
+    ending = next((effects for effects in found if any(isinstance(effect, TransitionRun) for effect in effects)), None)
     for effects in found if ending is None else [ending]:
         yield from effects
 
@@ -45,9 +45,9 @@ def led_to(run: Run) -> Iterator[tuple[Key, Task | None]]:
     if not run.has_begun and run.definition.first:
         yield from _landing(run, Key(run.definition.first), None)
     for source in sorted(run.sources, key=lambda task: task.seq):
-        if source.status == SKIPPED or source.memo.get(LEFT):
+        if source.status == SKIPPED or source.step_state.get(CONTROL_REMOVED):
             continue
-        for key in kind_of(source.step.type).leads_to(source):
+        for key in step_type_of(source.step.type).successors(source):
             yield from _landing(run, key, source)
 
 
@@ -55,25 +55,25 @@ def _landing(run: Run, key: Key, source: Task | None) -> Iterator[tuple[Key, Tas
     """The key itself, or what follows it where its task was skipped before control came."""
     while key in run.tasks and run.tasks[key].status == SKIPPED:
         task = run.tasks[key]
-        if not task.step.follower or task.memo.get(LEFT):
+        if not task.step.follower or task.step_state.get(CONTROL_REMOVED):
             return
-        key = Key(task.step.follower, key.turn)
+        key = Key(task.step.follower, key.iteration_path)
     yield key, source
 
 
-def entered(key: Key, source: Task | None, know: Knowledge, now: int, place: int = 0) -> list[Effect]:
+def entered(key: Key, source: Task | None, ctx: DecisionContext, now: int, place: int = 0) -> list[Effect]:
     """The effects of control entering a step, which is one of several that are entered at once."""
-    step = know.run.step(key.ref, source)
-    if step is None or (know.run.is_held and not kind_of(step.type).is_queued):
+    step = ctx.run.step(key.ref, source)
+    if step is None or (ctx.run.is_held and not step_type_of(step.type).is_queued):
         return []
-    seen = know.at(step, key, source, place)
+    seen = ctx.at(step, key, source, place)
     run = seen.run
     try:
-        effects = kept_to(list(kind_of(step.type).enter(step, key, seen, now)), run, know, now)
+        effects = kept_to(list(step_type_of(step.type).enter(step, key, seen, now)), run, ctx, now)
     except StepRefused as refused:
         failed = finished_at_once(step, key, run, now, FAILED_FOR_GOOD, input={}, output={}, reason=refused.message)
         if isinstance(refused, RunCannotContinue) and step.is_fatal and not is_enclosed(run, failed.task):
-            return list(end_run(run, know, now, "fail", refused.message))
+            return list(end_run(run, ctx, now, "fail", refused.message))
         effects = [failed]
     effects = effects if run.is_held else from_cache(effects, seen, now)
     if run.is_held:
@@ -92,8 +92,8 @@ def in_branch(effect: CreateTask, source: Task) -> CreateTask:
     """A task of a dynamic branch knows its branch; the head carries the branch's document (§4: nothing else has it)."""
     task = effect.task
     # Thousands of branches share the steps of their fork: a copy for each would be millions of entries.
-    grown = {**source.grown, **task.grown} if task.grown else source.grown
-    if source.root and task.key.ref not in source.memo.get("forked", ()):
-        return CreateTask(replace(task, root=source.root, grown=grown))
-    memo = {**task.memo, "document": dict(task.step.document), "loops": list(task.step.loops)}
-    return CreateTask(replace(task, root=task.key, memo=memo, grown=grown))
+    branch_steps = {**source.branch_steps, **task.branch_steps} if task.branch_steps else source.branch_steps
+    if source.branch_head and task.key.ref not in source.step_state.get("forked", ()):
+        return CreateTask(replace(task, branch_head=source.branch_head, branch_steps=branch_steps))
+    step_state = {**task.step_state, "document": dict(task.step.document), "loops": list(task.step.loops)}
+    return CreateTask(replace(task, branch_head=task.key, step_state=step_state, branch_steps=branch_steps))

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..caching import kept_output
-from ..data_requests import Asked, LastOutput, Whole
-from ..decision_context import Knowledge
+from ..data_requests import DataRequired, LastOutput, WholeRun
+from ..decision_context import DecisionContext
 from ..definition import Key
-from ..effects import Effect, MoveAttempt, MoveRun, ResolveTask, Send, StartRun
+from ..effects import Effect, ResolveTask, SendMessage, StartRun, TransitionAttempt, TransitionRun
 from ..errors import StepRefused
 from ..ids import derived_id
 from ..schema_check import misfit
@@ -19,7 +19,7 @@ FAILURE_KEY = "conductor.failure_workflow"
 
 def end_run(
     run: Run,
-    know: Knowledge,
+    ctx: DecisionContext,
     now: int,
     event: str,
     reason: str = "",
@@ -35,22 +35,22 @@ def end_run(
     run's own; `with_failure` says whether a failure workflow starts where the end is an unsuccessful one.
     """
     if needs_whole and not run.is_whole:
-        raise Asked({Whole()})
-    output = run_output(run, know) if output is None else output
-    if event == "complete" and (fault := misfit(run.definition.output_schema, output, "output", know)):
-        yield from end_run(run, know, now, "fail", fault, output=output)
+        raise DataRequired({WholeRun()})
+    output = run_output(run, ctx) if output is None else output
+    if event == "complete" and (fault := misfit(run.definition.output_schema, output, "output", ctx)):
+        yield from end_run(run, ctx, now, "fail", fault, output=output)
         return
     facts: dict[str, Any] = {"reason": reason, "output": output}
     if failed is not None and not run.failed_attempt_id:
         facts["failed_attempt_id"] = failed.attempt.id
     status = RUN.after(run.status, event)
     compensation = (
-        list(_failure_run(run, know, now, status, reason, failed)) if with_failure and event != "complete" else []
+        list(_failure_run(run, ctx, now, status, reason, failed)) if with_failure and event != "complete" else []
     )
     facts["output"] |= _told(compensation)
-    yield MoveRun(event, now, facts)
+    yield TransitionRun(event, now, facts)
     if event == "complete" and run.has_begun:
-        yield from kept_output(run, know, now)
+        yield from kept_output(run, ctx, now)
     for task in run.open_tasks:
         yield from cancel(task, now, reason or f"The workflow is {status}.", is_moved=task.key == spared)
     yield from (effect for effect in compensation if isinstance(effect, StartRun))
@@ -63,10 +63,10 @@ def cancel(task: Task, now: int, reason: str, is_moved: bool = False) -> Iterato
         yield ResolveTask(task.key, "time_out")
         return
     if task.attempt.is_open:
-        yield MoveAttempt(task.key, "cancel", now, {"reason": task.attempt.reason or reason})
+        yield TransitionAttempt(task.key, "cancel", now, {"reason": task.attempt.reason or reason})
     yield ResolveTask(task.key, "cancel")
     if task.attempt.child_id and task.attempt.is_open:
-        yield Send(
+        yield SendMessage(
             task.attempt.child_id, "terminate", {"reason": f"Parent workflow has been terminated with reason: {reason}"}
         )
 
@@ -74,35 +74,37 @@ def cancel(task: Task, now: int, reason: str, is_moved: bool = False) -> Iterato
 def farewell(run: Run) -> Iterator[Effect]:
     """Who waits for this run to end is told."""
     if run.parent_id:
-        yield Send(run.parent_id, "child_ended", {"attempt": run.parent_attempt_id, "child": run.id})
+        yield SendMessage(run.parent_id, "child_ended", {"attempt": run.parent_attempt_id, "child": run.id})
     if run.limit_key:
-        yield Send("", "release", {"name": run.definition.name, "key": run.limit_key})
+        yield SendMessage("", "release", {"name": run.definition.name, "key": run.limit_key})
 
 
-def run_output(run: Run, know: Knowledge) -> dict[str, Any]:
+def run_output(run: Run, ctx: DecisionContext) -> dict[str, Any]:
     """The definition's output parameters, else the output of the task that was created last (execution §2.4)."""
     if run.definition.output_parameters:
-        return know.resolve(dict(run.definition.output_parameters))
+        return ctx.resolve(dict(run.definition.output_parameters))
     last = max(run.tasks.values(), key=lambda task: task.attempt.seq, default=None)
     if last is not None and (run.is_whole or last.attempt.seq == run.next_seq - 1):
-        return dict(know.attempt_payload(last, "output") or {})
+        return dict(ctx.attempt_payload(last, "output") or {})
     if last is None and (run.is_whole or not run.has_begun):
         return {}
-    seq, output = know.ask(LastOutput(frozenset(run.tasks)))
+    seq, output = ctx.ask(LastOutput(frozenset(run.tasks)))
     if last is not None and last.attempt.seq > seq:
-        output = know.attempt_payload(last, "output")
+        output = ctx.attempt_payload(last, "output")
     return dict(output or {})
 
 
-def _failure_run(run: Run, know: Knowledge, now: int, status: str, reason: str, failed: Task | None) -> Iterator[Any]:
+def _failure_run(
+    run: Run, ctx: DecisionContext, now: int, status: str, reason: str, failed: Task | None
+) -> Iterator[Any]:
     """The failure workflow with its exact input (execution §6), or the text that says why there is none."""
     name = run.definition.document.get("failureWorkflow")
     if not isinstance(name, str) or not name.strip():
         return
     try:
-        name = _named(name, know)
+        name = _named(name, ctx)
         version = run.definition.document.get("failureWorkflowVersion")
-        definition = know.definition(name, int(version) if version else None)
+        definition = ctx.definition(name, int(version) if version else None)
     except (StepRefused, TypeError, ValueError) as error:
         yield f"Error workflow {name} failed to start. reason: {error}"
         return
@@ -114,19 +116,19 @@ def _failure_run(run: Run, know: Knowledge, now: int, status: str, reason: str, 
     yield StartRun(
         derived_id(now, run.id, run.revision, "failure"),
         definition,
-        {**know.input(), **about},
+        {**ctx.input(), **about},
         run.correlation_id,
         domains=dict(run.domains),
         is_about_failure=True,
     )
 
 
-def _named(name: str, know: Knowledge) -> str:
+def _named(name: str, ctx: DecisionContext) -> str:
     if name.startswith("${"):
-        value = know.resolve(name)
+        value = ctx.resolve(name)
     elif name.startswith("$"):
         parts = name.split(".")
-        value = know.input().get(parts[2]) if len(parts) > 2 else None
+        value = ctx.input().get(parts[2]) if len(parts) > 2 else None
     else:
         return name
     if not isinstance(value, str) or not value:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..effects import Effect, OpenAttempt, ResolveTask, UpdateTask
 from ..ids import share
 from ..retries import delay_seconds, jitter_ms
 from ..snapshot import FORMER_WORKERS, NEVER, UNKNOWN, Attempt, Run, Task
 from ..states import CANCELED, EXPIRED, FAILED, PENDING
-from ..step_types import kind_of
+from ..step_types import step_type_of
 from ..step_types.base import attempt_id, new_attempt
 from ..values import replace
 
@@ -17,11 +17,11 @@ ENDS = {EXPIRED: "time_out", CANCELED: "cancel"}
 """The event that resolves a task, by the status of its last attempt; any other bad end is `fail`."""
 
 
-def retry(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+def retry(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """An attempt that ended badly is tried again while its policy allows."""
     for task in run.open_tasks:
         if task.attempt.ended_badly:
-            yield another_try(task, know, now) if may_be_retried(task, now) else give_up(task)
+            yield another_try(task, ctx, now) if may_be_retried(task, now) else give_up(task)
 
 
 def may_be_retried(task: Task, now: int) -> bool:
@@ -29,37 +29,37 @@ def may_be_retried(task: Task, now: int) -> bool:
     attempt = task.attempt
     return (
         attempt.status in (FAILED, EXPIRED)
-        and kind_of(task.step.type).is_retried
+        and step_type_of(task.step.type).is_retried
         and task.tries < task.step.policy.retries
         and (attempt.total_ends_at == NEVER or now < attempt.total_ends_at)
     )
 
 
-def another_try(task: Task, know: Knowledge, now: int) -> OpenAttempt:
+def another_try(task: Task, ctx: DecisionContext, now: int) -> OpenAttempt:
     """The next attempt, to be handed out after the policy's delay."""
     policy = task.step.policy
     delay = delay_seconds(policy, task.tries)
-    jitter = jitter_ms(policy, share(know.run.id, task.attempt.id))
-    return OpenAttempt(task.key, next_attempt(task, know, now, delay, jitter))
+    jitter = jitter_ms(policy, share(ctx.run.id, task.attempt.id))
+    return OpenAttempt(task.key, next_attempt(task, ctx, now, delay, jitter))
 
 
 def next_attempt(
-    task: Task, know: Knowledge, now: int, delay: int, jitter: int = 0, first_at: int | None = None, id: str = ""
+    task: Task, ctx: DecisionContext, now: int, delay: int, jitter: int = 0, first_at: int | None = None, id: str = ""
 ) -> Attempt:
     """An attempt like the last one, with its inputs evaluated anew over the old ones (execution §3.2).
 
     `first_at`: from when on the total time of all attempts counts; as before if nothing is said. `id`: the attempt's
     id; a new one by default.
     """
-    last, kind = task.attempt, kind_of(task.step.type)
-    id = id or attempt_id(know.run, task.key, last.number + 1, now, task.seq)
+    last, kind = task.attempt, step_type_of(task.step.type)
+    id = id or attempt_id(ctx.run, task.key, last.number + 1, now, task.seq)
     # Some kinds do a part of their work themselves: without a queue before, there is none for the next attempt.
     is_queued = bool(kind.is_queued and last.queue)
-    inputs = _inputs_anew(task, know, id) if is_queued else UNKNOWN
+    inputs = _inputs_anew(task, ctx, id) if is_queued else UNKNOWN
     attempt = new_attempt(
         task.step,
         task.key,
-        know.run,
+        ctx.run,
         now,
         number=last.number + 1,
         status=PENDING,
@@ -80,23 +80,25 @@ def next_attempt(
     return replace(attempt, input={}, due_at=min(attempt.due_at, attempt.visible_at), ends_at=last.ends_at)
 
 
-def reopen_attempt(task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+def reopen_attempt(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Open the task's canceled attempt again under its id, with the next number (execution §7.6).
 
     The workers that held it are noted: their late reports are refused, though they name the same attempt.
     """
     last = task.attempt
-    again = next_attempt(task, know, now, delay=0, first_at=now, id=last.id)
+    again = next_attempt(task, ctx, now, delay=0, first_at=now, id=last.id)
     if task.all_workers:
-        yield UpdateTask(task.key, {"memo": {**task.memo, FORMER_WORKERS: {last.id: list(task.all_workers)}}})
+        yield UpdateTask(
+            task.key, {"step_state": {**task.step_state, FORMER_WORKERS: {last.id: list(task.all_workers)}}}
+        )
     yield OpenAttempt(task.key, replace(again, seq=last.seq, previous_id=last.previous_id, reason=""))
 
 
-def _inputs_anew(task: Task, know: Knowledge, id: str) -> dict[str, Any]:
-    if (given := know.given_input(task.key)) is not None:
+def _inputs_anew(task: Task, ctx: DecisionContext, id: str) -> dict[str, Any]:
+    if (given := ctx.given_input(task.key)) is not None:
         return dict(given)
-    fresh = know.at(task.step, task.key, task).resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": id})
-    return {**know.attempt_payload(task, "input"), **fresh}
+    fresh = ctx.at(task.step, task.key, task).resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": id})
+    return {**ctx.attempt_payload(task, "input"), **fresh}
 
 
 def _total_began_at(task: Task) -> int:

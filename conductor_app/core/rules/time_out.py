@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import ALERT_ONLY, RETRY
-from ..effects import Effect, MoveAttempt, ResolveTask, Send, UpdateTask
+from ..effects import Effect, ResolveTask, SendMessage, TransitionAttempt, UpdateTask
 from ..failure_scopes import is_enclosed
 from ..snapshot import Run, Task
 from ..states import PAUSED
@@ -21,15 +21,15 @@ SENTENCES = {
 }
 
 
-def time_out(run: Run, know: Knowledge, now: int) -> Iterator[Effect]:
+def time_out(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """What has run out of time ends, as its policy says (execution §4)."""
     if run_ends_at(run) <= now:
-        yield from end_run(run, know, now, "time_out", _run_sentence(run, now))
+        yield from end_run(run, ctx, now, "time_out", _run_sentence(run, now))
         return
     due = [(task, _run_down(task, now)) for task in run.tasks.values() if is_due(task, now)]
     if last := next(((task, clock) for task, clock in due if clock and ends_run(run, task, clock)), None):
         # It takes along what else is due: an attempt that is canceled with its run cannot time out too.
-        yield from _end_run(run, know, *last, now)
+        yield from _end_run(run, ctx, *last, now)
         return
     for task, clock in due:
         if clock is not None:
@@ -57,17 +57,17 @@ def gives_up(task: Task, clock: Clock) -> bool:
     return clock.name != "response" and task.step.policy.timeout_policy not in (RETRY, ALERT_ONLY)
 
 
-def _end_run(run: Run, know: Knowledge, task: Task, clock: Clock, now: int) -> Iterator[Effect]:
+def _end_run(run: Run, ctx: DecisionContext, task: Task, clock: Clock, now: int) -> Iterator[Effect]:
     why = sentence(task, clock)
     yield from expire(task, now, why)
     reason = f"Task {task.attempt.id} failed with status: TIMED_OUT and reason: '{why}'"
-    yield from end_run(run, know, now, "time_out", reason, failed=task, spared=task.key)
+    yield from end_run(run, ctx, now, "time_out", reason, failed=task, spared=task.key)
 
 
 def _ran_out(task: Task, clock: Clock, now: int) -> Iterator[Effect]:
     policy = task.step.policy
     if clock.name == "response" and policy.is_handed_back:
-        yield MoveAttempt(
+        yield TransitionAttempt(
             task.key,
             "hand_back",
             now,
@@ -85,9 +85,9 @@ def _ran_out(task: Task, clock: Clock, now: int) -> Iterator[Effect]:
 
 def expire(task: Task, now: int, reason: str) -> Iterator[Effect]:
     """The attempt's time is over; a child that it waited for is stopped (execution §11 row 38)."""
-    yield MoveAttempt(task.key, "expire", now, {"reason": reason})
+    yield TransitionAttempt(task.key, "expire", now, {"reason": reason})
     if task.attempt.child_id:
-        yield Send(task.attempt.child_id, "terminate", {"reason": f"Its parent's task timed out: {reason}"})
+        yield SendMessage(task.attempt.child_id, "terminate", {"reason": f"Its parent's task timed out: {reason}"})
 
 
 def sentence(task: Task, clock: Clock) -> str:

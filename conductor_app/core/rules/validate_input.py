@@ -1,6 +1,6 @@
 """A step is entered with what its task's schemas allow, or its task fails for good."""
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..effects import CreateTask, Effect
 from ..schema_check import misfit
 from ..snapshot import Run, Task
@@ -8,22 +8,22 @@ from ..states import COMPLETED, FAILED_FOR_GOOD
 from ..step_types.base import finished_at_once
 
 
-def kept_to(effects: list[Effect], run: Run, know: Knowledge, now: int) -> list[Effect]:
+def kept_to(effects: list[Effect], run: Run, ctx: DecisionContext, now: int) -> list[Effect]:
     """What entering a step leads to; nothing but the task's failure for good, where it does not fit its schemas."""
     for effect in effects:
-        if isinstance(effect, CreateTask) and (reason := _misfit_of(effect.task, know)):
+        if isinstance(effect, CreateTask) and (reason := _misfit_of(effect.task, ctx)):
             return [_refused(effect.task, run, now, reason)]
     return effects
 
 
-def _misfit_of(task: Task, know: Knowledge) -> str:
+def _misfit_of(task: Task, ctx: DecisionContext) -> str:
     policy, attempt = task.step.policy, task.attempt
-    reason = misfit(policy.input_schema, attempt.input, "input", know)
+    reason = misfit(policy.input_schema, attempt.input, "input", ctx)
     if reason or attempt.status != COMPLETED:
         return reason
-    return misfit(policy.output_schema, attempt.output, "output", know)
+    return misfit(policy.output_schema, attempt.output, "output", ctx)
 
 
 def _refused(task: Task, run: Run, now: int, reason: str) -> CreateTask:
-    facts = {"input": task.attempt.input, "output": {}, "reason": reason, "memo": task.memo}
+    facts = {"input": task.attempt.input, "output": {}, "reason": reason, "step_state": task.step_state}
     return finished_at_once(task.step, task.key, run, now, FAILED_FOR_GOOD, **facts, iteration=task.iteration)

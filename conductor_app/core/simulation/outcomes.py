@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from ..language.lint.places import Spot, spots
 from ..language.parts import GROWS, shape_of, type_of
 from ..language.policy import BUILT_IN_TYPES
-from ..step_types import KINDS
+from ..step_types import STEP_TYPES
 from .parts import Mock, Script
 
 GIVES, FAILS, FAILS_FOR_GOOD, TIMES_OUT, STAYS = "gives", "fails", "fails_for_good", "times_out", "stays"
@@ -40,7 +40,7 @@ def steps_to_tell(document: Mapping[str, Any]) -> Iterator[Spot]:
     """The steps that somebody outside ends, so that a try must be told how; a dynamic fork stands for its branches."""
     for spot in spots(document.get("tasks")):
         kind = type_of(spot.step)
-        is_work = kind in WORKED or kind in BUILT_IN_TYPES or kind not in KINDS
+        is_work = kind in WORKED or kind in BUILT_IN_TYPES or kind not in STEP_TYPES
         is_told = (is_work and shape_of(spot.step) == "leaf") or shape_of(spot.step) == GROWS
         if spot.ref and (is_told or waits_for_somebody(spot.step)):
             yield spot

@@ -54,7 +54,7 @@ class Part:
         for name in (str(task.key), task.key.ref):
             if (mock := self._next(name, self.script.mocks.get(name, ()))) is not None:
                 return mock
-        written = self.script.branches.get(self._fork_of(task), ()) if self.script.branches and task.root else ()
+        written = self.script.branches.get(self._fork_of(task), ()) if self.script.branches and task.branch_head else ()
         return self._next(f"branch {task.key}", written)
 
     def _next(self, name: str, written: Sequence[Mock]) -> Mock | None:
@@ -66,7 +66,9 @@ class Part:
 
     def _fork_of(self, task: Task) -> str:
         """The reference of the dynamic fork that has made a task."""
-        forks = (each for each in self.run.tasks.values() if each.root is None and task.key.ref in each.grown)
+        forks = (
+            each for each in self.run.tasks.values() if each.branch_head is None and task.key.ref in each.branch_steps
+        )
         return next((fork.key.ref for fork in forks), "")
 
 

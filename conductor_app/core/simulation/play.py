@@ -12,14 +12,14 @@ from typing import Any
 
 from .. import commands, reports
 from ..child_run import begun
-from ..data_requests import Question
+from ..data_requests import DataRequest
 from ..decide import Command, Decision, command_then_decide, nothing
-from ..effects import CreateTask, Draft, Effect, MoveAttempt, Send, StartRun, evolve
+from ..effects import CreateTask, Effect, SendMessage, SnapshotBuilder, StartRun, TransitionAttempt, apply_effects
 from ..errors import AlreadyResolved, Invalid
 from ..reports import Report
 from ..snapshot import NEVER, Run, Task
 from ..states import LEASED, PENDING
-from ..step_types import kind_of
+from ..step_types import step_type_of
 from ..timers import next_clock
 from ..values import replace
 from .parts import Cue, Mock, Part, Script, clocks, own_moments
@@ -34,11 +34,14 @@ class Play:
     """A run and the children that it waits for. `answer`: answers what the core asks; `is_over`: no time is left."""
 
     def __init__(
-        self, now: int, answer: Callable[[Iterable[Question]], Mapping[Question, Any]], is_over: Callable[[], bool]
+        self,
+        now: int,
+        answer: Callable[[Iterable[DataRequest]], Mapping[DataRequest, Any]],
+        is_over: Callable[[], bool],
     ) -> None:
         self.now, self._answer, self._is_over = now, answer, is_over
         self.parts: dict[str, Part] = {}
-        self._answers: dict[Question, Any] = {}
+        self._answers: dict[DataRequest, Any] = {}
         self._later: deque[Callable[[], None]] = deque()
         self._effects = 0
 
@@ -59,9 +62,9 @@ class Play:
 
     def _do(self, part: Part, command: Command) -> bool:
         """Let the core hear a command, as the engine would; whether anything came of it."""
-        turn, changed = 0, False
+        round_number, changed = 0, False
         while True:
-            decision = command_then_decide(part.run, command, self._answers, self.now, turn >= ROUNDS_IN_ONE)
+            decision = command_then_decide(part.run, command, self._answers, self.now, round_number >= ROUNDS_IN_ONE)
             if decision.effects or not decision.questions:
                 changed |= bool(decision.effects)
                 self._save(part, decision)
@@ -70,20 +73,20 @@ class Play:
                 return changed
             self._refuse_endless()
             self._answers |= self._answer(decision.questions)
-            turn += 1
+            round_number += 1
 
     def _save(self, part: Part, decision: Decision) -> None:
         self._effects += len(decision.effects)
         self._refuse_endless()
-        before, draft = part.run, Draft(part.run)
+        before, builder = part.run, SnapshotBuilder(part.run)
         for effect in decision.effects:
-            effect.change(draft)
-            self._remember(part, effect, draft)
+            effect.apply(builder)
+            self._remember(part, effect, builder)
         none: frozenset = frozenset()
         part.run = replace(decision.after, revision=before.revision + 1, touched=none, moved=none)
         self._give_cues(part)
         for effect in decision.effects:
-            if isinstance(effect, Send):
+            if isinstance(effect, SendMessage):
                 self._later.append(partial(self._deliver, effect))
             elif isinstance(effect, StartRun) and effect.parent_attempt_id not in {"", *part.cues}:
                 child, script = begun(effect, before, self.now), self._script_of_child(part, effect)
@@ -94,10 +97,10 @@ class Play:
             raise Invalid("The test was stopped: the workflow goes on for too long. Give a loop fewer turns.")
 
     @staticmethod
-    def _remember(part: Part, effect: Effect, draft: Draft) -> None:
+    def _remember(part: Part, effect: Effect, builder: SnapshotBuilder) -> None:
         key = effect.task.key if isinstance(effect, CreateTask) else getattr(effect, "key", None)
-        if key is not None and key in draft.tasks:
-            task = draft.tasks[key]
+        if key is not None and key in builder.tasks:
+            task = builder.tasks[key]
             part.attempts[task.attempt.id] = (task.attempt, task)
 
     @staticmethod
@@ -111,7 +114,7 @@ class Play:
         for task in part.run.open_tasks:
             attempt = task.attempt
             is_ready = attempt.status == LEASED or (attempt.status == PENDING and attempt.queue)
-            if not is_ready or attempt.id in part.cues or kind_of(task.step.type).waits_for_tasks:
+            if not is_ready or attempt.id in part.cues or step_type_of(task.step.type).waits_for_tasks:
                 continue
             if (mock := part.cue(task)) is not None:
                 claimed_at = max(attempt.visible_at, self.now) + mock.queue_ms
@@ -150,7 +153,9 @@ class Play:
             "poll_count": attempt.poll_count + 1,
         }
         due_at = next_clock(task.step.policy, replace(attempt, status=LEASED, **facts), self.now)
-        part.run = evolve(part.run, [MoveAttempt(task.key, "claim", self.now, {**facts, "due_at": due_at})])
+        part.run = apply_effects(
+            part.run, [TransitionAttempt(task.key, "claim", self.now, {**facts, "due_at": due_at})]
+        )
         part.attempts[attempt.id] = (part.run.tasks[task.key].attempt, task)
 
     def _hear(self, part: Part, attempt_id: str, mock: Mock) -> None:
@@ -162,13 +167,13 @@ class Play:
         while self._later:
             self._later.popleft()()
 
-    def _deliver(self, message: Send) -> None:
+    def _deliver(self, message: SendMessage) -> None:
         part = self.parts.get(message.to)
         if part is not None and (command := self._command(message)) is not None:
             with suppress(AlreadyResolved):
                 self._do(part, command)
 
-    def _command(self, message: Send) -> Command | None:
+    def _command(self, message: SendMessage) -> Command | None:
         if message.subject == "terminate":
             return commands.terminate(message.facts.get("reason", ""))
         if message.subject != "child_ended":

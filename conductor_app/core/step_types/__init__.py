@@ -1,6 +1,6 @@
 """The kinds of steps: one module a type, one table that finds it."""
 
-from .base import Kind
+from .base import StepType
 from .decision import Decision
 from .do_while import DoWhile
 from .dynamic import Dynamic
@@ -30,7 +30,7 @@ from .yield_ import Yield
 
 SIMPLE = Simple()
 
-KINDS: dict[str, Kind] = {
+STEP_TYPES: dict[str, StepType] = {
     kind.type: kind
     for kind in (
         SIMPLE,
@@ -63,6 +63,6 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def kind_of(step_type: str) -> Kind:
+def step_type_of(step_type: str) -> StepType:
     """The kind of a step type; a type that is not in the table is work for a worker of that name."""
-    return KINDS.get(step_type, SIMPLE)
+    return STEP_TYPES.get(step_type, SIMPLE)

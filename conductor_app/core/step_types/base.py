@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
-from ..effects import CreateTask, Effect, MoveAttempt, ResolveTask
+from ..effects import CreateTask, Effect, ResolveTask, TransitionAttempt
 from ..ids import derived_id
 from ..language.inline_definitions import Path, put_back, take_out
 from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, Task
@@ -17,50 +17,50 @@ TASK_END = {COMPLETED: COMPLETED, FAILED: ACTIVE, FAILED_FOR_GOOD: ACTIVE}
 """The status of a task whose attempt is created with this status: a failed one is left to the retry rule."""
 
 
-class Kind:
+class StepType:
     """How one type of step behaves. A kind knows no other kind."""
 
     type = ""
     is_queued = False  # its attempts wait in a queue for a worker
     waits_for_tasks = False  # it is open until other tasks of the run have ended
     is_retried = True  # a failed attempt may be tried again (execution §3)
-    counts_turns = False  # its `iteration` is the present turn: 0 as long as it has not begun
-    takes_failures = False  # a failure inside it does not end the run
-    takes_every_turn = False  # a failure in one of its turns ends what goes on in the others
+    counts_iterations = False  # its `iteration` is the present turn: 0 as long as it has not begun
+    handles_failures = False  # a failure inside it does not end the run
+    stops_all_iterations = False  # a failure in one of its turns ends what goes on in the others
     has_phases = False  # its turns are different parts: what failed in one is nothing to it in another
     is_reopened = False  # an operator's retry opens the same attempt again instead of a new one (execution §7.3)
-    hears_outside = False  # what it comes to is said by a worker, a person, a client or another run
+    is_completed_externally = False  # what it comes to is said by a worker, a person, a client or another run
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """Control has come: the effects that create the task."""
         raise NotImplementedError
 
-    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+    def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """The task is active: the effects that finish it, if it can be finished by what is known."""
         return iter(())
 
-    def stranded(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+    def on_deadlock(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """Nothing that is open leads to what the task waits for: the effects by which it goes on all the same."""
         return iter(())
 
-    def leads_to(self, task: Task) -> Iterator[Key]:
+    def successors(self, task: Task) -> Iterator[Key]:
         """The keys that have control because of this task."""
         if task.lets_control_pass and task.step.follower:
-            yield Key(task.step.follower, task.key.turn)
+            yield Key(task.step.follower, task.key.iteration_path)
 
-    def take(self, task: Task, failed: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+    def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """A task inside has failed: where the step goes from here, if it takes failures."""
         raise NotImplementedError
 
-    def turns_follow(self, task: Task) -> bool:
+    def iterations_are_sequential(self, task: Task) -> bool:
         """Whether each turn comes after the one before; else they go on side by side."""
         return True
 
-    def failed_turn(self, task: Task) -> int | None:
+    def failed_iteration(self, task: Task) -> int | None:
         """The turn with which it failed, where it went on to others before its end; a further try begins there."""
         return None
 
-    def reopened(self, task: Task, know: Knowledge, now: int, turn: int | None = None) -> Iterator[Effect]:
+    def reopened(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
         """The effects that open the same attempt again, its clocks anew; a step with turns goes on in this one."""
         policy = task.step.policy
         total_ends_at = now + policy.total_seconds * 1000 if policy.total_seconds else NEVER
@@ -68,7 +68,7 @@ class Kind:
         attempt = replace(task.attempt, status=LEASED, **facts)
         if not task.is_open:
             yield ResolveTask(task.key, "reopen")
-        yield MoveAttempt(task.key, "reopen", now, {**facts, "due_at": next_clock(policy, attempt, now)})
+        yield TransitionAttempt(task.key, "reopen", now, {**facts, "due_at": next_clock(policy, attempt, now)})
 
 
 def held_by_engine(step: Step, key: Key, run: Run, now: int, **facts: Any) -> CreateTask:
@@ -88,9 +88,9 @@ def new_task(
     now: int,
     *,
     status: str,
-    memo: dict[str, Any] | None = None,
+    step_state: dict[str, Any] | None = None,
     iteration: int = 0,
-    grown: Mapping[str, Step] | None = None,
+    branch_steps: Mapping[str, Step] | None = None,
     **facts: Any,
 ) -> Task:
     """A task with its first attempt, or under the identity that it keeps; `facts` are fields of the attempt."""
@@ -107,13 +107,13 @@ def new_task(
         created_at=now,
         attempt=attempt,
         iteration=iteration,
-        memo={
-            **(memo or {}),
+        step_state={
+            **(step_state or {}),
             **({"secrets": sorted(step.secrets)} if step.secrets else {}),
             **({FIRST_NUMBER: kept.number} if kept and kept.number else {}),
             **({FORMER_WORKERS: {attempt.id: list(kept.workers)}} if kept and kept.workers else {}),
         },
-        grown=grown or {},
+        branch_steps=branch_steps or {},
         joined_by=step.joined_by[0] if step.joined_by else "",
     )
 
@@ -163,24 +163,24 @@ def attempt_id(run: Run, key: Key, number: int, now: int, place: int) -> str:
 
 def complete(task: Task, now: int, output: dict[str, Any]) -> Iterator[Effect]:
     """The task's attempt is completed with this output."""
-    yield MoveAttempt(task.key, "complete", now, {"output": output})
+    yield TransitionAttempt(task.key, "complete", now, {"output": output})
 
 
 def fail(
     task: Task, now: int, reason: str, output: dict[str, Any] | None = None, event: str = "fail"
 ) -> Iterator[Effect]:
     """The task's attempt fails for this reason."""
-    yield MoveAttempt(task.key, event, now, {"reason": reason, "output": output or {}})
+    yield TransitionAttempt(task.key, event, now, {"reason": reason, "output": output or {}})
 
 
 def inputs_of(
-    step: Step, know: Knowledge, key: Key, run: Run, now: int, *, holds_steps: bool = False
+    step: Step, ctx: DecisionContext, key: Key, run: Run, now: int, *, holds_steps: bool = False
 ) -> dict[str, Any]:
     """Return the step's inputs over the policy's template, resolved (execution §9.4); or those that a rerun gave.
 
     `holds_steps`: the inputs hold documents of steps, so definitions given in place in them are left as they are.
     """
-    if (given := know.given_input(key)) is not None:
+    if (given := ctx.given_input(key)) is not None:
         return dict(given)
     template = dict(step.policy.input_template)
     own = {"CPEWF_TASK_ID": attempt_id(run, key, 0, now, run.next_seq)}
@@ -188,7 +188,7 @@ def inputs_of(
     definitions: dict[Path, dict[str, Any]] = {}
     if holds_steps:
         written, definitions = take_out(written)
-    resolved = put_back(know.resolve(written, own), definitions)
+    resolved = put_back(ctx.resolve(written, own), definitions)
     for name, fallback in template.items():
         if resolved.get(name) is None:
             resolved[name] = fallback

@@ -25,6 +25,6 @@ def shown_case(case: str, head: str | None) -> dict[str, str]:
 
 def into_case(task: Task) -> Iterator[Key]:
     """The head of the chosen case, or what follows the step where that case is empty."""
-    target = task.memo.get("head") or task.step.follower
+    target = task.step_state.get("head") or task.step.follower
     if target and task.lets_control_pass:
-        yield Key(target, task.key.turn)
+        yield Key(target, task.key.iteration_path)

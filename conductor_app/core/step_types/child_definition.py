@@ -4,33 +4,33 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..data_requests import DefinitionWritten
-from ..decision_context import Knowledge
+from ..data_requests import InlineDefinition
+from ..decision_context import DecisionContext
 from ..definition import Definition
 from ..errors import StepRefused
 from ..schema_check import misfit
 
 
-def definition_of(param: Mapping[str, Any], know: Knowledge) -> Definition:
+def definition_of(param: Mapping[str, Any], ctx: DecisionContext) -> Definition:
     """The definition of the child: written in place, or found by name and version."""
     written = param.get("workflowDefinition")
     if isinstance(written, dict):
-        found = know.ask(DefinitionWritten(json.dumps(written, sort_keys=True)))
+        found = ctx.ask(InlineDefinition(json.dumps(written, sort_keys=True)))
         if isinstance(found, str):
             raise StepRefused(f"The workflow definition given in place is refused: {found}")
         return found
     name, version = param.get("name"), version_of(param.get("version"))
     if not isinstance(name, str) or not name:
         raise StepRefused(f"subWorkflowParam names no workflow; its name is {name!r}.")
-    found = know.definition(name, version)
+    found = ctx.definition(name, version)
     if found is None:
         raise StepRefused(f"No such workflow definition: {name}, version {version or 'latest'}.")
     return found
 
 
-def fitting_input(definition: Definition, given: dict[str, Any], know: Knowledge) -> dict[str, Any]:
+def fitting_input(definition: Definition, given: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
     """The child's input; raises StepRefused where it does not fit the child's schema."""
-    if reason := misfit(definition.input_schema, given, "input", know):
+    if reason := misfit(definition.input_schema, given, "input", ctx):
         raise StepRefused(f"{definition.name} cannot be started: {reason}")
     return given
 
@@ -51,7 +51,7 @@ def priority_of(value: Any, parents: int) -> int:
         return parents
 
 
-def domains_of(param: Mapping[str, Any], know: Knowledge) -> dict[str, str]:
+def domains_of(param: Mapping[str, Any], ctx: DecisionContext) -> dict[str, str]:
     """The child's map from task type to domain: its own, else the parent's."""
     own = param.get("taskToDomain")
-    return dict(own) if isinstance(own, dict) and own else dict(know.run.domains)
+    return dict(own) if isinstance(own, dict) and own else dict(ctx.run.domains)

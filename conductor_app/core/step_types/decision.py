@@ -3,39 +3,45 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..errors import StepRefused
 from ..snapshot import Task
-from .base import Kind, finished_at_once, inputs_of
+from .base import StepType, finished_at_once, inputs_of
 from .cases import into_case, shown_case, spelled
 from .evaluation import value_of
 
 
-class Decision(Kind):
+class Decision(StepType):
     """Over as soon as the case is known; an empty or a missing case gives way to the default (execution §8.4)."""
 
     type = "DECISION"
     is_retried = False
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        case = case_of(step, inputs_of(step, know, key, know.run, now), know)
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        case = case_of(step, inputs_of(step, ctx, key, ctx.run, now), ctx)
         head = step.cases.get(case) or step.default_case
         yield finished_at_once(
-            step, key, know.run, now, input=shown_case(case, head), memo={"head": head}, output={"caseOutput": [case]}
+            step,
+            key,
+            ctx.run,
+            now,
+            input=shown_case(case, head),
+            step_state={"head": head},
+            output={"caseOutput": [case]},
         )
 
-    def leads_to(self, task: Task) -> Iterator[Key]:
+    def successors(self, task: Task) -> Iterator[Key]:
         return into_case(task)
 
 
-def case_of(step: Step, inputs: dict[str, Any], know: Knowledge) -> str:
+def case_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> str:
     """The case that a script names, or else the input that `caseValueParam` names."""
     expression = step.document.get("caseExpression")
     if not expression:
         return spelled(inputs.get(str(step.document.get("caseValueParam"))))
-    answer = value_of(expression, "javascript", inputs, know)
+    answer = value_of(expression, "javascript", inputs, ctx)
     if answer.error:
         raise StepRefused(f"The caseExpression of {step.ref} failed: {answer.error}")
     return spelled(answer.value)

@@ -3,27 +3,27 @@
 import dataclasses
 from collections.abc import Iterator
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..errors import StepRefused
 from ..language.policy import BUILT_IN_LEASE_SECONDS, BUILT_IN_TYPES
 from ..values import replace
-from .base import Kind, inputs_of
+from .base import StepType, inputs_of
 from .queued import asynchronous, queued
 
 LONGEST_NAME = 255
 
 
-class Dynamic(Kind):
+class Dynamic(StepType):
     """A worker's task whose name is the value of the input that `dynamicTaskNameParam` names (execution §8.2)."""
 
     type = "DYNAMIC"
     is_queued = True
-    hears_outside = True
+    is_completed_externally = True
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, know, key, know.run, now)
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
         parameter = step.document.get("dynamicTaskNameParam") or ""
         name = inputs.get(parameter)
         if not isinstance(name, str) or not name.strip():
@@ -33,9 +33,9 @@ class Dynamic(Kind):
         if len(name) > LONGEST_NAME or "\0" in name:
             raise StepRefused(f"The task to run is named by at most {LONGEST_NAME} characters; NUL is none of them.")
         if name not in BUILT_IN_TYPES:
-            yield queued(step, key, know, now, name, know.domain(name), inputs)
+            yield queued(step, key, ctx, now, name, ctx.domain(name), inputs)
             return
         # The server's own workers do it, as they would if the type stood in the definition.
         lease = min(step.policy.lease_seconds or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS)
         built_in = replace(step, policy=dataclasses.replace(step.policy, lease_seconds=lease))
-        yield queued(built_in, key, know, now, name, "", inputs | asynchronous(step))
+        yield queued(built_in, key, ctx, now, name, "", inputs | asynchronous(step))

@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from ..data_requests import ScriptAnswer
-from ..decision_context import Knowledge
+from ..data_requests import ScriptResult
+from ..decision_context import DecisionContext
 from ..expressions import Script, evaluator
 
 
-def value_of(expression: Any, language: str, inputs: dict[str, Any], know: Knowledge) -> ScriptAnswer:
+def value_of(expression: Any, language: str, inputs: dict[str, Any], ctx: DecisionContext) -> ScriptResult:
     """What the expression comes to in its language, with the inputs as `$`, in Python as variables."""
     if not isinstance(expression, str) or not expression.strip():
-        return ScriptAnswer(error="The expression is empty: write one in the step's 'expression'.")
+        return ScriptResult(error="The expression is empty: write one in the step's 'expression'.")
     found = evaluator(language)
     if found is None:
-        return ScriptAnswer(
+        return ScriptResult(
             error=f"Unknown evaluatorType '{language}': use javascript, graaljs, python or value-param."
         )
     if isinstance(found, Script):
-        return know.script(found.language, expression, inputs)
-    return ScriptAnswer(value=found.evaluate(expression, inputs))
+        return ctx.script(found.language, expression, inputs)
+    return ScriptResult(value=found.evaluate(expression, inputs))

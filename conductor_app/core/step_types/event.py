@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
-from ..effects import CreateTask, Effect, Publish
+from ..effects import CreateTask, Effect, PublishEvent
 from ..events import event_of, facts_of, is_internal
-from .base import Kind, finished_at_once, held_by_engine, inputs_of
+from .base import StepType, finished_at_once, held_by_engine, inputs_of
 from .queued import queued
 
 
-class Event(Kind):
+class Event(StepType):
     """Over as soon as it is told, or when somebody completes it (asyncComplete) (execution §8.15).
 
     An event of this server is told in the decision itself, as a message in its transaction: once, and never lost.
@@ -20,14 +20,14 @@ class Event(Kind):
     type = "EVENT"
     is_queued = True
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        run = know.run
-        sink = know.resolve(step.document.get("sink"))
-        inputs = inputs_of(step, know, key, run, now)
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        run = ctx.run
+        sink = ctx.resolve(step.document.get("sink"))
+        inputs = inputs_of(step, ctx, key, run, now)
         inputs |= {"sink": sink, "asyncComplete": step.async_complete}
         event = event_of(str(sink), run.definition.name, step.ref)
         if run.is_held or not is_internal(event):
-            yield queued(step, key, know, now, self.type, "", inputs)
+            yield queued(step, key, ctx, now, self.type, "", inputs)
             return
         payload = {**inputs, **facts_of(run), "event_produced": event}
         create: CreateTask
@@ -36,4 +36,4 @@ class Event(Kind):
         else:
             create = finished_at_once(step, key, run, now, input=inputs, output=payload)
         yield create
-        yield Publish(event, create.task.attempt.id, payload)
+        yield PublishEvent(event, create.task.attempt.id, payload)

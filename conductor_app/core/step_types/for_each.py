@@ -21,20 +21,20 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from ..data_requests import EveryTurn, Outcome
-from ..decision_context import Knowledge, gather
+from ..data_requests import StepOutcomes, TaskOutcome
+from ..decision_context import DecisionContext, gather
 from ..definition import Key, Step
-from ..effects import Effect, ForgetTasks, MoveAttempt, UpdateTask
+from ..effects import Effect, PruneIteration, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
 from ..snapshot import Task
-from .base import Kind, complete, finished_at_once, held_by_engine, inputs_of
-from .iterations import COUNTED, ENDS_AS, items_of, kept_turns
+from .base import StepType, complete, finished_at_once, held_by_engine, inputs_of
+from .iterations import COUNTED, ENDS_AS, items_of, kept_iterations
 from .outcomes import outcome_of
 
 CONTINUE, FAIL = "CONTINUE", "FAIL"
 
 
-class ForEach(Kind):
+class ForEach(StepType):
     """Active while items are left; leads to the tasks of the items that begin. `iteration`: how many have begun.
 
     Its memo: the `count` of items, how many may be open (`most`), have begun (`to`; `since`: with the last change) and
@@ -45,69 +45,82 @@ class ForEach(Kind):
     waits_for_tasks = True
     is_retried = False
     is_reopened = True
-    counts_turns = True
-    takes_failures = True
-    takes_every_turn = True
+    counts_iterations = True
+    handles_failures = True
+    stops_all_iterations = True
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if not step.heads:
             raise StepRefused(f"There is nothing to do for each in {step.ref}: its 'loopOver' is empty.")
-        inputs = inputs_of(step, know, key, know.run, now)
-        items = items_of(step, inputs, know)
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        items = items_of(step, inputs, ctx)
         if items is None:
             raise StepRefused(f"{step.ref} has no list to go through: it needs 'items'.")
         shown = {**{name: value for name, value in inputs.items() if name != "_items"}, "items": items}
         if not items:
-            yield finished_at_once(step, key, know.run, now, input=shown, output=together(0, []))
+            yield finished_at_once(step, key, ctx.run, now, input=shown, output=together(0, []))
             return
-        memo = {"count": len(items), "most": most_at_once(step, inputs), "keep": kept_turns(step, inputs), "ended": 0}
-        memo |= {"since": 1, "to": min(memo["most"], memo["count"]), "goes_on": goes_on(step, inputs)}
+        step_state = {
+            "count": len(items),
+            "most": most_at_once(step, inputs),
+            "keep": kept_iterations(step, inputs),
+            "ended": 0,
+        }
+        step_state |= {"since": 1, "to": min(step_state["most"], step_state["count"]), "goes_on": goes_on(step, inputs)}
         output = {"count": len(items)}
-        yield held_by_engine(step, key, know.run, now, iteration=memo["to"], memo=memo, input=shown, output=output)
+        yield held_by_engine(
+            step, key, ctx.run, now, iteration=step_state["to"], step_state=step_state, input=shown, output=output
+        )
 
-    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
-        over = [item for item in know.inside(task.key) if not item.is_open]
-        fresh = sorted((item for item in over if COUNTED not in item.memo), key=lambda item: item.key.turn)
-        memo = dict(task.memo)
-        if know.run.is_whole:
+    def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        over = [item for item in ctx.inside(task.key) if not item.is_open]
+        fresh = sorted(
+            (item for item in over if COUNTED not in item.step_state), key=lambda item: item.key.iteration_path
+        )
+        step_state = dict(task.step_state)
+        if ctx.run.is_whole:
             # Commands that open an ended run again may have taken items back: all are counted anew.
-            memo |= counted(memo, over)
-        if not fresh and memo == task.memo:
+            step_state |= counted(step_state, over)
+        if not fresh and step_state == task.step_state:
             return
         for item in fresh:
-            yield UpdateTask(item.key, {"memo": {**item.memo, COUNTED: True}})
-        gone = with_ended(memo, [item.key.turn[-1] for item in fresh])
-        if memo["ended"] < memo["count"]:
-            yield UpdateTask(task.key, {"iteration": memo["to"], "memo": memo}, {"updated_at": now})
+            yield UpdateTask(item.key, {"step_state": {**item.step_state, COUNTED: True}})
+        gone = with_ended(step_state, [item.key.iteration_path[-1] for item in fresh])
+        if step_state["ended"] < step_state["count"]:
+            yield UpdateTask(task.key, {"iteration": step_state["to"], "step_state": step_state}, {"updated_at": now})
         else:
-            output = together(memo["count"], outcomes_of_items(task, know, set(gone)))
-            yield UpdateTask(task.key, {"memo": memo})
+            output = together(step_state["count"], outcomes_of_items(task, ctx, set(gone)))
+            yield UpdateTask(task.key, {"step_state": step_state})
             yield from complete(task, now, output)
-        for turn in gone:
-            yield ForgetTasks(task.key, turn)
+        for iteration in gone:
+            yield PruneIteration(task.key, iteration)
 
-    def take(self, task: Task, failed: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+    def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """An item has failed, and nothing else is open any more."""
-        output = together(task.memo["count"], outcomes_of_items(task, know, set()))
+        output = together(task.step_state["count"], outcomes_of_items(task, ctx, set()))
         facts = {"reason": failed.attempt.reason, "output": output}
-        yield MoveAttempt(task.key, ENDS_AS.get(failed.attempt.status, "fail"), now, facts)
+        yield TransitionAttempt(task.key, ENDS_AS.get(failed.attempt.status, "fail"), now, facts)
 
-    def leads_to(self, task: Task) -> Iterator[Key]:
+    def successors(self, task: Task) -> Iterator[Key]:
         if not task.is_open:
-            yield from super().leads_to(task)
+            yield from super().successors(task)
         elif task.attempt.is_open:
-            for turn in range(task.memo["since"], task.memo["to"] + 1):
-                yield Key(task.step.heads[0], (*task.key.turn, turn))
+            for iteration in range(task.step_state["since"], task.step_state["to"] + 1):
+                yield Key(task.step.heads[0], (*task.key.iteration_path, iteration))
 
-    def turns_follow(self, task: Task) -> bool:
-        return task.memo.get("most", 1) == 1
+    def iterations_are_sequential(self, task: Task) -> bool:
+        return task.step_state.get("most", 1) == 1
 
-    def reopened(self, task: Task, know: Knowledge, now: int, turn: int | None = None) -> Iterator[Effect]:
-        yield from super().reopened(task, know, now)
-        memo = dict(task.memo)
-        if turn is not None and self.turns_follow(task):
-            memo |= {"since": turn, "to": turn}
-        yield UpdateTask(task.key, {"memo": memo, "iteration": memo["to"]}, {"output": {"count": memo["count"]}})
+    def reopened(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
+        yield from super().reopened(task, ctx, now)
+        step_state = dict(task.step_state)
+        if iteration is not None and self.iterations_are_sequential(task):
+            step_state |= {"since": iteration, "to": iteration}
+        yield UpdateTask(
+            task.key,
+            {"step_state": step_state, "iteration": step_state["to"]},
+            {"output": {"count": step_state["count"]}},
+        )
 
 
 def most_at_once(step: Step, inputs: dict[str, Any]) -> int:
@@ -130,43 +143,47 @@ def goes_on(step: Step, inputs: dict[str, Any]) -> bool:
     return value == CONTINUE
 
 
-def counted(memo: dict[str, Any], over: Sequence[Task]) -> dict[str, Any]:
+def counted(step_state: dict[str, Any], over: Sequence[Task]) -> dict[str, Any]:
     """What the memo says of ended items, by the tasks that are there."""
-    turns = {item.key.turn[-1] for item in over if COUNTED in item.memo}
-    found: dict[str, Any] = {"ended": memo.get("forgotten", 0) + len(turns)}
-    return found | ({"kept": [turn for turn in memo["kept"] if turn in turns]} if "kept" in memo else {})
+    iterations = {item.key.iteration_path[-1] for item in over if COUNTED in item.step_state}
+    found: dict[str, Any] = {"ended": step_state.get("forgotten", 0) + len(iterations)}
+    return found | (
+        {"kept": [iteration for iteration in step_state["kept"] if iteration in iterations]}
+        if "kept" in step_state
+        else {}
+    )
 
 
-def with_ended(memo: dict[str, Any], turns: list[int]) -> list[int]:
+def with_ended(step_state: dict[str, Any], iterations: list[int]) -> list[int]:
     """Note in the memo that these items have ended, and which begin; returns those whose tasks are kept no longer."""
     gone: list[int] = []
-    memo["ended"] += len(turns)
-    if memo["keep"]:
-        kept = [*memo.get("kept", ()), *turns]
-        gone = kept[: -memo["keep"]]
-        memo |= {"kept": kept[-memo["keep"] :], "forgotten": memo.get("forgotten", 0) + len(gone)}
-    begun = max(memo["to"], min(memo["count"], memo["ended"] + memo["most"]))
-    memo |= {"since": memo["to"] + 1, "to": begun}
+    step_state["ended"] += len(iterations)
+    if step_state["keep"]:
+        kept = [*step_state.get("kept", ()), *iterations]
+        gone = kept[: -step_state["keep"]]
+        step_state |= {"kept": kept[-step_state["keep"] :], "forgotten": step_state.get("forgotten", 0) + len(gone)}
+    begun = max(step_state["to"], min(step_state["count"], step_state["ended"] + step_state["most"]))
+    step_state |= {"since": step_state["to"] + 1, "to": begun}
     return gone
 
 
-def outcomes_of_items(task: Task, know: Knowledge, gone: set[int]) -> list[Outcome]:
+def outcomes_of_items(task: Task, ctx: DecisionContext, gone: set[int]) -> list[TaskOutcome]:
     """What the items came to whose tasks are kept, in their order."""
-    known = {item.key: item for item in know.inside(task.key)}
-    here = gather(partial(outcome_of, item, know) for item in known.values())
-    others = [] if know.run.is_whole else know.ask(EveryTurn(task.key, task.step.heads[0], frozenset(known)))
-    found = (outcome for outcome in (*here, *others) if outcome.key.turn[-1] not in gone)
-    return sorted(found, key=lambda outcome: outcome.key.turn)
+    known = {item.key: item for item in ctx.inside(task.key)}
+    here = gather(partial(outcome_of, item, ctx) for item in known.values())
+    others = [] if ctx.run.is_whole else ctx.ask(StepOutcomes(task.key, task.step.heads[0], frozenset(known)))
+    found = (outcome for outcome in (*here, *others) if outcome.key.iteration_path[-1] not in gone)
+    return sorted(found, key=lambda outcome: outcome.key.iteration_path)
 
 
-def together(count: int, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def together(count: int, outcomes: Sequence[TaskOutcome]) -> dict[str, Any]:
     """The output: what each item came to at its place."""
     results: list[Any] = [None] * count
     for outcome in outcomes:
         if outcome.status == "COMPLETED":
-            results[outcome.key.turn[-1] - 1] = outcome.output
+            results[outcome.key.iteration_path[-1] - 1] = outcome.output
     errors = [
-        {"index": outcome.key.turn[-1] - 1, "reason": outcome.reason}
+        {"index": outcome.key.iteration_path[-1] - 1, "reason": outcome.reason}
         for outcome in outcomes
         if outcome.status not in ("COMPLETED", "ACTIVE")
     ]

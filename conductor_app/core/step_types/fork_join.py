@@ -2,29 +2,29 @@
 
 from collections.abc import Iterator
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..snapshot import Task
 from ..states import COMPLETED_WITH_ERRORS
-from .base import Kind, finished_at_once, inputs_of
+from .base import StepType, finished_at_once, inputs_of
 from .forked import require_join
 
 
-class ForkJoin(Kind):
+class ForkJoin(StepType):
     """Leads to the head of every branch, then to its join; it is over at once (execution §8.5)."""
 
     type = "FORK_JOIN"
     is_retried = False
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        require_join(step, know.run)
-        inputs = inputs_of(step, know, key, know.run, now)
-        yield finished_at_once(step, key, know.run, now, input=inputs, output={})
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        require_join(step, ctx.run)
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        yield finished_at_once(step, key, ctx.run, now, input=inputs, output={})
 
-    def leads_to(self, task: Task) -> Iterator[Key]:
+    def successors(self, task: Task) -> Iterator[Key]:
         # An optional fork that could not be entered is passed over: nothing would wait for its branches.
         heads = () if task.status == COMPLETED_WITH_ERRORS else task.step.heads
         for head in (*heads, task.step.follower):
             if head and task.lets_control_pass:
-                yield Key(head, task.key.turn)
+                yield Key(head, task.key.iteration_path)

@@ -4,51 +4,51 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any
 
-from ..data_requests import InUse, PolicyNamed
-from ..decision_context import Knowledge, gather
+from ..data_requests import ReferencesInUse, TaskDefinitionByName
+from ..decision_context import DecisionContext, gather
 from ..definition import Key, Step
 from ..effects import Effect
 from ..errors import StepRefused, ValidationFailed
 from ..language.layout import joined_branch, lay_out
 from ..snapshot import Run, Task
-from .base import Kind, finished_at_once, inputs_of
+from .base import StepType, finished_at_once, inputs_of
 from .forked import forked_documents, require_join
 
 FILLED_BY_FORK = ("dynamicForkTasksParam", "dynamicForkTasksInputParamName")
 
 
-class ForkJoinDynamic(Kind):
+class ForkJoinDynamic(StepType):
     """Makes one branch of each task that the input lists, then leads to its join (execution §8.6)."""
 
     type = "FORK_JOIN_DYNAMIC"
     is_retried = False
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        require_join(step, know.run)
-        inputs = inputs_of(step, know, key, know.run, now, holds_steps=True)
-        written = forked_documents(step, inputs, partial(has_forked, step, know), know.run.definition)
-        documents = with_policies(written, know)
-        grown = grow(step, documents)
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        require_join(step, ctx.run)
+        inputs = inputs_of(step, ctx, key, ctx.run, now, holds_steps=True)
+        written = forked_documents(step, inputs, partial(has_forked, step, ctx), ctx.run.definition)
+        documents = with_policies(written, ctx)
+        branch_steps = grow(step, documents)
         refs = [document["taskReferenceName"] for document in documents]
-        if used := in_use(grown.keys(), step, key, know):
+        if used := in_use(branch_steps.keys(), step, key, ctx):
             raise StepRefused(f"The forked reference '{used[0]}' is in use already: give each forked task its own.")
-        has_cases = {"has_cases": True} if any(grown[ref].cases for ref in refs) else {}
+        has_cases = {"has_cases": True} if any(branch_steps[ref].cases for ref in refs) else {}
         shown = {name: value for name, value in inputs.items() if name not in params_of(step)}
         yield finished_at_once(
             step,
             key,
-            know.run,
+            ctx.run,
             now,
             output={},
-            memo={"forked": refs, **has_cases},
-            grown=grown,
+            step_state={"forked": refs, **has_cases},
+            branch_steps=branch_steps,
             input={**shown, "forkedTasks": refs, "forkedTaskDefs": documents},
         )
 
-    def leads_to(self, task: Task) -> Iterator[Key]:
-        for ref in (*task.memo.get("forked", ()), task.step.follower):
+    def successors(self, task: Task) -> Iterator[Key]:
+        for ref in (*task.step_state.get("forked", ()), task.step.follower):
             if ref:
-                yield Key(ref, task.key.turn)
+                yield Key(ref, task.key.iteration_path)
 
 
 def may_follow_another(step: Step, run: Run) -> bool:
@@ -57,24 +57,24 @@ def may_follow_another(step: Step, run: Run) -> bool:
     return len(written) != 1 or bool(step.loops) or written[0].ref != step.ref
 
 
-def has_forked(step: Step, know: Knowledge) -> bool:
+def has_forked(step: Step, ctx: DecisionContext) -> bool:
     """Whether the run has forked dynamically before."""
-    run = know.run
-    if any("forked" in task.memo for task in run.tasks.values()):
+    run = ctx.run
+    if any("forked" in task.step_state for task in run.tasks.values()):
         return True
     if run.is_whole or not may_follow_another(step, run):
         return False
     # What a fork has made may fork too; the one that made it stands in the definition.
     refs = frozenset(other.ref for other in run.definition.steps.values() if other.type == step.type)
-    return bool(know.ask(InUse(refs)))
+    return bool(ctx.ask(ReferencesInUse(refs)))
 
 
-def in_use(refs: Collection[str], step: Step, key: Key, know: Knowledge) -> list[str]:
+def in_use(refs: Collection[str], step: Step, key: Key, ctx: DecisionContext) -> list[str]:
     """Those of the references that steps of the definition have, or tasks in this turn, in the order given."""
-    run = know.run
-    used = {ref for ref in refs if ref in run.definition.steps or Key(ref, key.turn) in run.tasks}
+    run = ctx.run
+    used = {ref for ref in refs if ref in run.definition.steps or Key(ref, key.iteration_path) in run.tasks}
     if not used and not run.is_whole and may_follow_another(step, run):
-        used = know.ask(InUse(frozenset(refs), key.turn))
+        used = ctx.ask(ReferencesInUse(frozenset(refs), key.iteration_path))
     return [ref for ref in refs if ref in used]
 
 
@@ -83,10 +83,10 @@ def params_of(step: Step) -> set[str]:
     return {str(step.document.get(name)) for name in FILLED_BY_FORK}
 
 
-def with_policies(documents: list[dict[str, Any]], know: Knowledge) -> list[dict[str, Any]]:
+def with_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list[dict[str, Any]]:
     """The documents with the task definitions that are registered for them."""
     names = sorted({document["name"] for document in documents if not document.get("taskDefinition")})
-    found = dict(zip(names, gather(partial(know.ask, PolicyNamed(name)) for name in names), strict=True))
+    found = dict(zip(names, gather(partial(ctx.ask, TaskDefinitionByName(name)) for name in names), strict=True))
     return [
         document
         if document.get("taskDefinition") or not found.get(document["name"])
@@ -107,10 +107,10 @@ def laid_out(document: dict[str, Any], fork: Step) -> dict[str, Step]:
 
 def grow(step: Step, documents: list[dict[str, Any]]) -> dict[str, Step]:
     """The steps of all branches, each branch by its own; their heads are joined by what follows the fork."""
-    grown: dict[str, Step] = {}
+    branch_steps: dict[str, Step] = {}
     for document in documents:
         branch = laid_out(document, step)
-        if twice := branch.keys() & grown.keys():
+        if twice := branch.keys() & branch_steps.keys():
             raise StepRefused(f"The forked reference '{min(twice)}' occurs twice: give each forked task its own.")
-        grown |= joined_branch(branch, document["taskReferenceName"], step.follower)
-    return grown
+        branch_steps |= joined_branch(branch, document["taskReferenceName"], step.follower)
+    return branch_steps

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..data_requests import Keyed, KeyHolder
-from ..decision_context import Knowledge
+from ..data_requests import IdempotencyKeyHolder, IdempotencyLookup
+from ..decision_context import DecisionContext
 from ..definition import Definition, Key
 from ..errors import StepRefused
 from ..states import COMPLETED, RUN
@@ -20,10 +20,10 @@ class Claim:
 
     key: str = ""
     frees: str = ""
-    holder: KeyHolder | None = None
+    holder: IdempotencyKeyHolder | None = None
 
 
-def claimed(param: Mapping[str, Any], definition: Definition, know: Knowledge, own: Key) -> Claim:
+def claimed(param: Mapping[str, Any], definition: Definition, ctx: DecisionContext, own: Key) -> Claim:
     """The claim of the step to the key that it names, if it names one. Raises StepRefused."""
     given, strategy = param.get("idempotencyKey"), param.get("idempotencyStrategy") or FAIL
     key = "" if given is None else str(given).replace("\0", "")
@@ -33,22 +33,22 @@ def claimed(param: Mapping[str, Any], definition: Definition, know: Knowledge, o
         raise StepRefused(f"The idempotency key is longer than {LONGEST} characters.")
     if strategy not in STRATEGIES:
         raise StepRefused(f"idempotencyStrategy must be one of {', '.join(STRATEGIES)}; it is {strategy!r}.")
-    holder = know.ask(Keyed(definition.name, key))
+    holder = ctx.ask(IdempotencyLookup(definition.name, key))
     if holder is None:
         return Claim(key)
     has_ended = holder.status in RUN.final
-    if (strategy == FAIL_ON_RUNNING and has_ended) or _is_of_an_earlier_try(holder, know, own):
+    if (strategy == FAIL_ON_RUNNING and has_ended) or _is_of_an_earlier_try(holder, ctx, own):
         return Claim(key, frees=holder.id)
     if strategy == RETURN_EXISTING:
         return Claim(key, holder=holder)
     raise StepRefused(f"The idempotency key '{key}' of {definition.name} was used before, for run {holder.id}.")
 
 
-def _is_of_an_earlier_try(holder: KeyHolder, know: Knowledge, own: Key) -> bool:
+def _is_of_an_earlier_try(holder: IdempotencyKeyHolder, ctx: DecisionContext, own: Key) -> bool:
     """Whether this very step has started the run, which ended badly or was taken back: it is to start another."""
-    if holder.parent_id != know.run.id:
+    if holder.parent_id != ctx.run.id:
         return False
-    task = next((task for task in know.run.tasks.values() if task.id == holder.parent_task), None)
+    task = next((task for task in ctx.run.tasks.values() if task.id == holder.parent_task), None)
     if task is None:
-        return know.run.is_whole or not holder.parent_task
+        return ctx.run.is_whole or not holder.parent_task
     return task.key == own and holder.status != COMPLETED

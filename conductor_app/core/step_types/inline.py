@@ -2,22 +2,22 @@
 
 from collections.abc import Iterator
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD
-from .base import Kind, finished_at_once, inputs_of
+from .base import StepType, finished_at_once, inputs_of
 from .evaluation import value_of
 
 
-class Inline(Kind):
+class Inline(StepType):
     """Over at once, with the value as `result` (execution §8.17)."""
 
     type = "INLINE"
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, know, key, know.run, now)
-        answer = value_of(inputs.get("expression"), inputs.get("evaluatorType") or "javascript", inputs, know)
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        answer = value_of(inputs.get("expression"), inputs.get("evaluatorType") or "javascript", inputs, ctx)
         status = COMPLETED if not answer.error else FAILED if answer.timed_out else FAILED_FOR_GOOD
         output = {"error": answer.error} if answer.error else {"result": answer.value}
-        yield finished_at_once(step, key, know.run, now, status, input=inputs, output=output, reason=answer.error)
+        yield finished_at_once(step, key, ctx.run, now, status, input=inputs, output=output, reason=answer.error)

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..data_requests import ABSENT, Asked, Joined, Outcome, Whole
-from ..decision_context import Knowledge
+from ..data_requests import ABSENT, DataRequired, JoinedOutcomes, TaskOutcome, WholeRun
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
-from ..effects import Effect, MoveAttempt, ResolveTask
+from ..effects import Effect, ResolveTask, TransitionAttempt
 from ..snapshot import Run, Task
 from ..states import CANCELED, COMPLETED_WITH_ERRORS
-from .base import Kind, complete, fail, held_by_engine, inputs_of
+from .base import StepType, complete, fail, held_by_engine, inputs_of
 from .outcomes import outcome_of
 
 
-class Join(Kind):
+class Join(StepType):
     """Ends with the outputs of what it joined, by reference (execution §8.7)."""
 
     type = "JOIN"
@@ -21,35 +21,37 @@ class Join(Kind):
     is_retried = False
     is_reopened = True
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, know, key, know.run, now)
-        fork = fork_of(know.run, step, key)
-        refs = list(step.joins) if fork is None else list(fork.memo["forked"])
-        memo: dict[str, Any] = {"expected": len(set(refs))}
-        if fork is not None and fork.memo.get("has_cases"):
-            memo["has_cases"] = True
-        yield held_by_engine(step, key, know.run, now, memo=memo, input={**inputs, "joinOn": refs}, output={})
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        fork = fork_of(ctx.run, step, key)
+        refs = list(step.joins) if fork is None else list(fork.step_state["forked"])
+        step_state: dict[str, Any] = {"expected": len(set(refs))}
+        if fork is not None and fork.step_state.get("has_cases"):
+            step_state["has_cases"] = True
+        yield held_by_engine(
+            step, key, ctx.run, now, step_state=step_state, input={**inputs, "joinOn": refs}, output={}
+        )
 
-    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
-        known = {t.key: t for t in know.run.tasks.values() if is_joined(t, task)}
-        if any(t.is_open for t in known.values()) or not know.run.has_news_for(task, known):
+    def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        known = {t.key: t for t in ctx.run.tasks.values() if is_joined(t, task)}
+        if any(t.is_open for t in known.values()) or not ctx.run.has_news_for(task, known):
             return
-        missing = task.memo.get("expected", len(set(task.step.joins))) - len(known)
-        if task.memo.get("has_cases"):
-            if not know.run.is_whole:
-                raise Asked({Whole()})
+        missing = task.step_state.get("expected", len(set(task.step.joins))) - len(known)
+        if task.step_state.get("has_cases"):
+            if not ctx.run.is_whole:
+                raise DataRequired({WholeRun()})
             # A dynamic branch that is a switch goes on in the case that was chosen, unless that is empty.
-            missing += sum(bool(t.step.cases and t.memo.get("head")) for t in known.values())
+            missing += sum(bool(t.step.cases and t.step_state.get("head")) for t in known.values())
         outcomes: Any
-        if know.run.is_whole:
+        if ctx.run.is_whole:
             outcomes = [] if missing <= 0 else None
-        elif missing > 0 and shares_tasks(task, know.run):
-            raise Asked({Whole()})
+        elif missing > 0 and shares_tasks(task, ctx.run):
+            raise DataRequired({WholeRun()})
         else:
-            outcomes = know.ask(Joined(task.key, frozenset(known), missing)) if missing > 0 else []
+            outcomes = ctx.ask(JoinedOutcomes(task.key, frozenset(known), missing)) if missing > 0 else []
         if outcomes in (None, ABSENT):
             return
-        yield from verdict(task, [*(outcome_of(t, know) for t in known.values()), *outcomes], now)
+        yield from verdict(task, [*(outcome_of(t, ctx) for t in known.values()), *outcomes], now)
 
 
 def shares_tasks(join: Task, run: Run) -> bool:
@@ -60,7 +62,7 @@ def shares_tasks(join: Task, run: Run) -> bool:
 
 def is_joined(task: Task, join: Task) -> bool:
     """Whether the join waits for this task."""
-    if task.key.turn != join.key.turn:
+    if task.key.iteration_path != join.key.iteration_path:
         return False
     return task.joined_by == join.key.ref or join.key.ref in task.step.joined_by
 
@@ -68,12 +70,14 @@ def is_joined(task: Task, join: Task) -> bool:
 def fork_of(run: Run, join: Step, key: Key) -> Task | None:
     """The dynamic fork before this join in this turn, or None after a written fork."""
     forks = (
-        t for t in run.tasks.values() if t.key.turn == key.turn and t.step.follower == join.ref and "forked" in t.memo
+        t
+        for t in run.tasks.values()
+        if t.key.iteration_path == key.iteration_path and t.step.follower == join.ref and "forked" in t.step_state
     )
     return next(forks, None)
 
 
-def verdict(task: Task, outcomes: list[Outcome], now: int) -> Iterator[Effect]:
+def verdict(task: Task, outcomes: list[TaskOutcome], now: int) -> Iterator[Effect]:
     """What the join comes to, once everything that it joins has ended."""
     outcomes = sorted(outcomes, key=lambda outcome: outcome.seq)
     output = {str(outcome.key): outcome.output for outcome in outcomes if outcome.output}
@@ -85,11 +89,11 @@ def verdict(task: Task, outcomes: list[Outcome], now: int) -> Iterator[Effect]:
         yield from fail(task, now, _reasons(bad), output)
     elif flawed:
         reason = " ".join(f"{outcome.name}/{outcome.attempt_id}" for outcome in flawed)
-        yield MoveAttempt(task.key, "complete", now, {"output": output, "reason": reason})
+        yield TransitionAttempt(task.key, "complete", now, {"output": output, "reason": reason})
         yield ResolveTask(task.key, "complete_with_errors")
     else:
         yield from complete(task, now, output)
 
 
-def _reasons(outcomes: list[Outcome]) -> str:
+def _reasons(outcomes: list[TaskOutcome]) -> str:
     return " ".join(outcome.reason for outcome in outcomes if outcome.reason) or "A joined task did not succeed."

@@ -2,31 +2,31 @@
 
 from collections.abc import Iterator
 
-from ..data_requests import ScriptAnswer
-from ..decision_context import Knowledge
+from ..data_requests import ScriptResult
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..states import COMPLETED, FAILED
-from .base import Kind, finished_at_once, inputs_of
+from .base import StepType, finished_at_once, inputs_of
 
 
-class JsonJqTransform(Kind):
+class JsonJqTransform(StepType):
     """Over at once, with the program's first value as `result` and all of them as `resultList` (execution §8.19)."""
 
     type = "JSON_JQ_TRANSFORM"
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, know, key, know.run, now)
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
         program = inputs.get("queryExpression")
         if isinstance(program, str) and program.strip():
-            answer = know.script("jq", program, inputs)
+            answer = ctx.script("jq", program, inputs)
         else:
-            answer = ScriptAnswer(error="The jq program is missing: write one in the input 'queryExpression'.")
+            answer = ScriptResult(error="The jq program is missing: write one in the input 'queryExpression'.")
         output, status = transformed(answer), FAILED if answer.error else COMPLETED
-        yield finished_at_once(step, key, know.run, now, status, input=inputs, output=output, reason=answer.error)
+        yield finished_at_once(step, key, ctx.run, now, status, input=inputs, output=output, reason=answer.error)
 
 
-def transformed(answer: ScriptAnswer) -> dict[str, object]:
+def transformed(answer: ScriptResult) -> dict[str, object]:
     """The task's output: the values, or why there are none."""
     if answer.error:
         return {"error": answer.error}

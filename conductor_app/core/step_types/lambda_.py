@@ -2,25 +2,25 @@
 
 from collections.abc import Iterator
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..states import COMPLETED, FAILED
-from .base import Kind, finished_at_once, inputs_of
+from .base import StepType, finished_at_once, inputs_of
 from .evaluation import value_of
 
 
-class Lambda(Kind):
+class Lambda(StepType):
     """Over at once, with what the script returns as `result`; one that fails leaves none (execution §8.18)."""
 
     type = "LAMBDA"
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, know, key, know.run, now)
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
         script = inputs.get("scriptExpression") or step.document.get("scriptExpression")
-        answer = value_of(as_function(script), "javascript", inputs, know)
+        answer = value_of(as_function(script), "javascript", inputs, ctx)
         output, status = ({}, FAILED) if answer.error else ({"result": answer.value}, COMPLETED)
-        yield finished_at_once(step, key, know.run, now, status, input=inputs, output=output, reason=answer.error)
+        yield finished_at_once(step, key, ctx.run, now, status, input=inputs, output=output, reason=answer.error)
 
 
 def as_function(script: object) -> object:

@@ -1,19 +1,19 @@
 """What finished tasks came to, as joins and loops want to know it."""
 
-from ..data_requests import Outcome
-from ..decision_context import Knowledge
+from ..data_requests import TaskOutcome
+from ..decision_context import DecisionContext
 from ..snapshot import Task
 
 
-def outcome_of(task: Task, know: Knowledge) -> Outcome:
+def outcome_of(task: Task, ctx: DecisionContext) -> TaskOutcome:
     """The outcome of a task in the snapshot."""
-    return Outcome(
+    return TaskOutcome(
         task.key,
         task.seq,
         task.status,
         task.attempt.reason,
-        task.memo.get("name", task.step.name),
+        task.step_state.get("name", task.step.name),
         task.attempt.id,
         task.lets_control_pass,
-        know.attempt_payload(task, "output"),
+        ctx.attempt_payload(task, "output"),
     )

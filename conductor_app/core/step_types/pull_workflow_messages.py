@@ -4,41 +4,41 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..data_requests import InboxMessages
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
-from ..effects import Effect, TakeMessages
+from ..effects import ConsumeMessages, Effect
 from ..snapshot import Task
-from .base import Kind, complete, held_by_engine, inputs_of
+from .base import StepType, complete, held_by_engine, inputs_of
 
 MOST_AT_ONCE = 100
 
 
-class PullWorkflowMessages(Kind):
+class PullWorkflowMessages(StepType):
     """Ends with the oldest messages, and waits for one where there is none and it blocks (execution §8.23).
 
     Tasks that wait together take turns, the earliest first: each sees what the one before it has left.
     """
 
     type = "PULL_WORKFLOW_MESSAGES"
-    hears_outside = True
+    is_completed_externally = True
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, know, key, know.run, now)
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
         blocks = str(inputs.get("blocking", True)).lower() != "false"
-        memo = {"takes": batch_size(inputs.get("batchSize")), "blocks": blocks}
-        yield held_by_engine(step, key, know.run, now, input=inputs, output={}, memo=memo)
+        step_state = {"takes": batch_size(inputs.get("batchSize")), "blocks": blocks}
+        yield held_by_engine(step, key, ctx.run, now, input=inputs, output={}, step_state=step_state)
 
-    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
-        run = know.run
+    def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        run = ctx.run
         if not run.inbox:
-            if not task.memo["blocks"]:
+            if not task.step_state["blocks"]:
                 yield from complete(task, now, {"messages": [], "count": 0})
             return
         first = min(run.tasks_of_type(self.type), key=lambda other: other.seq)
         if first.key != task.key:
             return
-        taken = know.ask(InboxMessages(task.memo["takes"], run.inbox_taken))
-        yield TakeMessages(taken.up_to, taken.left)
+        taken = ctx.ask(InboxMessages(task.step_state["takes"], run.inbox_taken))
+        yield ConsumeMessages(taken.up_to, taken.left)
         if taken.messages:
             messages = [dict(message) for message in taken.messages]
             yield from complete(task, now, {"messages": messages, "count": len(messages)})

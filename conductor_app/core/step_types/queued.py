@@ -1,19 +1,21 @@
 """Tasks that wait in a queue for a worker."""
 
-from ..decision_context import Knowledge, spelled_type
+from ..decision_context import DecisionContext, spelled_type
 from ..definition import Key, Step
 from ..effects import CreateTask
 from ..states import PENDING
 from .base import new_task
 
 
-def queued(step: Step, key: Key, know: Knowledge, now: int, task_type: str, domain: str, inputs: dict) -> CreateTask:
+def queued(
+    step: Step, key: Key, ctx: DecisionContext, now: int, task_type: str, domain: str, inputs: dict
+) -> CreateTask:
     """A task that waits in the queue of its type; in that of its isolation group and name space, where it has any."""
     return CreateTask(
         new_task(
             step,
             key,
-            know.run,
+            ctx.run,
             now,
             status=PENDING,
             input=inputs,
@@ -21,7 +23,9 @@ def queued(step: Step, key: Key, know: Knowledge, now: int, task_type: str, doma
             domain=domain,
             queue=queue_name(task_type, domain, step.policy.name_space, step.policy.isolation_group),
             delay_seconds=step.start_delay,
-            memo={} if task_type == spelled_type(step.type, step.name) else {"type": task_type, "name": task_type},
+            step_state={}
+            if task_type == spelled_type(step.type, step.name)
+            else {"type": task_type, "name": task_type},
         )
     )
 

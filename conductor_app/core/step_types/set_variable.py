@@ -3,26 +3,26 @@
 import json
 from collections.abc import Iterator
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect, SetVariables
 from ..errors import StepRefused
-from .base import Kind, finished_at_once, inputs_of
+from .base import StepType, finished_at_once, inputs_of
 
 MOST_BYTES = 256 * 1024
 """What all variables of a run may take together (execution §1.6)."""
 
 
-class SetVariable(Kind):
+class SetVariable(StepType):
     """Overwrites variables by name at the top level (execution §8.20)."""
 
     type = "SET_VARIABLE"
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, know, key, know.run, now)
-        variables = {**know.variables(), **inputs}
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        variables = {**ctx.variables(), **inputs}
         size = len(json.dumps(variables, default=str))
         if size > MOST_BYTES:
             raise StepRefused(f"The workflow's variables would take {size} bytes; {MOST_BYTES} are allowed.")
         yield SetVariables(variables)
-        yield finished_at_once(step, key, know.run, now, input=inputs, output={})
+        yield finished_at_once(step, key, ctx.run, now, input=inputs, output={})

@@ -2,26 +2,26 @@
 
 from collections.abc import Iterator
 
-from ..decision_context import Knowledge, spelled_type
+from ..decision_context import DecisionContext, spelled_type
 from ..definition import Key, Step
 from ..effects import Effect
 from ..language.policy import BUILT_IN_TYPES
-from .base import Kind, inputs_of
+from .base import StepType, inputs_of
 from .queued import asynchronous, queued
 
 
-class Simple(Kind):
+class Simple(StepType):
     """Waits in the queue that is named after it until a worker claims it."""
 
     type = "SIMPLE"
     is_queued = True
-    hears_outside = True
+    is_completed_externally = True
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task_type = spelled_type(step.type, step.name)
-        inputs = inputs_of(step, know, key, know.run, now)
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
         if step.type not in BUILT_IN_TYPES:
-            yield queued(step, key, know, now, task_type, know.domain(task_type), inputs)
+            yield queued(step, key, ctx, now, task_type, ctx.domain(task_type), inputs)
             return
         # The types of built-in workers never get a domain (execution §5.3), and see nothing of the step but its inputs.
-        yield queued(step, key, know, now, task_type, "", inputs | asynchronous(step))
+        yield queued(step, key, ctx, now, task_type, "", inputs | asynchronous(step))

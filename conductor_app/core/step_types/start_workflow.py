@@ -3,40 +3,40 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect, StartRun
 from ..errors import StepRefused
 from ..ids import derived_id
-from .base import Kind, finished_at_once, inputs_of
+from .base import StepType, finished_at_once, inputs_of
 from .child_definition import definition_of, domains_of, fitting_input, priority_of
 from .idempotency import claimed
 
 
-class StartWorkflow(Kind):
+class StartWorkflow(StepType):
     """Over as soon as the other run is created (execution §8.11)."""
 
     type = "START_WORKFLOW"
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, know, key, know.run, now)
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
         request = inputs.get("startWorkflow")
         if not isinstance(request, dict):
             raise StepRefused("START_WORKFLOW needs an input 'startWorkflow' with the name of the workflow to start.")
-        definition = definition_of({**request, "workflowDefinition": request.get("workflowDef")}, know)
-        claim = claimed(request, definition, know, key)
-        started = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, key, "started")
+        definition = definition_of({**request, "workflowDefinition": request.get("workflowDef")}, ctx)
+        claim = claimed(request, definition, ctx, key)
+        started = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "started")
         run_id = claim.holder.id if claim.holder else started
-        yield finished_at_once(step, key, know.run, now, input=inputs, output={"workflowId": run_id})
+        yield finished_at_once(step, key, ctx.run, now, input=inputs, output={"workflowId": run_id})
         if claim.holder:
             return
         yield StartRun(
             run_id,
             definition,
-            fitting_input(definition, _input(request), know),
-            str(request.get("correlationId") or know.run.correlation_id),
+            fitting_input(definition, _input(request), ctx),
+            str(request.get("correlationId") or ctx.run.correlation_id),
             priority_of(request.get("priority"), 0),
-            domains_of(request, know),
+            domains_of(request, ctx),
             idempotency_key=claim.key,
             frees=claim.frees,
         )

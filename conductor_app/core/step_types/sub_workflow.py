@@ -3,60 +3,60 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Definition, Key, Step
-from ..effects import Await, Effect, StartRun, UpdateTask
+from ..effects import AttachChild, Effect, StartRun, UpdateTask
 from ..errors import StepRefused
 from ..ids import derived_id
 from ..language.inline_definitions import DEFINITION
 from ..snapshot import Task
-from .base import Kind, held_by_engine, inputs_of
+from .base import StepType, held_by_engine, inputs_of
 from .child_definition import definition_of, domains_of, fitting_input, priority_of
 from .idempotency import claimed
 
 METADATA = "_systemMetadata"
 
 
-class SubWorkflow(Kind):
+class SubWorkflow(StepType):
     """Starts a run of its own and ends as that run ends (execution §8.10)."""
 
     type = "SUB_WORKFLOW"
-    hears_outside = True
+    is_completed_externally = True
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = child_input(inputs_of(step, know, key, know.run, now), is_given=know.given_input(key) is not None)
-        param = resolved_param(step.document.get("subWorkflowParam") or {}, know)
-        definition = definition_of(param, know)
-        claim = claimed(param, definition, know, key)
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = child_input(inputs_of(step, ctx, key, ctx.run, now), is_given=ctx.given_input(key) is not None)
+        param = resolved_param(step.document.get("subWorkflowParam") or {}, ctx)
+        definition = definition_of(param, ctx)
+        claim = claimed(param, definition, ctx, key)
         if claim.holder and claim.holder.is_awaited:
             raise StepRefused(f"Run {claim.holder.id} holds the idempotency key, and another task waits for it.")
-        started = derived_id(now, know.run.id, know.run.revision, know.run.next_seq, key, "child")
+        started = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "child")
         child = claim.holder.id if claim.holder else started
         shown = {**shown_param(param, definition), "workflowInput": inputs}
-        task = held_by_engine(step, key, know.run, now, child_id=child, input=shown, output={"subWorkflowId": child})
+        task = held_by_engine(step, key, ctx.run, now, child_id=child, input=shown, output={"subWorkflowId": child})
         yield task
         if claim.holder:
-            yield Await(child, task.task.attempt.id)
+            yield AttachChild(child, task.task.attempt.id)
             return
         yield StartRun(
             child,
             definition,
-            _marked(fitting_input(definition, inputs, know), is_inline=is_inline(param)),
-            know.run.correlation_id,
-            priority_of(param.get("priority"), know.run.priority),
-            domains_of(param, know),
+            _marked(fitting_input(definition, inputs, ctx), is_inline=is_inline(param)),
+            ctx.run.correlation_id,
+            priority_of(param.get("priority"), ctx.run.priority),
+            domains_of(param, ctx),
             parent_attempt_id=task.task.attempt.id,
             idempotency_key=claim.key,
             frees=claim.frees,
         )
 
-    def reopened(self, task: Task, know: Knowledge, now: int, turn: int | None = None) -> Iterator[Effect]:
-        yield from super().reopened(task, know, now)
+    def reopened(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
+        yield from super().reopened(task, ctx, now)
         if not task.succeeded:
             yield UpdateTask(task.key, attempt_facts={"output": {"subWorkflowId": task.attempt.child_id}})
 
 
-def resolved_param(param: dict[str, Any], know: Knowledge) -> dict[str, Any]:
+def resolved_param(param: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
     """Resolve `subWorkflowParam`, except a definition that it holds: the expressions in it are the child's.
 
     A definition that is one expression is resolved, once; where it comes to null, the workflow is found by its name.
@@ -64,7 +64,7 @@ def resolved_param(param: dict[str, Any], know: Knowledge) -> dict[str, Any]:
     Raises: StepRefused if the expression comes to anything other than an object or null.
     """
     if not is_inline(param):
-        resolved: dict[str, Any] = know.resolve(param)
+        resolved: dict[str, Any] = ctx.resolve(param)
         written = resolved.get(DEFINITION)
         if not isinstance(written, dict | None):
             raise StepRefused(
@@ -75,7 +75,7 @@ def resolved_param(param: dict[str, Any], know: Knowledge) -> dict[str, Any]:
     written = param[DEFINITION]
     # The task shows the name of a definition that is written out; of one that an expression gives, the parameter's.
     name = {"name": written["name"]} if isinstance(written.get("name"), str) else {}
-    return {**know.resolve({**param, DEFINITION: None}), **name, DEFINITION: written}
+    return {**ctx.resolve({**param, DEFINITION: None}), **name, DEFINITION: written}
 
 
 def is_inline(param: Mapping[str, Any]) -> bool:

@@ -2,33 +2,33 @@
 
 from collections.abc import Iterator
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..states import FAILED
-from .base import Kind, finished_at_once, inputs_of
+from .base import StepType, finished_at_once, inputs_of
 
 ENDS = {"COMPLETED": "complete", "FAILED": "fail", "TERMINATED": "terminate"}
 """The `terminationStatus` values, and the event of the run that each stands for."""
 
 
-class Terminate(Kind):
+class Terminate(StepType):
     """Ends the run and cancels what is still open (execution §8.12)."""
 
     type = "TERMINATE"
     is_retried = False
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, know, key, know.run, now)
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
         event = ENDS.get(str(inputs.get("terminationStatus")))
         if event is None:
             reason = f"terminationStatus must be one of {', '.join(ENDS)}; it is {inputs.get('terminationStatus')!r}."
-            yield finished_at_once(step, key, know.run, now, FAILED, input=inputs, output={}, reason=reason)
+            yield finished_at_once(step, key, ctx.run, now, FAILED, input=inputs, output={}, reason=reason)
             return
         given = inputs.get("workflowOutput")
         output = given if isinstance(given, dict) else {} if given is None else {"output": given}
-        memo = {"ends": event, "reason": str(inputs.get("terminationReason") or "")}
-        yield finished_at_once(step, key, know.run, now, input=inputs, output=output, memo=memo)
+        step_state = {"ends": event, "reason": str(inputs.get("terminationReason") or "")}
+        yield finished_at_once(step, key, ctx.run, now, input=inputs, output=output, step_state=step_state)
 
-    def leads_to(self, task):
+    def successors(self, task):
         return iter(())

@@ -24,122 +24,122 @@ time limit of the workflow, end the run all the same; a task's `timeoutPolicy` T
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..data_requests import Asked, Whole
-from ..decision_context import Knowledge, spelled_status, spelled_type
+from ..data_requests import DataRequired, WholeRun
+from ..decision_context import DecisionContext, spelled_status, spelled_type
 from ..definition import Key, Step
-from ..effects import Effect, MoveAttempt, UpdateTask
+from ..effects import Effect, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
 from ..expressions.patterns import TooSlow, full_match
 from ..snapshot import Task
-from .base import Kind, complete, held_by_engine, inputs_of
-from .iterations import ENDS_AS, first_failure, outcomes_of_turn, outputs_by_ref
+from .base import StepType, complete, held_by_engine, inputs_of
+from .iterations import ENDS_AS, first_failure, outcomes_of_iteration, outputs_by_ref
 
 TRY, CATCH, FINALLY = 1, 2, 3
 """Its phases, as turns: what is in them is told apart like the turns of a loop."""
 NAMES = {TRY: "try", CATCH: "catch", FINALLY: "finally"}
 
 
-class TryCatch(Kind):
+class TryCatch(StepType):
     """Active while its body, its handler or its end goes on; `iteration` is the phase."""
 
     type = "TRY_CATCH"
     waits_for_tasks = True
     is_retried = False
     is_reopened = True
-    counts_turns = True
-    takes_failures = True
+    counts_iterations = True
+    handles_failures = True
     has_phases = True
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if "try" not in step.parts:
             raise StepRefused(f"There is nothing to try in {step.ref}: its 'tryTasks' is empty.")
-        inputs = inputs_of(step, know, key, know.run, now)
-        yield held_by_engine(step, key, know.run, now, iteration=TRY, input=inputs, output={})
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        yield held_by_engine(step, key, ctx.run, now, iteration=TRY, input=inputs, output={})
 
-    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
-        outcomes = outcomes_of_turn(task, know)
+    def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        outcomes = outcomes_of_iteration(task, ctx)
         if outcomes is None or (not outcomes and head_of_phase(task)):
             return
         if failure := first_failure(outcomes):
-            if failure.key not in know.run.tasks:
-                raise Asked({Whole()})
-            yield from self.take(task, know.run.tasks[failure.key], know, now)
+            if failure.key not in ctx.run.tasks:
+                raise DataRequired({WholeRun()})
+            yield from self.on_child_failure(task, ctx.run.tasks[failure.key], ctx, now)
             return
-        output = {**know.attempt_payload(task, "output"), NAMES[task.iteration]: outputs_by_ref(outcomes)}
-        yield from after(task, task.iteration, output, dict(task.memo), now)
+        output = {**ctx.attempt_payload(task, "output"), NAMES[task.iteration]: outputs_by_ref(outcomes)}
+        yield from after(task, task.iteration, output, dict(task.step_state), now)
 
-    def take(self, task: Task, failed: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+    def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """A task in the present phase has failed, and nothing else of it is open."""
         error = described(failed)
-        output = {"error": error, **know.attempt_payload(task, "output")}
+        output = {"error": error, **ctx.attempt_payload(task, "output")}
         name = handler_for(task.step, error) if task.iteration == TRY else None
         if name is None:
-            memo = {"failed_in": task.iteration, "failure": error, **task.memo}
-            yield from after(task, task.iteration, output, memo, now)
+            step_state = {"failed_in": task.iteration, "failure": error, **task.step_state}
+            yield from after(task, task.iteration, output, step_state, now)
             return
-        output, memo = {**output, "caughtBy": name}, {**task.memo, "handler": name}
+        output, step_state = {**output, "caughtBy": name}, {**task.step_state, "handler": name}
         if name in task.step.parts:
-            yield moved(task, CATCH, output, memo, now)
+            yield moved(task, CATCH, output, step_state, now)
         else:
-            yield from after(task, CATCH, output, memo, now)
+            yield from after(task, CATCH, output, step_state, now)
 
-    def leads_to(self, task: Task) -> Iterator[Key]:
+    def successors(self, task: Task) -> Iterator[Key]:
         if not task.is_open:
-            yield from super().leads_to(task)
+            yield from super().successors(task)
         elif task.attempt.is_open and (head := head_of_phase(task)):
-            yield Key(head, (*task.key.turn, task.iteration))
+            yield Key(head, (*task.key.iteration_path, task.iteration))
 
-    def failed_turn(self, task: Task) -> int | None:
-        return task.memo.get("failed_in")
+    def failed_iteration(self, task: Task) -> int | None:
+        return task.step_state.get("failed_in")
 
-    def reopened(self, task: Task, know: Knowledge, now: int, turn: int | None = None) -> Iterator[Effect]:
-        yield from super().reopened(task, know, now)
-        if turn is not None:
-            memo, output = as_before(turn, task.memo, know.attempt_payload(task, "output"))
-            yield UpdateTask(task.key, {"iteration": turn, "memo": memo}, {"output": output})
+    def reopened(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
+        yield from super().reopened(task, ctx, now)
+        if iteration is not None:
+            step_state, output = as_before(iteration, task.step_state, ctx.attempt_payload(task, "output"))
+            yield UpdateTask(task.key, {"iteration": iteration, "step_state": step_state}, {"output": output})
 
 
 def head_of_phase(task: Task) -> str | None:
     """Where the present phase begins; None after a move to another definition, where that has no such part."""
-    part = task.memo["handler"] if task.iteration == CATCH else NAMES[task.iteration]
+    part = task.step_state["handler"] if task.iteration == CATCH else NAMES[task.iteration]
     return task.step.parts.get(part)
 
 
-def after(task: Task, phase: int, output: dict[str, Any], memo: dict[str, Any], now: int) -> Iterator[Effect]:
+def after(task: Task, phase: int, output: dict[str, Any], step_state: dict[str, Any], now: int) -> Iterator[Effect]:
     """A phase is over: the last one begins, or the step ends as all of it went."""
     if phase != FINALLY and "finally" in task.step.parts:
-        yield moved(task, FINALLY, output, memo, now)
-    elif "failed_in" not in memo:
+        yield moved(task, FINALLY, output, step_state, now)
+    elif "failed_in" not in step_state:
         yield from complete(task, now, output)
     else:
-        error = memo["failure"]
-        yield UpdateTask(task.key, {"memo": memo})
+        error = step_state["failure"]
+        yield UpdateTask(task.key, {"step_state": step_state})
         facts = {"reason": error["reason"], "output": output}
-        yield MoveAttempt(task.key, ENDS_AS.get(error["status"], "fail"), now, facts)
+        yield TransitionAttempt(task.key, ENDS_AS.get(error["status"], "fail"), now, facts)
 
 
-def as_before(phase: int, memo: Mapping[str, Any], output: Mapping[str, Any]) -> tuple[dict, dict]:
+def as_before(phase: int, step_state: Mapping[str, Any], output: Mapping[str, Any]) -> tuple[dict, dict]:
     """What the step knew and showed when this phase began."""
     gone = {NAMES[later] for later in range(phase, FINALLY + 1)}
-    if memo.get("failed_in", 0) >= phase:
-        gone |= {"failed_in", "failure"} if "handler" in memo else {"failed_in", "failure", "error"}
+    if step_state.get("failed_in", 0) >= phase:
+        gone |= {"failed_in", "failure"} if "handler" in step_state else {"failed_in", "failure", "error"}
     if phase == TRY:
         gone |= {"handler", "caughtBy", "error"}
-    kept, shown = ({k: v for k, v in known.items() if k not in gone} for known in (memo, output))
+    kept, shown = ({k: v for k, v in known.items() if k not in gone} for known in (step_state, output))
     return kept, shown
 
 
-def moved(task: Task, phase: int, output: dict[str, Any], memo: dict[str, Any], now: int) -> UpdateTask:
+def moved(task: Task, phase: int, output: dict[str, Any], step_state: dict[str, Any], now: int) -> UpdateTask:
     """The step is in this phase from now on."""
-    return UpdateTask(task.key, {"iteration": phase, "memo": memo}, {"output": output, "updated_at": now})
+    return UpdateTask(task.key, {"iteration": phase, "step_state": step_state}, {"output": output, "updated_at": now})
 
 
 def described(failed: Task) -> dict[str, Any]:
     """A failure as handlers read it."""
-    name = failed.memo.get("name", failed.step.name)
+    name = failed.step_state.get("name", failed.step.name)
     return {
         "taskRef": failed.key.ref,
-        "taskType": spelled_type(failed.memo.get("type", failed.step.type), name),
+        "taskType": spelled_type(failed.step_state.get("type", failed.step.type), name),
         "taskId": failed.attempt.id,
         "status": spelled_status(failed.attempt.status, failed.status),
         "reason": failed.attempt.reason,

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..errors import StepRefused
 from ..snapshot import NEVER, Run, Task
-from .base import Kind, complete, held_by_engine, inputs_of
+from .base import StepType, complete, held_by_engine, inputs_of
 
 SPAN = re.compile(
     r"^\s*(?:(\d+)\s*(?:days|day|d))?\s*(?:(\d+)\s*(?:hours|hour|hrs|hr|h))?\s*(?:(\d+)\s*(?:minutes|minute|mins|min|m))?"
@@ -41,20 +41,20 @@ ZONES = {
 }
 
 
-class Wait(Kind):
+class Wait(StepType):
     """Completes at its moment, or when it is reported on before (execution §8.13)."""
 
     type = "WAIT"
-    hears_outside = True
+    is_completed_externally = True
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, know, key, know.run, now)
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
         end = ends_at(inputs, now)
-        if know.given_input(key) is None:
-            end = _kept_end(know.run, key) or end
-        yield held_by_engine(step, key, know.run, now, input=inputs, output={}, ends_at=end)
+        if ctx.given_input(key) is None:
+            end = _kept_end(ctx.run, key) or end
+        yield held_by_engine(step, key, ctx.run, now, input=inputs, output={}, ends_at=end)
 
-    def settle(self, task: Task, know: Knowledge, now: int) -> Iterator[Effect]:
+    def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if task.attempt.ends_at <= now:
             yield from complete(task, now, {})
 

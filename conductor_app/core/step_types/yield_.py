@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 
-from ..decision_context import Knowledge
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
-from .base import Kind, held_by_engine, inputs_of
+from .base import StepType, held_by_engine, inputs_of
 
 
-class Yield(Kind):
+class Yield(StepType):
     """Stay open until a signal or a task update completes it (Orkes' step type)."""
 
     type = "YIELD"
-    hears_outside = True
+    is_completed_externally = True
 
-    def enter(self, step: Step, key: Key, know: Knowledge, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, know, key, know.run, now)
-        yield held_by_engine(step, key, know.run, now, input=inputs, output={})
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        yield held_by_engine(step, key, ctx.run, now, input=inputs, output={})

@@ -9,7 +9,7 @@ from ... import clock
 from ...access import changes
 from ...access.actors import Actor
 from ...access.rights import ACCESSES, TARGETS
-from ...models import Grant, GroupFacts
+from ...models import Grant, GroupProfile
 from .notes import note
 from .subjects import Subject
 
@@ -46,7 +46,7 @@ def give_to_maker(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
 
 def _shared(user_id: int | None) -> list[tuple[Group, dict]]:
     """The groups of a user that share what their members make."""
-    facts = GroupFacts.objects.filter(group__user=user_id).select_related("group")
+    facts = GroupProfile.objects.filter(group__user=user_id).select_related("group")
     return [(each.group, each.default_access) for each in facts if each.default_access]
 
 

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 
 from ...access.roles import role_group
 from ...core.errors import Conflict, Invalid
-from ...models import GroupFacts
+from ...models import GroupProfile
 from .notes import note
 from .subjects import find_group, find_user, groups
 
@@ -34,7 +34,7 @@ def upsert_group(id: str, said: GroupSaid, by: str) -> Group:
         group = groups().filter(name=id).first()
         is_new = group is None
         group = group or _new_group(id)
-        facts, _ = GroupFacts.objects.get_or_create(group=group)
+        facts, _ = GroupProfile.objects.get_or_create(group=group)
         facts.description, facts.default_access = said.description, dict(said.default_access)
         facts.contact = dict(said.contact)
         facts.save()

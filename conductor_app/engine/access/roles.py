@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from ...access.rights import BY_NAME, RIGHTS, SYSTEM_ROLES
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
-from ...models import GroupFacts
+from ...models import GroupProfile
 from .notes import note
 
 KIND = "role"
@@ -25,7 +25,7 @@ def create_role(name: str, permissions: Sequence[str], by: str) -> None:
     try:
         with transaction.atomic():
             group = Group.objects.create(name=f"Role {name}")
-            GroupFacts.objects.create(group=group, role=name)
+            GroupProfile.objects.create(group=group, role=name)
             group.permissions.set(wanted)
             note(KIND, name, "create", by, permissions=sorted(permissions))
     except IntegrityError:

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from ...access.keys import PREFIX
 from ...access.roles import role_group
 from ...core.errors import Conflict, Invalid, NotFound
-from ...models import Profile
+from ...models import UserProfile
 from .notes import note
 from .subjects import find_group
 
@@ -40,7 +40,7 @@ def upsert_user(id: str, facts: UserFacts, by: str) -> User:
         user.first_name, user.last_name = first, last
         user.save()
         _join(user, facts)
-        Profile.objects.update_or_create(user=user, defaults={"contact": facts.contact})
+        UserProfile.objects.update_or_create(user=user, defaults={"contact": facts.contact})
         said = {"name": facts.name, "roles": facts.roles, "groups": facts.groups}
         note(KIND, id, "create" if is_new else "change", by, **{key: value for key, value in said.items() if value})
     return user

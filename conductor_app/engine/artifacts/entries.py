@@ -7,14 +7,14 @@ from django.db import transaction
 
 from ... import blob_storage, clock, conf, wakeups
 from ...core.errors import Invalid, NotFound
-from ...core.solo import artifacts as core
-from ...core.solo.artifacts import OBJECT, S3, Artifact
-from ...core.solo.effects import Tell
-from ...core.solo.snapshot import Solo
-from ...insight.solo import moment
+from ...core.standalone import artifacts as core
+from ...core.standalone.artifacts import OBJECT, S3, Artifact
+from ...core.standalone.effects import Tell
+from ...core.standalone.snapshot import StandaloneTask
+from ...insight.standalone import moment
 from ...models import Artifact as Row
 from ...models import StoredPayload
-from ...store import solos
+from ...store import standalone_tasks
 from ...store.statement_batch import Writes
 from ..groups.notices import ARTIFACT_CREATED, PUBLISHERS, notice
 from ..payloads import forget_expired
@@ -26,24 +26,24 @@ def create(task_id: str, number: int, name: str, new: Artifact) -> Row:
     if new.kind in (S3, OBJECT) and not blob_storage.is_open():
         raise Invalid("This server has no place for artifacts: PAYLOAD_STORAGE is not set.")
     with transaction.atomic():
-        solo, now = _locked(task_id), clock.now()
-        core.refuse_unless_possible(solo, number, new.expires_at, now)
+        standalone, now = _locked(task_id), clock.now()
+        core.refuse_unless_possible(standalone, number, new.expires_at, now)
         row = Row.objects.of(task_id, number).filter(name=name).first()
         if row is None:
             row = Row(task_id=task_id, number=number, name=name, created_at=now, is_present=new.kind != OBJECT)
             if new.kind == OBJECT:
-                row.details = new_upload(solo.project_id)
+                row.details = new_upload(standalone.project_id)
         else:
             new = core.replaced(value_of(row), new)
         _write(row, new)
         if new.kind not in (S3, OBJECT):
-            tell(solo, row, now)
+            tell(standalone, row, now)
     return row
 
 
-def _locked(task_id: str) -> Solo:
+def _locked(task_id: str) -> StandaloneTask:
     try:
-        return solos.lock(task_id)
+        return standalone_tasks.lock(task_id)
     except NotFound as missing:
         # Whoever brings an artifact of a task should know the task: that is no address that leads nowhere.
         raise Invalid(missing.message) from None
@@ -83,14 +83,14 @@ def finish(task_id: str, number: int, name: str, upload_id: str) -> None:
             raise Invalid(f"The content of artifact {name} has not come yet.")
         row.is_present = True
         row.save(update_fields=["is_present"])
-        tell(solos.lock(task_id), row, clock.now())
+        tell(standalone_tasks.lock(task_id), row, clock.now())
 
 
-def tell(solo: Solo, row: Row, now: int) -> None:
+def tell(standalone: StandaloneTask, row: Row, now: int) -> None:
     """Who listens is told of an artifact."""
     effect = Tell(ARTIFACT_CREATED, row.number, {"artifact": document(row)})
     writes = Writes()
-    solos.tell(writes, [notice(solo, ARTIFACT_CREATED, effect, now)], repeats=True)
+    standalone_tasks.tell(writes, [notice(standalone, ARTIFACT_CREATED, effect, now)], repeats=True)
     writes.send()
     if conf.taskcluster_amqp_url:
         transaction.on_commit(partial(wakeups.announce, [PUBLISHERS]))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ... import blob_storage
 from ...core.errors import Invalid, NotFound
-from ...core.solo.artifacts import LINK
+from ...core.standalone.artifacts import LINK
 from ...models import Artifact
 from ..payloads import reached
 from .entries import find

@@ -7,7 +7,7 @@ from uuid import uuid4
 from django.db import transaction
 
 from ...core.errors import Conflict, Invalid, NotFound
-from ...core.solo.artifacts import OBJECT
+from ...core.standalone.artifacts import OBJECT
 from ...models import Artifact
 
 Hashes = Mapping[str, str]

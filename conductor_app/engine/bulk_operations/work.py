@@ -187,15 +187,15 @@ def _do_and_note(row: BulkOperation, item_id: int, run_id: str, deed: Deed) -> N
     try:
         deed(run_id, partial(_note_item, row, item_id, BulkItem.DONE))
     except Refused as refused:
-        _note_alone(row, item_id, refused.message)
+        _note_standalone(row, item_id, refused.message)
     except Overtaken:
         raise
     except Exception:
         log.exception("bulk_item_failed", extra={"operation": row.pk, "run_id": run_id})
-        _note_alone(row, item_id, "It went wrong; the server's log says how.")
+        _note_standalone(row, item_id, "It went wrong; the server's log says how.")
 
 
-def _note_alone(row: BulkOperation, item_id: int, answer: str) -> None:
+def _note_standalone(row: BulkOperation, item_id: int, answer: str) -> None:
     with transaction.atomic():
         _note_item(row, item_id, BulkItem.REFUSED, answer)
 

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from ... import blob_storage, clock
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
-from ...models import Attempt, FileHandle, PayloadUse, Run, StoredPayload
+from ...models import Attempt, FileHandle, PayloadReference, Run, StoredPayload
 from ...models.files import UPLOADED, UPLOADING
 from ..contents import let_go
 from ..payloads import DAY_MS
@@ -97,7 +97,7 @@ def finish_locked(row: FileHandle) -> None:
     row.upload_id, row.parts = "", {}
     row.save()
     StoredPayload.objects.filter(pk=row.path).update(expires_at=None)
-    PayloadUse.objects.create(payload_id=row.path, run_id=row.run_id)
+    PayloadReference.objects.create(payload_id=row.path, run_id=row.run_id)
     let_go(*(part["path"] for part in parts.values()))
 
 

@@ -7,11 +7,11 @@ from django.db import transaction
 from ... import clock
 from ...core.errors import Invalid
 from ...core.snapshot import NEVER
-from ...core.solo import commands
-from ...core.solo.decide import Command
-from ...core.solo.snapshot import Solo
-from ...insight.solo import NAMES_OF_PRIORITIES
-from ...models import AuditEntry, Group
+from ...core.standalone import commands
+from ...core.standalone.decide import Command
+from ...core.standalone.snapshot import StandaloneTask
+from ...insight.standalone import NAMES_OF_PRIORITIES
+from ...models import AuditEntry, TaskGroup
 from . import groups
 from .change import change
 
@@ -29,7 +29,7 @@ def command_of(verb: str, priority: int = 0) -> Command:
     return ACTS[verb]
 
 
-def act(verb: str, task_id: str, by: str, reason: str = "", priority: int = 0, asked_at: int = NEVER) -> Solo:
+def act(verb: str, task_id: str, by: str, reason: str = "", priority: int = 0, asked_at: int = NEVER) -> StandaloneTask:
     """Do this to a task; the task after it. Raises NotFound, Conflict and Invalid.
 
     `asked_at`: when it was asked. What was rerun since then was not meant.
@@ -41,7 +41,7 @@ def act(verb: str, task_id: str, by: str, reason: str = "", priority: int = 0, a
     return after
 
 
-def seal(group_id: str, by: str, reason: str = "") -> Group:
+def seal(group_id: str, by: str, reason: str = "") -> TaskGroup:
     """The group takes no more tasks. Raises NotFound."""
     with transaction.atomic():
         group = groups.seal(group_id)

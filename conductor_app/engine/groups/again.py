@@ -7,15 +7,15 @@ from django.db import transaction
 from ... import clock, randomness
 from ...core.errors import NotFound
 from ...core.ids import slug_id
-from ...insight.solo import moment
-from ...models import Dependency, Group, Solo
+from ...insight.standalone import moment
+from ...models import Dependency, StandaloneTask, TaskGroup
 from . import tasks
 from .acts import note
 
 
 def once_more(task_id: str, by: str, reason: str = "") -> str:
     """Create it in the same group, or, where that takes no more, in one of its own; the new id. Raises NotFound."""
-    old = Solo.objects.select_related("task").filter(pk=task_id).first()
+    old = StandaloneTask.objects.select_related("task").filter(pk=task_id).first()
     if old is None:
         raise NotFound(f"Task {task_id} does not exist.")
     with transaction.atomic():
@@ -25,7 +25,7 @@ def once_more(task_id: str, by: str, reason: str = "") -> str:
     return new.id
 
 
-def _like(old: Solo, id: str, now: int) -> tasks.NewTask:
+def _like(old: StandaloneTask, id: str, now: int) -> tasks.NewTask:
     """All its spans are as long as they were; what it needed and is not there any more it needs no longer."""
     deadline_at, expires_at = (now + at - old.task.created_at for at in (old.deadline_at, old.expires_at))
     group_id, requires = _group(old, id), _needed(old, deadline_at)
@@ -50,12 +50,12 @@ def _like(old: Solo, id: str, now: int) -> tasks.NewTask:
     )
 
 
-def _group(old: Solo, id: str) -> str:
-    is_open = Group.objects.filter(pk=old.group_id, sealed_at=None).exists()
+def _group(old: StandaloneTask, id: str) -> str:
+    is_open = TaskGroup.objects.filter(pk=old.group_id, sealed_at=None).exists()
     return old.group_id if is_open and old.group_id != old.pk else id
 
 
-def _needed(old: Solo, deadline_at: int) -> list[str]:
+def _needed(old: StandaloneTask, deadline_at: int) -> list[str]:
     needed = Dependency.objects.filter(task_id=old.pk).exclude(required_id=old.pk).values("required_id")
-    there = Solo.objects.filter(pk__in=needed, expires_at__gte=deadline_at)
+    there = StandaloneTask.objects.filter(pk__in=needed, expires_at__gte=deadline_at)
     return list(there.order_by("pk").values_list("pk", flat=True))

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from ... import clock
 from ...core.errors import Conflict, NotFound
-from ...models import HeldAct
+from ...models import PendingApproval
 from .. import approval_policy
 from .acts import note
 from .many import send
@@ -26,9 +26,9 @@ def needs_approval(verb: str, count: int) -> bool:
 def hold(group_id: str, task_ids: Sequence[str], verb: str, by: str, reason: str = "", priority: int = 0) -> None:
     """Keep what was asked until somebody else has looked at it. Raises Conflict where very much waits already."""
     with transaction.atomic():
-        if HeldAct.objects.filter(group_id=group_id).count() >= MOST:
+        if PendingApproval.objects.filter(group_id=group_id).count() >= MOST:
             raise Conflict(f"{MOST} acts on this group wait for an approval already.")
-        HeldAct.objects.create(
+        PendingApproval.objects.create(
             group_id=group_id,
             verb=verb,
             priority=priority,
@@ -60,8 +60,8 @@ def decline(group_id: str, act_id: int, by: str, reason: str = "") -> None:
         held.delete()
 
 
-def _taken(group_id: str, act_id: int) -> HeldAct:
-    held = HeldAct.objects.select_for_update().filter(pk=act_id, group_id=group_id).first()
+def _taken(group_id: str, act_id: int) -> PendingApproval:
+    held = PendingApproval.objects.select_for_update().filter(pk=act_id, group_id=group_id).first()
     if held is None:
         raise NotFound("Nobody waits for an approval of that any more.")
     return held

@@ -7,14 +7,14 @@ from django.db import transaction
 
 from ... import clock, wakeups
 from ...core.errors import Busy
-from ...core.solo.decide import Command, decided, nothing
-from ...core.solo.effects import Effect
-from ...core.solo.snapshot import Solo
+from ...core.standalone.decide import Command, decided, nothing
+from ...core.standalone.effects import Effect
+from ...core.standalone.snapshot import StandaloneTask
 from ...core.states import PENDING
-from ...store import solos
+from ...store import standalone_tasks
 from ...store.statement_batch import Stale, Writes
 from ...telemetry.log_context import doing
-from ..counting import counted_alone
+from ..counting import count_standalone
 from . import resolving
 from .notices import PUBLISHERS, notices_of
 
@@ -22,7 +22,7 @@ TRIES = 5
 """How often a change is decided anew because others moved its rows in between, before it answers Busy."""
 
 
-def change(task_id: str, command: Command, *, required_id: str = "") -> Solo:
+def change(task_id: str, command: Command, *, required_id: str = "") -> StandaloneTask:
     """Change one task in one transaction; the task after it. Raises NotFound, Conflict and Busy.
 
     `required_id`: the task that this one depends on, and that the command is the news of.
@@ -36,31 +36,38 @@ def change(task_id: str, command: Command, *, required_id: str = "") -> Solo:
     raise Busy(task=task_id)
 
 
-def _once(task_id: str, command: Command, required_id: str) -> Solo:
+def _once(task_id: str, command: Command, required_id: str) -> StandaloneTask:
     with transaction.atomic():
         now = clock.now()
-        before = solos.lock(task_id, required_id)
+        before = standalone_tasks.lock(task_id, required_id)
         effects, after = decided(before, command, now)
         if effects:
             write(Writes(), before, effects, after, now)
     return after
 
 
-def write(writes: Writes, before: Solo, effects: Sequence[Effect], after: Solo, now: int, is_new: bool = False) -> None:
+def write(
+    writes: Writes,
+    before: StandaloneTask,
+    effects: Sequence[Effect],
+    after: StandaloneTask,
+    now: int,
+    is_new: bool = False,
+) -> None:
     """Save a decision, after the `writes` that go with it; what others should hear goes out after the commit.
 
     `is_new`: the task itself is among those writes.
     """
     notices = [*notices_of(before, effects, now), *resolving.told_of_group(writes, before, effects, now)]
-    solos.save(writes, before, effects, after, notices, now, is_new)
+    standalone_tasks.save(writes, before, effects, after, notices, now, is_new)
     resolving.pass_on(before, effects)
-    transaction.on_commit(partial(counted_alone, before, effects))
+    transaction.on_commit(partial(count_standalone, before, effects))
     queues = [after.queue] if after.attempt is not None and after.attempt.status == PENDING else []
     queues += [PUBLISHERS] if any(notice.due_at <= now for notice in notices) else []
     if queues:
         transaction.on_commit(partial(wakeups.announce, queues))
 
 
-def wake(task_id: str) -> Solo:
+def wake(task_id: str) -> StandaloneTask:
     """Let the core look at the task."""
     return change(task_id, nothing)

@@ -9,11 +9,11 @@ from django.db import transaction
 from ... import clock, conf, wakeups
 from ...core.errors import Conflict
 from ...core.snapshot import Attempt
-from ...core.solo import reports
-from ...core.solo.effects import Tell
-from ...core.solo.snapshot import Solo
+from ...core.standalone import reports
+from ...core.standalone.effects import Tell
+from ...core.standalone.snapshot import StandaloneTask
 from ...core.states import LEASED, PENDING
-from ...store import solo_claims, solos
+from ...store import standalone_claims, standalone_tasks
 from ...store.statement_batch import Writes
 from ...telemetry import measures
 from ..pollers import note_poll
@@ -26,7 +26,7 @@ from .rows import is_quarantined, note_worker
 class Claimed(NamedTuple):
     """One attempt that a worker holds now, with its task."""
 
-    solo: Solo
+    standalone: StandaloneTask
     attempt: Attempt
     definition: dict
 
@@ -43,10 +43,10 @@ def claim(queue: str, group: str, name: str, count: int, has_left: HasLeft = nev
 def _take(queue: str, group: str, name: str, count: int) -> list[Claimed]:
     """Hand out what the queue has now."""
     now = clock.now()
-    if not solo_claims.is_any_waiting(queue, group, name, now):
+    if not standalone_claims.is_any_waiting(queue, group, name, now):
         return []
     with transaction.atomic():
-        ids = solo_claims.take(queue, group, name, now, count)
+        ids = standalone_claims.take(queue, group, name, now, count)
         claimed = _told(ids, now) if ids else []
     note_claims(each.attempt for each in claimed)
     return claimed
@@ -55,17 +55,17 @@ def _take(queue: str, group: str, name: str, count: int) -> list[Claimed]:
 def claim_one(task_id: str, number: int, group: str, name: str) -> Claimed:
     """Hand out one attempt that its worker names; to the same worker again, if it asks again. Raises Conflict."""
     worker, now = f"{group}/{name}", clock.now()
-    solo = solos.find(task_id)
-    note_worker(solo.queue, group, name, now)
-    attempt = reports.find(solo, number)
-    if is_quarantined(solo.queue, group, name, now):
+    standalone = standalone_tasks.find(task_id)
+    note_worker(standalone.queue, group, name, now)
+    attempt = reports.find(standalone, number)
+    if is_quarantined(standalone.queue, group, name, now):
         raise Conflict(f"Worker {worker} is in quarantine.")
-    if solo.is_late(now):
+    if standalone.is_late(now):
         raise Conflict(f"The deadline of task {task_id} has passed.")
     if attempt.status == LEASED and attempt.worker == worker:
-        return Claimed(solo, attempt, solos.definition_of(task_id))
+        return Claimed(standalone, attempt, standalone_tasks.definition_of(task_id))
     with transaction.atomic():
-        if attempt.status != PENDING or not solo_claims.take_one(attempt.id, worker, now):
+        if attempt.status != PENDING or not standalone_claims.take_one(attempt.id, worker, now):
             raise Conflict(f"Run {number} of task {task_id} is not to be had.")
         [claimed] = _told([attempt.id], now)
     note_claims([claimed.attempt])
@@ -74,10 +74,13 @@ def claim_one(task_id: str, number: int, group: str, name: str) -> Claimed:
 
 def _told(ids: Sequence[str], now: int) -> list[Claimed]:
     """What was claimed, in this order; who listens is told with the claim."""
-    claimed = [Claimed(solo, solo.attempts[-1], definition) for solo, definition in solo_claims.handed_out(ids)]
+    claimed = [
+        Claimed(standalone, standalone.attempts[-1], definition)
+        for standalone, definition in standalone_claims.handed_out(ids)
+    ]
     writes = Writes()
-    solos.tell(
-        writes, [notice(each.solo, "task-running", Tell("running", each.attempt.number), now) for each in claimed]
+    standalone_tasks.tell(
+        writes, [notice(each.standalone, "task-running", Tell("running", each.attempt.number), now) for each in claimed]
     )
     writes.send()
     if conf.taskcluster_amqp_url:

@@ -3,25 +3,25 @@
 from django.db import transaction
 
 from ... import clock
-from ...models import Group
-from ...store import solos
+from ...models import TaskGroup
+from ...store import standalone_tasks
 from ...store.statement_batch import Writes
 from . import rows
 from .notices import of_group
 
 
-def seal(id: str) -> Group:
+def seal(id: str) -> TaskGroup:
     """The group takes no more tasks; the moment of the first time is kept. Raises NotFound."""
     with transaction.atomic():
         now = clock.now()
-        Group.objects.filter(pk=id, sealed_at=None).update(sealed_at=now)
+        TaskGroup.objects.filter(pk=id, sealed_at=None).update(sealed_at=now)
         group = rows.find_group(id)
         tell(group, "task-group-sealed", now)
     return group
 
 
-def tell(group: Group, name: str, now: int, **facts: object) -> None:
+def tell(group: TaskGroup, name: str, now: int, **facts: object) -> None:
     """Have who listens told of a group."""
     writes = Writes()
-    solos.tell(writes, [of_group(group, name, now, **facts)], repeats=True)
+    standalone_tasks.tell(writes, [of_group(group, name, now, **facts)], repeats=True)
     writes.send()

@@ -2,7 +2,7 @@
 
 from ... import clock
 from ...core.errors import NotFound
-from ...core.solo.commands import dependency_done
+from ...core.standalone.commands import dependency_done
 from ...models import Message
 from ...store import dependencies
 from .change import change

@@ -9,14 +9,14 @@ from django.db import transaction
 from ... import clock
 from ...core.errors import Conflict, Invalid
 from ...core.snapshot import Attempt
-from ...core.solo.decide import Command
-from ...core.solo.effects import Tell
-from ...core.solo.snapshot import Solo
+from ...core.standalone.decide import Command
+from ...core.standalone.effects import Tell
+from ...core.standalone.snapshot import StandaloneTask
 from ...core.states import ACTIVE, ATTEMPT
 from ...insight.groups.members import Member
-from ...insight.solo import NAMES_OF_PRIORITIES
+from ...insight.standalone import NAMES_OF_PRIORITIES
 from ...models import Message
-from ...store import solos
+from ...store import standalone_tasks
 from .acts import act, command_of, note
 
 ASKED = "asked"
@@ -51,12 +51,12 @@ def foresee(members: Iterable[Member], verb: str, priority: int = 0) -> Foreseen
     return Foreseen(moved, still, len(refusals), refusals[:MOST_NAMED])
 
 
-def _moves(command: Command, solo: Solo, now: int) -> bool:
+def _moves(command: Command, standalone: StandaloneTask, now: int) -> bool:
     """Whether anything happens; telling once more what was told is nothing."""
-    return any(not isinstance(effect, Tell) for effect in command(solo, now))
+    return any(not isinstance(effect, Tell) for effect in command(standalone, now))
 
 
-def _snapshot(member: Member) -> Solo:
+def _snapshot(member: Member) -> StandaloneTask:
     """As much of the task as operators' commands look at."""
     attempts = tuple(
         Attempt(
@@ -65,7 +65,7 @@ def _snapshot(member: Member) -> Solo:
         )
         for each in member.tries
     )  # fmt: skip
-    return Solo(
+    return StandaloneTask(
         id=member.id, group_id="", queue=member.queue, deadline_at=member.deadline_at, expires_at=0, created_at=0,
         status=ACTIVE if member.state in ATTEMPT.open else member.state, priority=member.priority,
         ever_resolved=member.ever_resolved, attempts=attempts,
@@ -108,6 +108,6 @@ def asked(message: Message) -> None:
     facts = message.facts
     with transaction.atomic():
         # The task before its message, as whoever deletes a task takes them.
-        solos.hold(message.to)
+        standalone_tasks.hold(message.to)
         if Message.objects.filter(pk=message.pk).delete()[0]:
             act(facts["verb"], message.to, facts["by"], facts["reason"], facts["priority"], asked_at=message.sent_at)

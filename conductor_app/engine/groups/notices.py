@@ -5,11 +5,18 @@ from typing import Any
 
 from ... import conf
 from ...core.snapshot import NEVER, Attempt
-from ...core.solo.effects import Effect, Tell
-from ...core.solo.endings import DEADLINE
-from ...core.solo.snapshot import Solo
-from ...insight.solo import NAMES_OF_PRIORITIES, group_document, moment, queue_facts, status_document, worker_facts
-from ...models import Group, Notice
+from ...core.standalone.effects import Effect, Tell
+from ...core.standalone.endings import DEADLINE
+from ...core.standalone.snapshot import StandaloneTask
+from ...insight.standalone import (
+    NAMES_OF_PRIORITIES,
+    group_document,
+    moment,
+    queue_facts,
+    status_document,
+    worker_facts,
+)
+from ...models import PulseMessage, TaskGroup
 from ...store.notices import NewNotice
 
 PUBLISHERS = "EVENT"
@@ -18,13 +25,13 @@ NOBODY = "_"
 ARTIFACT_CREATED = "artifact-created"
 
 
-def notices_of(before: Solo, effects: Iterable[Effect], now: int) -> list[NewNotice]:
+def notices_of(before: StandaloneTask, effects: Iterable[Effect], now: int) -> list[NewNotice]:
     """What the effects tell, each with the task as it was at that point."""
-    solo, told = before, []
+    standalone, told = before, []
     for effect in effects:
-        solo = effect.after(solo)
+        standalone = effect.after(standalone)
         if isinstance(effect, Tell) and (name := _name(effect.about)):
-            told.append(notice(solo, name, effect, now))
+            told.append(notice(standalone, name, effect, now))
     return told
 
 
@@ -35,21 +42,21 @@ def _name(about: str) -> str:
     return f"task-{about}"
 
 
-def notice(solo: Solo, name: str, effect: Tell, now: int) -> NewNotice:
+def notice(standalone: StandaloneTask, name: str, effect: Tell, now: int) -> NewNotice:
     """One message about a task."""
-    attempt = None if effect.number is None else solo.attempts[effect.number]
-    payload: dict[str, Any] = {"version": 1, "status": status_document(solo)}
+    attempt = None if effect.number is None else standalone.attempts[effect.number]
+    payload: dict[str, Any] = {"version": 1, "status": status_document(standalone)}
     if effect.about == "priority-changed":
         priorities = {"old": "oldPriority", "new": "newPriority"}
         payload |= {word: NAMES_OF_PRIORITIES[effect.facts[kind]] for kind, word in priorities.items()}
     elif effect.about == ARTIFACT_CREATED:
         payload |= effect.facts
     else:
-        payload["task"] = {"tags": dict(solo.tags)}
+        payload["task"] = {"tags": dict(standalone.tags)}
     payload |= _run_facts(attempt, name)
-    key, routes = _key(solo, attempt), [f"route.{route}" for route in solo.routes]
+    key, routes = _key(standalone, attempt), [f"route.{route}" for route in standalone.routes]
     return NewNotice(
-        task_id=solo.id, group_id=solo.group_id, name=name, key=key, routes=routes, payload=payload,
+        task_id=standalone.id, group_id=standalone.group_id, name=name, key=key, routes=routes, payload=payload,
         sent_at=now, due_at=due_at(now),
     )  # fmt: skip
 
@@ -66,18 +73,18 @@ def _run_facts(attempt: Attempt | None, name: str) -> dict[str, Any]:
     return facts
 
 
-def _key(solo: Solo, attempt: Attempt | None) -> str:
+def _key(standalone: StandaloneTask, attempt: Attempt | None) -> str:
     worker = worker_facts(attempt.worker if attempt is not None else "")
-    queue = queue_facts(solo.queue)
+    queue = queue_facts(standalone.queue)
     words = (
-        "primary", solo.id, NOBODY if attempt is None else attempt.number,
+        "primary", standalone.id, NOBODY if attempt is None else attempt.number,
         worker.get("workerGroup", NOBODY), worker.get("workerId", NOBODY),
-        queue["provisionerId"], queue["workerType"], solo.scheduler_id, solo.group_id, NOBODY,
+        queue["provisionerId"], queue["workerType"], standalone.scheduler_id, standalone.group_id, NOBODY,
     )  # fmt: skip
     return ".".join(map(str, words))
 
 
-def of_group(group: Group, name: str, now: int, **facts: Any) -> NewNotice:
+def of_group(group: TaskGroup, name: str, now: int, **facts: Any) -> NewNotice:
     """One message about a group."""
     key = f"primary.{group.id}.{group.scheduler_id}.{NOBODY}"
     payload = {"version": 1, **(facts or group_document(group))}
@@ -89,7 +96,7 @@ def due_at(now: int) -> int:
     return now if conf.taskcluster_amqp_url else NEVER
 
 
-def spelled(notices: Sequence[Notice]) -> list[dict[str, Any]]:
+def spelled(notices: Sequence[PulseMessage]) -> list[dict[str, Any]]:
     """Messages as an exchange would be handed them."""
     return [{"exchange": exchange(n.name), "routingKey": n.key, "cc": n.routes, "payload": n.payload} for n in notices]
 

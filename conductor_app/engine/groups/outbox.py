@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.db import transaction
 
 from ... import clock
-from ...models import Notice
+from ...models import PulseMessage
 from ...store import notices
 
 HELD_MS = 60_000
@@ -13,21 +13,21 @@ HELD_MS = 60_000
 SLOWEST_RETRY_MS = 60_000
 
 
-def take(count: int) -> list[Notice]:
+def take(count: int) -> list[PulseMessage]:
     """Notices that are due, of each task the first only; they are this caller's for a while."""
     now = clock.now()
     with transaction.atomic():
         ids = notices.take(now, now + HELD_MS, count)
-    return list(Notice.objects.filter(pk__in=ids).order_by("id"))
+    return list(PulseMessage.objects.filter(pk__in=ids).order_by("id"))
 
 
-def heard(told: Sequence[Notice]) -> None:
+def heard(told: Sequence[PulseMessage]) -> None:
     """The exchange has them."""
-    Notice.objects.filter(pk__in=[notice.pk for notice in told]).delete()
+    PulseMessage.objects.filter(pk__in=[notice.pk for notice in told]).delete()
 
 
-def not_heard(untold: Sequence[Notice], why: str) -> None:
+def not_heard(untold: Sequence[PulseMessage], why: str) -> None:
     """Try again after a pause that doubles; what follows of the same tasks waits with them."""
     for notice in untold:
         due_at = clock.now() + min(1000 * 2 ** min(notice.tries, 10), SLOWEST_RETRY_MS)
-        Notice.objects.filter(pk=notice.pk).update(tries=notice.tries + 1, due_at=due_at, error=why[:2000])
+        PulseMessage.objects.filter(pk=notice.pk).update(tries=notice.tries + 1, due_at=due_at, error=why[:2000])

@@ -6,10 +6,10 @@ from functools import partial
 from django.db import transaction
 
 from ... import clock
-from ...core.solo.effects import Effect, Resolved
-from ...core.solo.snapshot import Solo
+from ...core.standalone.effects import Effect, Resolved
+from ...core.standalone.snapshot import StandaloneTask
 from ...models import Message
-from ...store import dependencies, solo_groups, solos
+from ...store import dependencies, standalone_tasks, task_groups
 from ...store.notices import NewNotice
 from ...store.statement_batch import Writes
 from .notices import of_group
@@ -17,32 +17,32 @@ from .notices import of_group
 GROUP_RESOLVED = "task-group-resolved"
 
 
-def told_of_group(writes: Writes, before: Solo, effects: Iterable[Effect], now: int) -> list[NewNotice]:
+def told_of_group(writes: Writes, before: StandaloneTask, effects: Iterable[Effect], now: int) -> list[NewNotice]:
     """That all of the group is resolved, where nothing else of it was left; else somebody has to look later."""
     if not _resolutions(effects):
         return []
     if before.group_goes_on:
-        solo_groups.leave_message(writes, before.group_id, now)
+        task_groups.leave_message(writes, before.group_id, now)
         return []
     return _told(writes, before.group_id, now)
 
 
 def _told(writes: Writes, group_id: str, now: int) -> list[NewNotice]:
-    solo_groups.forget_messages(writes, group_id)
-    group = solo_groups.find(group_id)
+    task_groups.forget_messages(writes, group_id)
+    group = task_groups.find(group_id)
     return [of_group(group, GROUP_RESOLVED, now)] if group is not None else []
 
 
 def look_at_group(message: Message) -> None:
     """The tasks of a group that ended last did so at once: whether all are resolved is plain by now."""
     with transaction.atomic():
-        if Message.objects.filter(pk=message.pk).delete()[0] and solo_groups.is_resolved(message.to):
+        if Message.objects.filter(pk=message.pk).delete()[0] and task_groups.is_resolved(message.to):
             writes = Writes()
-            solos.tell(writes, _told(writes, message.to, clock.now()))
+            standalone_tasks.tell(writes, _told(writes, message.to, clock.now()))
             writes.send()
 
 
-def pass_on(before: Solo, effects: Iterable[Effect]) -> None:
+def pass_on(before: StandaloneTask, effects: Iterable[Effect]) -> None:
     """Leave word for those who wait for the task; it is heard after the commit."""
     # Delivering a message is a change of another task, which is decided and written here.
     from ..messages import deliver_soon

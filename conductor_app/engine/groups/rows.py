@@ -7,8 +7,8 @@ from django.db import transaction
 
 from ... import clock
 from ...core.errors import Conflict, NotFound
-from ...models import Group, Queue, Worker
-from ...store import solo_groups
+from ...models import Queue, TaskGroup, Worker
+from ...store import task_groups
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 LAST_MS = 253_402_300_799_999
@@ -30,22 +30,22 @@ def join_group(task_id: str, id: str, scheduler_id: str, until: int) -> bool:
     Whether the task is there already.
     """
     expires_at = min(until + HOUR_MS, LAST_MS)
-    group, is_there = solo_groups.find_for(task_id, id)
+    group, is_there = task_groups.find_for(task_id, id)
     if group is None:
-        group = Group(id=id, scheduler_id=scheduler_id, created_at=clock.now(), expires_at=expires_at)
-        group = group if solo_groups.add(group) else find_group(id)
+        group = TaskGroup(id=id, scheduler_id=scheduler_id, created_at=clock.now(), expires_at=expires_at)
+        group = group if task_groups.add(group) else find_group(id)
     if group.scheduler_id != scheduler_id:
         raise Conflict(f"Task group {id} belongs to the scheduler {group.scheduler_id}, not to {scheduler_id}.")
     if group.sealed_at is not None:
         raise Conflict(f"Task group {id} is sealed: it takes no more tasks.")
     if group.expires_at < until:
-        Group.objects.filter(pk=id, expires_at__lt=until).update(expires_at=expires_at)
+        TaskGroup.objects.filter(pk=id, expires_at__lt=until).update(expires_at=expires_at)
     return is_there
 
 
-def find_group(id: str) -> Group:
+def find_group(id: str) -> TaskGroup:
     """The group; raises NotFound."""
-    group = Group.objects.filter(pk=id).first()
+    group = TaskGroup.objects.filter(pk=id).first()
     if group is None:
         raise NotFound(f"Task group {id} does not exist.")
     return group

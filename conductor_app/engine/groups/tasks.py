@@ -8,10 +8,10 @@ from django.db import transaction
 
 from ... import clock, conf
 from ...core.errors import Busy, Conflict, Invalid
-from ...core.solo import commands, reports
-from ...core.solo.decide import decided
-from ...core.solo.snapshot import Solo
-from ...store import dependencies, solos
+from ...core.standalone import commands, reports
+from ...core.standalone.decide import decided
+from ...core.standalone.snapshot import StandaloneTask
+from ...store import dependencies, standalone_tasks
 from ...store.statement_batch import Stale, Writes
 from ...telemetry import measures
 from . import rows
@@ -40,12 +40,12 @@ class NewTask:
     definition: dict[str, Any]
 
 
-def find(task_id: str) -> Solo:
+def find(task_id: str) -> StandaloneTask:
     """The task as it is now, with its attempts; nothing is locked. Raises NotFound."""
-    return solos.find(task_id)
+    return standalone_tasks.find(task_id)
 
 
-def create(new: NewTask) -> Solo:
+def create(new: NewTask) -> StandaloneTask:
     """A new task; the same one asked for again is the one that is there. Raises Conflict, Invalid and Busy."""
     for _ in range(TRIES):
         try:
@@ -57,12 +57,12 @@ def create(new: NewTask) -> Solo:
     raise Busy(task=new.id)
 
 
-def _created(new: NewTask, now: int) -> Solo:
+def _created(new: NewTask, now: int) -> StandaloneTask:
     if rows.join_group(new.id, new.group_id, new.scheduler_id, new.expires_at):
         return _created_again(new, now)
     required = _required(new)
     grace_ms = conf.taskcluster_deadline_delay * 1000
-    solo = Solo(
+    standalone = StandaloneTask(
         id=new.id,
         group_id=new.group_id,
         queue=new.queue,
@@ -83,16 +83,16 @@ def _created(new: NewTask, now: int) -> Solo:
         routes=tuple(new.routes),
         waits=not all(is_satisfied for _, is_satisfied in required),
     )
-    effects, after = decided(solo, commands.define, now)
+    effects, after = decided(standalone, commands.define, now)
     writes = Writes()
-    solos.insert(writes, after, new.definition, required)
-    write(writes, solo, effects, after, now, is_new=True)
+    standalone_tasks.insert(writes, after, new.definition, required)
+    write(writes, standalone, effects, after, now, is_new=True)
     return after
 
 
-def _created_again(new: NewTask, now: int) -> Solo:
-    before = solos.lock(new.id)
-    if solos.definition_of(new.id) != new.definition or before.priority != new.priority:
+def _created_again(new: NewTask, now: int) -> StandaloneTask:
+    before = standalone_tasks.lock(new.id)
+    if standalone_tasks.definition_of(new.id) != new.definition or before.priority != new.priority:
         raise Conflict(f"Task {new.id} exists already, with another definition.")
     effects, after = decided(before, commands.define_again, now)
     write(Writes(), before, effects, after, now)
@@ -112,13 +112,13 @@ def _required(new: NewTask) -> list[tuple[str, bool]]:
 
 
 @measures.REPORTS.of
-def report(task_id: str, number: int, reason: str) -> Solo:
+def report(task_id: str, number: int, reason: str) -> StandaloneTask:
     """A worker says how its attempt ended. Raises NotFound and Conflict."""
     return change(task_id, reports.report(number, reason))
 
 
 def renew(task_id: str, number: int) -> Claimed:
     """Extend the lease of an attempt. Raises NotFound and Conflict."""
-    solo = change(task_id, reports.renew(number))
-    rows.note_use(solo.queue, clock.now())
-    return Claimed(solo, solo.attempts[number], solos.definition_of(task_id))
+    standalone = change(task_id, reports.renew(number))
+    rows.note_use(standalone.queue, clock.now())
+    return Claimed(standalone, standalone.attempts[number], standalone_tasks.definition_of(task_id))

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from ... import clock
 from ...core.errors import Conflict, Invalid, NotFound
-from ...models import GroupWatch, Message, Solo
+from ...models import GroupWatch, Message, StandaloneTask
 from ...models.outbox import ALERT, PUBLISH
 from .acts import note
 from .rows import find_group
@@ -74,7 +74,7 @@ def _tell(row: GroupWatch, sentence: str, now: int) -> None:
 
 def _sentence(group_id: str, event: str) -> str:
     """What is to be told; nothing while it has not happened."""
-    own = Solo.objects.filter(group_id=group_id)
+    own = StandaloneTask.objects.filter(group_id=group_id)
     bad = own.filter(ever_resolved=True, task__status__in=ENDED_BADLY)
     if event == GroupWatch.FAILED:
         first = bad.order_by("task__attempts__ended_at", "pk").values_list("task__name", "task__status").first()

@@ -7,12 +7,12 @@ from django.db import transaction
 
 from ... import clock
 from ...core.errors import Conflict, NotFound
-from ...core.solo import commands
-from ...core.solo.decide import Command
-from ...core.solo.effects import Effect
-from ...core.solo.snapshot import Solo as Core
-from ...insight.solo import NAMES_OF_PRIORITIES
-from ...models import Group, Message, Solo
+from ...core.standalone import commands
+from ...core.standalone.decide import Command
+from ...core.standalone.effects import Effect
+from ...core.standalone.snapshot import StandaloneTask as Core
+from ...insight.standalone import NAMES_OF_PRIORITIES
+from ...models import Message, StandaloneTask, TaskGroup
 from . import many, rows
 from .acts import PRIORITIZE, note
 from .change import change
@@ -27,14 +27,16 @@ def cancel(id: str, by: str) -> list[str]:
     if rows.find_group(id).sealed_at is None:
         raise Conflict(f"Task group {id} is not sealed: seal it, and then cancel it.")
     now = clock.now()
-    is_open = Solo.objects.filter(group_id=id, deadline_at__gte=now, task__status__in=("BLOCKED", "ACTIVE"))
+    is_open = StandaloneTask.objects.filter(group_id=id, deadline_at__gte=now, task__status__in=("BLOCKED", "ACTIVE"))
     return _on_all(id, is_open, commands.cancel_quietly, "cancel", by)
 
 
-def prioritize(id: str, priority: int, by: str) -> tuple[Group, list[str]]:
+def prioritize(id: str, priority: int, by: str) -> tuple[TaskGroup, list[str]]:
     """Give all that was never resolved another priority; the ids of what gets it. Raises NotFound."""
     group, now = rows.find_group(id), clock.now()
-    unresolved = Solo.objects.filter(group_id=id, ever_resolved=False, deadline_at__gte=now).exclude(priority=priority)
+    unresolved = StandaloneTask.objects.filter(group_id=id, ever_resolved=False, deadline_at__gte=now).exclude(
+        priority=priority
+    )
     ids = _on_all(id, unresolved, commands.prioritize(priority), PRIORITIZE, by, priority)
     facts = {"taskGroupId": group.id, "schedulerId": group.scheduler_id}
     facts |= {"newPriority": NAMES_OF_PRIORITIES[priority], "tasksAffected": len(ids)}
@@ -62,9 +64,9 @@ def _is_done(task_id: str, command: Command, verb: str, by: str) -> bool:
     """Whether it happened to the task: meanwhile that may have been resolved, or deleted."""
     heard: Sequence[Effect] = ()
 
-    def noted(solo: Core, now: int) -> Iterable[Effect]:
+    def noted(standalone: Core, now: int) -> Iterable[Effect]:
         nonlocal heard
-        heard = tuple(command(solo, now))
+        heard = tuple(command(standalone, now))
         return heard
 
     with suppress(Conflict, NotFound), transaction.atomic():
@@ -76,6 +78,6 @@ def _is_done(task_id: str, command: Command, verb: str, by: str) -> bool:
 
 def _asked_before(group_id: str, verb: str, priority: int) -> set[str]:
     """The tasks of which the same was asked and that have not had their turn yet."""
-    own = Solo.objects.filter(group_id=group_id).values("pk")
+    own = StandaloneTask.objects.filter(group_id=group_id).values("pk")
     found = Message.objects.filter(subject=many.ASKED, to__in=own).values_list("to", "facts")
     return {id for id, facts in found if (facts["verb"], facts["priority"]) == (verb, priority)}

@@ -97,13 +97,13 @@ def start_waiting(execution_id: str) -> None:
 
 def _start(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -> None:
     """Start the run of a slot, or note why it could not be started. Raises SlotTaken and Overlaps."""
-    is_alone = schedule.overlap in EXCLUSIVE or execution.waits_for_others
-    if is_alone and _is_in_the_way(schedule, execution):
+    is_standalone = schedule.overlap in EXCLUSIVE or execution.waits_for_others
+    if is_standalone and _is_in_the_way(schedule, execution):
         raise Overlaps
 
     def also(run_id: str) -> None:
         _take(claim)
-        if is_alone and _is_in_the_way(schedule, execution):
+        if is_standalone and _is_in_the_way(schedule, execution):
             raise Overlaps
         _write(execution, EXECUTED, run_id=run_id)
 
@@ -112,7 +112,7 @@ def _start(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -> No
     except (SlotTaken, Overlaps):
         raise
     except Busy as busy:
-        execution.waits_for_others = is_alone
+        execution.waits_for_others = is_standalone
         _try_again(execution, claim, busy)
     except Exception as fault:
         _give_up(execution, claim, fault)

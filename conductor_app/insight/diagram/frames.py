@@ -32,7 +32,7 @@ class Loop:
         end = head + ROW_GAP + self.body.height
         bottom, lane = top + self.height, axis + self.right - LANE + 6
         back = [(axis, end + 14), (lane, end + 14), (lane, head - 23), (axis + BOX_WIDTH // 2, head - 23)]
-        canvas.line(back, bool(self.box.node.mark and self.box.node.mark.turn > 1), arrow=True)
+        canvas.line(back, bool(self.box.node.mark and self.box.node.mark.last_iteration > 1), arrow=True)
         canvas.line([(axis, end), (axis, bottom)], self.was_left)
 
 

@@ -45,8 +45,12 @@ def _note(step: Mapping[str, Any], mark: Mark | None) -> str:
     kind = type_of(step)
     if kind in ("DO_WHILE", "FOR_EACH"):
         total = mark.total if mark and mark.total else most_turns(step)
-        if mark and mark.turn:
-            return f"turn {mark.turn} of {total}" if total >= mark.turn else f"turn {mark.turn}"
+        if mark and mark.last_iteration:
+            return (
+                f"turn {mark.last_iteration} of {total}"
+                if total >= mark.last_iteration
+                else f"turn {mark.last_iteration}"
+            )
         return f"up to {total} turns" if total else ""
     if kind == "SUB_WORKFLOW" and mark is None:
         param = step.get("subWorkflowParam")
@@ -63,16 +67,16 @@ class Growth:
 
     def __init__(self, box: Box, forked: Mapping[str, int], canvas: Canvas) -> None:
         self.box, self.was_entered = box, box.was_entered
-        self.grown = _grown(forked, box.node.path, box.node.href)
-        self.grown.is_faint = canvas.is_faint(bool(forked))
+        self.branch_steps = _grown(forked, box.node.path, box.node.href)
+        self.branch_steps.is_faint = canvas.is_faint(bool(forked))
         self.was_left, self.goes_on = box.was_left, True
 
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
         self.box.draw(canvas, axis, top)
         below = top + BOX_HEIGHT + ROW_GAP
-        canvas.line([(axis, top + BOX_HEIGHT), (axis, below)], not self.grown.is_faint, arrow=True)
-        self.grown.x, self.grown.y = axis - BOX_WIDTH // 2, below
-        canvas.nodes.append(self.grown)
+        canvas.line([(axis, top + BOX_HEIGHT), (axis, below)], not self.branch_steps.is_faint, arrow=True)
+        self.branch_steps.x, self.branch_steps.y = axis - BOX_WIDTH // 2, below
+        canvas.nodes.append(self.branch_steps)
 
 
 def of_more(count: int, path: str, canvas: Canvas) -> Box:

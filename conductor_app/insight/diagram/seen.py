@@ -20,7 +20,7 @@ class Mark:
 
     status: str
     count: int = 1
-    turn: int = 0
+    last_iteration: int = 0
     total: int = 0
     word: str = ""
 
@@ -58,16 +58,21 @@ NOTHING_SEEN = Seen(is_run=False)
 
 def seen_in(run: Run) -> Seen:
     """What a run's tasks have come to, in two queries whose answers do not grow with the turns of its loops."""
-    written = run.tasks.filter(root="").values("ref", "status")
+    written = run.tasks.filter(branch_head="").values("ref", "status")
     marks: dict[str, Mark] = {}
     newest: dict[str, int] = {}
-    for row in written.annotate(count=Count("pk"), last=Max("seq"), turn=Max("iteration")).order_by("ref", "status"):
+    for row in written.annotate(count=Count("pk"), last=Max("seq"), last_iteration=Max("iteration")).order_by(
+        "ref", "status"
+    ):
         ref, before = row["ref"], marks.get(row["ref"])
-        count, turn = row["count"] + (before.count if before else 0), max(row["turn"], before.turn if before else 0)
+        count, last_iteration = (
+            row["count"] + (before.count if before else 0),
+            max(row["last_iteration"], before.last_iteration if before else 0),
+        )
         is_newer = row["last"] > newest.get(ref, -1)
-        marks[ref] = Mark(row["status"] if is_newer or before is None else before.status, count, turn)
+        marks[ref] = Mark(row["status"] if is_newer or before is None else before.status, count, last_iteration)
         newest[ref] = max(row["last"], newest.get(ref, -1))
-    heads = run.tasks.exclude(root="").exclude(joined_by="").values_list("joined_by", "status")
+    heads = run.tasks.exclude(branch_head="").exclude(joined_by="").values_list("joined_by", "status")
     forked: dict[str, dict[str, int]] = {}
     for join, status, count in heads.annotate(count=Count("pk")).order_by("joined_by", "status"):
         forked.setdefault(join, {})[status] = count

@@ -10,35 +10,43 @@ from .rows import Row
 
 def branches_of_many(rows: list[Row]) -> dict[str, dict[str, plans.Steps]]:
     """The same for rows of several runs, by run id; read in one statement."""
-    wanted = {(row.run_id, row.task_root) for row in rows if row.task_root}
+    wanted = {(row.run_id, row.task_branch_head) for row in rows if row.task_branch_head}
     found: dict[str, dict[str, plans.Steps]] = {row.run_id: {} for row in rows}
     if not wanted:
         return found
-    refs = {root.rpartition("@")[0] for _, root in wanted}
+    refs = {branch_head.rpartition("@")[0] for _, branch_head in wanted}
     heads = Task.objects.filter(run_id__in={run_id for run_id, _ in wanted}, ref__in=refs)
-    for run_id, ref, turn, memo in heads.values_list("run_id", "ref", "turn", "memo"):
-        if (run_id, root := f"{ref}@{turn}") in wanted:
-            found[run_id][root] = plans.branch(_document(memo))
-    for run_id, root in wanted:
-        found[run_id].setdefault(root, {})
+    for run_id, ref, iteration_path, step_state in heads.values_list("run_id", "ref", "iteration_path", "step_state"):
+        if (run_id, branch_head := f"{ref}@{iteration_path}") in wanted:
+            found[run_id][branch_head] = plans.branch(_document(step_state))
+    for run_id, branch_head in wanted:
+        found[run_id].setdefault(branch_head, {})
     return found
 
 
 def branches(rows: list[Row]) -> dict[str, plans.Steps]:
     """The steps of the dynamic branches that the rows of one run belong to, by `root` as the tasks spell it."""
-    roots = {row.task_root for row in rows if row.task_root}
+    roots = {row.task_branch_head for row in rows if row.task_branch_head}
     if not roots:
         return {}
-    memos = {row.task_root: row.memo for row in rows if row.task_root == f"{row.task_ref}@{row.task_turn}"}
-    memos |= {root: _memo(rows[0].run_id, root) for root in roots - memos.keys()}
-    return {root: plans.branch(_document(memo)) for root, memo in memos.items()}
+    memos = {
+        row.task_branch_head: row.step_state
+        for row in rows
+        if row.task_branch_head == f"{row.task_ref}@{row.task_iteration_path}"
+    }
+    memos |= {branch_head: _load_step_state(rows[0].run_id, branch_head) for branch_head in roots - memos.keys()}
+    return {branch_head: plans.branch(_document(step_state)) for branch_head, step_state in memos.items()}
 
 
-def _memo(run_id: str, root: str) -> Any:
-    ref, _, turn = root.rpartition("@")
-    return Task.objects.filter(run_id=run_id, ref=ref, turn=turn).values_list("memo", flat=True).first()
+def _load_step_state(run_id: str, branch_head: str) -> Any:
+    ref, _, iteration_path = branch_head.rpartition("@")
+    return (
+        Task.objects.filter(run_id=run_id, ref=ref, iteration_path=iteration_path)
+        .values_list("step_state", flat=True)
+        .first()
+    )
 
 
-def _document(memo: Any) -> dict[str, Any]:
-    memo = loads(memo) if isinstance(memo, str) else memo
-    return (memo or {}).get("document") or {}
+def _document(step_state: Any) -> dict[str, Any]:
+    step_state = loads(step_state) if isinstance(step_state, str) else step_state
+    return (step_state or {}).get("document") or {}

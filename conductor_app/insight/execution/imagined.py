@@ -18,10 +18,10 @@ def imagined_document(run: Run, attempts: Iterable[tuple[Attempt, Task]], now: i
     shown = plans.Shown(dict(run.definition.document))
     facts = RunFacts._make(getattr(row, name) for name in RUN_FACTS)
     rows = [_row(attempt, task, run) for attempt, task in attempts]
-    grown = branches(rows)
+    branch_steps = branches(rows)
     tasks = []
     for each in rows:
-        steps = grown[each.task_root] if each.task_root else shown.steps
+        steps = branch_steps[each.task_branch_head] if each.task_branch_head else shown.steps
         step = steps.get(each.task_ref) or plans.unknown_step(each.task_ref, each.name)
         tasks.append(plain_task(each, facts, step, now))
     return spelled_run(row, tasks, shown.workflow.document)
@@ -35,21 +35,23 @@ def _run_row(run: Run) -> RunRow:
 
 
 def _row(attempt: Attempt, task: Task, run: Run) -> Row:
-    root = f"{task.root.ref}@{'.'.join(map(str, task.root.turn))}" if task.root else ""
+    branch_head = (
+        f"{task.branch_head.ref}@{'.'.join(map(str, task.branch_head.iteration_path))}" if task.branch_head else ""
+    )
     policy = task.step.policy
     others: dict[str, Any] = {
-        "name": task.memo.get("name", task.step.name),
+        "name": task.step_state.get("name", task.step.name),
         "run_id": run.id,
         "rate_count": policy.rate_count,
         "rate_seconds": policy.rate_seconds,
         "task_ref": task.key.ref,
-        "task_turn": ".".join(map(str, task.key.turn)),
+        "task_iteration_path": ".".join(map(str, task.key.iteration_path)),
         "task_type": task.step.type,
         "task_status": task.status,
         "task_attempt_id": task.attempt.id,
         "task_iteration": task.iteration,
-        "task_root": root,
-        "memo": dict(task.memo),
+        "task_branch_head": branch_head,
+        "step_state": dict(task.step_state),
         "input_path": "",
         "output_path": "",
         "input": _known(attempt.input),

@@ -7,7 +7,7 @@ import orjson
 
 from ...core.language.checks.reading import inner_steps, normalised_step, normalised_task, normalised_workflow
 from ...core.language.policy import ISOLATED_TYPES
-from ...models import Plan
+from ...models import ResolvedDefinition
 from ...models.fields import dumps
 
 Document = dict[str, Any]
@@ -60,7 +60,7 @@ class Shown:
 @lru_cache(maxsize=500)
 def plan(plan_id: str) -> Shown:
     """What the plan shows; a plan never changes."""
-    return Shown(Plan.objects.get(pk=plan_id).document)
+    return Shown(ResolvedDefinition.objects.get(pk=plan_id).document)
 
 
 def branch(document: Document) -> Steps:

@@ -13,17 +13,17 @@ from ...models import Attempt, Run
 PLAIN = (
     "id", "number", "seq", "status", "domain", "scheduled_at", "started_at", "updated_at", "ended_at", "lease_ms",
     "delay_ms", "callback_ms", "rate_count", "rate_seconds", "poll_count", "worker", "reason", "previous_id",
-    "child_id", "name", "run_id", "ends_at", "task__ref", "task__turn", "task__type", "task__status",
-    "task__attempt_id", "task__iteration", "task__root", "input_path", "output_path",
+    "child_id", "name", "run_id", "ends_at", "task__ref", "task__iteration_path", "task__type", "task__status",
+    "task__attempt_id", "task__iteration", "task__branch_head", "input_path", "output_path",
 )  # fmt: skip
 RUN_FACTS = ("id", "name", "correlation_id", "priority", "plan_id")
 
-Row = namedtuple("Row", [name.replace("task__", "task_") for name in PLAIN] + ["input", "output", "memo"])
+Row = namedtuple("Row", [name.replace("task__", "task_") for name in PLAIN] + ["input", "output", "step_state"])
 RunFacts = namedtuple("RunFacts", RUN_FACTS)
 
-_of_attempt = attrgetter(*(name.replace("__", ".") for name in PLAIN), "input", "output", "task.memo")
+_of_attempt = attrgetter(*(name.replace("__", ".") for name in PLAIN), "input", "output", "task.step_state")
 _of_run = attrgetter(*RUN_FACTS)
-_TEXTS = {"input_text": "input", "output_text": "output", "memo_text": "task__memo"}
+_TEXTS = {"input_text": "input", "output_text": "output", "step_state_text": "task__step_state"}
 
 
 def row_of(attempt: Attempt) -> Row:

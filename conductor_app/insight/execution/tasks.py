@@ -48,14 +48,14 @@ def wire_tasks(ids: Sequence[str]) -> list[dict[str, Any]]:
     rows = {row.id: row for row in rows_of(Attempt.objects.filter(pk__in=list(ids)))}
     runs = {run.id: run for run in run_facts({row.run_id for row in rows.values()})}
     known = [row for id in ids if (row := rows.get(id)) and row.run_id in runs]
-    grown, now = branches_of_many(known), clock.now()
-    return [wire_row(row, run := runs[row.run_id], step_of(row, run, grown[row.run_id]), now) for row in known]
+    branch_steps, now = branches_of_many(known), clock.now()
+    return [wire_row(row, run := runs[row.run_id], step_of(row, run, branch_steps[row.run_id]), now) for row in known]
 
 
 def task_documents(rows: list[Row], run: RunFacts, is_wire: bool) -> list[dict[str, Any]]:
     """The attempts of one run, as plain values or for a reply."""
-    now, grown, spell = clock.now(), branches(rows), wire_row if is_wire else plain_row
-    return [spell(row, run, step_of(row, run, grown), now) for row in rows]
+    now, branch_steps, spell = clock.now(), branches(rows), wire_row if is_wire else plain_row
+    return [spell(row, run, step_of(row, run, branch_steps), now) for row in rows]
 
 
 def wire_row(row: Row, run: RunFacts, step: plans.Written, now: int) -> dict[str, Any]:
@@ -76,24 +76,24 @@ def plain_task(row: Row, run: RunFacts, step: plans.Written, now: int) -> dict[s
     return spelled(row, run, step, now)
 
 
-def step_of(row: Row, run: RunFacts, grown: dict[str, plans.Steps]) -> plans.Written:
+def step_of(row: Row, run: RunFacts, branch_steps: dict[str, plans.Steps]) -> plans.Written:
     """The step that the attempt is a try at."""
-    steps = grown[row.task_root] if row.task_root else plans.plan(run.plan_id).steps
+    steps = branch_steps[row.task_branch_head] if row.task_branch_head else plans.plan(run.plan_id).steps
     return steps.get(row.task_ref) or plans.unknown_step(row.task_ref, row.name)
 
 
 def spelled(row: Row, run: RunFacts, step: plans.Written, now: int, *, as_json: bool = False) -> dict[str, Any]:
     """The fields of Task, those without a value left out; its step as values, or as JSON that is written already."""
     is_newest = row.id == row.task_attempt_id
-    turns = row.task_turn.split(".") if row.task_turn else []
-    iteration = int(turns[-1]) if turns else row.task_iteration
+    iterations = row.task_iteration_path.split(".") if row.task_iteration_path else []
+    iteration = int(iterations[-1]) if iterations else row.task_iteration
     # What a DYNAMIC step came to is work for a worker of that name.
     kind = row.name if row.task_type == "DYNAMIC" else spelled_type(row.task_type, row.name)
     document = {
         "taskType": kind,
         "status": spelled_status(row.status, row.task_status if is_newest else ""),
         "inputData": row.input,
-        "referenceTaskName": "__".join((row.task_ref, *turns)),
+        "referenceTaskName": "__".join((row.task_ref, *iterations)),
         "retryCount": row.number,
         "seq": row.seq,
         "pollCount": poll_count(row),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...models import Dependency, Solo
+from ...models import Dependency, StandaloneTask
 
 Edge = tuple[str, str]
 """A task that is needed, and the one that needs it."""
@@ -11,7 +11,7 @@ Edge = tuple[str, str]
 
 def edges_of(group_id: str, first: str, last: str) -> list[Edge]:
     """What the tasks of a group between two ids wait for, or have waited for."""
-    own = Solo.objects.filter(group_id=group_id, task_id__gte=first, task_id__lte=last).values("task_id")
+    own = StandaloneTask.objects.filter(group_id=group_id, task_id__gte=first, task_id__lte=last).values("task_id")
     return list(Dependency.objects.filter(task_id__in=own).values_list("required_id", "task_id").iterator())
 
 

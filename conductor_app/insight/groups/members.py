@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ...models import Solo
+from ...models import StandaloneTask
 
 MOST = 20_000
 """Tasks that are looked at together; of a larger group one part after another, in the order of their ids."""
@@ -85,7 +85,7 @@ class Member(NamedTuple):
 
 def members_of(group_id: str, after: str = "") -> tuple[list[Member], bool]:
     """The tasks of a group in the order of their ids, from behind one on; and whether there are more."""
-    own = Solo.objects.filter(group_id=group_id, task_id__gt=after).order_by("task_id")
+    own = StandaloneTask.objects.filter(group_id=group_id, task_id__gt=after).order_by("task_id")
     rows = list(own.values_list(*COLUMNS)[: MOST + 1])
     has_more = len(rows) > MOST
     tries = _tries(group_id, after, rows[:MOST][-1][0]) if rows else {}
@@ -93,7 +93,7 @@ def members_of(group_id: str, after: str = "") -> tuple[list[Member], bool]:
 
 
 def _tries(group_id: str, after: str, until: str) -> dict[str, list[Try]]:
-    own = Solo.objects.filter(group_id=group_id, task_id__gt=after, task_id__lte=until)
+    own = StandaloneTask.objects.filter(group_id=group_id, task_id__gt=after, task_id__lte=until)
     columns = ("number", "status", "scheduled_at", "started_at", "ended_at", "worker", "reason")
     found: dict[str, list[Try]] = {}
     attempts = own.filter(task__attempts__isnull=False).values_list(

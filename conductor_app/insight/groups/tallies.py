@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from django.db.models import Count, Q
 
-from ...models import Solo
+from ...models import StandaloneTask
 from .members import ENDED_BADLY, URGENCY
 
 MOST_TOLD_APART = 5_000
@@ -48,7 +48,7 @@ def tally(group_id: str) -> Tally:
 
 def tallies(group_ids: Iterable[str]) -> dict[str, Tally]:
     """Those of a list, the small ones told apart: what a large one costs does not hold up the others."""
-    own = Solo.objects.filter(group_id__in=list(group_ids)).order_by().values_list("group_id")
+    own = StandaloneTask.objects.filter(group_id__in=list(group_ids)).order_by().values_list("group_id")
     counted = own.annotate(total=Count("pk"))
     totals = dict(counted)
     unresolved = dict(counted.filter(ever_resolved=False))
@@ -68,7 +68,7 @@ def _small(totals: Mapping[str, int]) -> list[str]:
 
 
 def _states(group_ids: Iterable[str]) -> dict[str, dict[str, int]]:
-    own = Solo.objects.filter(group_id__in=list(group_ids)).order_by()
+    own = StandaloneTask.objects.filter(group_id__in=list(group_ids)).order_by()
     found: dict[str, dict[str, int]] = {}
     for id, status, count in own.values_list("group_id", "task__status").annotate(count=Count("pk")):
         found.setdefault(id, {})[status] = count

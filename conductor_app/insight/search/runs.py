@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db.models import F, Q
 
 from ...core.states import RUN
-from ...models import Plan
+from ...models import ResolvedDefinition
 from .fields import Field, Id, Rare, checked
 from .grammar import Clause, Value
 from .numbers import Moment, Whole
@@ -37,7 +37,7 @@ class DefinitionName(Field):
 
 def named_like(pattern: str) -> list[str]:
     """The names of definitions that match."""
-    found = Plan.objects.filter(matching(F("name"), pattern)).order_by("name")
+    found = ResolvedDefinition.objects.filter(matching(F("name"), pattern)).order_by("name")
     return list(found.values_list("name", flat=True).distinct()[:MOST_NAMES])
 
 

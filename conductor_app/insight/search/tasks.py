@@ -9,7 +9,7 @@ from django.db.models import BooleanField, F, Func, Q, QuerySet
 from ...core.decision_context import WIRE_STATUS
 from ...core.ids import derived_id
 from ...core.states import ATTEMPT
-from ...core.step_types import KINDS
+from ...core.step_types import STEP_TYPES
 from ...models import Attempt, Run
 from .fields import NOTHING, Field, Id, checked
 from .grammar import Clause, Value
@@ -89,7 +89,7 @@ class TaskName(Field):
     """The name of what a task does: a task definition's, or the type of a step that the engine does itself."""
 
     def is_sharp(self, text: str) -> bool:
-        return super().is_sharp(text) and text not in KINDS and text not in SPELLED_TYPES
+        return super().is_sharp(text) and text not in STEP_TYPES and text not in SPELLED_TYPES
 
     def equal(self, left: Any, values: Sequence[Value]) -> Q:
         types = [kind for value in values if not self.is_sharp(value.text) for kind in self.types(value.text)]
@@ -174,10 +174,10 @@ def by_reference(text: str) -> Q:
     found = Q(task__ref=text)
     parts = text.split("__")
     for count in range(1, min(len(parts), 8)):
-        turns = parts[len(parts) - count :]
-        if not all(turn.isdecimal() for turn in turns):
+        iterations = parts[len(parts) - count :]
+        if not all(iteration.isdecimal() for iteration in iterations):
             break
-        found |= Q(task__ref="__".join(parts[: len(parts) - count]), task__turn=".".join(turns))
+        found |= Q(task__ref="__".join(parts[: len(parts) - count]), task__iteration_path=".".join(iterations))
     return found
 
 

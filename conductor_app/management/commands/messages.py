@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from conductor_app.api.taskcluster.slugid import SLUGID
 from conductor_app.engine.groups.notices import spelled
-from conductor_app.models import Notice
+from conductor_app.models import PulseMessage
 
 
 class Command(BaseCommand):
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         super().run_from_argv([*words, *(["--", *ids] if ids else ())])
 
     def handle(self, *args: Any, id: str, **options: Any) -> None:
-        notices = Notice.objects.filter(Q(task_id=id) | Q(group_id=id)).order_by("id")
+        notices = PulseMessage.objects.filter(Q(task_id=id) | Q(group_id=id)).order_by("id")
         separator = "["
         # Of a large group there are tens of thousands: none is held longer than it takes to print it.
         for notice in notices.iterator():

@@ -221,5 +221,10 @@ def test_the_branches_of_a_dynamic_fork_are_drawn_with_what_becomes_of_them(oper
 
     picture = operator.get(address(story)).context["picture"]
 
-    grown = next(node for node in picture.nodes if node.shape == "many")
-    assert (grown.ref, grown.note, grown.tone, grown.is_faint) == ("3 branches", "1 again, 2 reused", "active", False)
+    branch_steps = next(node for node in picture.nodes if node.shape == "many")
+    assert (branch_steps.ref, branch_steps.note, branch_steps.tone, branch_steps.is_faint) == (
+        "3 branches",
+        "1 again, 2 reused",
+        "active",
+        False,
+    )

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conductor_app.models import Attempt, DefinitionDraft, Plan, Run, SimulationCase, WorkflowDefinition
+from conductor_app.models import Attempt, DefinitionDraft, ResolvedDefinition, Run, SimulationCase, WorkflowDefinition
 from tests.admin.reading import html, words
 from tests.insight.situations import define, define_task, started, step, work
 
@@ -53,7 +53,7 @@ def test_a_try_shows_the_way_it_goes_what_goes_in_and_what_comes_out(operator, o
 def test_nothing_is_written(operator, order):
     try_out(operator, order, **AIR)
 
-    assert (Run.objects.count(), Attempt.objects.count(), Plan.objects.count()) == (0, 0, 0)
+    assert (Run.objects.count(), Attempt.objects.count(), ResolvedDefinition.objects.count()) == (0, 0, 0)
 
 
 def test_a_step_may_fail_before_it_completes(operator, order):
@@ -288,8 +288,8 @@ def test_the_branches_of_a_dynamic_fork_are_drawn_and_what_a_try_stops_at_is_nam
     told = operator.post(address(row), {"input": "{}", "how.fan": "fails", "times.fan": "0", "output.fan": '{"n": 1}'})
 
     for page, note in ((stopped, "2 active"), (told, "2 completed")):
-        grown = next(node for node in page.context["picture"].nodes if node.shape == "many")
-        assert (grown.ref, grown.note) == ("2 branches", note)
+        branch_steps = next(node for node in page.context["picture"].nodes if node.shape == "many")
+        assert (branch_steps.ref, branch_steps.note) == ("2 branches", note)
     assert "nothing is said of how these end: _pick_0 _pick_1" in words(stopped)
     assert told.context["story"].status == "COMPLETED"
     assert [moment.output for moment in told.context["story"].moments if moment.name == "_pick_1"] == [{"n": 1}]

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.engine import event_handlers, events
-from conductor_app.models import EventAction, EventDelivery, EventVerdict, Run
+from conductor_app.models import EventAction, EventDelivery, HandlerEvaluation, Run
 from tests.admin.reading import html, words
 from tests.builders import definition, step
 from tests.story import committed, register
@@ -212,4 +212,4 @@ def test_pages_of_events_cost_few_queries(viewer, clock, django_assert_max_num_q
     for address in (EVENTS, f"{EVENTS}?handler=h1&source=api", page(event)):
         with django_assert_max_num_queries(15):
             assert viewer.get(address).status_code == 200
-    assert EventVerdict.objects.count() == 5
+    assert HandlerEvaluation.objects.count() == 5

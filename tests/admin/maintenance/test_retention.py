@@ -6,7 +6,7 @@ from conductor_app.engine import sweeps
 from conductor_app.insight.database import GIB
 from conductor_app.insight.durations import DAY
 from conductor_app.insight.retention import policies
-from conductor_app.models import StoredDay
+from conductor_app.models import DailyStorage
 from tests.admin.reading import words
 from tests.builders import step
 from tests.story import Story
@@ -36,7 +36,7 @@ def test_the_page_says_how_the_database_grows_and_when_it_is_full(operator, cloc
     settings.CONDUCTOR_DATABASE_LIMIT_GB = 3
     day = clock.now() - clock.now() % DAY
     for age, bytes, removed in ((10, GIB, 7), (5, 1.5 * GIB, 0), (0, 2 * GIB, 3)):
-        StoredDay.objects.create(day_at=day - age * DAY, bytes=int(bytes), removed=removed)
+        DailyStorage.objects.create(day_at=day - age * DAY, bytes=int(bytes), removed=removed)
 
     page = words(operator.get("/admin/retention/"))
 
@@ -50,14 +50,14 @@ def test_each_sweep_of_retention_notes_the_day(clock):
     clock.advance(seconds=86_400)
     sweeps.prune_finished(10)
 
-    assert [each.removed for each in StoredDay.objects.all()] == [0, 0]
-    assert all(each.bytes > 0 for each in StoredDay.objects.all())
+    assert [each.removed for each in DailyStorage.objects.all()] == [0, 0]
+    assert all(each.bytes > 0 for each in DailyStorage.objects.all())
 
 
 def test_nobody_is_told_when_what_does_not_grow_is_full(operator, clock):
     day = clock.now() - clock.now() % DAY
-    StoredDay.objects.create(day_at=day - DAY, bytes=2 * GIB)
-    StoredDay.objects.create(day_at=day, bytes=GIB)
+    DailyStorage.objects.create(day_at=day - DAY, bytes=2 * GIB)
+    DailyStorage.objects.create(day_at=day, bytes=GIB)
 
     page = words(operator.get("/admin/retention/"))
 

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 
 from conductor_app.engine import people
-from conductor_app.models import AuditEntry, PersonsTask
+from conductor_app.models import AuditEntry, HumanTask
 from tests.admin.reading import html, words
 from tests.insight.situations import attempt_of, define, now_of, start, step
 
@@ -77,7 +77,7 @@ def test_a_task_is_handed_on_until_a_moment_with_a_reason_that_is_shown(operator
 
     assert "the group legal" in words(page) and "olga has handed it on to legal" in words(page)
     assert "a contract" in words(page)
-    assert PersonsTask.objects.get().due_at == clock.now() + 20 * 60_000
+    assert HumanTask.objects.get().due_at == clock.now() + 20 * 60_000
 
 
 def test_a_comment_is_kept_and_shown_as_text(operator, asked):
@@ -100,7 +100,7 @@ def test_a_comment_is_kept_and_shown_as_text(operator, asked):
 )
 def test_hostile_forms_of_a_task_are_answered(operator, asked, form):
     assert 'class="error"' in html(operator.post(task_of(asked), form, follow=True))
-    assert not PersonsTask.objects.exists()
+    assert not HumanTask.objects.exists()
 
 
 def test_many_are_answered_at_once_with_a_reason_and_the_rest_is_told_why_not(operator, asked):
@@ -128,4 +128,4 @@ def test_what_people_agreed_on_goes_with_the_run(operator, asked):
     operator.post(task_of(asked), {"do": "take"})
     asked.delete()
 
-    assert not PersonsTask.objects.exists()
+    assert not HumanTask.objects.exists()

@@ -2,7 +2,7 @@
 
 from conductor_app.admin.monitoring import overview, pulse
 from conductor_app.engine import bulk_operations
-from conductor_app.models import UsualDuration
+from conductor_app.models import DurationBaseline
 from tests.admin.reading import html, words
 from tests.insight.situations import define, define_task, start, started, step, work
 
@@ -27,7 +27,7 @@ def test_the_last_hour_is_shown_beside_the_same_hour_a_week_ago_with_links_to_it
 
 def test_runs_that_are_open_for_longer_than_usual_are_listed(operator, clock):
     run = started(step("ship"))
-    UsualDuration.objects.create(name="order", version=1, count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now())
+    DurationBaseline.objects.create(name="order", version=1, count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now())
 
     assert "longer than usual" not in words(operator.get(PULSE))
     clock.advance(seconds=600)
@@ -78,7 +78,7 @@ def test_definitions_that_have_lately_been_slower_than_usual_come_first(operator
         start("order")
         clock.advance(seconds=10)
         work("charge")
-    UsualDuration.objects.create(name="order", version=1, count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now())
+    DurationBaseline.objects.create(name="order", version=1, count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now())
 
     assert "order v1 3 runs 10.0 s 1.0 s to 2.0 s 10 ×" in words(operator.get(PULSE))
 

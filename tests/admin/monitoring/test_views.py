@@ -8,7 +8,7 @@ import pytest
 from django.core import mail
 
 from conductor_app.engine import alerts
-from conductor_app.models import Alert, Ring, SavedView
+from conductor_app.models import Alert, AlertFiring, SavedView
 from conductor_app.workers.publishing import publish_off
 from tests.admin.reading import html, words
 from tests.builders import step
@@ -93,7 +93,7 @@ def test_an_alert_rings_once_and_says_so_by_mail_and_webhook(operator, story, cl
     assert operator.get(link)["Location"] == "/admin/conductor/run/?name=order&status=FAILED"
     assert len(server.asked) == 1 and "Failed orders" in server.asked[0]["body"]
     assert f"https://conductor.example.org{link}" in server.asked[0]["body"]
-    assert {ring.channel for ring in Ring.objects.filter(heard_at__isnull=False)} == {"mail", "webhook"}
+    assert {ring.channel for ring in AlertFiring.objects.filter(heard_at__isnull=False)} == {"mail", "webhook"}
     assert "heard" in words(operator.get(page))
 
 
@@ -104,7 +104,7 @@ def test_who_does_not_hear_is_seen_in_the_log(operator, story):
     alerts.ring(10)
     publish_off()
 
-    ring = Ring.objects.get()
+    ring = AlertFiring.objects.get()
     assert ring.heard_at is None and ring.error
     assert "not heard" in words(operator.get(page))
 
@@ -114,7 +114,7 @@ def test_what_is_not_met_does_not_ring(operator, story):
 
     alerts.ring(10)
 
-    assert not Ring.objects.exists()
+    assert not AlertFiring.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -191,10 +191,10 @@ def test_an_alert_is_silent_in_its_quiet_hours_and_rings_after_them(operator, st
     assert f"quiet from {begins} to {ends}, UTC" in words(operator.get(page))
 
     alerts.ring(10)
-    assert not Ring.objects.exists()
+    assert not AlertFiring.objects.exists()
     clock.advance(seconds=301)
     alerts.ring(10)
-    assert Ring.objects.count() == 1
+    assert AlertFiring.objects.count() == 1
 
 
 def test_an_alert_on_age_rings_for_what_is_open_too_long(operator, story, clock):
@@ -203,11 +203,11 @@ def test_an_alert_on_age_rings_for_what_is_open_too_long(operator, story, clock)
     alert = watched(operator, page, kind="age", threshold="30")
 
     alerts.ring(10)
-    assert not Ring.objects.exists()
+    assert not AlertFiring.objects.exists()
     clock.advance(seconds=31 * 60)
     alerts.ring(10)
 
-    assert "1 open for 30 min or longer" in Ring.objects.get().sentence
+    assert "1 open for 30 min or longer" in AlertFiring.objects.get().sentence
     assert "one that has been open for 30 min or longer" in words(operator.get(page))
     assert "would have rung 1 time" in words(operator.get(page, {"try": alert.pk}))
 

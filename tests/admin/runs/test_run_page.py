@@ -354,7 +354,7 @@ def _with_tasks(count):
         "created_at": run.created_at,
     }
     Task.objects.bulk_create(
-        Task(id=f"t{n}", turn=str(n), seq=n + 10, attempt_id=f"a{n}", **facts) for n in range(1, count + 1)
+        Task(id=f"t{n}", iteration_path=str(n), seq=n + 10, attempt_id=f"a{n}", **facts) for n in range(1, count + 1)
     )
     return run
 

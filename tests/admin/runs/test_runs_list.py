@@ -11,7 +11,7 @@ from conductor_app.admin import paginator
 from conductor_app.engine import runs
 from conductor_app.insight import listing, selections
 from conductor_app.insight.selections import looking
-from conductor_app.models import UsualDuration
+from conductor_app.models import DurationBaseline
 from tests.admin.reading import html, words
 from tests.insight.situations import define, define_task, start, started, step, work
 
@@ -309,7 +309,7 @@ def test_runs_that_have_begun_since_are_offered_and_not_pushed_in(operator, orde
 
 
 def test_a_run_that_takes_longer_than_usual_is_marked(operator, orders, clock):
-    UsualDuration.objects.create(
+    DurationBaseline.objects.create(
         name="order", version=1, ref="", count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now()
     )
     start("order")

@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.engine import people
 from conductor_app.engine.sweeps import expire_leases
-from conductor_app.models import Attempt, AuditEntry, PersonsTask
+from conductor_app.models import Attempt, AuditEntry, HumanTask
 from tests.api.steps import step
 
 SCHEMA = {"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean"}}}
@@ -275,7 +275,7 @@ def test_what_cannot_be_understood_is_refused_with_a_reason(api, method, path, b
 
     assert reply.status_code == 400, reply.content
     assert reply.json()["message"]
-    assert not PersonsTask.objects.exists()
+    assert not HumanTask.objects.exists()
 
 
 def test_odd_characters_in_a_search_find_nothing_and_break_nothing(api):

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.engine import sweeps
-from conductor_app.models import Attempt, Plan, Run
+from conductor_app.models import Attempt, ResolvedDefinition, Run
 from tests.builders import (
     definition,
     dynamic_fork,
@@ -34,7 +34,7 @@ def tries(api, clock):
         asked = {"name": "order", "workflowDef": document, "input": input or {}, "taskRefToMockOutput": mocks or {}}
         reply = api.post("/workflow/test", {**asked, "subWorkflowTestRequest": children or {}})
         assert reply.status_code == 200, reply.content
-        assert (Run.objects.count(), Attempt.objects.count(), Plan.objects.count()) == (0, 0, 0)
+        assert (Run.objects.count(), Attempt.objects.count(), ResolvedDefinition.objects.count()) == (0, 0, 0)
         return reply.json()
 
     return ask

@@ -11,8 +11,8 @@ from django.http import HttpResponse
 from django.test import Client
 
 from conductor_app.engine import sweeps
-from conductor_app.insight.solo import moment
-from conductor_app.models import Notice
+from conductor_app.insight.standalone import moment
+from conductor_app.models import PulseMessage
 from tests.story import committed
 
 HOUR = 3600
@@ -111,7 +111,7 @@ class Queue:
 
     def told(self, id: str = "") -> list[str]:
         """The names of the messages about a task or a group, or about all."""
-        found = Notice.objects.filter(task_id=id) if id else Notice.objects.all()
+        found = PulseMessage.objects.filter(task_id=id) if id else PulseMessage.objects.all()
         return list(found.order_by("id").values_list("name", flat=True))
 
 

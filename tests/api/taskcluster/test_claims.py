@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.models import Notice
+from conductor_app.models import PulseMessage
 
 from .conftest import HOUR, LINUX, code, printed, slug
 
@@ -188,4 +188,4 @@ def test_a_claim_takes_few_statements_however_many_tasks_it_takes(queue, django_
     with django_assert_max_num_queries(12):
         assert len(queue.claim(7)) == 7
 
-    assert Notice.objects.filter(name="task-running").count() == 8
+    assert PulseMessage.objects.filter(name="task-running").count() == 8

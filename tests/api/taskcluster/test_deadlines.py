@@ -2,7 +2,7 @@
 
 from django.core.management import call_command
 
-from conductor_app.models import Attempt, Dependency, Group, Notice, Task
+from conductor_app.models import Attempt, Dependency, PulseMessage, Task, TaskGroup
 
 from .conftest import HOUR, code, printed, slug
 
@@ -101,7 +101,7 @@ def test_an_expired_task_is_deleted_with_all_that_belongs_to_it(queue):
     assert list(Task.objects.values_list("pk", flat=True)) == [kept]
     assert set(Attempt.objects.values_list("task_id", flat=True)) == {kept}
     assert not Dependency.objects.exists()
-    assert set(Notice.objects.exclude(task_id="").values_list("task_id", flat=True)) == {kept}
+    assert set(PulseMessage.objects.exclude(task_id="").values_list("task_id", flat=True)) == {kept}
 
 
 def test_an_expired_group_may_be_another_schedulers(queue):
@@ -111,5 +111,5 @@ def test_an_expired_group_may_be_another_schedulers(queue):
     queue.later(3 * HOUR)
     call_command("expire", verbosity=0)
 
-    assert not Group.objects.exists()
+    assert not TaskGroup.objects.exists()
     queue.create(taskGroupId=group, schedulerId="two")

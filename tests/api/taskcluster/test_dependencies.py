@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.models import Dependency, Notice
+from conductor_app.models import Dependency, PulseMessage
 
 from .conftest import HOUR, code, slug
 
@@ -150,5 +150,5 @@ def test_the_group_is_told_to_be_resolved_with_its_last_task(queue):
     assert "task-group-resolved" not in queue.told()
     queue.does(other, "failed")
 
-    [told] = Notice.objects.filter(name="task-group-resolved")
+    [told] = PulseMessage.objects.filter(name="task-group-resolved")
     assert (told.payload["taskGroupId"], told.key) == (group, f"primary.{group}.-._")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.models import Notice
+from conductor_app.models import PulseMessage
 
 from .conftest import HOUR, code, printed, slug
 
@@ -60,7 +60,7 @@ def test_a_sealed_group_takes_no_more_tasks_and_keeps_the_moment(queue, group):
     assert first["sealed"] == queue.at(-5)
     assert code(queue.asks(slug(), taskGroupId=group)) == CONFLICT
     assert code(queue.asks(id, taskGroupId=group)) == CONFLICT
-    assert Notice.objects.filter(name="task-group-sealed").count() == 2
+    assert PulseMessage.objects.filter(name="task-group-sealed").count() == 2
 
 
 def test_a_sealed_group_is_canceled_as_far_as_it_is_open(queue, group):

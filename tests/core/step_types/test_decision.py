@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.data_requests import ScriptAnswer
+from conductor_app.core.data_requests import ScriptResult
 from tests.builders import decision, plan, step
 from tests.core.life import Life
 
@@ -49,7 +49,7 @@ def test_a_script_may_choose():
 
 
 def test_a_script_that_fails_fails_the_run():
-    broken = {"boom": ScriptAnswer(error="boom is not defined")}
+    broken = {"boom": ScriptResult(error="boom is not defined")}
     life = Life(plan(decision("way", CASES, caseExpression="boom"), step("after")), scripts=broken)
 
     assert life.status == "FAILED"

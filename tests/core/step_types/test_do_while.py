@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.data_requests import ScriptAnswer
+from conductor_app.core.data_requests import ScriptResult
 from tests.builders import fork, loop, noop, plan, policy, step, switch, wait
 from tests.core.life import Life
 
@@ -47,7 +47,7 @@ def test_the_condition_sees_inputs_outputs_and_the_loop_itself():
 
 
 def test_a_condition_that_fails_fails_the_loop_for_good():
-    broken = {"again": ScriptAnswer(error="oops")}
+    broken = {"again": ScriptResult(error="oops")}
     life = Life(plan(loop("l", step("a"), loopCondition="again")), scripts=broken).completes("a__1")
 
     assert life.statuses["l"] == "FAILED_WITH_TERMINAL_ERROR"

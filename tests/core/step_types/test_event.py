@@ -2,13 +2,13 @@
 
 import pytest
 
-from conductor_app.core.effects import Publish
+from conductor_app.core.effects import PublishEvent
 from tests.builders import event, plan, policy, step
 from tests.core.life import Life
 
 
-def told(life: Life) -> list[Publish]:
-    return [effect for effect in life.effects if isinstance(effect, Publish)]
+def told(life: Life) -> list[PublishEvent]:
+    return [effect for effect in life.effects if isinstance(effect, PublishEvent)]
 
 
 @pytest.mark.parametrize(

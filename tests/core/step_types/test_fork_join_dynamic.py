@@ -179,7 +179,7 @@ def test_a_dynamic_fork_in_a_loop_forks_anew_in_each_turn():
 
 def test_a_fork_that_failed_can_be_retried():
     forked = life({"tasks": "none", "inputs": {}})
-    forked.do(lambda run, know, now: iter([UpdateRun({"input": {"tasks": [bare("a")], "inputs": {}}})]))
+    forked.do(lambda run, ctx, now: iter([UpdateRun({"input": {"tasks": [bare("a")], "inputs": {}}})]))
 
     forked.retry()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.data_requests import ScriptAnswer
+from conductor_app.core.data_requests import ScriptResult
 from tests.builders import jq, plan, policy
 from tests.core.life import Life
 
@@ -24,7 +24,7 @@ def test_a_program_sees_the_whole_input_and_itself():
 
 
 def test_a_program_that_fails_says_why_in_output_and_reason():
-    broken = {".a.b": ScriptAnswer(error="Cannot index number")}
+    broken = {".a.b": ScriptResult(error="Cannot index number")}
     life = Life(plan(jq("cut", ".a.b")), scripts=broken)
 
     assert life.status == "FAILED"
@@ -33,7 +33,7 @@ def test_a_program_that_fails_says_why_in_output_and_reason():
 
 
 def test_a_program_that_fails_is_tried_again_by_its_policy():
-    answers = iter([ScriptAnswer(error="no luck"), ScriptAnswer([5])])
+    answers = iter([ScriptResult(error="no luck"), ScriptResult([5])])
     steps = plan(jq("cut", ".", policy=policy(retries=1, delay_seconds=5)))
 
     assert Life(steps, scripts={".": lambda _: next(answers)}).later(5).run.output["result"] == 5

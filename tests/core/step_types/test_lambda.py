@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.data_requests import ScriptAnswer
+from conductor_app.core.data_requests import ScriptResult
 from conductor_app.core.step_types.lambda_ import as_function
 from tests.builders import lambda_, plan, policy
 from tests.core.life import Life
@@ -17,7 +17,7 @@ def test_it_has_what_its_script_returns():
 
 
 def test_a_script_that_fails_leaves_no_output_and_is_tried_again_by_its_policy():
-    answers = iter([ScriptAnswer(error="no luck"), ScriptAnswer(5)])
+    answers = iter([ScriptResult(error="no luck"), ScriptResult(5)])
     steps = plan(lambda_("sum", "return $.a + 1", policy=policy(retries=1, delay_seconds=5)))
     life = Life(steps, scripts={SOURCE: lambda _: next(answers)})
     assert (life.statuses, life.task("sum").attempt.output) == ({"sum": "SCHEDULED"}, {})

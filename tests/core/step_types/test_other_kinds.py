@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.data_requests import ScriptAnswer
+from conductor_app.core.data_requests import ScriptResult
 from tests.builders import (
     bare,
     dynamic,
@@ -56,7 +56,7 @@ def test_an_inline_has_the_value_of_its_script():
 
 
 def test_an_inline_that_fails_fails_for_good():
-    broken = ScriptAnswer(error="a is not defined")
+    broken = ScriptResult(error="a is not defined")
     life = Life(plan(inline("sum", "a", policy=policy(retries=3))), scripts={"a": broken})
 
     assert life.statuses == {"sum": "FAILED_WITH_TERMINAL_ERROR"}
@@ -64,7 +64,7 @@ def test_an_inline_that_fails_fails_for_good():
 
 
 def test_an_inline_that_takes_too_long_is_tried_again_by_its_policy():
-    answers = iter([ScriptAnswer(error="too long", timed_out=True), ScriptAnswer(5)])
+    answers = iter([ScriptResult(error="too long", timed_out=True), ScriptResult(5)])
     life = Life(
         plan(inline("sum", "f()", policy=policy(retries=1, delay_seconds=5))), scripts={"f()": lambda _: next(answers)}
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.data_requests import ScriptAnswer
+from conductor_app.core.data_requests import ScriptResult
 from tests.builders import noop, plan, step, switch
 from tests.core.life import Life
 
@@ -75,7 +75,7 @@ def test_a_script_in_python_chooses_by_its_value_as_conductor_prints_it(answer, 
 @pytest.mark.parametrize("optional", [False, True])
 def test_a_script_that_fails_fails_the_switch(optional):
     scripted = {"evaluatorType": "javascript", "expression": "boom", "optional": optional}
-    broken = ScriptAnswer(error="boom is not defined")
+    broken = ScriptResult(error="boom is not defined")
     life = Life(plan(switch("way", CASES, **scripted), step("after")), scripts={"boom": broken})
 
     if optional:

@@ -92,10 +92,10 @@ def test_the_branches_of_a_dynamic_fork_are_counted_by_status():
     work("part")
     work("part", "FAILED", reason="broken")
 
-    grown = box(picture(run), "4 branches")
+    branch_steps = box(picture(run), "4 branches")
 
-    assert "1 completed" in grown.note and "1 failed" in grown.note
-    assert grown.status == "FAILED"
+    assert "1 completed" in branch_steps.note and "1 failed" in branch_steps.note
+    assert branch_steps.status == "FAILED"
 
 
 def test_two_queries_are_enough(django_assert_num_queries):

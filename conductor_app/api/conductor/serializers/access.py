@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from ....access.keys import PREFIX
 from ....access.rights import ACCESSES, BY_PERMISSION, GRANTABLE, target_type
 from ....core.errors import Invalid
-from ....models import AccessKey, Application, Grant, GroupFacts, Profile
+from ....models import AccessKey, Application, Grant, GroupProfile, UserProfile
 
 Document = dict[str, Any]
 
@@ -40,7 +40,7 @@ def user(row: User) -> Document:
     """ConductorUser."""
     all_groups = sorted(row.groups.all(), key=lambda each: each.name)
     roles = [role(each) for each in all_groups if _facts(each).role]
-    profile = getattr(row, "profile", None) or Profile()
+    profile = getattr(row, "profile", None) or UserProfile()
     return {
         "id": row.username,
         "name": row.get_full_name() or row.username,
@@ -66,9 +66,9 @@ def group(row: Group) -> Document:
     }
 
 
-def _facts(row: Group) -> GroupFacts:
+def _facts(row: Group) -> GroupProfile:
     """What is known of a group; nothing of one that was made on Django's own pages."""
-    return getattr(row, "facts", None) or GroupFacts(group=row)
+    return getattr(row, "facts", None) or GroupProfile(group=row)
 
 
 def role(row: Group) -> Document:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ....models import EventAction, EventDelivery, EventHandler, EventVerdict
+from ....models import EventAction, EventDelivery, EventHandler, HandlerEvaluation
 from ....models.events import MATCHED
 
 Document = dict[str, Any]
@@ -21,7 +21,7 @@ def event_execution(row: EventAction) -> Document:
     }
 
 
-def event_left_alone(row: EventVerdict) -> Document:
+def event_left_alone(row: HandlerEvaluation) -> Document:
     """An event that a handler's condition did not let pass."""
     return {
         **_heard(row.delivery, row.handler),

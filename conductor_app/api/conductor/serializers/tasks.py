@@ -94,7 +94,7 @@ def handed_out(attempt: Attempt) -> dict[str, Any]:
     """A Task as the worker gets it: with its secrets put in, which are shown nowhere else."""
     task, definition = wire_task_and_definition(attempt)
     if any("workflow.secrets" in each for each in texts_in(attempt.input)):
-        task["inputData"] = revealed(attempt.input, attempt.task.memo.get("secrets", ()))
+        task["inputData"] = revealed(attempt.input, attempt.task.step_state.get("secrets", ()))
     if names := definition.get("runtimeMetadata"):
         task["runtimeMetadata"] = delivered(names)
     return task

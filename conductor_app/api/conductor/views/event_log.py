@@ -5,7 +5,7 @@ from django.http import HttpResponse
 
 from ....access.rights import EVENT_HANDLER
 from ....core.errors import NotFound
-from ....models import EventAction, EventDelivery, EventHandler, EventVerdict
+from ....models import EventAction, EventDelivery, EventHandler, HandlerEvaluation
 from ....models.events import MATCHED
 from ..replies import Json
 from ..serializers.event_log import event_execution, event_left_alone, event_message, handled_events
@@ -34,7 +34,7 @@ def _with_numbers(handlers: QuerySet[EventHandler], since: int) -> dict:
     def numbers(rows: QuerySet) -> dict[str, int]:
         return dict(rows.values_list("handler").annotate(number=Count("pk")).order_by())
 
-    messages = numbers(EventVerdict.objects.filter(at__gte=since))
+    messages = numbers(HandlerEvaluation.objects.filter(at__gte=since))
     actions = numbers(EventAction.objects.filter(created_at__gte=since))
     return handled_events(list(handlers.order_by("name")), messages, actions)
 
@@ -47,7 +47,11 @@ class EventExecutions(ConductorView):
             raise NotFound(f"EventHandler with name {name} not found!")
         since = request.query.whole("from", 0, 64)
         done = EventAction.objects.filter(handler=name, created_at__gte=since).order_by("-created_at", "-pk")
-        left = EventVerdict.objects.filter(handler=name, at__gte=since).exclude(outcome=MATCHED).order_by("-at", "-pk")
+        left = (
+            HandlerEvaluation.objects.filter(handler=name, at__gte=since)
+            .exclude(outcome=MATCHED)
+            .order_by("-at", "-pk")
+        )
         shown = [event_execution(row) for row in done.select_related("delivery")[:MOST]]
         shown += [event_left_alone(row) for row in left.select_related("delivery")[:MOST]]
         return Json(sorted(shown, key=lambda one: -one["created"])[:MOST])

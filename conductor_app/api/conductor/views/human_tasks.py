@@ -13,7 +13,7 @@ from ....engine import people
 from ....insight.execution import wire_task
 from ....insight.form_templates import template_of
 from ....insight.human_tasks import OPEN_STATES, Asked, Entry, Inbox, display_names, entry_of, search
-from ....models import Attempt, PersonsTask
+from ....models import Attempt, HumanTask
 from .. import body
 from ..replies import Empty, Json
 from ..serializers.human_tasks import INBOX, assignments, human_task, search_of, search_result
@@ -29,7 +29,7 @@ def inbox_of(actor: Actor) -> Inbox:
 def find(task_id: str) -> Attempt:
     """Return the attempt at a HUMAN task, with its task and run. Raises NotFound."""
     rows = Attempt.objects.of_runs().filter(pk=task_id, task__type="HUMAN").select_related("task", "run")
-    attempt = rows.defer("task__memo", "run__input", "run__output", "run__variables").first()
+    attempt = rows.defer("task__step_state", "run__input", "run__output", "run__variables").first()
     if attempt is None:
         raise NotFound(f"Human task not found for taskId: {task_id}")
     return attempt
@@ -38,7 +38,7 @@ def find(task_id: str) -> Attempt:
 def entry(attempt: Attempt) -> tuple[Entry, Any]:
     """Return what there is to say of an attempt, and its input."""
     input = people.input_of(attempt)
-    return entry_of(attempt, input, PersonsTask.objects.filter(pk=attempt.task_id).first(), clock.now()), input
+    return entry_of(attempt, input, HumanTask.objects.filter(pk=attempt.task_id).first(), clock.now()), input
 
 
 def find_open(task_id: str) -> Attempt:

@@ -4,7 +4,7 @@ from typing import Any
 
 from ....access.clients import expanded
 from ....engine.access.clients import Wanted
-from ....insight.solo import moment
+from ....insight.standalone import moment
 from ....models import Client, ScopeRole
 from ..moments import milliseconds
 

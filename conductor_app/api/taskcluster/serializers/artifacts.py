@@ -6,8 +6,8 @@ from django.http import HttpRequest
 
 from .... import clock
 from ....access.links import FETCH, SEND, SEND_MS, artifact_address
-from ....core.solo.artifacts import ERROR, REFERENCE, Artifact
-from ....insight.solo import moment
+from ....core.standalone.artifacts import ERROR, REFERENCE, Artifact
+from ....insight.standalone import moment
 from ....models import Artifact as Row
 from ..moments import milliseconds
 

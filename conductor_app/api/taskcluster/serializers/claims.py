@@ -3,33 +3,33 @@
 from typing import Any
 
 from ....core.snapshot import Attempt
-from ....core.solo.snapshot import Solo
+from ....core.standalone.snapshot import StandaloneTask
 from ....engine.groups.claims import Claimed
-from ....insight.solo import moment, status_document, worker_facts
+from ....insight.standalone import moment, status_document, worker_facts
 from ..access import task_credentials
 from .tasks import definition_document
 
 
 def claim(claimed: Claimed) -> dict[str, Any]:
     """The reply to a claim."""
-    return {**reclaim(claimed), "task": definition_document(claimed.definition, claimed.solo.priority)}
+    return {**reclaim(claimed), "task": definition_document(claimed.definition, claimed.standalone.priority)}
 
 
 def reclaim(claimed: Claimed) -> dict[str, Any]:
     """The reply to a worker that goes on, which has the task's definition already."""
-    solo, attempt, definition = claimed
+    standalone, attempt, definition = claimed
     ends_at = attempt.lease_ends_at or 0
     return {
-        "status": status_document(solo),
+        "status": status_document(standalone),
         "runId": attempt.number,
         **worker_facts(attempt.worker),
         "takenUntil": moment(ends_at),
-        "credentials": _credentials(solo, attempt, definition["scopes"], ends_at),
+        "credentials": _credentials(standalone, attempt, definition["scopes"], ends_at),
     }
 
 
-def _credentials(solo: Solo, attempt: Attempt, scopes: list[str], ends_at: int) -> dict[str, str]:
-    run = f"{solo.id}/{attempt.number}"
+def _credentials(standalone: StandaloneTask, attempt: Attempt, scopes: list[str], ends_at: int) -> dict[str, str]:
+    run = f"{standalone.id}/{attempt.number}"
     own = [f"queue:{right}:{run}" for right in ("reclaim-task", "resolve-task", "create-artifact")]
     client_id = f"task-client/{run}/on/{attempt.worker}/until/{ends_at // 1000}"
     return task_credentials(client_id, [*own, *scopes], ends_at)

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from .... import clock
 from ....access.links import FETCH, FETCH_MS, SEND, SEND_MS
 from ....core.errors import NotFound
-from ....insight.solo import moment, worker_facts
+from ....insight.standalone import moment, worker_facts
 from ....models import Artifact, Attempt
 from ..access import task_credentials
 from .artifacts import content_address

@@ -3,8 +3,8 @@
 from typing import Any
 
 from ....core.snapshot import NEVER
-from ....insight.solo import moment, queue_facts, worker_facts
-from ....insight.solo_queues import recent
+from ....insight.standalone import moment, queue_facts, worker_facts
+from ....insight.standalone_queues import recent
 from ....models import Attempt, Queue, Worker
 from .tasks import task_document
 
@@ -29,7 +29,7 @@ def claimed_task(attempt: Attempt) -> dict[str, Any]:
 
 
 def _of_task(attempt: Attempt) -> dict[str, Any]:
-    return {"taskId": attempt.task_id, "runId": attempt.number, "task": task_document(attempt.task.solo)}
+    return {"taskId": attempt.task_id, "runId": attempt.number, "task": task_document(attempt.task.standalone)}
 
 
 def _lasting(expires_at: int, last_active_at: int, description: str = "") -> dict[str, Any]:

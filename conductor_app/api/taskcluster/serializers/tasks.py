@@ -4,8 +4,8 @@ from typing import Any
 
 from ....core.errors import Invalid
 from ....engine.groups.tasks import NewTask
-from ....insight.solo import NAMES_OF_PRIORITIES, PRIORITIES, moment, queue_facts, status_document
-from ....models import Solo
+from ....insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES, moment, queue_facts, status_document
+from ....models import StandaloneTask
 from ..moments import a_year_later, milliseconds
 
 MINUTE_MS, DAY_MS = 60_000, 86_400_000
@@ -70,16 +70,16 @@ def definition_document(definition: dict[str, Any], priority: int) -> dict[str, 
     return {**definition, "priority": NAMES_OF_PRIORITIES[priority]}
 
 
-def task_document(row: Solo) -> dict[str, Any]:
+def task_document(row: StandaloneTask) -> dict[str, Any]:
     """The definition of a task that was read."""
     return definition_document(row.definition, row.priority)
 
 
-def status_reply(solo: Any) -> dict[str, Any]:
+def status_reply(standalone: Any) -> dict[str, Any]:
     """The reply of most methods."""
-    return {"status": status_document(solo)}
+    return {"status": status_document(standalone)}
 
 
-def listed(row: Solo) -> dict[str, Any]:
+def listed(row: StandaloneTask) -> dict[str, Any]:
     """A task in a list of tasks."""
     return {"status": status_document(row), "task": task_document(row)}

@@ -4,7 +4,7 @@ from django.http import HttpResponse
 
 from .... import clock
 from ....core.errors import Expired, Invalid, NotFound
-from ....core.solo.artifacts import ERROR, LINK, OBJECT, S3
+from ....core.standalone.artifacts import ERROR, LINK, OBJECT, S3
 from ....engine.artifacts import entries
 from ....engine.groups import tasks
 from ....models import Artifact as Row

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from ....core.errors import Invalid, NotFound
 from ....engine.artifacts import contents, objects
-from ....insight.solo import moment
+from ....insight.standalone import moment
 from ....models import Artifact
 from ..errors import NoMatchingMethod
 from ..replies import Json

@@ -2,9 +2,9 @@
 
 from django.http import HttpResponse
 
-from ....core.solo.endings import COMPLETED, FAILED
+from ....core.standalone.endings import COMPLETED, FAILED
 from ....engine.groups import claims, tasks
-from ....insight.solo import queue_facts
+from ....insight.standalone import queue_facts
 from ...presence import hung_up
 from ..body import said_of_success
 from ..replies import Json

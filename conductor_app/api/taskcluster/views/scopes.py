@@ -6,7 +6,7 @@ from ....access.callers import identified
 from ....access.clients import expanded
 from ....access.hawk import Asked
 from ....core.errors import Unauthenticated
-from ....insight.solo import moment
+from ....insight.standalone import moment
 from ..replies import Json
 from ..view import TaskclusterRequest, TaskclusterView
 

@@ -5,9 +5,9 @@ from django.http import HttpResponse
 from ....core.errors import Conflict
 from ....engine.groups import acts, whole
 from ....engine.groups.rows import find_group
-from ....insight.solo import PRIORITIES, group_document
-from ....insight.solo_queues import group_rows
-from ....models import Solo
+from ....insight.standalone import PRIORITIES, group_document
+from ....insight.standalone_queues import group_rows
+from ....models import StandaloneTask
 from ....models.snapshots import read_snapshot
 from ..pages import PAGED, page
 from ..replies import Json
@@ -15,7 +15,7 @@ from ..serializers.tasks import listed
 from ..view import TaskclusterRequest, TaskclusterView
 
 
-class TaskGroup(TaskclusterView):
+class TaskGroupView(TaskclusterView):
     """/task-group/{taskGroupId}: a group."""
 
     methods = {"GET": "getTaskGroup"}
@@ -59,7 +59,7 @@ class CancelTaskGroup(TaskclusterView):
             raise Conflict(f"Task group {group.id} is not sealed: seal it, and then cancel it.")
         request.require(schedulerId=group.scheduler_id)
         ids = whole.cancel(group.id, request.caller.client_id)
-        size = Solo.objects.filter(group_id=group.id).count()
+        size = StandaloneTask.objects.filter(group_id=group.id).count()
         return Json({"taskGroupId": group.id, "taskGroupSize": size, "cancelledCount": len(ids), "taskIds": ids})
 
 

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 
 from .... import clock
 from ....core.errors import NotFound
-from ....insight import solo_queues
+from ....insight import standalone_queues
 from ....models import Queue
 from ..pages import PAGED, page
 from ..replies import Json
@@ -21,7 +21,7 @@ class PendingCount(TaskclusterView):
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         queue = request.params["taskQueueId"]
-        return Json(shown.counts(queue, solo_queues.pending([queue], clock.now()).count()))
+        return Json(shown.counts(queue, standalone_queues.pending([queue], clock.now()).count()))
 
 
 class Counts(TaskclusterView):
@@ -30,7 +30,7 @@ class Counts(TaskclusterView):
     methods = {"GET": "taskQueueCounts"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        [row] = solo_queues.counts([request.params["taskQueueId"]], clock.now())
+        [row] = standalone_queues.counts([request.params["taskQueueId"]], clock.now())
         return Json(shown.counts(*row))
 
 
@@ -42,7 +42,7 @@ class ManyCounts(TaskclusterView):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         queues = request.document["taskQueueIds"]
         request.require(ids=queues)
-        return Json({"taskQueueCounts": [shown.counts(*row) for row in solo_queues.counts(queues, clock.now())]})
+        return Json({"taskQueueCounts": [shown.counts(*row) for row in standalone_queues.counts(queues, clock.now())]})
 
 
 class Pending(TaskclusterView):
@@ -52,7 +52,7 @@ class Pending(TaskclusterView):
     options_known = PAGED
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        rows = solo_queues.pending([request.params["taskQueueId"]], clock.now())
+        rows = standalone_queues.pending([request.params["taskQueueId"]], clock.now())
         return oldest_first(request, rows, "scheduled_at", shown.pending_task)
 
 
@@ -63,14 +63,14 @@ class Claimed(TaskclusterView):
     options_known = PAGED
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        rows = solo_queues.alone("LEASED", [request.params["taskQueueId"]])
+        rows = standalone_queues.alone("LEASED", [request.params["taskQueueId"]])
         return oldest_first(request, rows, "claimed_at", shown.claimed_task)
 
 
 def oldest_first(request: TaskclusterRequest, rows, moment: str, show: Callable) -> HttpResponse:
     """A page of attempts in the order of a moment."""
     asked = page(request.options, int, str)
-    found = solo_queues.oldest_first(rows, moment, asked.after, asked.size + 1)
+    found = standalone_queues.oldest_first(rows, moment, asked.after, asked.size + 1)
     return Json(asked.reply("tasks", found, lambda attempt: [getattr(attempt, moment), attempt.id], show))
 
 
@@ -90,7 +90,7 @@ class TaskQueue(TaskclusterView):
     methods = {"GET": "getTaskQueue"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(shown.task_queue(solo_queues.find_queue(request.params["taskQueueId"])))
+        return Json(shown.task_queue(standalone_queues.find_queue(request.params["taskQueueId"])))
 
 
 class Provisioners(TaskclusterView):
@@ -101,7 +101,7 @@ class Provisioners(TaskclusterView):
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         asked = page(request.options, str)
-        rows = list(solo_queues.provisioners(asked.after)[: asked.size + 1])
+        rows = list(standalone_queues.provisioners(asked.after)[: asked.size + 1])
         return Json(asked.reply("provisioners", rows, lambda row: row[:1], shown.provisioner))
 
 
@@ -112,7 +112,7 @@ class Provisioner(TaskclusterView):
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         name = request.params["provisionerId"]
-        for row in solo_queues.provisioners(only=name):
+        for row in standalone_queues.provisioners(only=name):
             return Json(shown.provisioner(row))
         raise NotFound(f"Provisioner {name} does not exist.")
 
@@ -124,7 +124,7 @@ class WorkerTypes(TaskclusterView):
     options_known = PAGED
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        rows = solo_queues.queues_of(request.params["provisionerId"])
+        rows = standalone_queues.queues_of(request.params["provisionerId"])
         return queues(request, rows, "workerTypes", shown.worker_type)
 
 
@@ -134,7 +134,7 @@ class WorkerType(TaskclusterView):
     methods = {"GET": "getWorkerType"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(shown.worker_type(solo_queues.find_queue(queue_of(request))))
+        return Json(shown.worker_type(standalone_queues.find_queue(queue_of(request))))
 
 
 def queues(request: TaskclusterRequest, rows, name: str, show: Callable) -> HttpResponse:

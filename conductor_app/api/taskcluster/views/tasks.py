@@ -6,11 +6,11 @@ from django.http import HttpResponse
 
 from .... import clock
 from ....core.errors import NotFound
-from ....core.solo.snapshot import Solo as OneTask
+from ....core.standalone.snapshot import StandaloneTask as OneTask
 from ....engine.groups import tasks
 from ....engine.groups.acts import PRIORITIZE, act
-from ....insight.solo import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
-from ....models import Solo
+from ....insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
+from ....models import StandaloneTask
 from ....models.snapshots import read_snapshot
 from ..pages import PAGED, page
 from ..replies import Json
@@ -18,7 +18,7 @@ from ..serializers.tasks import listed, new_task, queue_of, status_reply, task_d
 from ..view import TaskclusterRequest, TaskclusterView
 
 
-def _one(rows, task_id: str) -> Solo:
+def _one(rows, task_id: str) -> StandaloneTask:
     found = rows.filter(pk=task_id).first()
     if found is None:
         raise NotFound(f"Task {task_id} does not exist.")
@@ -31,7 +31,7 @@ class Task(TaskclusterView):
     methods = {"GET": "task", "PUT": "createTask"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(task_document(_one(Solo.objects, request.params["taskId"])))
+        return Json(task_document(_one(StandaloneTask.objects, request.params["taskId"])))
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         document = request.document
@@ -61,7 +61,9 @@ class Tasks(TaskclusterView):
     options_known = PAGED
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return _many(request, "tasks", Solo.objects.all(), lambda row: {"taskId": row.id, "task": task_document(row)})
+        return _many(
+            request, "tasks", StandaloneTask.objects.all(), lambda row: {"taskId": row.id, "task": task_document(row)}
+        )
 
 
 class Statuses(TaskclusterView):
@@ -72,7 +74,7 @@ class Statuses(TaskclusterView):
 
     @read_snapshot()
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        rows = Solo.objects.light().with_attempts()
+        rows = StandaloneTask.objects.light().with_attempts()
         return _many(request, "statuses", rows, lambda row: {"taskId": row.id, **status_reply(row)})
 
 
@@ -94,8 +96,8 @@ class Dependents(TaskclusterView):
     @read_snapshot()
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         task_id, asked = request.params["taskId"], page(request.options, str)
-        _one(Solo.objects.only("pk"), task_id)
-        rows = Solo.objects.with_attempts().after_in_order(asked.after).requiring(task_id)[: asked.size + 1]
+        _one(StandaloneTask.objects.only("pk"), task_id)
+        rows = StandaloneTask.objects.with_attempts().after_in_order(asked.after).requiring(task_id)[: asked.size + 1]
         reply = asked.reply("tasks", list(rows), lambda row: [row.pk], listed)
         return Json({"taskId": task_id, **reply})
 
@@ -110,10 +112,13 @@ class Steering(TaskclusterView):
         return Json(status_reply(act(self.verb, request.params["taskId"], request.caller.client_id)))
 
 
-def require_over(request: TaskclusterRequest, solo: OneTask) -> None:
+def require_over(request: TaskclusterRequest, standalone: OneTask) -> None:
     """Raise Forbidden unless the caller may steer this task."""
     request.require(
-        schedulerId=solo.scheduler_id, taskGroupId=solo.group_id, projectId=solo.project_id, taskQueueId=solo.queue
+        schedulerId=standalone.scheduler_id,
+        taskGroupId=standalone.group_id,
+        projectId=standalone.project_id,
+        taskQueueId=standalone.queue,
     )
 
 

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 
 from .... import clock
 from ....engine.groups import rows
-from ....insight import solo_queues
+from ....insight import standalone_queues
 from ..moments import milliseconds
 from ..pages import PAGED, page
 from ..replies import Json
@@ -22,7 +22,7 @@ class Workers(TaskclusterView):
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         asked, now = page(request.options, str, str), clock.now()
-        found = solo_queues.workers(queue_of(request), now)
+        found = standalone_queues.workers(queue_of(request), now)
         if wanted := request.options.get("quarantined"):
             is_kept_out = Q(quarantine_until__gt=now)
             found = found.filter(is_kept_out if wanted == "true" else ~is_kept_out)
@@ -30,7 +30,7 @@ class Workers(TaskclusterView):
             group, name = asked.after
             found = found.filter(Q(group__gt=group) | Q(group=group, name__gt=name))
         workers = list(found.order_by("group", "name")[: asked.size + 1])
-        latest = solo_queues.latest_of(workers)
+        latest = standalone_queues.latest_of(workers)
         return Json(
             asked.reply(
                 "workers", workers, lambda row: [row.group, row.name], lambda row: shown.listed_worker(row, latest, now)
@@ -71,4 +71,4 @@ def names(request: TaskclusterRequest) -> tuple[str, str]:
 
 def the_worker(request: TaskclusterRequest) -> HttpResponse:
     """The worker as it is now."""
-    return Json(shown.worker(solo_queues.find_worker(queue_of(request), *names(request), clock.now())))
+    return Json(shown.worker(standalone_queues.find_worker(queue_of(request), *names(request), clock.now())))

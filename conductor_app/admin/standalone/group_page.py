@@ -1,0 +1,102 @@
+"""One task group: its page, the parts of it that follow the group, and what may be done to its tasks."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin import AdminSite
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.loader import render_to_string
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+
+from ... import clock
+from ...models import AuditEntry, TaskGroup
+from ..badges import exact
+from .addresses import group_address
+from .group_acts import confirm, held_in, send, verbs
+from .group_story import GroupStory, head, revision, story_of
+from .group_tabs import tabs
+
+PARTS = "ops/group/parts.html"
+CHANGE = "conductor.change_standalonetask"
+
+
+class Gone(Exception):
+    """The group was here; the words say why it is not any more."""
+
+
+def page(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResponse:
+    """The whole page."""
+    try:
+        group = _found(request, group_id)
+    except Gone as gone:
+        shown = {**site.each_context(request), "title": _("Task group"), "why": str(gone), "what": _("This task group")}
+        return TemplateResponse(request, "ops/group/gone.html", shown, status=410)
+    shown = {**site.each_context(request), "title": _("Task group"), "opts": TaskGroup._meta, **_shown(group, request)}
+    shown |= {"parts": render_to_string(PARTS, shown, request), "live_revision": _revision(group.pk, request)}
+    return TemplateResponse(request, "admin/conductor/group/page.html", shown)
+
+
+def parts(request: HttpRequest, group_id: str) -> HttpResponse:
+    """What changes with the group; 204 while nothing has happened in it."""
+    try:
+        group = _found(request, group_id)
+    except Gone as gone:
+        raise Http404(str(gone)) from gone
+    now = _revision(group_id, request)
+    if request.GET.get("rev") == now:
+        return HttpResponse(status=204)
+    html = render_to_string(PARTS, _shown(group, request), request)
+    return HttpResponse(html, headers={"X-Revision": now, "Cache-Control": "no-store"})
+
+
+def do(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResponse:
+    """What would come of an act; where it was confirmed, the act."""
+    if not request.user.has_perm(CHANGE):
+        raise PermissionDenied(CHANGE)
+    try:
+        story = story_of(_found(request, group_id), request.POST if request.method == "POST" else request.GET)
+    except Gone as gone:
+        raise Http404(str(gone)) from gone
+    if request.method == "POST":
+        send(request, story)
+        return HttpResponseRedirect(group_address(group_id) + story.asked.address())
+    shown = confirm(request, story)
+    if shown is None:
+        messages.error(request, _("It is not said what is to be done."))
+        return HttpResponseRedirect(group_address(group_id) + story.asked.address())
+    shown |= {**site.each_context(request), "title": _("Task group"), "opts": TaskGroup._meta, "group": story.group}
+    return TemplateResponse(request, "ops/group/confirm.html", shown)
+
+
+def _shown(group: TaskGroup, request: HttpRequest) -> dict[str, Any]:
+    """Everything that the templates show, for what the address asks for."""
+    story: GroupStory = story_of(group, request.GET)
+    may_act = request.user.has_perm(CHANGE)
+    held = held_in(group.pk, request.user.get_username())
+    acts = {"may_act": may_act, "verbs": verbs() if may_act else [], "held": held}
+    return {**head(story), **tabs(story, request), **acts}
+
+
+def _revision(group_id: str, request: HttpRequest) -> str:
+    return revision(group_id, clock.now())
+
+
+def _found(request: HttpRequest, group_id: str) -> TaskGroup:
+    """Raises Http404 where it never was, as far as is known, and Gone where its time is over."""
+    if not request.user.has_perm("conductor.view_taskgroup"):
+        raise PermissionDenied("conductor.view_taskgroup")
+    known = group_id.replace("\0", "")[:64]
+    group = TaskGroup.objects.filter(pk=known).first()
+    if group is not None and group.expires_at > clock.now():
+        return group
+    if group is not None:
+        raise Gone(
+            _("It expired at %(moment)s: its tasks are deleted within an hour.") % {"moment": exact(group.expires_at)}
+        )
+    if AuditEntry.objects.filter(object_type="task_group", object_id=known).exists():
+        raise Gone(_("It has expired, and was deleted with its tasks. What was done to it stands in the audit."))
+    raise Http404(
+        _("There is no task group %(id)s. It may have expired: groups are deleted with their tasks.") % {"id": known}
+    )

@@ -1,0 +1,126 @@
+"""The two pictures of a group: its timeline, and what needs what; the longest chain is marked in both."""
+
+from typing import Any
+
+from django.utils.translation import ngettext
+
+from ...insight.durations import span
+from ...insight.groups.bars import MOST_ROWS, Row, in_order, rows, whole_of
+from ...insight.groups.graph import graph_of
+from ...insight.groups.members import URGENCY
+from ...insight.groups.picture import Box, picture
+from ...insight.timeline import zoomed
+from ..badges import ICONS, badge, group_of, many
+from ..zoom import zoom
+from .addresses import standalone_address
+from .group_story import GroupStory, filtered
+
+
+def chain_of(story: GroupStory) -> dict[str, Any]:
+    """What is said of the longest chain, and the way to it alone."""
+    chain = story.chain
+    words = ngettext(
+        "Longest chain: %(count)s task, %(span)s, of which it waited %(waited)s in queues.",
+        "Longest chain: %(count)s tasks, %(span)s, of which they waited %(waited)s in queues.",
+        len(chain.ids),
+    )
+    facts = {"count": many(len(chain.ids)), "span": span(chain.took), "waited": span(chain.waited)}
+    return {
+        "chain": words % facts if chain.ids else "",
+        "is_chain_alone": bool(story.asked["chain"]),
+        "chain_address": story.asked.address(chain=None if story.asked["chain"] else "1"),
+    }
+
+
+def timeline(story: GroupStory) -> dict[str, Any]:
+    """A row a task, or a row for tasks alike."""
+    whole = whole_of(story.members, story.now)
+    scale = zoomed(whole, story.asked.number("from"), story.asked.number("to"))
+    page, pages, shown = _page(story)
+    drawn = rows(shown, frozenset(story.chain.ids), scale, story.now)
+    return {
+        "lines": [_line(row, story) for row in drawn],
+        "ticks": scale.ticks(whole.begin),
+        "is_zoomed": scale != whole,
+        "zoom": zoom(scale, whole, story.asked.address),
+        "earlier": story.asked.address(page=page - 1) if page > 1 else "",
+        "later": story.asked.address(page=page + 1) if page < pages else "",
+        **filtered(story),
+        **chain_of(story),
+    }
+
+
+def _page(story: GroupStory) -> tuple[int, int, list[Any]]:
+    """Of tasks alike that were asked for, so many at a time as can be drawn; else all."""
+    if not story.asked["only"] or len(story.shown) <= MOST_ROWS:
+        return 1, 1, story.shown
+    pages = -(-len(story.shown) // MOST_ROWS)
+    page = min(max(story.asked.number("page") or 1, 1), pages)
+    return page, pages, in_order(story.shown)[(page - 1) * MOST_ROWS : page * MOST_ROWS]
+
+
+def _line(row: Row, story: GroupStory) -> dict[str, Any]:
+    [*some] = row.members
+    if len(some) == 1 and not row.kind:
+        return _of_one(row, story)
+    states = sorted({each.state for each in some})
+    return {
+        "name": row.name,
+        "kind": ngettext("%(count)s task alike", "%(count)s tasks alike", len(some)) % {"count": many(len(some))},
+        "address": story.asked.address(only=row.kind or None, page=None),
+        "is_group": True,
+        "badges": [badge(state) for state in states],
+        "segments": row.segments,
+        "is_critical": row.is_critical,
+    }
+
+
+def _of_one(row: Row, story: GroupStory) -> dict[str, Any]:
+    member = row.members[0]
+    worked = member.last is not None and member.last.started_at is not None
+    return {
+        "name": row.name,
+        "kind": ngettext("%(count)s attempt", "%(count)s attempts", len(member.tries)) % {"count": len(member.tries)}
+        if len(member.tries) > 1
+        else "",
+        "address": standalone_address(member.id),
+        "badges": [badge(member.state)],
+        "waited": span(member.waited(story.now)) if member.tries else "",
+        "took": span(member.ran(story.now)) if worked else "",
+        "segments": row.segments,
+        "is_critical": row.is_critical,
+    }
+
+
+def diagram(story: GroupStory) -> dict[str, Any]:
+    """What needs what among the tasks that are shown."""
+    shown = story.shown
+    graph = story.graph
+    if len(shown) < len(story.members):
+        kept = {each.id for each in shown}
+        graph = graph_of([each.id for each in shown], _edges_among(story, kept))
+    drawn = picture(shown, graph, story.chain)
+    for box in drawn.boxes:
+        _look(box, story)
+    return {"picture": drawn, **filtered(story), **chain_of(story)}
+
+
+def _edges_among(story: GroupStory, kept: set[str]) -> list[tuple[str, str]]:
+    before = story.graph.before
+    return [(needed, id) for id in kept for needed in before[id] if needed in kept]
+
+
+def _look(box: Box, story: GroupStory) -> None:
+    """Its colour, its sign, and where it leads."""
+    box.tone = group_of(box.state)
+    box.words = in_words(box)
+    box.icon = ICONS.get(box.state, box.tone)
+    box.href = story.asked.address(only=box.kind) if box.total > 1 or box.kind else standalone_address(box.id)
+
+
+def in_words(box: Box) -> str:
+    """What stands below the name of a box."""
+    if box.total == 1:
+        return box.state.replace("_", " ").capitalize()
+    counts = [(state, box.counts[state]) for state in URGENCY if state in box.counts]
+    return ", ".join(f"{many(count)} {state.replace('_', ' ').lower()}" for state, count in counts)

@@ -1,0 +1,128 @@
+"""Task groups: the list, with how far each of them is."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from ...insight.groups.tallies import Tally, tallies
+from ...models import StandaloneTask, TaskGroup
+from ..badges import ago, badge, many
+from ..read_only import BoundedList, ReadOnlyAdmin
+from . import group_page
+from .addresses import group_address
+from .progress import bar
+
+
+class GroupList(BoundedList):
+    """One page of groups, counted together."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        counted = tallies(group.pk for group in self.result_list)
+        for group in self.result_list:
+            group.tally = counted.get(group.pk, Tally())
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Whether something of a group is still to be done."""
+
+    title, parameter_name = gettext_lazy("state"), "state"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
+        return [("open", gettext_lazy("Not all resolved")), ("sealed", gettext_lazy("Sealed"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        if self.value() == "open":
+            return queryset.filter(pk__in=StandaloneTask.objects.filter(ever_resolved=False).values("group_id"))
+        return queryset.filter(sealed_at__isnull=False) if self.value() == "sealed" else queryset
+
+
+class GroupAdmin(ReadOnlyAdmin):
+    """Sets of stand-alone tasks that belong together."""
+
+    list_display = ("name", "progress", "states", "sealed", "created", "expires")
+    list_display_links = None
+    list_filter = (StateFilter,)
+    list_per_page = 40
+    ordering = ("-created_at", "id")
+    search_fields = ("pk",)
+    search_help_text = gettext_lazy("The id of a group, or of one of its tasks")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ChangeList]:
+        return GroupList
+
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet, search_term: str) -> tuple[QuerySet, bool]:
+        term = search_term.strip().replace("\0", "")
+        if not term:
+            return queryset, False
+        of_task = StandaloneTask.objects.filter(pk=term).values_list("group_id", flat=True)
+        return queryset.filter(pk__in=[term, *of_task]), False
+
+    def get_urls(self) -> list[URLPattern]:
+        def line(route: str, view: Any, name: str) -> URLPattern:
+            return path(route, self.admin_site.admin_view(view), name=name)
+
+        return [
+            line("<path:group_id>/parts/", self.parts, "group_parts"),
+            line("<path:group_id>/do/", self.do, "group_do"),
+            *super().get_urls(),
+        ]
+
+    def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
+        return group_page.page(self.admin_site, request, object_id)
+
+    def parts(self, request: HttpRequest, group_id: str) -> HttpResponse:
+        """What changes with the group."""
+        return group_page.parts(request, group_id)
+
+    def do(self, request: HttpRequest, group_id: str) -> HttpResponse:
+        """What would come of an act, and the act."""
+        return group_page.do(self.admin_site, request, group_id)
+
+    @admin.display(description=gettext_lazy("group"))
+    def name(self, group: TaskGroup) -> SafeString:
+        of = _("of the scheduler %(name)s") % {"name": group.scheduler_id} if group.scheduler_id != "-" else ""
+        link = '<a href="{}"><code class="id">{}</code></a><br><span class="quiet">{}</span>'
+        return format_html(link, group_address(group.pk), group.pk, of)
+
+    @admin.display(description=gettext_lazy("resolved"))
+    def progress(self, group: Any) -> SafeString:
+        done = _("%(resolved)s of %(total)s") % {
+            "resolved": many(group.tally.resolved),
+            "total": many(group.tally.total),
+        }
+        return format_html('{}<span class="number">{}</span>', bar(group.tally), done)
+
+    @admin.display(description=gettext_lazy("tasks by state"))
+    def states(self, group: Any) -> SafeString | str:
+        if not group.tally.total:
+            return _("no tasks")
+        if not group.tally.parts:
+            words = ngettext("%(count)s task", "%(count)s tasks", group.tally.total)
+            return words % {"count": many(group.tally.total)}
+        here = group_address(group.pk)
+        parts = [(here, state, badge(state), many(count)) for state, count in group.tally.parts]
+        return format_html_join(" ", '<a class="plain" href="{}?state={}">{}<b>{}</b></a>', parts)
+
+    @admin.display(description=gettext_lazy("sealed"))
+    def sealed(self, group: TaskGroup) -> SafeString | str:
+        return (
+            ago(group.sealed_at) if group.sealed_at else format_html('<span class="quiet">{}</span>', _("takes more"))
+        )
+
+    @admin.display(description=gettext_lazy("created"))
+    def created(self, group: TaskGroup) -> SafeString:
+        return ago(group.created_at)
+
+    @admin.display(description=gettext_lazy("expires"))
+    def expires(self, group: TaskGroup) -> SafeString:
+        return ago(group.expires_at)

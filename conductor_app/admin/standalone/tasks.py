@@ -1,0 +1,107 @@
+"""Stand-alone tasks, which belong to no run: found by id, group, queue or state."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ...core.states import TASK
+from ...insight.standalone import NAMES_OF_PRIORITIES
+from ...models import Attempt, StandaloneTask
+from ..badges import ago, badge
+from ..monitoring.queues import queue_address
+from ..read_only import ReadOnlyAdmin
+from . import task_page
+from .addresses import standalone_address
+
+
+class StateFilter(admin.SimpleListFilter):
+    """In which state a task is."""
+
+    title, parameter_name = gettext_lazy("state"), "state"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
+        return [
+            ("open", gettext_lazy("Open")),
+            ("blocked", gettext_lazy("Waiting for others")),
+            ("over", gettext_lazy("Resolved")),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        chosen = {"open": sorted(TASK.open), "blocked": ["BLOCKED"], "over": sorted(TASK.final)}.get(self.value() or "")
+        return queryset.filter(task__status__in=chosen) if chosen else queryset
+
+
+class StandaloneTaskAdmin(ReadOnlyAdmin):
+    """Each stand-alone task."""
+
+    list_display = ("state", "name", "queue_link", "priority_name", "created", "deadline")
+    list_display_links = None
+    list_filter = (StateFilter,)
+    list_select_related = ("task",)
+    # The newest live longest, as a rule, and that has an index.
+    ordering = ("-expires_at",)
+    search_fields = ("pk",)
+    search_help_text = gettext_lazy("The id of a task or of its group, or the name of a queue")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[StandaloneTask]:
+        return StandaloneTask.objects.light()
+
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet, search_term: str) -> tuple[QuerySet, bool]:
+        term = search_term.strip().replace("\0", "")
+        if not term:
+            return queryset, False
+        if "/" in term:
+            return queryset.filter(task__attempts__in=_waiting_or_out(term)).distinct(), False
+        return queryset.filter(pk=term) | queryset.filter(group_id=term), False
+
+    def get_urls(self) -> list[URLPattern]:
+        def line(route: str, view: Any, name: str) -> URLPattern:
+            return path(route, self.admin_site.admin_view(view), name=name)
+
+        return [
+            line("<path:task_id>/parts/", task_page.parts, "standalone_parts"),
+            line("<path:task_id>/log/", task_page.log, "standalone_log"),
+            line("<path:task_id>/file/", task_page.file, "standalone_file"),
+            *super().get_urls(),
+        ]
+
+    def change_view(self, request: HttpRequest, object_id: str, *given: object, **more: object) -> HttpResponse:
+        return task_page.page(self.admin_site, request, object_id)
+
+    @admin.display(description=gettext_lazy("status"))
+    def state(self, standalone: StandaloneTask) -> SafeString:
+        return badge(standalone.task.status)
+
+    @admin.display(description=gettext_lazy("task"))
+    def name(self, standalone: StandaloneTask) -> SafeString:
+        link = '<a href="{}"><strong>{}</strong></a><br><code class="id">{}</code>'
+        return format_html(
+            link, standalone_address(standalone.pk), standalone.task.name or _("without a name"), standalone.pk
+        )
+
+    @admin.display(description=gettext_lazy("queue"))
+    def queue_link(self, standalone: StandaloneTask) -> SafeString:
+        return format_html('<a href="{}">{}</a>', queue_address(standalone.queue), standalone.queue)
+
+    @admin.display(description=gettext_lazy("priority"))
+    def priority_name(self, standalone: StandaloneTask) -> str:
+        return NAMES_OF_PRIORITIES[standalone.priority]
+
+    @admin.display(description=gettext_lazy("created"))
+    def created(self, standalone: StandaloneTask) -> SafeString:
+        return ago(standalone.task.created_at)
+
+    @admin.display(description=gettext_lazy("deadline"))
+    def deadline(self, standalone: StandaloneTask) -> SafeString:
+        return ago(standalone.deadline_at)
+
+
+def _waiting_or_out(queue: str) -> QuerySet:
+    return Attempt.objects.open().filter(queue=queue, run__isnull=True)

@@ -1,0 +1,101 @@
+"""Nothing left to do, or nothing left to save: the run ends."""
+
+from collections.abc import Iterable, Iterator
+
+from ..data_requests import DataRequired, RemainingSummary, RemainingTasks, WholeRun
+from ..decision_context import DecisionContext
+from ..effects import Effect
+from ..failure_scopes import is_enclosed
+from ..snapshot import Run, Task
+from ..states import CANCELED, TIMED_OUT
+from ..step_types import step_type_of
+from ..step_types.base import fail
+from .finish_run import end_run
+
+EVENTS = {TIMED_OUT: "time_out", CANCELED: "terminate"}
+"""How the run ends, by the status of the task that it fails with; any other is `fail`."""
+STATUS_OF_RUN = {TIMED_OUT: "TIMED_OUT", CANCELED: "TERMINATED"}
+
+
+def abort(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    """The run ends by a TERMINATE, or by a failure that nothing forgives; what else goes on is not looked at."""
+    if ending := _first(task for task in run.tasks.values() if "ends" in task.step_state and task.succeeded):
+        yield from _terminated(run, ctx, now, ending)
+    elif failed := _first(task for task in run.tasks.values() if task.failed_fatally and not is_enclosed(run, task)):
+        yield from _failed(run, ctx, now, failed)
+
+
+def complete(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    """The run ends because all is done."""
+    if run.has_begun or not run.definition.first:
+        yield from _finished(run, ctx, now)
+
+
+def _first(tasks: Iterable[Task]) -> Task | None:
+    return min(tasks, key=lambda task: task.seq, default=None)
+
+
+def _terminated(run: Run, ctx: DecisionContext, now: int, task: Task) -> Iterator[Effect]:
+    event = task.step_state["ends"]
+    status = {"complete": "COMPLETED", "fail": "FAILED"}.get(event, "TERMINATED")
+    reason = task.step_state.get("reason") or f"Workflow is {status} by TERMINATE task: {task.attempt.id}"
+    failed = None if event == "complete" else task
+    yield from end_run(run, ctx, now, event, reason, failed, output=dict(ctx.attempt_payload(task, "output")))
+
+
+def _failed(run: Run, ctx: DecisionContext, now: int, task: Task) -> Iterator[Effect]:
+    yield from end_run(run, ctx, now, EVENTS.get(task.status, "fail"), sentence(task), task)
+
+
+def sentence(task: Task) -> str:
+    """Why the run failed, in the shape that clients know (execution §1.4)."""
+    status = STATUS_OF_RUN.get(task.status, "FAILED")
+    return f"Task {task.attempt.id} failed with status: {status} and reason: '{task.attempt.reason}'"
+
+
+def _finished(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    waiting = run.open_tasks
+    if (
+        run.is_held
+        or ctx.has_heard_of_open_tasks
+        or any(not step_type_of(task.step.type).waits_for_tasks for task in waiting)
+    ):
+        return
+    rest = RemainingSummary() if run.is_whole else ctx.ask(RemainingTasks(frozenset(run.tasks)))
+    if rest.is_at_work:
+        return
+    if waiting or rest.is_open:
+        yield from _deadlock(run, ctx, now)
+        return
+    bad = _permissive_failures(run) + list(rest.permissive_failures)
+    if not bad:
+        yield from end_run(run, ctx, now, "complete", needs_whole=False)
+        return
+    if not run.is_whole:
+        raise DataRequired({WholeRun()})
+    reason = ". ".join(f"Task {id} failed with status: {status} and reason: '{why}'" for id, status, why in bad)
+    first = next((task for task in run.tasks.values() if task.attempt.id == bad[0][0]), None)
+    yield from end_run(run, ctx, now, "fail", reason, first)
+
+
+def _deadlock(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    """All that is open waits for other tasks: a join waits for what nobody can reach, and fails (§11 row 49)."""
+    if not run.is_whole:
+        raise DataRequired({WholeRun()})
+    for task in run.open_tasks:
+        if goes_on := list(step_type_of(task.step.type).on_deadlock(task, ctx, now)):
+            yield from goes_on
+            return
+    first = min(run.open_tasks, key=lambda task: (bool(task.step.heads), task.seq))
+    awaited = ", ".join(first.step.joins) or "its turn"
+    yield from fail(first, now, f"{first.key} waits for what no open task leads to: {awaited}.", event="fail_for_good")
+
+
+def _permissive_failures(run: Run) -> list[tuple[str, str, str]]:
+    """The permissive tasks that did not succeed: allowed to fail until all else is done (execution §1.3)."""
+    tasks = sorted(run.tasks.values(), key=lambda task: task.seq)
+    return [
+        (task.attempt.id, task.status, task.attempt.reason)
+        for task in tasks
+        if not task.is_open and not task.succeeded and not is_enclosed(run, task)
+    ]

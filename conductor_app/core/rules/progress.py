@@ -1,0 +1,90 @@
+"""An active task that its kind can finish is finished."""
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+from ..decision_context import DecisionContext
+from ..effects import (
+    AttachChild,
+    AwaitWebhook,
+    CreateTask,
+    Effect,
+    PublishEvent,
+    ResolveTask,
+    StartRun,
+    TransitionAttempt,
+    UpdateTask,
+)
+from ..errors import StepRefused
+from ..snapshot import Attempt, Run, Task
+from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING
+from ..step_types import step_type_of
+from ..step_types.base import fail
+
+OWN = (
+    "id",
+    "number",
+    "seq",
+    "status",
+    "scheduled_at",
+    "pending_since",
+    "previous_id",
+    "visible_at",
+    "ended_at",
+    "total_ends_at",
+)
+"""What an attempt keeps of itself when it begins to do what its step does."""
+ENDS = {COMPLETED: "complete", FAILED: "fail", FAILED_FOR_GOOD: "fail_for_good"}
+
+
+def progress(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    """Every open task is asked whether what is known finishes it."""
+    for task in run.open_tasks:
+        if task.attempt.status == COMPLETED:
+            yield ResolveTask(task.key, "complete")
+        elif task.attempt.status == LEASED or _is_to_begin(task, now):
+            yield from _asked(task, ctx, now)
+
+
+def _asked(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    seen = ctx.at(task.step, task.key, task)
+    try:
+        if task.attempt.status == PENDING:
+            yield from begin_again(task, seen, now)
+        else:
+            yield from list(step_type_of(task.step.type).progress(task, seen, now))
+    except StepRefused as refused:
+        yield from fail(task, now, refused.message, event="fail_for_good")
+
+
+def _is_to_begin(task: Task, now: int) -> bool:
+    """A further attempt at something that the engine does itself, whose delay is over."""
+    return task.attempt.status == PENDING and not task.attempt.queue and task.attempt.visible_at <= now
+
+
+def begin_again(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    """A further attempt does what a first one would do, under its own id."""
+    for effect in list(step_type_of(task.step.type).enter(task.step, task.key, ctx, now)):
+        if isinstance(effect, CreateTask):
+            yield from _taken_over(task, effect.task, now)
+        elif isinstance(effect, StartRun) and effect.parent_attempt_id:
+            yield StartRun(**{**_fields(effect), "parent_attempt_id": task.attempt.id})
+        elif isinstance(effect, AttachChild | AwaitWebhook):
+            yield replace(effect, attempt_id=task.attempt.id)
+        elif isinstance(effect, PublishEvent):
+            yield replace(effect, id=task.attempt.id)
+        else:
+            yield effect
+
+
+def _taken_over(task: Task, fresh: Task, now: int) -> Iterator[Effect]:
+    facts = {name: value for name, value in _fields(fresh.attempt).items() if name not in OWN}
+    yield TransitionAttempt(task.key, "claim", now, facts)
+    step_state, branch_steps = {**task.step_state, **fresh.step_state}, {**task.branch_steps, **fresh.branch_steps}
+    yield UpdateTask(task.key, {"step_state": step_state, "branch_steps": branch_steps, "iteration": fresh.iteration})
+    if fresh.attempt.status in ENDS:
+        yield TransitionAttempt(task.key, ENDS[fresh.attempt.status], now)
+
+
+def _fields(value: Attempt | StartRun) -> dict:
+    return {field.name: getattr(value, field.name) for field in fields(value)}

@@ -1,0 +1,111 @@
+"""What a decision on a stand-alone task may ask for. Each effect knows how it changes the snapshot."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..snapshot import NEVER, Attempt
+from ..states import ATTEMPT, TASK
+from ..values import replace
+from .snapshot import StandaloneTask
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAttempt:
+    """Another try at the task."""
+
+    attempt: Attempt
+
+    def after(self, standalone: StandaloneTask) -> StandaloneTask:
+        return replace(standalone, attempts=(*standalone.attempts, self.attempt))
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionAttempt:
+    """The newest attempt goes through an event of its life; `facts` are fields that change with it."""
+
+    event: str
+    at: int
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def after(self, standalone: StandaloneTask) -> StandaloneTask:
+        last = standalone.attempts[-1]
+        status = ATTEMPT.after(last.status, self.event)
+        ended = {"ended_at": self.at, "due_at": NEVER} if status in ATTEMPT.final else {}
+        moved = replace(last, status=status, **{"updated_at": self.at, **ended, **self.facts})
+        return replace(standalone, attempts=(*standalone.attempts[:-1], moved))
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateAttempt:
+    """Facts of the newest attempt change without an event of its life."""
+
+    facts: dict[str, Any]
+
+    def after(self, standalone: StandaloneTask) -> StandaloneTask:
+        return replace(standalone, attempts=(*standalone.attempts[:-1], replace(standalone.attempts[-1], **self.facts)))
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionTask:
+    """The task goes through an event of its life. Its deadline rings while it is open."""
+
+    event: str
+
+    def after(self, standalone: StandaloneTask) -> StandaloneTask:
+        status = TASK.after(standalone.status, self.event)
+        is_final = status in TASK.final
+        wake_at = NEVER if is_final else standalone.deadline_at + standalone.grace_ms
+        return replace(standalone, status=status, wake_at=wake_at, ever_resolved=standalone.ever_resolved or is_final)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateTask:
+    """Facts of the task change without an event of its life."""
+
+    facts: dict[str, Any]
+
+    def after(self, standalone: StandaloneTask) -> StandaloneTask:
+        return replace(standalone, **self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Satisfy:
+    """One thing that the task depends on is done."""
+
+    required_id: str
+
+    def after(self, standalone: StandaloneTask) -> StandaloneTask:
+        return standalone
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Others are told of the task as it is at this point: of an attempt by its number, or of the task alone."""
+
+    about: str
+    number: int | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def after(self, standalone: StandaloneTask) -> StandaloneTask:
+        return standalone
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What depends on the task, and its group, hear that it is resolved."""
+
+    reason: str
+
+    def after(self, standalone: StandaloneTask) -> StandaloneTask:
+        return standalone
+
+
+Effect = OpenAttempt | TransitionAttempt | UpdateAttempt | TransitionTask | UpdateTask | Satisfy | Tell | Resolved
+
+
+def evolve(standalone: StandaloneTask, effects: Iterable[Effect]) -> StandaloneTask:
+    """The snapshot after the effects."""
+    for effect in effects:
+        standalone = effect.after(standalone)
+    return standalone

@@ -1,0 +1,101 @@
+"""The rules of stand-alone tasks: time out, retry, release. The first to speak is heard, then all are asked again."""
+
+from collections.abc import Iterator
+
+from ..ids import derived_id
+from ..snapshot import NEVER, Attempt
+from ..states import ATTEMPT, BLOCKED, LEASED, PENDING
+from .effects import Effect, OpenAttempt, Resolved, Tell, TransitionAttempt, TransitionTask, UpdateAttempt, UpdateTask
+from .endings import CLAIM_EXPIRED, DEADLINE, ENDINGS, PLACEHOLDER, SCHEDULED
+from .snapshot import StandaloneTask
+
+
+def time_out(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
+    """The deadline, or the worker's lease, has passed."""
+    last = standalone.attempt
+    if standalone.wake_at <= now and (standalone.status == BLOCKED or (last is not None and last.is_open)):
+        yield from end(standalone, DEADLINE, now)
+    elif last is not None and last.status == LEASED and last.due_at <= now:
+        if standalone.is_late(now):
+            # What has lost its worker that late is left to the deadline.
+            yield UpdateAttempt({"due_at": NEVER})
+        else:
+            yield TransitionAttempt("expire", now, {"reason": CLAIM_EXPIRED})
+
+
+def retry(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
+    """An attempt has ended: another one follows while retries are left, or the task is resolved."""
+    last = standalone.attempt
+    if standalone.status == BLOCKED or last is None or last.is_open:
+        return
+    ending = ENDINGS[last.reason]
+    if ending.retried_as and standalone.retries_left > 0:
+        yield UpdateTask({"retries_left": standalone.retries_left - 1})
+        yield Tell("retried", last.number)
+        yield from another(standalone, ending.retried_as, now)
+        return
+    yield TransitionTask(ending.resolves)
+    yield Tell(outcome(last), last.number)
+    yield Resolved(outcome(last))
+
+
+def release(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
+    """What it depends on is done: it may be handed out."""
+    if standalone.status == BLOCKED and not standalone.waits and not standalone.is_late(now):
+        yield TransitionTask("release")
+        yield from another(standalone, SCHEDULED, now)
+
+
+RULES = (time_out, retry, release)
+
+
+def another(standalone: StandaloneTask, cause: str, now: int) -> Iterator[Effect]:
+    """The next attempt, to be handed out at once."""
+    attempt = new_attempt(standalone, cause, now)
+    yield OpenAttempt(attempt)
+    yield Tell("pending", attempt.number)
+
+
+def end(standalone: StandaloneTask, reason: str, now: int) -> Iterator[Effect]:
+    """End an open task for this reason. One that never came to its turn gets an attempt that says how it ended."""
+    ending = ENDINGS[reason]
+    if standalone.status != BLOCKED:
+        yield TransitionAttempt(ending.event, now, {"reason": reason})
+        return
+    status = ATTEMPT.after(PENDING, ending.event)
+    yield OpenAttempt(
+        new_attempt(standalone, PLACEHOLDER, now, status=status, reason=reason, ended_at=now, updated_at=now)
+    )
+    yield TransitionTask(ending.resolves)
+    yield Tell("exception", len(standalone.attempts))
+    yield Resolved("exception")
+
+
+def new_attempt(standalone: StandaloneTask, cause: str, now: int, status: str = PENDING, **facts: object) -> Attempt:
+    """An attempt with the next number."""
+    number = len(standalone.attempts)
+    return Attempt(
+        id=derived_id(now, standalone.id, number),
+        number=number,
+        seq=number,
+        status=status,
+        scheduled_at=now,
+        visible_at=now,
+        pending_since=now,
+        queue=standalone.queue,
+        priority=standalone.priority,
+        ends_at=standalone.deadline_at,
+        lease_ms=standalone.lease_ms,
+        cause=cause,
+        **facts,  # type: ignore[arg-type]
+    )
+
+
+def outcome(attempt: Attempt) -> str:
+    """What an ended attempt came to: completed, failed, or an exception of some reason."""
+    return attempt.reason if attempt.reason in ("completed", "failed") else "exception"
+
+
+def state(attempt: Attempt) -> str:
+    """An attempt's state in one word."""
+    return {PENDING: "pending", LEASED: "running"}.get(attempt.status) or outcome(attempt)

@@ -1,0 +1,77 @@
+"""A stand-alone task as its clients and listeners are told of it: its status and its attempts, in Taskcluster's words.
+
+Written once for replies and for messages. A core value and a row with its attempts are read alike: both have these
+names.
+"""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from ..core.standalone.rules import state
+
+PRIORITIES = {
+    "highest": 7, "very-high": 6, "high": 5, "medium": 4, "low": 3, "very-low": 2, "lowest": 1,
+}  # fmt: skip
+NAMES_OF_PRIORITIES = {number: name for name, number in PRIORITIES.items()}
+
+
+@lru_cache(maxsize=10_000)
+def moment(ms: int) -> str:
+    """A moment as the wire has it: RFC 3339 in UTC, with exactly three digits of a second."""
+    seconds, rest = divmod(ms, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()}.{rest:03d}Z"
+
+
+def queue_facts(queue: str) -> dict[str, str]:
+    """A queue in its three names."""
+    provisioner_id, _, worker_type = queue.partition("/")
+    return {"provisionerId": provisioner_id, "workerType": worker_type, "taskQueueId": queue}
+
+
+def worker_facts(worker: str) -> dict[str, str]:
+    """A worker's two names; none where nobody has worked."""
+    group, _, id = worker.partition("/")
+    return {"workerGroup": group, "workerId": id} if worker else {}
+
+
+def status_document(standalone: Any) -> dict[str, Any]:
+    """The status of a task with its runs."""
+    runs = [run_document(attempt) for attempt in standalone.attempts]
+    return {
+        "taskId": standalone.id,
+        **queue_facts(standalone.queue),
+        "schedulerId": standalone.scheduler_id,
+        "projectId": standalone.project_id,
+        "taskGroupId": standalone.group_id,
+        "priority": NAMES_OF_PRIORITIES[standalone.priority],
+        "deadline": moment(standalone.deadline_at),
+        "expires": moment(standalone.expires_at),
+        "retriesLeft": standalone.retries_left,
+        "state": runs[-1]["state"] if runs else "unscheduled",
+        "runs": runs,
+    }
+
+
+def run_document(attempt: Any) -> dict[str, Any]:
+    """One attempt, which the wire calls a run."""
+    document = {
+        "runId": attempt.number,
+        "state": state(attempt),
+        "reasonCreated": attempt.cause,
+        "scheduled": moment(attempt.scheduled_at),
+        **worker_facts(attempt.worker),
+    }
+    if attempt.started_at is not None:
+        document["started"] = moment(attempt.started_at)
+    if attempt.lease_ends_at is not None:
+        document["takenUntil"] = moment(attempt.lease_ends_at)
+    if attempt.ended_at is not None:
+        document |= {"reasonResolved": attempt.reason, "resolved": moment(attempt.ended_at)}
+    return document
+
+
+def group_document(group: Any) -> dict[str, Any]:
+    """A group."""
+    document = {"taskGroupId": group.id, "schedulerId": group.scheduler_id, "expires": moment(group.expires_at)}
+    return document | ({"sealed": moment(group.sealed_at)} if group.sealed_at is not None else {})

@@ -1,0 +1,105 @@
+"""Queues of stand-alone tasks as their clients see them: what waits, what is out, who works."""
+
+from collections.abc import Iterable, Sequence
+
+from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Concat, Left, StrIndex
+from django.db.models.lookups import Exact
+
+from ..core.errors import NotFound
+from ..models import Attempt, PulseMessage, Queue, StandaloneTask, Worker
+from ..models.snapshots import read_snapshot
+
+MOST_SHOWN = 200
+"""Messages that a page shows."""
+RECENT = 20
+"""Attempts of a worker that are shown."""
+
+
+def alone(status: str, queues: Iterable[str]) -> QuerySet[Attempt]:
+    """Attempts at stand-alone tasks in this status."""
+    return Attempt.objects.light().filter(run__isnull=True, status=status, queue__in=list(queues))
+
+
+def pending(queues: Iterable[str], now: int) -> QuerySet[Attempt]:
+    """What may still be handed out."""
+    return alone("PENDING", queues).filter(ends_at__gt=now)
+
+
+@read_snapshot()
+def counts(queues: Sequence[str], now: int) -> list[tuple[str, int, int]]:
+    """For each queue how much is pending, and how much is claimed."""
+    waiting, out = (
+        dict(rows.order_by().values_list("queue").annotate(Count("pk")))
+        for rows in (pending(queues, now), alone("LEASED", queues))
+    )
+    return [(queue, waiting.get(queue, 0), out.get(queue, 0)) for queue in queues]
+
+
+def oldest_first(rows: QuerySet[Attempt], moment: str, after: Sequence, count: int) -> list[Attempt]:
+    """Attempts in the order of a moment, from behind a place on, with their tasks."""
+    if after:
+        rows = rows.filter(Q(**{f"{moment}__gt": after[0]}) | Q(**{moment: after[0], "id__gt": after[1]}))
+    return list(rows.order_by(moment, "id").select_related("task__standalone")[:count])
+
+
+def queues_of(provisioner: str) -> QuerySet[Queue]:
+    """The queues of a provisioner: their names begin with its own."""
+    beginning = f"{provisioner}/"
+    # Not `startswith`, for which SQLite takes capital letters and small ones to be the same.
+    return Queue.objects.filter(Exact(Left("name", len(beginning)), beginning))
+
+
+def provisioners(after: Sequence[str] = (), only: str = "") -> QuerySet:
+    """Provisioners, of which nothing is kept: (name, expires_at, last_active_at), by what their queues begin with."""
+    rows = queues_of(only) if only else Queue.objects.all()
+    named = rows.annotate(provisioner=Left("name", StrIndex("name", Value("/")) - 1))
+    if after:
+        named = named.filter(provisioner__gt=after[0])
+    grouped = named.values("provisioner").annotate(Max("expires_at"), Max("last_active_at"))
+    return grouped.order_by("provisioner").values_list("provisioner", "expires_at__max", "last_active_at__max")
+
+
+def find_queue(name: str) -> Queue:
+    """The queue; raises NotFound."""
+    return Queue.objects.filter(pk=name).first() or _refuse(f"Task queue {name} does not exist.")
+
+
+def workers(queue: str, now: int) -> QuerySet[Worker]:
+    """The workers of a queue; one that has expired is seen only in quarantine. Each knows its `latest` attempt's id."""
+    latest = Attempt.objects.filter(run__isnull=True, queue=OuterRef("queue"), worker=OuterRef("full_name"))
+    latest = latest.exclude(worker="").order_by("-claimed_at", "-id").values("id")[:1]
+    seen = Worker.objects.filter(Q(expires_at__gt=now) | Q(quarantine_until__gt=now), queue=queue)
+    return seen.annotate(full_name=Concat("group", Value("/"), "name")).annotate(latest=Subquery(latest))
+
+
+def find_worker(queue: str, group: str, name: str, now: int) -> Worker:
+    """The worker; raises NotFound."""
+    find_queue(queue)
+    found = workers(queue, now).filter(group=group, name=name).first()
+    return found or _refuse(f"Worker {group}/{name} of {queue} does not exist.")
+
+
+def recent(worker: Worker) -> list[tuple[str, int]]:
+    """The task and number of the attempts that it took last, the newest at the end."""
+    rows = Attempt.objects.filter(run__isnull=True, queue=worker.queue, worker=str(worker)).exclude(worker="")
+    return list(rows.order_by("-claimed_at", "-id").values_list("task_id", "number")[:RECENT])[::-1]
+
+
+def latest_of(found: Iterable[Worker]) -> dict[str, Attempt]:
+    """The latest attempts of workers, by id."""
+    return Attempt.objects.only("task_id", "number").in_bulk([each.latest for each in found if each.latest])
+
+
+def group_rows(group_id: str) -> QuerySet[StandaloneTask]:
+    """The tasks of a group, with all that is shown of them."""
+    return StandaloneTask.objects.filter(group_id=group_id).with_attempts()
+
+
+def notices_of(task_id: str) -> list[PulseMessage]:
+    """What was told of a task, the oldest first."""
+    return list(PulseMessage.objects.filter(task_id=task_id).order_by("id").only("name", "sent_at", "key")[:MOST_SHOWN])
+
+
+def _refuse(message: str):
+    raise NotFound(message)

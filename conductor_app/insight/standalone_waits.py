@@ -1,0 +1,106 @@
+"""Why a stand-alone task waits: what it depends on, its queue's gates, who could take it, its deadline."""
+
+from dataclasses import dataclass
+
+from django.db.models import Count, Q
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from ..models import Attempt, Dependency, StandaloneTask, Worker
+from .explain import shut, verdicts_on
+from .position import position
+
+MOST_NAMED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """A task that this one depends on. `is_hopeless`: as it has ended, this one will not come to its turn by itself."""
+
+    id: str
+    name: str
+    status: str
+    is_satisfied: bool
+    is_hopeless: bool = False
+
+
+def needed_by(standalone: StandaloneTask) -> list[Needed]:
+    """What it depends on, what is not met first; without itself."""
+    edges = Dependency.objects.filter(task_id=standalone.pk).exclude(required_id=standalone.pk)
+    rows = list(edges.order_by("is_satisfied", "required_id").values_list("required_id", "is_satisfied")[:MOST_NAMED])
+    there = StandaloneTask.objects.filter(pk__in=[id for id, _met in rows])
+    facts = {id: (name, status) for id, name, status in there.values_list("pk", "task__name", "task__status")}
+    found = []
+    for id, is_satisfied in rows:
+        name, status = facts.get(id, ("", ""))
+        is_hopeless = not is_satisfied and (not status or status in ("FAILED", "TIMED_OUT", "CANCELED"))
+        found.append(Needed(id, name or id, status, is_satisfied, is_hopeless))
+    return found
+
+
+def who_needs(task_id: str) -> list[Needed]:
+    """Who depends on it."""
+    edges = dict(
+        Dependency.objects.filter(required_id=task_id)
+        .exclude(task_id=task_id)
+        .order_by("task_id")
+        .values_list("task_id", "is_satisfied")[:MOST_NAMED]
+    )
+    rows = StandaloneTask.objects.filter(pk__in=edges).order_by("pk").values_list("pk", "task__name", "task__status")
+    return [Needed(id, name or id, status, edges[id]) for id, name, status in rows]
+
+
+def waits_for_itself(task_id: str) -> bool:
+    """Whether it waits until somebody schedules it."""
+    return Dependency.objects.filter(task_id=task_id, required_id=task_id).exists()
+
+
+def why_it_waits(standalone: StandaloneTask, needed: list[Needed], now: int) -> list[str]:
+    """Sentences, with names between backticks; the first one matters most. Nothing for what does not wait."""
+    if standalone.task.status == "BLOCKED":
+        return [*_late(standalone, now), *_blocked(standalone, needed)]
+    last = standalone.attempts[-1] if standalone.attempts else None
+    if last is None or last.status != "PENDING":
+        return []
+    return [*_late(standalone, now), *_in_its_queue(standalone, last, now)]
+
+
+def _late(standalone: StandaloneTask, now: int) -> list[str]:
+    return [_("Its deadline has passed: it is ended within moments.")] if standalone.deadline_at < now else []
+
+
+def _blocked(standalone: StandaloneTask, needed: list[Needed]) -> list[str]:
+    left = [each for each in needed if not each.is_satisfied]
+    hopeless = next((each for each in left if each.is_hopeless), None)
+    said = []
+    if hopeless is not None:
+        said.append(
+            _("It needs `%(name)s`, which did not end well: it waits until that is rerun, or it is scheduled itself.")
+            % {"name": hopeless.name}
+        )
+    if left:
+        first = ngettext("It waits for `%(name)s`.", "It waits for %(count)s tasks, such as `%(name)s`.", len(left))
+        said.append(first % {"name": left[0].name, "count": len(left)})
+    if waits_for_itself(standalone.pk):
+        said.append(_("It depends on itself: it waits until somebody schedules it."))
+    return said or [_("It waits to be scheduled.")]
+
+
+def _in_its_queue(standalone: StandaloneTask, attempt: Attempt, now: int) -> list[str]:
+    closed = [verdict.sentence for verdict in shut(verdicts_on(attempt, now))]
+    place = position(attempt, now)
+    return [*closed, *_quarantine(standalone.queue, now), *([place.sentence] if place else [])]
+
+
+def _quarantine(queue: str, now: int) -> list[str]:
+    counted = Worker.objects.filter(queue=queue, expires_at__gt=now).aggregate(
+        all=Count("pk"), shut=Count("pk", filter=Q(quarantine_until__gt=now))
+    )
+    if not counted["all"] or counted["shut"] < counted["all"]:
+        return []
+    words = ngettext(
+        "The only worker of queue `%(queue)s` is in quarantine.",
+        "All %(count)s workers of queue `%(queue)s` are in quarantine.",
+        counted["all"],
+    )
+    return [words % {"queue": queue, "count": counted["all"]}]

@@ -1,0 +1,100 @@
+"""Rename tables and columns by the terms of the glossary, and the permissions that are named after them."""
+
+import django.db.models.deletion
+from django.db import migrations, models
+
+MODELS = {
+    "Ring": "AlertFiring",
+    "StoredDay": "DailyStorage",
+    "Catalogue": "DefinitionRevision",
+    "UsualDuration": "DurationBaseline",
+    "GroupFacts": "GroupProfile",
+    "EventVerdict": "HandlerEvaluation",
+    "FailureTally": "HourlyFailureCount",
+    "PersonsTask": "HumanTask",
+    "Tally": "MinuteCount",
+    "PayloadUse": "PayloadReference",
+    "HeldAct": "PendingApproval",
+    "Notice": "PulseMessage",
+    "Plan": "ResolvedDefinition",
+    "CaseRule": "SaveRequirement",
+    "Group": "TaskGroup",
+    "Profile": "UserProfile",
+    "Solo": "StandaloneTask",
+}
+
+
+def rename_permissions(apps, schema_editor):
+    """Keep what users and groups may do: a permission is named after its model."""
+    permissions = apps.get_model("auth", "Permission").objects.filter(content_type__app_label="conductor")
+    for old, new in MODELS.items():
+        for action in ("add", "change", "delete", "view"):
+            name = f"{action}_{new.lower()}"
+            permissions.filter(codename=f"{action}_{old.lower()}").update(codename=name)
+
+
+class Migration(migrations.Migration):
+    dependencies = [("auth", "0012_alter_user_first_name_max_length"), ("conductor", "0055_webhook_waits")]
+
+    operations = [
+        *(migrations.RenameModel(old, new) for old, new in MODELS.items()),
+        migrations.RunPython(rename_permissions, migrations.RunPython.noop),
+        migrations.RemoveConstraint("task", "one_task_per_run_ref_and_turn"),
+        migrations.RemoveIndex("task", "task_joined"),
+        migrations.RemoveIndex("task", "task_in_loop"),
+        migrations.RenameField("task", "turn", "iteration_path"),
+        migrations.RenameField("task", "root", "branch_head"),
+        migrations.RenameField("task", "memo", "step_state"),
+        migrations.RenameIndex(
+            model_name='attempt',
+            new_name='attempt_waiting_standalone',
+            old_name='attempt_waiting_alone',
+        ),
+        migrations.RenameIndex(
+            model_name='attempt',
+            new_name='attempt_leased_standalone',
+            old_name='attempt_leased_alone',
+        ),
+        migrations.RenameIndex(
+            model_name='attempt',
+            new_name='attempt_standalone_by_worker',
+            old_name='attempt_alone_by_worker',
+        ),
+        migrations.RenameIndex(
+            model_name='standalonetask',
+            new_name='standalone_by_group',
+            old_name='solo_by_group',
+        ),
+        migrations.RenameIndex(
+            model_name='standalonetask',
+            new_name='standalone_to_wake',
+            old_name='solo_to_wake',
+        ),
+        migrations.RenameIndex(
+            model_name='standalonetask',
+            new_name='standalone_unresolved',
+            old_name='solo_unresolved',
+        ),
+        migrations.RenameIndex(
+            model_name='standalonetask',
+            new_name='standalone_by_expiry',
+            old_name='solo_by_expiry',
+        ),
+        migrations.AlterField(
+            model_name='standalonetask',
+            name='task',
+            field=models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='standalone', serialize=False, to='conductor.task'),
+        ),
+        migrations.AddIndex(
+            model_name='task',
+            index=models.Index(condition=models.Q(('joined_by', ''), _negated=True), fields=['run', 'joined_by', 'iteration_path', 'status'], name='task_joined'),
+        ),
+        migrations.AddIndex(
+            model_name='task',
+            index=models.Index(condition=models.Q(('loop_ref', ''), _negated=True), fields=['run', 'loop_ref', 'iteration_path'], name='task_in_loop'),
+        ),
+        migrations.AddConstraint(
+            model_name='task',
+            constraint=models.UniqueConstraint(fields=('run', 'ref', 'iteration_path'), name='one_task_per_run_ref_and_iteration_path'),
+        ),
+        ]

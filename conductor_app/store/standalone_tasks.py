@@ -1,0 +1,245 @@
+"""Stand-alone tasks: rows → snapshot, and what a decision made of it → rows."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from django.db import IntegrityError
+
+from ..core.errors import NotFound
+from ..core.snapshot import NEVER, Attempt
+from ..core.standalone.effects import Effect, Satisfy, Tell
+from ..core.standalone.snapshot import StandaloneTask
+from ..core.states import PENDING
+from ..models import Attempt as AttemptRow
+from ..models import Dependency, PulseMessage
+from ..models import StandaloneTask as StandaloneTaskRow
+from ..models import Task as TaskRow
+from ..models.fields import dumps, loads
+from . import failures
+from .notices import NewNotice, forget_oldest
+from .rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, updated_attempt
+from .statement_batch import Stale, Writes
+from .statements import fetch, for_update
+
+COLUMNS = (
+    "group_id", "queue", "deadline_at", "expires_at", "scheduler_id", "project_id", "priority", "retries",
+    "retries_left", "wake_at", "grace_ms", "lease_ms", "accepts_failure", "ever_resolved", "revision", "tags", "routes",
+)  # fmt: skip
+SOLO_SQL = f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)} FROM conductor_standalonetask s "
+READ = (*ATTEMPT_COLUMNS, "cause")
+WAITS = (
+    "EXISTS (SELECT 1 FROM conductor_dependency d WHERE d.task_id = %s AND NOT d.is_satisfied AND d.required_id <> %s)"
+)
+AWAITED = (
+    "EXISTS (SELECT 1 FROM conductor_dependency d "
+    "WHERE d.required_id = %s AND NOT d.is_satisfied AND d.task_id <> d.required_id)"
+)
+GROUP_GOES_ON = "EXISTS (SELECT 1 FROM conductor_standalonetask o WHERE o.group_id = {group} AND NOT o.ever_resolved AND o.task_id <> %s)"
+LIFE = (
+    f"t.status, t.created_at, t.name, {WAITS}, {AWAITED}, {GROUP_GOES_ON}, "
+    f"{', '.join(f'a.{column}' for column in READ)} "
+)
+LIFE_SQL = (
+    f"SELECT {LIFE.format(group='%s')} "
+    "FROM conductor_task t LEFT JOIN conductor_attempt a ON a.task_id = t.id WHERE t.id = %s ORDER BY a.number"
+)
+OWN_GROUP = "(SELECT g.group_id FROM conductor_standalonetask g WHERE g.task_id = %s)"
+WHOLE_SQL = (
+    f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)}, {LIFE.format(group=OWN_GROUP)} "
+    "FROM conductor_standalonetask s JOIN conductor_task t ON t.id = s.task_id "
+    "LEFT JOIN conductor_attempt a ON a.task_id = s.task_id WHERE s.task_id = %s ORDER BY a.number"
+)
+ATTEMPT_INSERTED = (
+    *READ, "task_id", "name", "concurrent_limit", "rate_count", "rate_seconds", "tells_start",
+    "input", "output", "input_size", "output_size", "input_path", "output_path",
+)  # fmt: skip
+TASK_INSERTED = (
+    "id", "ref", "iteration_path", "status", "seq", "created_at", "iteration", "step_state", "joined_by", "branch_head",
+    "name", "type", "attempt_id", "loop_ref", "is_permissive",
+)  # fmt: skip
+STANDALONE = "STANDALONE"
+"""The type of a task that belongs to no run."""
+
+
+def lock(task_id: str, but_for: str = "") -> StandaloneTask:
+    """The task, locked until the transaction ends; raises NotFound. `but_for`: a dependency that is about to be met."""
+    return _read(task_id, for_update("s"), but_for)
+
+
+def hold(task_id: str) -> None:
+    """Let nobody change or claim the task until the transaction ends."""
+    fetch(f"SELECT s.task_id FROM conductor_standalonetask s WHERE s.task_id = %s{for_update('s')}", [task_id])
+    fetch(f"SELECT a.id FROM conductor_attempt a WHERE a.task_id = %s{for_update('a')}", [task_id])
+
+
+def find(task_id: str) -> StandaloneTask:
+    """The task, not locked; raises NotFound. One statement, so that its counters and its attempts agree."""
+    rows = fetch(WHOLE_SQL, [task_id, "", *[task_id] * 4])
+    return standalone_of(rows) if rows else _refuse(task_id)
+
+
+def _refuse(task_id: str) -> NoReturn:
+    raise NotFound(f"Task {task_id} does not exist.")
+
+
+def _read(task_id: str, locking: str, but_for: str) -> StandaloneTask:
+    rows = fetch(f"{SOLO_SQL} WHERE s.task_id = %s{locking}", [task_id])
+    if not rows:
+        _refuse(task_id)
+    # Asked for by itself: whoever had to wait for the lock sees the attempts as they are now, and who waits for them.
+    [row] = rows
+    life = fetch(LIFE_SQL, [task_id, but_for, task_id, row[1], task_id, task_id])
+    return standalone_of([row + each for each in life])
+
+
+def standalone_of(rows: Sequence[tuple]) -> StandaloneTask:
+    """A task from its columns, its life's and those of its attempts: a row an attempt."""
+    id, *own = rows[0][: len(COLUMNS) + 1]
+    facts = dict(zip(COLUMNS, own, strict=True))
+    facts |= {"tags": loads(facts["tags"]), "routes": tuple(loads(facts["routes"]))}
+    facts |= {name: bool(facts[name]) for name in ("accepts_failure", "ever_resolved")}
+    status, created_at, name, *truths = rows[0][len(COLUMNS) + 1 : FIRST_OF_ATTEMPT]
+    facts |= zip(("waits", "is_awaited", "group_goes_on"), map(bool, truths), strict=True)
+    attempts = [row[FIRST_OF_ATTEMPT:] for row in rows if row[FIRST_OF_ATTEMPT] is not None]
+    return StandaloneTask(
+        id=id, status=status, created_at=created_at, name=name, attempts=tuple(map(_attempt, attempts)), **facts
+    )
+
+
+FIRST_OF_ATTEMPT = 1 + len(COLUMNS) + 6
+
+
+def _attempt(row: tuple) -> Attempt:
+    return Attempt(*row[:-1], cause=row[-1])
+
+
+def insert(
+    writes: Writes, standalone: StandaloneTask, definition: dict[str, Any], required: Iterable[tuple[str, bool]]
+):
+    """Have a new task written, but no attempt at it. `required`: what it waits for, satisfied or not."""
+    newest = standalone.attempt.id if standalone.attempt else ""
+    task = [
+        standalone.id,
+        "",
+        "",
+        standalone.status,
+        0,
+        standalone.created_at,
+        0,
+        "{}",
+        "",
+        "",
+        standalone.name[:512],
+        STANDALONE,
+        newest,
+        "",
+        False,
+    ]
+    writes.insert(TaskRow, TASK_INSERTED, [task])
+    facts = {column: getattr(standalone, column) for column in COLUMNS}
+    facts |= {"tags": dumps(dict(standalone.tags)), "routes": dumps(list(standalone.routes))}
+    row = [standalone.id, *facts.values(), dumps(definition)]
+    writes.insert(StandaloneTaskRow, ("task_id", *COLUMNS, "definition"), [row])
+    edges = [[standalone.id, id, is_satisfied, standalone.expires_at] for id, is_satisfied in required]
+    if edges:
+        writes.insert(Dependency, ("task_id", "required_id", "is_satisfied", "expires_at"), edges)
+
+
+def save(
+    writes: Writes,
+    before: StandaloneTask,
+    effects: Sequence[Effect],
+    after: StandaloneTask,
+    notices: Sequence[NewNotice],
+    now: int,
+    is_new: bool = False,
+) -> None:
+    """Write down what the effects made of the task, and what is told of it. Raises Stale where a row has moved.
+
+    `is_new`: the task, but no attempt at it, is among the writes already.
+    """
+    _write_attempts(writes, before, after)
+    if notices:
+        _hold_what_waits(writes, before, after)
+    if not is_new:
+        _write_task(writes, before, after)
+    for effect in effects:
+        if isinstance(effect, Satisfy):
+            params = [effect.required_id, after.id]
+            writes.run(
+                "UPDATE conductor_dependency SET is_satisfied = TRUE WHERE required_id = %s AND task_id = %s", params
+            )
+    failures.note_standalone(writes, before, after, now)
+    tell(writes, notices, repeats=all(isinstance(effect, Tell) for effect in effects))
+    try:
+        writes.send()
+    except IntegrityError as twice:
+        raise Stale from twice
+
+
+def tell(writes: Writes, notices: Sequence[NewNotice], repeats: bool = False) -> None:
+    """Have notices written, in their order. `repeats`: a client may say so as often as it likes."""
+    columns = ("task_id", "group_id", "name", "key", "routes", "payload", "sent_at", "due_at", "tries", "error")
+    rows = [
+        [n.task_id, n.group_id, n.name, n.key, dumps(n.routes), dumps(n.payload), n.sent_at, n.due_at, 0, ""]
+        for n in notices
+    ]
+    for start in range(0, len(rows), ROWS_REMEMBERED):
+        writes.insert(PulseMessage, columns, rows[start : start + ROWS_REMEMBERED])
+    if repeats and notices and notices[-1].due_at == NEVER:
+        forget_oldest(writes, notices[-1])
+
+
+ROWS_REMEMBERED = 5
+"""Notices a statement: with more than fifty parameters PostgreSQL's driver takes it apart anew each time."""
+
+
+def _write_attempts(writes: Writes, before: StandaloneTask, after: StandaloneTask) -> None:
+    seen = {attempt.id: attempt for attempt in before.attempts}
+    # Ended attempts first: a task has one open attempt at most, also between two statements.
+    for attempt in after.attempts:
+        old = seen.get(attempt.id)
+        if old is not None and attempt != old:
+            writes.update(AttemptRow, ATTEMPT_UPDATED, [(attempt.id, old.status, updated_attempt(attempt))])
+            if attempt.priority != old.priority:
+                writes.run("UPDATE conductor_attempt SET priority = %s WHERE id = %s", [attempt.priority, attempt.id])
+    fresh = [_inserted(attempt, after) for attempt in after.attempts if attempt.id not in seen]
+    if fresh:
+        writes.insert(AttemptRow, ATTEMPT_INSERTED, fresh)
+
+
+def _hold_what_waits(writes: Writes, before: StandaloneTask, after: StandaloneTask) -> None:
+    """A claim locks attempts, not tasks: of one that is told to wait, nobody may tell meanwhile that it runs."""
+    attempt = after.attempt
+    if attempt is not None and attempt == before.attempt and attempt.status == PENDING:
+        sql = "UPDATE conductor_attempt SET status = status WHERE id = %s AND status = %s"
+        writes.run(sql, [attempt.id, PENDING], expected=1)
+
+
+def _inserted(attempt: Attempt, standalone: StandaloneTask) -> list[Any]:
+    own = [getattr(attempt, column) for column in READ]
+    return [*own, standalone.id, standalone.queue, 0, 0, 1, False, "{}", "{}", 2, 2, "", ""]
+
+
+def _write_task(writes: Writes, before: StandaloneTask, after: StandaloneTask) -> None:
+    newest, old = (standalone.attempt.id if standalone.attempt else "" for standalone in (after, before))
+    if (after.status, newest) != (before.status, old):
+        sql = "UPDATE conductor_task SET status = %s, attempt_id = %s WHERE id = %s AND status = %s"
+        writes.run(sql, [after.status, newest, after.id, before.status], expected=1)
+    changed = {column: value for column in CHANGING if (value := getattr(after, column)) != getattr(before, column)}
+    if changed:
+        sets = ", ".join(f"{column} = %s" for column in changed)
+        sql = (
+            f"UPDATE conductor_standalonetask SET {sets}, revision = revision + 1 WHERE task_id = %s AND revision = %s"
+        )
+        writes.run(sql, [*changed.values(), after.id, before.revision], expected=1)
+
+
+CHANGING = ("priority", "retries_left", "wake_at", "ever_resolved")
+"""What may change of a task after it was written."""
+
+
+def definition_of(task_id: str) -> dict[str, Any]:
+    """What its author wrote; raises NotFound."""
+    rows = fetch("SELECT definition FROM conductor_standalonetask WHERE task_id = %s", [task_id])
+    return loads(rows[0][0]) if rows else _refuse(task_id)

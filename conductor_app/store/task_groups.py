@@ -1,0 +1,64 @@
+"""Groups of stand-alone tasks: their rows, and when all their tasks have been resolved.
+
+Two tasks that end at once do not see each other. So each one that leaves others behind leaves a message too, that
+somebody has to look; mostly there are others still, and then all such messages go in one statement.
+"""
+
+from ..models import Message, TaskGroup
+from ..models.outbox import ABOUT_GROUP
+from .statement_batch import Writes
+from .statements import fetch, for_update, placeholders, run
+
+SECOND_MS = 1000
+COLUMNS = ("id", "scheduler_id", "created_at", "expires_at", "sealed_at")
+GROUP_AND_TASK = (
+    "SELECT EXISTS (SELECT 1 FROM conductor_standalonetask s WHERE s.task_id = %s), "
+    f"{', '.join(f'g.{column}' for column in COLUMNS)} "
+    "FROM (SELECT 1 AS one) o LEFT JOIN conductor_taskgroup g ON g.id = %s"
+)
+UNRESOLVED = "SELECT 1 FROM conductor_standalonetask o WHERE NOT o.ever_resolved AND o.group_id = "
+
+
+def is_resolved(group_id: str) -> bool:
+    """Whether each task of the group has been resolved at some time."""
+    return not fetch(f"{UNRESOLVED}%s LIMIT 1", [group_id])
+
+
+def find(id: str) -> TaskGroup | None:
+    """The group; None where it is gone."""
+    found = fetch(f"SELECT {', '.join(COLUMNS)} FROM conductor_taskgroup WHERE id = %s", [id])
+    return TaskGroup(**dict(zip(COLUMNS, found[0], strict=True))) if found else None
+
+
+def find_for(task_id: str, id: str) -> tuple[TaskGroup | None, bool]:
+    """The group, or None, for a task that is to join it; and whether there is such a task already."""
+    [(is_there, *found)] = fetch(GROUP_AND_TASK, [task_id, id])
+    return None if found[0] is None else TaskGroup(**dict(zip(COLUMNS, found, strict=True))), bool(is_there)
+
+
+def add(group: TaskGroup) -> bool:
+    """Write a new group; False where somebody else has just done so."""
+    sql = f"INSERT INTO conductor_taskgroup ({', '.join(COLUMNS)}) VALUES ({placeholders(COLUMNS)}) ON CONFLICT DO NOTHING"
+    return run(sql, [getattr(group, column) for column in COLUMNS]) == 1
+
+
+def leave_message(writes: Writes, group_id: str, now: int) -> None:
+    """Somebody has to look at the group, and at all of which that is said in the same second together."""
+    due_at = (now // SECOND_MS + 2) * SECOND_MS
+    columns = ('"to"', "subject", "facts", "sent_at", "due_at", "tries", "error")
+    writes.insert(Message, columns, [[group_id, ABOUT_GROUP, "{}", now, due_at, 0, ""]])
+
+
+def forget_messages(writes: Writes, group_id: str) -> None:
+    """Nobody has to look at the group any more."""
+    writes.run(f"DELETE FROM conductor_message WHERE subject = '{ABOUT_GROUP}' AND \"to\" = %s", [group_id])
+
+
+def forget_unresolved(now: int) -> int:
+    """Delete the messages about groups that have more to do: the last of those tasks will see all others."""
+    found = (
+        f"SELECT m.id FROM conductor_message m WHERE m.subject = '{ABOUT_GROUP}' AND m.due_at <= %s "
+        f"AND NOT (m.subject = 'publish') AND EXISTS ({UNRESOLVED}m.\"to\"){for_update('m', skip_locked=True)}"
+    )
+    # Those that the last task of a group is just deleting are left to it: each would wait for the other.
+    return run(f"DELETE FROM conductor_message WHERE id IN ({found})", [now])

@@ -1,0 +1,120 @@
+"""Stand-alone tasks among the operators' pages: they are found, shown and steered, and wait in queues as others do."""
+
+import pytest
+from django.urls import reverse
+
+from conductor_app.admin.monitoring.queues import queue_address
+from conductor_app.admin.site import SCREENS
+from conductor_app.admin.standalone.addresses import group_address, standalone_address
+from conductor_app.engine.groups import claims, tasks
+from conductor_app.models import Attempt, AuditEntry, Task
+from tests.api.taskcluster.conftest import slug
+from tests.engine.test_groups_parallel import LINUX, create
+
+LIST = "/admin/conductor/solo/"
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def some(db, clock, settings):
+    """One that a worker holds, one that has failed, and one that waits for it; their ids."""
+    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+    create(clock, name="pending")
+    create(clock, name="claimed")
+    held, done = claims.claim(LINUX, "here", "w1", 2)
+    tasks.report(done.standalone.id, 0, "failed")
+    waiting = create(clock, name=HOSTILE, requires=(done.standalone.id,), definition={"payload": HOSTILE})
+    return held.standalone.id, done.standalone.id, waiting
+
+
+def page(client, address: str) -> str:
+    reply = client.get(address)
+    assert reply.status_code == 200, address
+    return reply.content.decode()
+
+
+def test_every_list_and_every_queue_is_shown_with_them(some, operator):
+    ours = [model for model in SCREENS if model._meta.app_label == "conductor"]
+    lists = [reverse(f"admin:conductor_{model._meta.model_name}_changelist") for model in ours]
+    pages = [reverse(f"admin:{name}") for name in ("queues", "workers", "system", "sweeps", "find")]
+    attempt = Attempt.objects.filter(task_id=some[0]).get().pk
+
+    assert standalone_address(some[0]) not in page(operator, LIST.replace("solo", "attempt"))
+    for address in ["/admin/", *lists, *pages, queue_address(LINUX), f"/admin/find/?q={some[0]}"]:
+        page(operator, address)
+    assert operator.get(f"/admin/turn/{attempt}/").status_code == 404
+
+
+def test_a_task_is_found_by_its_id_its_group_its_queue_and_its_state(some, operator):
+    held, done, waiting = some
+
+    assert held in page(operator, f"{LIST}?q={held}")
+    assert done not in page(operator, f"{LIST}?q={held}")
+    assert held in page(operator, f"{LIST}?q={LINUX}")
+    assert done not in page(operator, f"{LIST}?q={LINUX}")
+    assert waiting in page(operator, f"{LIST}?state=blocked")
+    assert done in page(operator, f"{LIST}?state=over")
+
+
+def test_the_palette_leads_to_tasks_and_groups_by_their_ids(some, operator):
+    held = some[0]
+
+    hits = page(operator, f"/admin/find/hits/?q={held}")
+
+    assert standalone_address(held) in hits
+    assert group_address(held) in hits
+    assert standalone_address(held) not in page(operator, f"/admin/find/hits/?q={held[:12]}")
+
+
+def test_the_audit_leads_to_their_pages(some, operator):
+    operator.post(standalone_address(some[0]), {"do": "cancel"})
+    operator.post(f"{group_address(some[0])[:-7]}do/", {"do": "seal"})
+
+    audit = page(operator, "/admin/conductor/auditentry/")
+    assert standalone_address(some[0]) in audit
+    assert group_address(some[0]) in audit
+
+
+def test_its_page_says_what_came_of_it_what_it_waits_for_and_what_was_told(some, viewer):
+    _, done, waiting = some
+
+    assert "here/w1" in page(viewer, standalone_address(done))
+    assert "task-failed" in page(viewer, standalone_address(done))
+    shown = page(viewer, standalone_address(waiting))
+    assert standalone_address(done) in shown
+    assert HOSTILE not in shown
+    assert 'name="do"' not in shown
+
+
+def test_an_operator_steers_it_and_the_audit_knows_why(some, operator):
+    held, done, waiting = some
+
+    for id, verb in ((waiting, "schedule"), (done, "rerun"), (held, "cancel")):
+        reply = operator.post(standalone_address(id), {"do": verb, "reason": "because"})
+        assert reply.status_code == 302
+
+    assert [Task.objects.get(pk=id).status for id in (waiting, done, held)] == ["ACTIVE", "ACTIVE", "CANCELED"]
+    entries = AuditEntry.objects.filter(object_type="task").order_by("id")
+    assert [(e.action, e.object_id, e.actor, e.reason) for e in entries] == [
+        ("schedule", waiting, "olga", "because"),
+        ("rerun", done, "olga", "because"),
+        ("cancel", held, "olga", "because"),
+    ]
+
+
+def test_what_is_refused_is_said_and_leaves_no_line(some, operator, clock):
+    clock.advance(seconds=4000)
+
+    reply = operator.post(standalone_address(some[0]), {"do": "cancel"}, follow=True)
+
+    assert "The deadline of task" in reply.content.decode()
+    assert not AuditEntry.objects.filter(object_type="task").exists()
+
+
+def test_who_may_only_look_steers_nothing(some, viewer):
+    assert viewer.post(standalone_address(some[0]), {"do": "cancel"}).status_code == 403
+    assert Task.objects.get(pk=some[0]).status == "ACTIVE"
+
+
+def test_a_task_that_is_not_there_is_not_found(some, operator):
+    assert operator.get(standalone_address(slug())).status_code == 404

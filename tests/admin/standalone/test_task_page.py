@@ -1,0 +1,215 @@
+"""The page of a stand-alone task: why it waits, its attempts, what it left, its log, and a new one like it."""
+
+import gzip
+import re
+from urllib.parse import unquote
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.files.base import ContentFile
+from django.test import Client
+from django.urls import reverse
+
+from conductor_app.admin.standalone.addresses import group_address, standalone_address
+from conductor_app.engine import failures
+from conductor_app.engine.artifacts import contents, logs
+from conductor_app.engine.groups import acts, claims, groups, tasks
+from conductor_app.models import Artifact, AuditEntry, Dependency, FailureGroup, StandaloneTask, Worker
+from tests.admin.reading import html, words
+from tests.engine.test_groups_parallel import LINUX, create
+
+LOG = "public/logs/live_backing.log"
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(autouse=True)
+def nobody_waits(settings):
+    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+
+
+@pytest.fixture
+def held(db, clock) -> str:
+    """One that a worker works on."""
+    id = create(clock, name="build", definition={"payload": {"command": HOSTILE}, "scopes": ["queue:scope"]})
+    claims.claim(LINUX, "here", "w1", 1)
+    return id
+
+
+@pytest.fixture
+def limited(db) -> Client:
+    """Somebody who sees tasks, but not all artifacts."""
+    user = User.objects.create_user("lea", password="x", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=["view_standalonetask", "view_group"]))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def keep(clock, task_id: str, name: str, content: bytes = b"", encoding: str = "", kind: str = "s3", **details) -> None:
+    facts = {"content_type": "text/plain", "created_at": clock.now(), "expires_at": clock.now() + 3_600_000}
+    Artifact.objects.create(task_id=task_id, number=0, name=name, kind=kind, details=details, **facts)
+    if content:
+        contents.fill(task_id, 0, name, ContentFile(content), encoding)
+
+
+def page(client, task_id: str, **asked):
+    return client.get(standalone_address(task_id), asked)
+
+
+def test_it_says_what_is_at_it_and_shows_definition_and_scopes_as_text(held, viewer):
+    shown = page(viewer, held)
+
+    assert "Worker here/w1 works on it." in words(shown).replace("<code>", "")
+    assert "queue:scope" in words(shown)
+    assert HOSTILE not in html(shown)
+    assert group_address(held) in html(shown)
+
+
+def test_a_task_that_waits_says_for_what(held, viewer, clock):
+    waiting = create(clock, name="test", requires=(held,))
+    assert "It waits for build." in words(page(viewer, waiting))
+    assert standalone_address(waiting) in html(page(viewer, held))
+
+    tasks.report(held, 0, "failed")
+    assert "It needs build, which did not end well" in words(page(viewer, waiting))
+
+
+def test_the_failure_of_an_attempt_leads_to_its_group(held, viewer, limited, clock):
+    tasks.report(held, 0, "failed")
+    assert "/admin/failures/" not in html(page(viewer, held)).partition("<main")[2]  # not counted yet
+    failures.group_failures(10)
+
+    link = reverse("admin:failure_group", args=[FailureGroup.objects.get().pk])
+    assert link in html(page(viewer, held))
+    assert "The failure of run 0 among all failures" in words(page(viewer, held))
+    assert link not in html(page(limited, held))  # who may not see it is not sent there
+
+
+def test_a_task_that_depends_on_itself_says_so(db, viewer, clock):
+    id = create(clock)
+    Dependency.objects.create(task_id=id, required_id=id, expires_at=clock.now())
+    StandaloneTask.objects.get(pk=id).task.attempts.all().delete()
+    type(StandaloneTask.objects.get(pk=id).task).objects.filter(pk=id).update(status="BLOCKED")
+
+    assert "It depends on itself: it waits until somebody schedules it." in words(page(viewer, id))
+
+
+def test_a_task_in_a_queue_says_who_polls_and_who_is_in_quarantine(db, viewer, clock):
+    id = create(clock)
+    assert f"No worker has ever polled queue {LINUX}." in words(page(viewer, id))
+
+    later = clock.now() + 3_600_000
+    Worker.objects.create(
+        queue=LINUX, group="here", name="w1", first_claim_at=0, expires_at=later, quarantine_until=later
+    )
+    assert f"The only worker of queue {LINUX} is in quarantine." in words(page(viewer, id))
+
+
+def test_its_attempts_stand_side_by_side_and_one_is_chosen(held, viewer, clock):
+    tasks.report(held, 0, "worker-shutdown")
+
+    assert "worker-shutdown" in words(page(viewer, held))
+    keep(clock, held, "public/of-the-first.txt", b"x")
+    assert "of-the-first" not in html(page(viewer, held))
+    assert "of-the-first" in html(page(viewer, held, attempt="0"))
+
+
+def test_the_end_of_a_log_is_read_on_the_page_coloured_and_as_text(held, viewer, clock, monkeypatch):
+    monkeypatch.setattr(logs, "PAGE", 64)
+    written = b"".join(b"line %03d\n" % n for n in range(100)) + b"\x1b[31mred\x1b[0m <b>\n"
+    keep(clock, held, LOG, gzip.compress(written[:500]) + gzip.compress(written[500:]), "gzip")
+
+    shown = html(page(viewer, held))
+
+    assert '<span class="ansi-ink-red">red</span> &lt;b&gt;' in shown
+    assert "line 099" in shown
+    assert "line 001" not in shown
+    seen = re.findall(r"line (\d+)", shown)
+    begin = shown.partition("&amp;until=")[2].partition("#")[0]
+    earlier = html(page(viewer, held, artifact=LOG, until=begin))
+    assert re.findall(r"line (\d+)", earlier)[-1] == f"{int(seen[0]) - 1:03d}"
+
+
+def test_a_log_that_grows_is_followed_by_its_revision(held, viewer, clock):
+    keep(clock, held, LOG, b"one\n")
+    live = reverse("admin:standalone_log", args=[held])
+    first = viewer.get(live, {"artifact": LOG})
+
+    assert viewer.get(live, {"artifact": LOG, "rev": first["X-Revision"]}).status_code == 204
+    contents.fill(held, 0, LOG, ContentFile(b"one\ntwo\n"))
+    assert b"two" in viewer.get(live, {"artifact": LOG, "rev": first["X-Revision"]}).content
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "said"),
+    [(b"no gzip", "gzip", "is not packed as it says"), (b"x", "br", "which is not read here")],
+)
+def test_what_cannot_be_read_says_why(held, viewer, clock, content, encoding, said):
+    keep(clock, held, LOG, content, encoding)
+
+    assert said in words(page(viewer, held))
+
+
+def test_a_log_behind_a_link_is_followed_and_one_at_a_worker_is_told_of(held, viewer, clock):
+    keep(clock, held, "public/logs/kept.txt", b"kept here\n")
+    keep(clock, held, "public/logs/live.log", kind="link", artifact="public/logs/kept.txt")
+    assert "kept here" in words(page(viewer, held))
+
+    keep(clock, held, "public/a.log", kind="reference", url="https://worker/a?x=1")
+    assert "It is with its worker" in words(page(viewer, held, artifact="public/a.log"))
+    keep(clock, held, "public/b.log", kind="reference", url="javascript:alert(1)")
+    assert 'href="javascript' not in html(page(viewer, held, artifact="public/b.log"))
+
+
+def test_private_artifacts_ask_for_a_permission(held, limited, viewer, clock):
+    keep(clock, held, "private/secret.log", b"secret\n")
+    keep(clock, held, "public/way-in.log", kind="link", artifact="private/secret.log")
+    file = reverse("admin:standalone_file", args=[held])
+
+    for name in ("private/secret.log", "public/way-in.log"):
+        assert "secret\n" not in html(page(limited, held, artifact=name))
+        assert "conductor.view_artifact" in words(page(limited, held, artifact=name))
+    assert limited.get(file, {"artifact": "private/secret.log"}).status_code == 403
+    assert "secret" in words(page(viewer, held, artifact="private/secret.log"))
+    there = viewer.get(file, {"artifact": "private/secret.log"})
+    assert unquote(there["Location"]).startswith(f"/api/artifacts/v1/{held}/0/private/secret.log?")
+    assert "sandbox" in Client().get(there["Location"])["Content-Security-Policy"]
+
+
+def test_a_new_task_like_it_is_made_with_a_reason(held, operator, clock):
+    other = create(clock, name="other", group_id=held, requires=(held,), definition={"dependencies": [held]})
+    clock.advance(seconds=100)
+
+    reply = operator.post(standalone_address(other), {"do": "again", "reason": "try the new image"})
+
+    new = StandaloneTask.objects.select_related("task").exclude(pk__in=[held, other]).get()
+    assert reply["Location"] == standalone_address(new.pk)
+    old = StandaloneTask.objects.get(pk=other)
+    assert (new.group_id, new.task.name, new.task.status) == (held, "other", "BLOCKED")
+    assert new.deadline_at == old.deadline_at + 100_000
+    [entry] = AuditEntry.objects.filter(object_type="task", object_id=new.pk)
+    assert (entry.action, entry.reason, entry.facts) == ("create", "try the new image", {"like": other})
+
+    groups.seal(held)
+    operator.post(standalone_address(other), {"do": "again"})
+    newest = StandaloneTask.objects.exclude(pk__in=[held, other, new.pk]).get()
+    assert newest.group_id == newest.pk
+
+
+def test_its_priority_is_changed_and_all_acts_stand_in_its_audit(db, operator, clock):
+    id = create(clock)
+
+    operator.post(standalone_address(id), {"do": "prioritize", "priority": "very-high", "reason": "release day"})
+
+    assert StandaloneTask.objects.get(pk=id).priority == 6
+    assert "release day" in words(page(operator, id))
+    acts.act("cancel", id, "olga")
+    assert "before a worker took it" in words(page(operator, id))
+
+
+def test_its_page_asks_little(held, viewer, clock, django_assert_max_num_queries):
+    for number in range(5):
+        keep(clock, held, f"public/{number}.txt", b"x")
+
+    with django_assert_max_num_queries(15):
+        page(viewer, held)

@@ -1,0 +1,58 @@
+"""Whatever is asked of a stand-alone task, in whatever order: what must hold, holds after every decision."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conductor_app.core.errors import Refused
+from conductor_app.core.standalone import commands, reports
+from conductor_app.core.standalone.endings import COMPLETED, EXCEPTIONS, FAILED
+from conductor_app.core.values import replace
+from tests.tries import tries
+
+from .life import DEADLINE_MS, LEASE_MS, Life
+
+REASONS = st.sampled_from([COMPLETED, FAILED, *EXCEPTIONS])
+NUMBERS = st.integers(0, 4)
+STEPS = st.one_of(
+    st.tuples(st.just("claims")),
+    st.tuples(st.just("reports"), NUMBERS, REASONS),
+    st.tuples(st.just("renews"), NUMBERS),
+    st.tuples(st.just("waits"), st.sampled_from([1, LEASE_MS // 2, LEASE_MS, DEADLINE_MS])),
+    st.tuples(st.sampled_from(["schedule", "rerun", "cancel", "cancel_quietly", "define_again", "released"])),
+    st.tuples(st.just("prioritize"), st.integers(1, 7)),
+)
+
+
+def do(life: Life, what: str, *details) -> None:
+    match what, details:
+        case "claims", ():
+            life.claimed()
+        case "reports", (number, reason):
+            life.hears(reports.report(number, reason))
+        case "renews", (number,):
+            life.hears(reports.renew(number))
+        case "waits", (ms,):
+            life.later(ms)
+        case "released", ():
+            life.standalone = replace(life.standalone, waits=False)
+            life.hears(commands.dependency_done("other"))
+        case "prioritize", (priority,):
+            life.hears(commands.prioritize(priority))
+        case _:
+            life.hears(getattr(commands, what))
+
+
+@tries(150)
+@given(st.lists(STEPS, max_size=40), st.integers(0, 3), st.booleans())
+def test_what_must_hold_of_a_task_holds_after_every_decision(steps, retries, waits):
+    life = Life(retries, waits)
+
+    for step in steps:
+        before = life.standalone
+        try:
+            do(life, *step)
+        except Refused:
+            assert life.standalone is before or step[0] == "released"
+
+    life.later(10 * DEADLINE_MS)
+    assert not life.standalone.is_open

@@ -1,0 +1,81 @@
+"""What follows from the end of an attempt, of a lease and of a deadline."""
+
+import pytest
+
+from conductor_app.core.standalone import commands, reports
+from conductor_app.core.standalone.decide import decided
+from conductor_app.core.standalone.effects import Resolved, Tell
+from conductor_app.core.standalone.endings import ENDINGS
+
+from .life import DEADLINE_MS, GRACE_MS, LEASE_MS, Life
+
+
+def told(life: Life, command) -> list:
+    """What others are told because of a command, and what waits for the task."""
+    effects = decided(life.standalone, command, life.now).effects
+    return [
+        (each.about, each.number) if isinstance(each, Tell) else each.reason
+        for each in effects
+        if isinstance(each, Tell | Resolved)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "told_of_it"),
+    [
+        ("completed", [("completed", 0), "completed"]),
+        ("failed", [("failed", 0), "failed"]),
+        ("malformed-payload", [("exception", 0), "exception"]),
+        ("worker-shutdown", [("retried", 0), ("pending", 1)]),
+        ("intermittent-task", [("retried", 0), ("pending", 1)]),
+    ],
+)
+def test_an_end_is_told_and_resolves_the_task_unless_it_is_tried_again(reason, told_of_it):
+    life = Life(retries=1)
+    life.claimed()
+
+    assert told(life, reports.report(0, reason)) == told_of_it
+
+
+@pytest.mark.parametrize("reason", sorted(ENDINGS))
+def test_without_retries_every_end_is_the_tasks(reason):
+    life = Life(retries=0)
+    life.claimed()
+
+    life.hears(reports.report(0, reason))
+
+    assert not life.standalone.is_open
+    assert len(life.runs) == 1
+
+
+def test_a_lost_lease_is_tried_again_at_its_moment():
+    life = Life(retries=1)
+    life.claimed()
+
+    life.later(LEASE_MS - 1)
+    assert len(life.runs) == 1
+    life.later(1)
+
+    assert life.runs == [("EXPIRED", "scheduled", "claim-expired"), ("PENDING", "retry", "")]
+
+
+def test_a_lease_that_is_lost_after_the_deadline_is_no_business_of_its_own():
+    life = Life(retries=1)
+    life.later(DEADLINE_MS - 1)
+    life.claimed()
+
+    life.later(LEASE_MS + 1)
+    assert life.standalone.attempt.status == "LEASED"
+    life.later(GRACE_MS - LEASE_MS)
+
+    assert life.runs == [("EXPIRED", "scheduled", "deadline-exceeded")]
+
+
+def test_what_has_run_out_is_heard_before_what_is_asked():
+    life = Life()
+    life.claimed()
+    life.now += DEADLINE_MS + GRACE_MS
+
+    effects = decided(life.standalone, commands.cancel_quietly, life.now).effects
+
+    assert [each.reason for each in effects if isinstance(each, Resolved)] == ["exception"]

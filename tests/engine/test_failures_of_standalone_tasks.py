@@ -1,0 +1,119 @@
+"""Stand-alone tasks among failures, in the counts of queues and workers, and in the audit: as all others."""
+
+import pytest
+
+from conductor_app.engine import failures
+from conductor_app.engine.groups import expiry
+from conductor_app.insight.failures import story
+from conductor_app.insight.workers import workforce
+from conductor_app.models import AuditEntry, Failure, FailureGroup, MinuteCount
+from tests.admin.reading import words
+from tests.api.taskcluster.conftest import LINUX, Queue
+from tests.engine.test_statements import Counted
+
+
+@pytest.fixture
+def queue(db, clock, settings) -> Queue:
+    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+    return Queue(clock)
+
+
+def named(queue: Queue, name: str, **fields) -> str:
+    metadata = {"name": name, "description": "", "owner": "me@example.org", "source": "https://example.org/"}
+    return queue.create(metadata=metadata, **fields)
+
+
+def groups() -> dict[tuple[str, str], int]:
+    failures.group_failures(1000)
+    return {(group.ref, group.message): group.count for group in FailureGroup.objects.own()}
+
+
+def test_tasks_that_differ_by_numbers_fail_alike_in_their_queue(queue):
+    for number in (1, 2):
+        queue.does(named(queue, f"test part {number}"), "failed")
+    queue.does(named(queue, "test part 3"), "malformed-payload")
+    queue.does(named(queue, "test part 4"))
+
+    assert groups() == {("test part <n>", "failed"): 2, ("test part <n>", "malformed-payload"): 1}
+    assert set(FailureGroup.objects.values_list("definition", flat=True)) == {LINUX}
+
+
+def test_each_attempt_that_fails_counts_with_its_worker(queue):
+    id = named(queue, "flaky", retries=1)
+    queue.does(id, "intermittent-task")
+    queue.takes(id)
+    queue.later(1201)
+    queue.later(3600)
+
+    assert groups() == {("flaky", "intermittent-task"): 1, ("flaky", "claim-expired"): 1}
+    assert set(Failure.objects.values_list("task_id", "queue", "worker")) == {(id, LINUX, "here/w1")}
+
+
+def test_what_never_came_to_its_turn_fails_by_its_deadline_and_what_is_canceled_does_not(queue):
+    waits = named(queue, "late", dependencies=[named(queue, "first")])
+    stopped = named(queue, "stopped")
+    queue.post(f"/task/{stopped}/cancel")
+    queue.later(3661)
+
+    assert groups() == {("late", "deadline-exceeded"): 1, ("first", "deadline-exceeded"): 1}
+    assert Failure.objects.get(ref="late").task_id == waits
+
+
+def test_a_failure_is_one_statement_more(queue):
+    one, other = queue.create(), queue.create()
+    for id in (one, other):
+        queue.takes(id)
+
+    with Counted() as well:
+        queue.report(one, 0, "completed")
+    with Counted() as badly:
+        queue.report(other, 0, "failed")
+
+    assert badly.count == well.count + 1
+
+
+def test_the_page_of_the_group_leads_to_the_tasks(queue, admin_client):
+    id = named(queue, "build")
+    queue.does(id, "failed")
+    groups()
+    [group] = FailureGroup.objects.all()
+
+    shown = words(admin_client.get(f"/admin/failures/{group.pk}/"))
+
+    assert id in shown
+    assert "Tasks affected" in shown
+    assert story(group, queue.clock.now()).runs == 1
+
+
+def test_with_the_task_its_failures_go(queue):
+    queue.does(named(queue, "build"), "failed")
+
+    [(id,)] = Failure.objects.values_list("task_id")
+    expiry.remove(id)
+
+    assert not Failure.objects.exists()
+
+
+def test_queues_and_workers_count_them(queue, clock):
+    good, bad = queue.create(), queue.create()
+    queue.claim(tasks=2)
+    clock.advance(seconds=10)
+    queue.report(good, 0, "completed")
+    queue.report(bad, 0, "failed")
+    clock.advance(seconds=6)
+    queue.create()
+
+    fields = ("scheduled", "started", "done", "failed", "busy_ms")
+    assert MinuteCount.objects.values_list(*fields).get(kind=MinuteCount.QUEUE, name=LINUX) == (3, 2, 1, 1, 20_000)
+    [worker] = workforce(clock.now()).workers
+    assert (worker.name, worker.done, worker.failed, worker.mean_ms) == ("here/w1", 1, 1, 10_000)
+
+
+def test_the_audit_knows_which_client_steered(queue):
+    id = queue.create()
+    for verb in ("cancel", "rerun"):
+        queue.post(f"/task/{id}/{verb}")
+    queue.post(f"/task/{id}/priority", {"newPriority": "high"})
+
+    entries = AuditEntry.objects.filter(object_type="task", object_id=id).order_by("id")
+    assert [(entry.actor, entry.action) for entry in entries] == [("anonymous", "cancel"), ("anonymous", "rerun")]
