@@ -18,16 +18,16 @@ class ConductorConfig(AppConfig):
     verbose_name = "Conductor"
 
     def ready(self) -> None:
-        from .access import changes, sealing
+        from .access import change_signals, masking
         from .background import job_trigger
-        from .engine.access import leftovers
+        from .engine.access import cleanup_on_delete
         from .telemetry import spans
 
-        job_trigger.connect()
+        job_trigger.connect_triggers()
         spans.begin(conf.traces_endpoint)
-        changes.connect()
-        leftovers.connect()
-        sealing.connect()
+        change_signals.connect_access_signals()
+        cleanup_on_delete.connect_cleanup_signals()
+        masking.register_decryption()
         # The last app in the list: by then all tables and all of Django's permissions are there.
         last = apps.get_app_config("django_celery_beat")
         post_migrate.connect(bring_beats_up_to_date, sender=last)
@@ -39,9 +39,9 @@ class ConductorConfig(AppConfig):
 
 def bring_beats_up_to_date(**_: Any) -> None:
     """Write the table BEATS into beat's rows: beat reads them as it starts, before anything could tell it of more."""
-    from .background.periodic_jobs import sync_beats
+    from .background.periodic_jobs import sync_periodic_jobs
 
-    sync_beats()
+    sync_periodic_jobs()
 
 
 def bring_roles_up_to_date(**_: Any) -> None:
@@ -53,7 +53,7 @@ def bring_roles_up_to_date(**_: Any) -> None:
 
 def bring_clients_up_to_date(**_: Any) -> None:
     """The first client and what everybody may do, on the side of Taskcluster."""
-    from .engine.access.first import ensure_first_access
+    from .engine.access.bootstrap import ensure_first_access
 
     ensure_first_access()
 

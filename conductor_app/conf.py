@@ -128,8 +128,8 @@ class Defaults:
     # What workers keep of their attempts at stand-alone tasks: how large one file may be.
     artifact_max_bytes: int = 5 * 1024 * MIB
 
-    # Where hints of new work go: a module of `conductor_app.wakeups`.
-    wakeups: str = "conductor_app.wakeups.sqlite"
+    # Where hints of new work go: a module of `conductor_app.notifications`.
+    wakeups: str = "conductor_app.notifications.sqlite"
     redis_url: str = ""
 
 

@@ -13,8 +13,8 @@ from conductor_app import gc_tuning
 from conductor_app import randomness as product_chance
 from conductor_app.access import permission_cache, secret_cache
 from conductor_app.engine import pollers, resolved_definitions, throughput
-from conductor_app.engine.groups import rows
-from conductor_app.store import environment
+from conductor_app.engine.standalone import rows
+from conductor_app.store import environment_variables
 from tests import furniture
 
 # A machine that others use as well may be slow: that is no fault of what is tested.
@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rows-only", action="store_true", help="leave out the tests that no database can change")
 
 
-WAIT_FOR_OTHERS = ("management", "browser", "clients", "workers", "cluster", "wakeups", "settings", "telemetry")
+WAIT_FOR_OTHERS = ("management", "browser", "clients", "workers", "cluster", "notifications", "settings", "telemetry")
 """Folders whose tests wait for processes of their own: done last, they would keep one core waiting."""
 ROWLESS = ("architecture", "core", "scripts")
 """Folders in which no test touches rows."""
@@ -123,10 +123,10 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def nothing_is_remembered(patch: pytest.MonkeyPatch) -> None:
     """What a process remembers of the database is forgotten between tests, as the database is."""
-    patch.setattr(resolved_definitions, "_known", resolved_definitions.Known(-1))
+    patch.setattr(resolved_definitions, "_known", resolved_definitions.DefinitionCache(-1))
     patch.setattr(pollers, "_noted", {})
     patch.setattr(rows, "_looked_at", {})
-    patch.setattr(throughput, "book", throughput.Book())
-    patch.setattr(secret_cache, "_remembered", secret_cache.Remembered())
-    patch.setattr(environment, "_remembered", environment.Remembered())
-    patch.setattr(permission_cache, "_known", permission_cache.Known(-1, -permission_cache.KEPT_MS))
+    patch.setattr(throughput, "book", throughput.CountBuffer())
+    patch.setattr(secret_cache, "_remembered", secret_cache.SecretCache())
+    patch.setattr(environment_variables, "_remembered", environment_variables.VariableCache())
+    patch.setattr(permission_cache, "_known", permission_cache.PermissionCache(-1, -permission_cache.KEPT_MS))

@@ -15,7 +15,7 @@ def scheduled(name: str = "hourly", cron: str = HOURLY, workflow: str = "order",
     """A schedule is kept."""
     start = {"name": workflow, **fields.pop("start", {})}
     document = {"name": name, "cronExpression": cron, "startWorkflowRequest": start, **fields}
-    return schedules.save(schedule_document(document), BY)
+    return schedules.save_schedule(schedule_document(document), BY)
 
 
 def order_is_known(**fields: Any) -> None:

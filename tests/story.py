@@ -9,7 +9,7 @@ from conductor_app.core.decision_context import spelled_status
 from conductor_app.core.reports import Report
 from conductor_app.engine import definitions, pollers, resolved_definitions, runs, skip_and_jump, sweeps, tasks
 from conductor_app.models import Attempt, Run, Task
-from conductor_app.store import due
+from conductor_app.store import due_rows
 from tests.builders import Document, definition
 
 BY = "a test"
@@ -17,7 +17,7 @@ BY = "a test"
 
 def forget_all_that_was_seen() -> None:
     """What a process remembers of rows; the rows of another test are gone."""
-    resolved_definitions._known = resolved_definitions.Known(-1)
+    resolved_definitions._known = resolved_definitions.DefinitionCache(-1)
     pollers._noted.clear()
     sweeps._noted_at.clear()
 
@@ -32,7 +32,7 @@ def register(*documents: Document, tasks: Iterable[Document] = ()) -> None:
     if policies := list(tasks):
         definitions.save_tasks(policies, BY)
     for document in documents:
-        assert not (complaints := definitions.workflow_complaints_of(document)), complaints
+        assert not (complaints := definitions.validate_workflow(document)), complaints
         definitions.save_workflow(document, BY, overwrite=True)
 
 
@@ -89,19 +89,19 @@ class View:
     def reports(self, ref: str, outcome: str = "COMPLETED", **output: Any) -> bool:
         """Somebody who is no worker reports on a task by its reference; whether it was heard."""
         with committed():
-            return bool(tasks.report_on_ref(self.id, ref, Report(outcome, output), BY))
+            return bool(tasks.report_by_ref(self.id, ref, Report(outcome, output), BY))
 
     def pause(self) -> None:
         with committed():
-            runs.pause(self.id, BY)
+            runs.pause_run(self.id, BY)
 
     def resume(self) -> None:
         with committed():
-            runs.resume(self.id, BY)
+            runs.resume_run(self.id, BY)
 
     def terminate(self, reason: str = "", with_failure: bool = False) -> None:
         with committed():
-            runs.terminate(self.id, BY, reason, with_failure)
+            runs.terminate_run(self.id, BY, reason, with_failure)
 
     def retry(self, **said: Any) -> None:
         with committed():
@@ -122,17 +122,17 @@ class View:
 
     def skip(self, ref: str, input: dict[str, Any] | None = None, output: dict[str, Any] | None = None) -> None:
         with committed():
-            skip_and_jump.skip(self.id, ref, BY, input=input, output=output)
+            skip_and_jump.skip_step(self.id, ref, BY, input=input, output=output)
 
     def upgrade(self, *steps: Document | list[Document], version: int = 2, **asked: Any) -> None:
         """Its definition gets another version with these steps, to which the run moves."""
         register(definition(*steps, name=self.row.name, version=version))
         with committed():
-            skip_and_jump.upgrade(self.id, self.row.name, version, BY, **asked)
+            skip_and_jump.upgrade_run(self.id, self.row.name, version, BY, **asked)
 
     def jump(self, ref: str, **input: Any) -> None:
         with committed():
-            skip_and_jump.jump(self.id, ref, BY, input=input)
+            skip_and_jump.jump_to_step(self.id, ref, BY, input=input)
 
 
 class Story(View):
@@ -167,7 +167,7 @@ class Story(View):
     def later(self, seconds: float) -> "Story":
         """Time passes; what becomes due happens at its moment."""
         until = self.clock.now() + round(seconds * 1000)
-        while (moment := due.next_moment()) is not None and moment <= until:
+        while (moment := due_rows.next_due_moment()) is not None and moment <= until:
             self._at(moment)
             if not self._sweep():
                 break
@@ -206,7 +206,7 @@ class Worker:
     def polls(self, count: int = 1) -> list[str]:
         """What it is handed: the references; it holds the first."""
         with committed():
-            taken = tasks.claim(self.task_type, worker=self.id, domain=self.domain, count=count, wait_ms=0)
+            taken = tasks.claim_tasks(self.task_type, worker=self.id, domain=self.domain, count=count, wait_ms=0)
         self.held = taken[0] if taken else self.held
         return [str(attempt.task) for attempt in taken]
 
@@ -216,7 +216,7 @@ class Worker:
             assert self.polls(), f"nothing waits for a worker of {self.task_type}"
         report = Report(outcome, output or {}, reason, worker=self.id, **said)
         with committed():
-            heard = tasks.report(self.held.run_id, self.held.id, report, BY)
+            heard = tasks.report_task(self.held.run_id, self.held.id, report, BY)
         self._last, self.held = self.held, None
         return heard
 
@@ -235,9 +235,9 @@ class Worker:
     def extends_its_lease(self) -> None:
         """Only that; it goes on holding the attempt."""
         with committed():
-            tasks.renew(self.held.run_id, self.held.id, BY)
+            tasks.renew_lease(self.held.run_id, self.held.id, BY)
 
     def says_again(self, outcome: str = "COMPLETED", **output: Any) -> bool:
         """One more report on the attempt that it reported on last."""
         with committed():
-            return tasks.report(self._last.run_id, self._last.id, Report(outcome, output), BY)
+            return tasks.report_task(self._last.run_id, self._last.id, Report(outcome, output), BY)

@@ -11,8 +11,8 @@ from django.utils.crypto import salted_hmac
 from .. import conf
 from ..models import Client, ScopeRole
 from . import permission_cache, scope_roles, vault
-from .permission_set import Names
-from .scopes import granted
+from .permission_set import NamePatterns
+from .scopes import scope_set
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ FOR_EVER = 32_503_680_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class ClientKey:
     """A client and its key."""
 
     id: str
@@ -39,41 +39,41 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ScopeSet:
     """Scopes in order, and what they satisfy."""
 
     listed: tuple[str, ...]
-    names: Names
+    names: NamePatterns
 
 
-def holder_of(client_id: str) -> Holder | None:
+def find_client_key(client_id: str) -> ClientKey | None:
     """The client with this id; None if there is none, or its key cannot be opened."""
-    return _once(("client", client_id), lambda: _read(client_id))
+    return _cached(("client", client_id), lambda: _read_client_key(client_id))
 
 
-def issuer_of(client_id: str) -> Holder | None:
+def find_issuer_key(client_id: str) -> ClientKey | None:
     """The client that certificates name as their issuer: this server's own, too."""
-    return Holder(ISSUER, issuing_key(), ("*",), FOR_EVER) if client_id == ISSUER else holder_of(client_id)
+    return ClientKey(ISSUER, issuing_key(), ("*",), FOR_EVER) if client_id == ISSUER else find_client_key(client_id)
 
 
-def is_open() -> bool:
+def is_access_open() -> bool:
     """Whether everybody may do everything: on loopback, until the first client is made."""
-    return conf.api_access == "open" and not _once("any", Client.objects.exists)
+    return conf.api_access == "open" and not _cached("any", Client.objects.exists)
 
 
-def expanded(scopes: Iterable[str]) -> list[str]:
+def expand_scopes(scopes: Iterable[str]) -> list[str]:
     """The scopes with all that the roles imply that they assume."""
-    roles = _once("roles", lambda: dict(ScopeRole.objects.values_list("id", "scopes")))
-    return scope_roles.expanded(scopes, roles)
+    roles = _cached("roles", lambda: dict(ScopeRole.objects.values_list("id", "scopes")))
+    return scope_roles.expand_scopes(scopes, roles)
 
 
-def held(scopes: Sequence[str]) -> Held:
+def effective_scopes(scopes: Sequence[str]) -> ScopeSet:
     """The scopes with all that they imply, and what everybody may do."""
-    return _once(("held", *scopes), lambda: _held(expanded([*scopes, ANONYMOUS])))
+    return _cached(("held", *scopes), lambda: _build_scope_set(expand_scopes([*scopes, ANONYMOUS])))
 
 
-def _held(listed: list[str]) -> Held:
-    return Held(tuple(listed), granted(listed))
+def _build_scope_set(listed: list[str]) -> ScopeSet:
+    return ScopeSet(tuple(listed), scope_set(listed))
 
 
 @cache
@@ -82,36 +82,36 @@ def issuing_key() -> str:
     return salted_hmac("conductor_app.access.clients", "credentials of tasks", algorithm="sha256").hexdigest()
 
 
-def sealed(client_id: str, token: str) -> str:
+def encrypt_token(client_id: str, token: str) -> str:
     """An access token as it is kept."""
-    return vault.seal(_sealed_as(client_id), token)
+    return vault.encrypt(_encryption_name(client_id), token)
 
 
-def opened(client_id: str, box: str) -> str:
+def decrypt_token(client_id: str, box: str) -> str:
     """An access token that was kept; raises vault.Unreadable."""
-    return vault.opened(_sealed_as(client_id), box)
+    return vault.decrypt(_encryption_name(client_id), box)
 
 
-def _sealed_as(client_id: str) -> str:
+def _encryption_name(client_id: str) -> str:
     # No secret can have a name with a space, so neither can stand in for the other.
     return f"client {client_id}"
 
 
-def _read(client_id: str) -> Holder | None:
+def _read_client_key(client_id: str) -> ClientKey | None:
     row = Client.objects.filter(pk=client_id).first()
     if row is None:
         return None
     try:
-        key = opened(row.id, row.sealed)
-    except vault.Unreadable:
+        key = decrypt_token(row.id, row.sealed)
+    except vault.DecryptionFailed:
         log.error("access_token_unreadable", extra={"client": client_id})
         return None
-    return Holder(row.id, key, tuple(row.scopes), row.expires_at, row.is_disabled, row.used_at)
+    return ClientKey(row.id, key, tuple(row.scopes), row.expires_at, row.is_disabled, row.used_at)
 
 
-def _once(name: Hashable, read: Callable[[], Any]) -> Any:
+def _cached(name: Hashable, read: Callable[[], Any]) -> Any:
     """What was read under this name since access has changed last."""
-    remembered = permission_cache.current().clients
+    remembered = permission_cache.current_cache().clients
     found = remembered.get(name, NOT_READ)
     if found is NOT_READ:
         if len(remembered) >= MOST_REMEMBERED:
@@ -120,6 +120,6 @@ def _once(name: Hashable, read: Callable[[], Any]) -> Any:
     return found
 
 
-def learn_use(holder: Holder, now: int) -> None:
+def remember_use(holder: ClientKey, now: int) -> None:
     """This process has noted that the client is in use: it need not be noted again soon."""
-    permission_cache.current().clients["client", holder.id] = replace(holder, used_at=now)
+    permission_cache.current_cache().clients["client", holder.id] = replace(holder, used_at=now)

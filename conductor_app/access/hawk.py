@@ -21,7 +21,7 @@ WITH_BEWIT = re.compile(r"(.*)([?&])bewit=([^&]*)(?:&(.+))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HawkRequest:
     """A request as it is signed: the raw target, and the host and port that the client has spoken to."""
 
     method: str
@@ -31,7 +31,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class HawkSignature:
     """What the signature says: by whom, when, over what; `hash` and `ext` may be empty."""
 
     kind: str
@@ -43,7 +43,7 @@ class Signed:
     mac: str
 
 
-def signed_header(text: str) -> Signed:
+def parse_authorization(text: str) -> HawkSignature:
     """What an Authorization header says; raises Unauthenticated."""
     scheme, _, rest = text.partition(" ")
     if scheme.lower() != "hawk":
@@ -59,28 +59,28 @@ def signed_header(text: str) -> Signed:
     if not all(found.get(name) for name in NEEDED):
         raise Unauthenticated("The Authorization header says too little.")
     # What `app` and `dlg` say would belong to what is signed; no client of Taskcluster sends them.
-    return Signed(HEADER, found["id"], found["ts"], found["nonce"], found.get("hash", ""), found.get("ext", ""),
+    return HawkSignature(HEADER, found["id"], found["ts"], found["nonce"], found.get("hash", ""), found.get("ext", ""),
                   found["mac"])  # fmt: skip
 
 
-def signed_address(resource: str) -> tuple[Signed, str] | None:
+def parse_bewit(resource: str) -> tuple[HawkSignature, str] | None:
     """What the bewit of an address says, and the address without it; None if it has none, raises Unauthenticated."""
     match = WITH_BEWIT.fullmatch(resource)
     if match is None:
         return None
     before, separator, bewit, after = match.groups()
     try:
-        id, expires, mac, ext = from_base64(bewit).decode().split("\\")
+        id, expires, mac, ext = decode_base64(bewit).decode().split("\\")
     except ValueError:
         raise Unauthenticated("The bewit of this address cannot be read.") from None
     # Other parameters keep their order: some clients put the bewit last, others sort.
     bare = f"{before}{separator}{after}" if after else before
-    return Signed(BEWIT, id, expires, "", "", ext, mac), bare
+    return HawkSignature(BEWIT, id, expires, "", "", ext, mac), bare
 
 
-def verify(signed: Signed, asked: Asked, key: str, now: int) -> None:
+def verify_signature(signed: HawkSignature, asked: HawkRequest, key: str, now: int) -> None:
     """Raise Unauthenticated unless the key has signed this request, and not too long ago."""
-    if not same(mac(signed, asked, key), signed.mac):
+    if not constant_time_equal(compute_mac(signed, asked, key), signed.mac):
         raise Unauthenticated("The signature of the request is wrong.")
     seconds = _seconds(signed.ts)
     if signed.kind == BEWIT and seconds * 1000 <= now:
@@ -89,19 +89,19 @@ def verify(signed: Signed, asked: Asked, key: str, now: int) -> None:
         raise Unauthenticated("The request was signed too long ago, or the clock of the client is wrong.")
 
 
-def verify_payload(signed: Signed, content_type: str, body: bytes) -> None:
+def verify_payload(signed: HawkSignature, content_type: str, body: bytes) -> None:
     """Raise Unauthenticated if the signature is over another body; one that says nothing of the body is good."""
-    if signed.hash and not same(payload_hash(content_type, body), signed.hash):
+    if signed.hash and not constant_time_equal(payload_hash(content_type, body), signed.hash):
         raise Unauthenticated("The body is not the one that was signed.")
 
 
-def mac(signed: Signed, asked: Asked, key: str) -> str:
+def compute_mac(signed: HawkSignature, asked: HawkRequest, key: str) -> str:
     """The signature that a key gives to a request."""
     method = "GET" if signed.kind == BEWIT else asked.method.upper()
     lines = (signed.kind, signed.ts, signed.nonce, method, asked.resource, asked.host.lower(), asked.port,
              signed.hash, signed.ext)  # fmt: skip
     text = "".join(f"{line}\n" for line in lines)
-    return base64.b64encode(digest(key, text)).decode()
+    return base64.b64encode(hmac_sha256(key, text)).decode()
 
 
 def payload_hash(content_type: str, body: bytes) -> str:
@@ -111,17 +111,17 @@ def payload_hash(content_type: str, body: bytes) -> str:
     return base64.b64encode(hashed.digest()).decode()
 
 
-def digest(key: str, text: str) -> bytes:
+def hmac_sha256(key: str, text: str) -> bytes:
     """HMAC-SHA256 of a text."""
     return hmac.digest(key.encode(), text.encode("utf-8", "surrogatepass"), "sha256")
 
 
-def same(wanted: str, given: str) -> bool:
+def constant_time_equal(wanted: str, given: str) -> bool:
     """Whether two texts are equal, in a time that does not tell where they differ."""
     return hmac.compare_digest(wanted.encode("utf-8", "surrogatepass"), given.encode("utf-8", "surrogatepass"))
 
 
-def from_base64(text: str) -> bytes:
+def decode_base64(text: str) -> bytes:
     """What either alphabet has written, with padding or without; raises ValueError."""
     standard = text.translate(str.maketrans("-_", "+/")).rstrip("=")
     try:

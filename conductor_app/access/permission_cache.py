@@ -14,8 +14,8 @@ from django.db.models import Q
 
 from .. import clock
 from ..models import AccessKey, AccessRevision, Grant, Tag
-from .permission_set import ALL_POWERS, NO_POWERS, Powers, names_of
-from .rights import ADMIN, BY_PERMISSION, TAG, Right
+from .access_types import ADMIN, BY_PERMISSION, TAG, Right
+from .permission_set import ALL_POWERS, NO_POWERS, PermissionSet, name_patterns
 
 TRUSTED_MS = 1_000
 KEPT_MS = 30_000
@@ -23,28 +23,28 @@ KEPT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class KeyHolder:
     """Whose key it is."""
 
     name: str
     user_id: int
 
 
-class Known:
+class PermissionCache:
     """Keys and powers as of one revision."""
 
     def __init__(self, revision: int, now: int) -> None:
         self.revision, self.read_at, self.looked_at = revision, now, now
-        self.keys: dict[str, Holder | None] = {}
-        self.powers: dict[int, Powers] = {}
+        self.keys: dict[str, KeyHolder | None] = {}
+        self.powers: dict[int, PermissionSet] = {}
         self.clients: dict[Hashable, Any] = {}
         """What `clients.py` has read under this revision."""
 
 
-_known = Known(-1, -KEPT_MS)
+_known = PermissionCache(-1, -KEPT_MS)
 
 
-def current() -> Known:
+def current_cache() -> PermissionCache:
     """What is known now."""
     global _known
     now, known = clock.now(), _known
@@ -52,60 +52,60 @@ def current() -> Known:
         return known
     revision = AccessRevision.objects.values_list("revision", flat=True).first() or 0
     if revision != known.revision or not 0 <= now - known.read_at < KEPT_MS:
-        _known = known = Known(revision, now)
+        _known = known = PermissionCache(revision, now)
     known.looked_at = now
     return known
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Ask again at the next request: this process has changed something itself."""
     global _known
-    _known = Known(-1, -KEPT_MS)
+    _known = PermissionCache(-1, -KEPT_MS)
 
 
-def holder_of(key_id: str) -> Holder | None:
+def find_key_holder(key_id: str) -> KeyHolder | None:
     """Whose key it is; None where it may not be used."""
-    known = current()
+    known = current_cache()
     if key_id not in known.keys:
         rows = AccessKey.objects.filter(pk=key_id, is_active=True, application__user__is_active=True)
         found = rows.values_list("application__name", "application__user_id").first()
-        known.keys[key_id] = Holder(*found) if found else None
+        known.keys[key_id] = KeyHolder(*found) if found else None
     return known.keys[key_id]
 
 
-def powers_of(user_id: int) -> Powers:
+def permission_set_of(user_id: int) -> PermissionSet:
     """What a user may do: a person, or an application by its own user."""
-    known = current()
+    known = current_cache()
     if user_id not in known.powers:
-        known.powers[user_id] = read_powers(user_id)
+        known.powers[user_id] = read_permission_set(user_id)
     return known.powers[user_id]
 
 
-def read_powers(user_id: int) -> Powers:
+def read_permission_set(user_id: int) -> PermissionSet:
     """The same, read now."""
     user = get_user_model().objects.filter(pk=user_id, is_active=True).first()
     if user is None:
         return NO_POWERS
     if user.is_superuser:
         return ALL_POWERS
-    groups = dict(groups_of(user_id))
+    groups = dict(effective_groups(user_id))
     if ADMIN in groups.values():
         return ALL_POWERS
     permissions = Permission.objects.filter(Q(user=user_id) | Q(group__in=groups)).distinct()
     held = (f"{app}.{name}" for app, name in permissions.values_list("content_type__app_label", "codename"))
     rights = frozenset(BY_PERMISSION[name] for name in held if name in BY_PERMISSION)
     grants = Grant.objects.filter(Q(user=user_id) | Q(group__in=groups))
-    named = _named(grants.values_list("access", "target_type", "target_id"))
-    return Powers(rights=rights, names={right: names_of(ids) for right, ids in named.items()})
+    named = _names_by_right(grants.values_list("access", "target_type", "target_id"))
+    return PermissionSet(rights=rights, names={right: name_patterns(ids) for right, ids in named.items()})
 
 
-def groups_of(user_id: int):
+def effective_groups(user_id: int):
     """The groups and roles that count for a user: its own, and the roles that its groups have; (id, role)."""
     found = Group.objects.filter(Q(user=user_id) | Q(given_to__group__user=user_id))
     return found.values_list("id", "facts__role").distinct()
 
 
-def _named(grants) -> dict[Right, set[str]]:
+def _names_by_right(grants) -> dict[Right, set[str]]:
     """The names of each right; where a grant is over a tag, the names of what carries the tag now."""
     named: dict[Right, set[str]] = defaultdict(set)
     tagged: dict[str, set[str]] = defaultdict(set)
@@ -114,13 +114,13 @@ def _named(grants) -> dict[Right, set[str]]:
             tagged[target_id].add(access)
         else:
             named[access, target_type].add(target_id)
-    for object_type, name, key, value in _carriers(tagged):
+    for object_type, name, key, value in _tagged_names(tagged):
         for access in tagged[f"{key}:{value}"]:
             named[access, object_type].add(name)
     return named
 
 
-def _carriers(tags):
+def _tagged_names(tags):
     """What carries one of these tags, each written as `key:value`."""
     wanted = Q()
     for key, _, value in (tag.partition(":") for tag in tags):

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .rights import Right
+from .access_types import Right
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NamePatterns:
     """Some names, and what names may begin with."""
 
     exact: frozenset[str] = frozenset()
@@ -17,16 +17,16 @@ class Names:
         return name in self.exact or name.startswith(self.beginnings)
 
 
-NO_NAMES = Names()
+NO_NAMES = NamePatterns()
 
 
 @dataclass(frozen=True, slots=True)
-class Powers:
+class PermissionSet:
     """Rights over all things of a type, and over some of them by name."""
 
     is_admin: bool = False
     rights: frozenset[Right] = frozenset()
-    names: Mapping[Right, Names] = field(default_factory=dict)
+    names: Mapping[Right, NamePatterns] = field(default_factory=dict)
 
     def over_all(self, *ways: Right) -> bool:
         """Whether one of these rights is held over everything of its type."""
@@ -38,10 +38,10 @@ class Powers:
         return self.is_admin or right in self.rights or name in self.names.get(right, NO_NAMES)
 
 
-ALL_POWERS, NO_POWERS = Powers(is_admin=True), Powers()
+ALL_POWERS, NO_POWERS = PermissionSet(is_admin=True), PermissionSet()
 
 
-def names_of(ids: Iterable[str]) -> Names:
+def name_patterns(ids: Iterable[str]) -> NamePatterns:
     """What grants name: exactly, or by the beginning before a last `*`."""
     exact, beginnings = set(), []
     for id in ids:
@@ -49,4 +49,4 @@ def names_of(ids: Iterable[str]) -> Names:
             beginnings.append(id[:-1])
         else:
             exact.add(id)
-    return Names(frozenset(exact), tuple(sorted(beginnings)))
+    return NamePatterns(frozenset(exact), tuple(sorted(beginnings)))

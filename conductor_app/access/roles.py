@@ -5,7 +5,7 @@ from django.db import connection, transaction
 
 from ..core.errors import NotFound
 from ..models import GroupProfile
-from .rights import ADMIN, RIGHTS, SYSTEM_ROLES, Role
+from .access_types import ADMIN, RIGHTS, SYSTEM_ROLES, SystemRole
 
 APPS_OF_ADMINISTRATORS = ("conductor", "auth", "django_celery_beat")
 
@@ -31,10 +31,10 @@ def ensure_system_roles() -> None:
     }
     with transaction.atomic():
         for name, role in SYSTEM_ROLES.items():
-            _kept(name, role).permissions.set(_permissions(name, role, permissions))
+            _save_role(name, role).permissions.set(_role_permissions(name, role, permissions))
 
 
-def _kept(name: str, role: Role) -> Group:
+def _save_role(name: str, role: SystemRole) -> Group:
     facts = GroupProfile.objects.filter(role=name).select_related("group").first()
     if facts is not None:
         return facts.group
@@ -45,7 +45,7 @@ def _kept(name: str, role: Role) -> Group:
     return group
 
 
-def _permissions(name: str, role: Role, known: dict[str, int]) -> list[int]:
+def _role_permissions(name: str, role: SystemRole, known: dict[str, int]) -> list[int]:
     if name == ADMIN:
         return [id for permission, id in known.items() if permission.startswith(APPS_OF_ADMINISTRATORS)]
     wanted = {RIGHTS[right] for right in role.rights} | set(role.pages)

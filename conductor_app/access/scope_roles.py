@@ -5,7 +5,7 @@ A role whose id ends in `*` is assumed by every `assume:` that begins so; `<..>`
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .scopes import EVERYTHING, without_covered
+from .scopes import EVERYTHING, drop_covered
 
 ASSUME = "assume:"
 REST = "<..>"
@@ -14,42 +14,42 @@ Roles = Mapping[str, Sequence[str]]
 """The scopes of each role, by its id."""
 
 
-def expanded(scopes: Iterable[str], roles: Roles) -> list[str]:
+def expand_scopes(scopes: Iterable[str], roles: Roles) -> list[str]:
     """The scopes and all that they imply, in order, without those that another one covers."""
     found = set(scopes)
-    pending = [scope for scope in found if assumes(scope)]
+    pending = [scope for scope in found if assumes_role(scope)]
     # Whoever may do everything is not given more by any role.
     while pending and EVERYTHING not in found:
-        for scope in implied(pending.pop(), roles):
+        for scope in implied_scopes(pending.pop(), roles):
             if scope not in found:
                 found.add(scope)
-                if assumes(scope):
+                if assumes_role(scope):
                     pending.append(scope)
-    return [EVERYTHING] if EVERYTHING in found else without_covered(found)
+    return [EVERYTHING] if EVERYTHING in found else drop_covered(found)
 
 
-def assumes(scope: str) -> bool:
+def assumes_role(scope: str) -> bool:
     """Whether the scope stands for roles: `assume:…`, or a beginning of it with a star."""
     return scope.startswith(ASSUME) or (scope.endswith("*") and ASSUME.startswith(scope[:-1]))
 
 
-def implied(scope: str, roles: Roles) -> Iterator[str]:
+def implied_scopes(scope: str, roles: Roles) -> Iterator[str]:
     """The scopes of the roles that one scope assumes."""
-    assumed = _assumed(scope)
-    for role in _matching(assumed, roles):
-        rest = _rest(assumed, role) or ""
-        yield from (filled(each, rest) if role.endswith("*") else each for each in roles[role])
+    assumed = _assumed_pattern(scope)
+    for role in _assumed_roles(assumed, roles):
+        rest = _star_value(assumed, role) or ""
+        yield from (fill_in_star(each, rest) if role.endswith("*") else each for each in roles[role])
 
 
-def _matching(assumed: str, roles: Roles) -> list[str]:
+def _assumed_roles(assumed: str, roles: Roles) -> list[str]:
     """The ids of the roles that are assumed. One id is looked up, with all that it begins with: there may be many."""
     if assumed.endswith("*"):
-        return [role for role in roles if _rest(assumed, role) is not None]
+        return [role for role in roles if _star_value(assumed, role) is not None]
     beginnings = (f"{assumed[:length]}*" for length in range(min(len(assumed), LONGEST_ID) + 1))
     return [role for role in (assumed, *beginnings) if role in roles]
 
 
-def _rest(assumed: str, role: str) -> str | None:
+def _star_value(assumed: str, role: str) -> str | None:
     """What came for the star of the role's id, empty if there is none; None if the role is not assumed."""
     beginning = role[:-1] if role.endswith("*") else role
     if role.endswith("*") and assumed.startswith(beginning):
@@ -59,7 +59,7 @@ def _rest(assumed: str, role: str) -> str | None:
     return "" if assumed == role else None
 
 
-def filled(scope: str, rest: str) -> str:
+def fill_in_star(scope: str, rest: str) -> str:
     """The scope of a role with what came for the star of its id."""
     if "*" in rest:
         before, place, _ = scope.partition(REST)
@@ -72,7 +72,7 @@ def assumes_itself(role: str, roles: Roles) -> bool:
     seen: set[str] = set()
     pending = [role]
     while pending:
-        for other in _assumed_by(pending.pop(), roles):
+        for other in _assumable_roles(pending.pop(), roles):
             if other == role:
                 return True
             if other not in seen:
@@ -81,13 +81,13 @@ def assumes_itself(role: str, roles: Roles) -> bool:
     return False
 
 
-def _assumed_by(role: str, roles: Roles) -> list[str]:
+def _assumable_roles(role: str, roles: Roles) -> list[str]:
     """The roles that a role may assume, whatever comes for its star."""
-    widest = (filled(scope, "*") if role.endswith("*") else scope for scope in roles[role])
-    assumed = [_assumed(scope) for scope in widest if scope != EVERYTHING and assumes(scope)]
-    return [other for each in assumed for other in _matching(each, roles)]
+    widest = (fill_in_star(scope, "*") if role.endswith("*") else scope for scope in roles[role])
+    assumed = [_assumed_pattern(scope) for scope in widest if scope != EVERYTHING and assumes_role(scope)]
+    return [other for each in assumed for other in _assumed_roles(each, roles)]
 
 
-def _assumed(scope: str) -> str:
+def _assumed_pattern(scope: str) -> str:
     """The ids of roles that a scope assumes: one, or all with a beginning."""
     return scope[len(ASSUME) :] if scope.startswith(ASSUME) else EVERYTHING

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .permission_set import Names, names_of
+from .permission_set import NamePatterns, name_patterns
 
 Expression = str | Mapping[str, Any]
 EVERYTHING = "*"
@@ -17,12 +17,12 @@ SCOPE = re.compile(r"[\x20-\x7e]*\Z")
 NOTHING_NEEDED: Expression = {"AllOf": []}
 
 
-def granted(scopes: Iterable[str]) -> Names:
+def scope_set(scopes: Iterable[str]) -> NamePatterns:
     """The scopes as a value that knows what they satisfy: a last `*` stands for every end."""
-    return names_of(scopes)
+    return name_patterns(scopes)
 
 
-def is_satisfied(expression: Expression, held: Names) -> bool:
+def is_satisfied(expression: Expression, held: NamePatterns) -> bool:
     """Whether the scopes are enough. Of nothing, all are there and none is."""
     if isinstance(expression, str):
         return expression in held
@@ -31,12 +31,12 @@ def is_satisfied(expression: Expression, held: Names) -> bool:
     return any(is_satisfied(part, held) for part in expression["AnyOf"])
 
 
-def lacking(expression: Expression, held: Names) -> Expression | None:
+def missing_scopes(expression: Expression, held: NamePatterns) -> Expression | None:
     """The part of an expression that is not satisfied; None if all of it is."""
     if isinstance(expression, str):
         return None if expression in held else expression
     operator = "AllOf" if "AllOf" in expression else "AnyOf"
-    parts = [lacking(part, held) for part in expression[operator]]
+    parts = [missing_scopes(part, held) for part in expression[operator]]
     left = [part for part in parts if part is not None]
     is_enough = not left if operator == "AllOf" else len(left) < len(parts)
     if is_enough:
@@ -44,36 +44,36 @@ def lacking(expression: Expression, held: Names) -> Expression | None:
     return left[0] if len(left) == 1 else {operator: left}
 
 
-def rendered(template: Expression | None, facts: Mapping[str, Any]) -> Expression:
+def render_expression(template: Expression | None, facts: Mapping[str, Any]) -> Expression:
     """The expression of a template, its parameters filled in; a KeyError names one that is not known."""
-    found = [] if template is None else list(_rendered(template, facts))
+    found = [] if template is None else list(_render(template, facts))
     return found[0] if found else NOTHING_NEEDED
 
 
-def _rendered(template: Expression, facts: Mapping[str, Any]) -> Iterator[Expression]:
+def _render(template: Expression, facts: Mapping[str, Any]) -> Iterator[Expression]:
     if isinstance(template, str):
         yield PLACEHOLDER.sub(lambda place: str(facts[place[1]]), template)
     elif "for" in template:
         for item in facts[template["in"]]:
-            yield from _rendered(template["each"], {**facts, template["for"]: item})
+            yield from _render(template["each"], {**facts, template["for"]: item})
     elif "if" in template:
         if facts[template["if"]]:
-            yield from _rendered(template["then"], facts)
+            yield from _render(template["then"], facts)
     else:
         for operator, parts in template.items():
-            yield {operator: [each for part in parts for each in _rendered(part, facts)]}
+            yield {operator: [each for part in parts for each in _render(part, facts)]}
 
 
-def written(expression: Expression, indent: str = "") -> str:
+def format_expression(expression: Expression, indent: str = "") -> str:
     """The expression in lines that a person can read."""
     if isinstance(expression, str):
         return f"{indent}{expression}"
     operator, parts = next(iter(expression.items()))
     word = {"AllOf": "all of", "AnyOf": "any of"}[operator]
-    return "\n".join([f"{indent}{word}:", *(written(part, f"{indent}  ") for part in parts)])
+    return "\n".join([f"{indent}{word}:", *(format_expression(part, f"{indent}  ") for part in parts)])
 
 
-def without_covered(scopes: Iterable[str]) -> list[str]:
+def drop_covered(scopes: Iterable[str]) -> list[str]:
     """The scopes in order, without those that another one satisfies."""
     left, beginnings = [], []
     # The shortest with a star first: nothing that comes later can cover what came before.

@@ -14,7 +14,7 @@ FRESH_MS = 2_000
 MOST_REMEMBERED = 1_000
 
 
-class Remembered:
+class SecretCache:
     """Values by name, with the moment of their reading; a name that is not there is remembered as well."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Remembered:
         fresh = {name: self.values[name] for name in asked if self._is_fresh(name, now)}
         if stale := asked - fresh.keys():
             rows = dict(Secret.objects.filter(name__in=stale).values_list("name", "sealed"))
-            read = {name: (now, _opened(name, rows.get(name))) for name in stale}
+            read = {name: (now, _decrypt_secret(name, rows.get(name))) for name in stale}
             self._remember(read)
             fresh |= read
         return {name: value for name, (_, value) in fresh.items() if value is not None}
@@ -41,24 +41,24 @@ class Remembered:
         self.values |= read
 
 
-_remembered = Remembered()
+_remembered = SecretCache()
 
 
-def kept(names: Iterable[str]) -> dict[str, str]:
+def cached_secrets(names: Iterable[str]) -> dict[str, str]:
     """The secrets of the table that have these names."""
     return _remembered.read(names)
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Read anew what is asked for next."""
     _remembered.values = {}
 
 
-def _opened(name: str, sealed: str | None) -> str | None:
+def _decrypt_secret(name: str, sealed: str | None) -> str | None:
     if sealed is None:
         return None
     try:
-        return vault.opened(name, sealed)
-    except vault.Unreadable:
+        return vault.decrypt(name, sealed)
+    except vault.DecryptionFailed:
         log.error("secret_unreadable", extra={"secret": name})
         return None

@@ -40,19 +40,19 @@ def read_ext(text: str) -> tuple[Certificate | None, tuple[str, ...] | None]:
     if not text:
         return None, None
     try:
-        said = json.loads(hawk.from_base64(text))
+        said = json.loads(hawk.decode_base64(text))
     except (ValueError, RecursionError):
         raise Unauthenticated("The ext of the signature cannot be read.") from None
     if not isinstance(said, dict):
         raise Unauthenticated("The ext of the signature is no object.")
     certificate, authorized = said.get("certificate"), said.get("authorizedScopes")
     return (
-        None if certificate is None else _read(certificate),
-        None if authorized is None else _scopes(authorized, "authorizedScopes"),
+        None if certificate is None else _parse_certificate(certificate),
+        None if authorized is None else _parse_scopes(authorized, "authorizedScopes"),
     )
 
 
-def _read(said: Any) -> Certificate:
+def _parse_certificate(said: Any) -> Certificate:
     if not isinstance(said, dict) or set(said) - {"issuer"} != KEYS or said["version"] != 1:
         raise Unauthenticated("The certificate is not of version 1, or not complete.")
     start, expiry, seed, signature = said["start"], said["expiry"], said["seed"], said["signature"]
@@ -62,17 +62,17 @@ def _read(said: Any) -> Certificate:
         raise Unauthenticated("The seed or the signature of the certificate is not as it should be.")
     if "issuer" in said and not (isinstance(said["issuer"], str) and said["issuer"]):
         raise Unauthenticated("The issuer of the certificate is no client.")
-    scopes = _scopes(said["scopes"], "scopes of the certificate")
+    scopes = _parse_scopes(said["scopes"], "scopes of the certificate")
     return Certificate(scopes, start, expiry, seed, signature, said.get("issuer"))
 
 
-def _scopes(said: Any, what: str) -> tuple[str, ...]:
+def _parse_scopes(said: Any, what: str) -> tuple[str, ...]:
     if not isinstance(said, list) or not all(isinstance(scope, str) and SCOPE.match(scope) for scope in said):
         raise Unauthenticated(f"The {what} are no list of scopes.")
     return tuple(said)
 
 
-def verify(certificate: Certificate, client_id: str, key: str, now: int) -> None:
+def verify_certificate(certificate: Certificate, client_id: str, key: str, now: int) -> None:
     """Raise Unauthenticated unless the issuer's key has signed it for this client, and it holds now."""
     if certificate.start > now + DRIFT_MS:
         raise Unauthenticated("The certificate does not hold yet.")
@@ -82,28 +82,30 @@ def verify(certificate: Certificate, client_id: str, key: str, now: int) -> None
         raise Unauthenticated("The certificate would hold for more than 31 days.")
     if certificate.issuer == client_id:
         raise Unauthenticated("The certificate names its holder as its issuer.")
-    if not hawk.same(signature(certificate, client_id, key), certificate.signature):
+    if not hawk.constant_time_equal(sign_certificate(certificate, client_id, key), certificate.signature):
         raise Unauthenticated("The certificate is not signed by its issuer.")
 
 
-def signature(certificate: Certificate, client_id: str, key: str) -> str:
+def sign_certificate(certificate: Certificate, client_id: str, key: str) -> str:
     """The signature of an issuer's key."""
     named = [f"clientId:{client_id}", f"issuer:{certificate.issuer}"] if certificate.issuer else []
     lines = ["version:1", *named, f"seed:{certificate.seed}", f"start:{certificate.start}",
              f"expiry:{certificate.expiry}", "scopes:", *certificate.scopes]  # fmt: skip
-    return base64.b64encode(hawk.digest(key, "\n".join(lines))).decode()
+    return base64.b64encode(hawk.hmac_sha256(key, "\n".join(lines))).decode()
 
 
 def temporary_key(certificate: Certificate, key: str) -> str:
     """The access token that goes with a certificate."""
-    return base64.urlsafe_b64encode(hawk.digest(key, certificate.seed)).decode().rstrip("=")
+    return base64.urlsafe_b64encode(hawk.hmac_sha256(key, certificate.seed)).decode().rstrip("=")
 
 
-def issue(issuer: str, key: str, name: str, scopes: Sequence[str], *, start: int, expiry: int) -> Mapping[str, str]:
+def issue_credentials(
+    issuer: str, key: str, name: str, scopes: Sequence[str], *, start: int, expiry: int
+) -> Mapping[str, str]:
     """Named temporary credentials, in the words of Taskcluster's clients."""
     blank = Certificate(tuple(scopes), start, expiry, secrets.token_urlsafe(33), "", issuer)
     certificate = {"version": 1, "scopes": list(scopes), "start": start, "expiry": expiry, "seed": blank.seed,
-                   "signature": signature(blank, name, key), "issuer": issuer}  # fmt: skip
+                   "signature": sign_certificate(blank, name, key), "issuer": issuer}  # fmt: skip
     return {
         "clientId": name,
         "accessToken": temporary_key(blank, key),

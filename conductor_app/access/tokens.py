@@ -19,14 +19,14 @@ def signing_key() -> bytes:
     return salted_hmac("conductor_app.access.tokens", "signing key", algorithm="sha256").digest()
 
 
-def issue(key_id: str, application: str) -> str:
+def issue_token(key_id: str, application: str) -> str:
     """A token for the holder of a key."""
     issued_at = clock.now() // 1000
     claims = {"sub": key_id, "name": application, "iat": issued_at, "exp": issued_at + conf.token_seconds}
     return jwt.encode(claims, signing_key(), ALGORITHM)
 
 
-class Remembered:
+class VerifiedTokens:
     """The tokens whose signature this process has checked: (key, expiry)."""
 
     def __init__(self) -> None:
@@ -38,14 +38,14 @@ class Remembered:
         self.tokens[token] = known
 
 
-_remembered = Remembered()
+_remembered = VerifiedTokens()
 
 
-def key_of(token: str) -> str:
+def verify_token(token: str) -> str:
     """The key that the token was given to; raises Unauthenticated with the word that clients act on."""
     known = _remembered.tokens.get(token)
     if known is None:
-        claims = _claims(token)
+        claims = _parse_claims(token)
         known = (str(claims["sub"]), int(claims["exp"]) * 1000)
         _remembered.put(token, known)
     if clock.now() >= known[1]:
@@ -53,7 +53,7 @@ def key_of(token: str) -> str:
     return known[0]
 
 
-def _claims(token: str) -> dict[str, Any]:
+def _parse_claims(token: str) -> dict[str, Any]:
     try:
         # The expiry is compared by the product's own clock, above.
         return jwt.decode(token, signing_key(), [ALGORITHM], options={"verify_exp": False, "verify_iat": False,

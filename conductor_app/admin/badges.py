@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy, pgettext
 
 from .. import clock
 from ..insight import durations
-from ..insight.durations import decimal, elapsed, span
+from ..insight.durations import format_decimal, format_duration, format_elapsed
 
 WAITING, ACTIVE, SUCCEEDED, FAILED, STOPPED, PAUSED = "waiting", "active", "succeeded", "failed", "stopped", "paused"
 GROUPS = {
@@ -88,7 +88,7 @@ def pill(group: str, word: str, symbol: str = "") -> SafeString:
 
 def exact(moment: int | None) -> str:
     """A moment in the reader's zone, with its offset."""
-    return "" if moment is None else durations.exact(moment)
+    return "" if moment is None else durations.format_timestamp(moment)
 
 
 def machine(moment: int | None) -> str:
@@ -102,7 +102,7 @@ def ago(moment: int | None, now: int | None = None) -> SafeString:
         return mark_safe('<span class="quiet">–</span>')
     passed = (clock.now() if now is None else now) - moment
     words = _("%(span)s ago") if passed >= 0 else _("in %(span)s")
-    return _time(moment, words % {"span": elapsed(abs(passed))}, "ago")
+    return _time(moment, words % {"span": format_elapsed(abs(passed))}, "ago")
 
 
 def lasting(begin: int | None, end: int | None = None) -> SafeString:
@@ -110,8 +110,8 @@ def lasting(begin: int | None, end: int | None = None) -> SafeString:
     if begin is None:
         return mark_safe('<span class="quiet">–</span>')
     if end is None:
-        return _time(begin, span(clock.now() - begin), "since")
-    return format_html('<span class="number">{}</span>', span(end - begin))
+        return _time(begin, format_duration(clock.now() - begin), "since")
+    return format_html('<span class="number">{}</span>', format_duration(end - begin))
 
 
 def many(count: int) -> str:
@@ -125,7 +125,7 @@ def at_least(count: int, is_more: bool) -> str:
 
 
 def _time(moment: int, words: str, counting: str) -> SafeString:
-    title, utc = exact(moment), durations.in_words(_utc(moment))
+    title, utc = exact(moment), durations.format_with_offset(_utc(moment))
     title = title if title == utc else f"{title}\n{utc}"
     return format_html(
         '<time datetime="{}" title="{}" data-counts="{}">{}</time>', machine(moment), title, counting, words
@@ -141,7 +141,7 @@ def size(number: int) -> str:
     """A number of bytes in a unit that fits."""
     for unit, least in (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)):
         if number >= least:
-            return f"{decimal(number / least)} {unit}"
+            return f"{format_decimal(number / least)} {unit}"
     return f"{number} B"
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..insight.diagram import Diagram, Seen, diagram
+from ..insight.diagram import Diagram, StepMarks, diagram
 from .badges import ICONS, group_of
 
 
-def picture(document: Mapping[str, Any], seen: Seen | None = None, **options: Any) -> Diagram:
+def picture(document: Mapping[str, Any], seen: StepMarks | None = None, **options: Any) -> Diagram:
     """The picture of a workflow document; `seen` and the options as of `insight.diagram`."""
     drawn = diagram(document, **({"seen": seen} if seen else {}), **options)
     for node in drawn.nodes:

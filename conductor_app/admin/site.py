@@ -12,7 +12,7 @@ from django.urls import URLPattern, URLResolver, include, path, reverse
 from django.utils.translation import gettext_lazy as _
 
 from .. import clock, conf
-from ..insight.health import health
+from ..insight.health import engine_health
 from ..models import (
     AccessKey,
     Application,
@@ -181,7 +181,11 @@ class OperatorsSite(AdminSite):
         """What stands around every page: sidebar, environment, how the engine is, the reader's zone."""
         shown = super().each_context(request)
         if shown["has_permission"]:
-            shown |= {"health": health(clock.now()), "languages": settings.LANGUAGES, "zone_name": zone_of(request)}
+            shown |= {
+                "health": engine_health(clock.now()),
+                "languages": settings.LANGUAGES,
+                "zone_name": zone_of(request),
+            }
         return shown | {"environment": (conf.environment_name, conf.environment_colour)}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:

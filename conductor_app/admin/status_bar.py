@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
 from .. import clock
-from ..insight.health import health
+from ..insight.health import engine_health
 from .fragments import fragment
 from .pages import Page
 
@@ -24,7 +24,7 @@ class StripPage(Page):
 
     def live(self, request: HttpRequest) -> HttpResponse:
         shown: dict[str, Any] = {
-            "health": health(clock.now()),
+            "health": engine_health(clock.now()),
             "sees_sweeps": request.user.has_perm("conductor.view_sweeppass"),
         }
         return fragment(request, "ops/strip.html", shown)

@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from ..core.schema_form import written
 from ..insight.differences import MISSING
-from ..insight.durations import span
+from ..insight.durations import format_duration
 from ..insight.queues import QueueState
 from ..models.fields import dumps
 from . import badges
@@ -43,7 +43,7 @@ def waiting(queue: QueueState) -> str:
 @register.filter("span")
 def span_or_dash(milliseconds: int | str | None) -> str:
     """A span in words; a dash where there is none, or nothing that could have one."""
-    return "–" if milliseconds in (None, "") else span(milliseconds)
+    return "–" if milliseconds in (None, "") else format_duration(milliseconds)
 
 
 @register.filter

@@ -8,22 +8,22 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from .. import clock
-from ..access.scrapers import refuse_strangers
+from ..access.metrics_access import require_metrics_access
 from ..core.errors import Forbidden, Unauthenticated
-from ..insight.load import Load, load
-from ..telemetry import pools
-from ..telemetry.measures import MOST_NAMES, OTHERS, exposition
+from ..insight.engine_load import EngineLoad, measure_load
+from ..telemetry import pool_metrics
+from ..telemetry.metrics import MOST_NAMES, OTHERS, exposition
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
     """GET /metrics, GET /actuator/prometheus: counts of all processes of this machine, and what the database says."""
     try:
-        refuse_strangers(request)
+        require_metrics_access(request)
     except Unauthenticated as refusal:
         return _refused(refusal, 401, {"WWW-Authenticate": "Bearer"})
     except Forbidden as refusal:
         return _refused(refusal, 403)
-    pools.look()
+    pool_metrics.look()
     text, content_type = exposition(request.headers.get("Accept", ""), Stored(_load(), clock.now()))
     return HttpResponse(text, content_type=content_type, headers={"Cache-Control": "no-store"})
 
@@ -32,10 +32,10 @@ def _refused(refusal: Forbidden | Unauthenticated, status: int, headers: dict[st
     return HttpResponse(f"{refusal.message}\n", status=status, content_type="text/plain", headers=headers)
 
 
-def _load() -> Load | None:
+def _load() -> EngineLoad | None:
     """What the rows say; None while the database does not answer: its silence is worth knowing as well."""
     try:
-        return load(MOST_NAMES, OTHERS)
+        return measure_load(MOST_NAMES, OTHERS)
     except DatabaseError:
         return None
 
@@ -43,7 +43,7 @@ def _load() -> Load | None:
 class Stored(Collector):
     """What is read from rows, in the words of Prometheus."""
 
-    def __init__(self, load: Load | None, now: int) -> None:
+    def __init__(self, load: EngineLoad | None, now: int) -> None:
         self.load, self.now = load, now
 
     def collect(self) -> Iterator[Metric]:
@@ -58,7 +58,7 @@ class Stored(Collector):
     def describe(self) -> Iterator[Metric]:
         return iter(())
 
-    def _queues(self, load: Load) -> Iterator[Metric]:
+    def _queues(self, load: EngineLoad) -> Iterator[Metric]:
         depth = GaugeMetricFamily("conductor_queue_depth", "Attempts that wait in a queue.", labels=["queue"])
         age = GaugeMetricFamily("conductor_queue_oldest_seconds", "How long the first of them waits.", labels=["queue"])
         for queue, waiting in load.queues.items():
@@ -66,13 +66,13 @@ class Stored(Collector):
             age.add_metric([queue], waiting.age_seconds(self.now))
         yield from (depth, age)
 
-    def _outbox(self, load: Load) -> Iterator[Metric]:
+    def _outbox(self, load: EngineLoad) -> Iterator[Metric]:
         waiting = load.outbox
         yield GaugeMetricFamily("conductor_outbox_messages", "Messages between runs on their way.", waiting.count)
         oldest = waiting.age_seconds(self.now)
         yield GaugeMetricFamily("conductor_outbox_oldest_seconds", "Age of the oldest of them.", oldest)
 
-    def _sweeps(self, load: Load) -> Iterator[Metric]:
+    def _sweeps(self, load: EngineLoad) -> Iterator[Metric]:
         lag = GaugeMetricFamily("conductor_sweep_lag_seconds", "How late the last pass found it.", labels=["sweep"])
         ago = GaugeMetricFamily("conductor_sweep_last_pass_seconds", "Seconds since the last pass.", labels=["sweep"])
         failed = GaugeMetricFamily("conductor_sweep_failed", "Whether the last pass went wrong.", labels=["sweep"])

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from threading import Lock
 from time import monotonic
 
-from conductor_app import wakeups
+from conductor_app import notifications
 
 log = logging.getLogger(__name__)
 
@@ -15,21 +15,21 @@ MESSAGES, SPAN_SECONDS = 4, 0.05
 REST_SECONDS = 5.0
 
 
-def connect() -> None:
+def connect_triggers() -> None:
     """Hear every announcement of this process."""
-    wakeups.on_announce(ring_for_built_in_work)
+    notifications.on_announce(trigger_built_in_workers)
 
 
-def ring_for_built_in_work(queues: Collection[str]) -> None:
+def trigger_built_in_workers(queues: Collection[str]) -> None:
     """Ask Celery to work: one message for each piece of work that is a built-in worker's."""
     from conductor_app.workers import WORKERS
 
     for queue in queues:
         if queue in WORKERS:
-            _bell.ring()
+            _bell.fire()
 
 
-class Bell:
+class JobTrigger:
     """Sends the job, but not more often than helps."""
 
     def __init__(self) -> None:
@@ -37,9 +37,9 @@ class Bell:
         self._rung_at: deque[float] = deque([float("-inf")] * MESSAGES, maxlen=MESSAGES)
         self._silent_until = 0.0
 
-    def ring(self) -> None:
+    def fire(self) -> None:
         """Send the job, unless that was just done. Never raises: a lost hint costs a second."""
-        if not self._may_ring(monotonic()):
+        if not self._may_fire(monotonic()):
             return
         from conductor_app.background.jobs import work
 
@@ -50,7 +50,7 @@ class Bell:
             log.warning("The broker cannot be reached: built-in workers start up to a second later (%s)", error)
             self._silent_until = monotonic() + REST_SECONDS
 
-    def _may_ring(self, now: float) -> bool:
+    def _may_fire(self, now: float) -> bool:
         with self._lock:
             if now < self._silent_until or now - self._rung_at[0] < SPAN_SECONDS:
                 return False
@@ -58,4 +58,4 @@ class Bell:
             return True
 
 
-_bell = Bell()
+_bell = JobTrigger()

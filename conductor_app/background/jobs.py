@@ -11,7 +11,7 @@ from django.conf import settings
 
 from conductor_app import clock, conf
 from conductor_app.celery import app
-from conductor_app.telemetry import log_context, pools
+from conductor_app.telemetry import log_context, pool_metrics
 
 THREADS_KEPT_FOR_SWEEPS = 3
 MOST_PRUNES = 100
@@ -35,7 +35,7 @@ def sweep() -> None:
 
     tick = conf.sweep_tick_seconds
     # The next call comes while this one still watches; it waits at the door, so that no moment goes unwatched.
-    with _entered(_sweeping, seconds=tick) as is_mine:
+    with _acquire(_sweeping, seconds=tick) as is_mine:
         if is_mine:
             sweep_until(clock.now() + round(tick * 1000))
 
@@ -46,83 +46,83 @@ def work() -> None:
 
     Some threads stay free for sweeps, and a system that is slow to hear holds no more than one.
     """
-    from conductor_app.workers.announcing import announce_off
-    from conductor_app.workers.publishing import publish_off
-    from conductor_app.workers.runner import work_off
+    from conductor_app.workers.event_publisher import publish_due_events
+    from conductor_app.workers.pulse_publisher import publish_due_messages
+    from conductor_app.workers.runner import run_built_in_workers
 
-    with _entered(_working) as is_mine:
+    with _acquire(_working) as is_mine:
         if is_mine:
-            work_off(_stopping.is_set)
-    with _entered(_publishing) as is_mine:
+            run_built_in_workers(_stopping.is_set)
+    with _acquire(_publishing) as is_mine:
         if is_mine:
-            publish_off(_stopping.is_set)
-            announce_off(_stopping.is_set)
+            publish_due_events(_stopping.is_set)
+            publish_due_messages(_stopping.is_set)
 
 
 @app.task(name="conductor_app.background.jobs.bulk")
 def bulk() -> None:
     """Go on with operations on many runs; beside the sweeps, so that no lease waits for them."""
-    from conductor_app.engine.bulk_operations import work_off_until
-    from conductor_app.engine.sweeps import noted_pass
+    from conductor_app.engine.bulk_operations import run_operations_until
+    from conductor_app.engine.sweeps import run_and_record_sweep
 
     def go_on(_: int) -> int:
         until, tick = clock.now() + LONGEST_IN_BULK_MS, round(conf.sweep_tick_seconds * 1000)
-        return work_off_until(until, tick, _stopping.is_set)
+        return run_operations_until(until, tick, _stopping.is_set)
 
-    with _entered(_working_in_bulk) as is_mine:
+    with _acquire(_working_in_bulk) as is_mine:
         if is_mine:
-            noted_pass("work_bulk", go_on)
+            run_and_record_sweep("work_bulk", go_on)
 
 
 @app.task(name="conductor_app.background.jobs.measure")
 def measure() -> None:
     """Measure what is usual, of what has changed."""
-    from conductor_app.engine.duration_baselines import measure_usual
-    from conductor_app.engine.sweeps import noted_pass
+    from conductor_app.engine.duration_baselines import update_duration_baselines
+    from conductor_app.engine.sweeps import run_and_record_sweep
 
-    noted_pass("measure_usual", measure_usual)
+    run_and_record_sweep("measure_usual", update_duration_baselines)
 
 
 @app.task(name="conductor_app.background.jobs.alerts")
 def alerts() -> None:
     """Look at the alerts that are due, and at the groups that somebody watches."""
-    from conductor_app.engine.alerts import ring
-    from conductor_app.engine.groups.watches import look
-    from conductor_app.engine.sweeps import noted_pass
+    from conductor_app.engine.alerts import check_due_alerts
+    from conductor_app.engine.standalone.watches import check_watched_groups
+    from conductor_app.engine.sweeps import run_and_record_sweep
 
-    noted_pass("ring_alerts", ring)
-    noted_pass("watch_groups", look)
+    run_and_record_sweep("ring_alerts", check_due_alerts)
+    run_and_record_sweep("watch_groups", check_watched_groups)
 
 
 @app.task(name="conductor_app.background.jobs.prune")
 def prune() -> None:
     """Remove what is older than its retention."""
-    from conductor_app.engine.sweeps import expire_tasks, noted_pass, prune_events, prune_finished
+    from conductor_app.engine.sweeps import expire_tasks, prune_events, prune_finished, run_and_record_sweep
 
     for _ in range(MOST_PRUNES):
-        if noted_pass("prune_finished", prune_finished) < conf.sweep_batch:
+        if run_and_record_sweep("prune_finished", prune_finished) < conf.sweep_batch:
             break
-    noted_pass("prune_events", prune_events)
-    while noted_pass("expire_tasks", expire_tasks) and not _stopping.is_set():
+    run_and_record_sweep("prune_events", prune_events)
+    while run_and_record_sweep("expire_tasks", expire_tasks) and not _stopping.is_set():
         pass
 
 
 @task_prerun.connect
 def name_lines(task_id: str, task: Any, **_: Any) -> None:
     """Let the lines of a job say which job it is."""
-    log_context.begin(job=task.name.rpartition(".")[2], job_id=task_id)
+    log_context.reset(job=task.name.rpartition(".")[2], job_id=task_id)
 
 
 @task_postrun.connect
 def forget_name(**_: Any) -> None:
     """The thread goes on to other jobs."""
-    log_context.begin()
+    log_context.reset()
 
 
 @worker_ready.connect
 def watch_pool(**_: Any) -> None:
     """Note how this process uses its pool of connections."""
-    pools.keep_looking()
+    pool_metrics.keep_looking()
 
 
 @worker_shutting_down.connect
@@ -141,7 +141,7 @@ def _hand_back_in_time() -> None:
 
 
 @contextmanager
-def _entered(door: BoundedSemaphore, seconds: float = 0) -> Iterator[bool]:
+def _acquire(door: BoundedSemaphore, seconds: float = 0) -> Iterator[bool]:
     """Whether there was room within so many seconds; it is held while the block runs."""
     is_mine = door.acquire(timeout=seconds) if seconds else door.acquire(blocking=False)
     try:

@@ -7,7 +7,7 @@ JOBS = "conductor_app.background.jobs"
 
 
 @dataclass(frozen=True)
-class Beat:
+class PeriodicJob:
     """One job and the seconds between two calls of it."""
 
     job: str
@@ -21,23 +21,23 @@ class Beat:
 
 
 BEATS = {
-    "sweep": Beat(f"{JOBS}.sweep", 0.5, "Ends leases that ran out, wakes what is due, delivers messages."),
-    "work": Beat(f"{JOBS}.work", 1, "Serves the built-in workers, in case a hint was lost."),
-    "bulk": Beat(f"{JOBS}.bulk", 0.5, "Goes on with operations on many runs, at their rate."),
-    "measure": Beat(f"{JOBS}.measure", 60, "Measures how long runs and their steps usually take."),
-    "alerts": Beat(f"{JOBS}.alerts", 30, "Looks at the alerts that are due."),
-    "prune": Beat(f"{JOBS}.prune", 3600, "Removes what is older than its retention."),
+    "sweep": PeriodicJob(f"{JOBS}.sweep", 0.5, "Ends leases that ran out, wakes what is due, delivers messages."),
+    "work": PeriodicJob(f"{JOBS}.work", 1, "Serves the built-in workers, in case a hint was lost."),
+    "bulk": PeriodicJob(f"{JOBS}.bulk", 0.5, "Goes on with operations on many runs, at their rate."),
+    "measure": PeriodicJob(f"{JOBS}.measure", 60, "Measures how long runs and their steps usually take."),
+    "alerts": PeriodicJob(f"{JOBS}.alerts", 30, "Looks at the alerts that are due."),
+    "prune": PeriodicJob(f"{JOBS}.prune", 3600, "Removes what is older than its retention."),
 }
 
 
-def sync_beats() -> None:
+def sync_periodic_jobs() -> None:
     """Make django-celery-beat's rows say what the table says; whether an operator has switched one off is kept."""
     from django_celery_beat.models import PeriodicTask
 
     for name, beat in BEATS.items():
         wanted = {
             "task": beat.job,
-            "interval": _interval(beat.every_seconds),
+            "interval": _interval_schedule(beat.every_seconds),
             "crontab": None,
             "expire_seconds": beat.expire_seconds,
             "description": beat.says,
@@ -46,7 +46,7 @@ def sync_beats() -> None:
             PeriodicTask.objects.update_or_create(name=name, defaults=wanted)
 
 
-def _interval(seconds: float):
+def _interval_schedule(seconds: float):
     from django_celery_beat.models import IntervalSchedule
 
     period, every = (

@@ -12,7 +12,7 @@ from .. import clock
 from ..core.alerts import DAY_MINUTES, KINDS, MINUTE_MS, SHARE, Quiet
 from ..core.errors import Conflict, Invalid, NotFound
 from ..insight import selections
-from ..insight.alerts import measured, rule_of
+from ..insight.alerts import measure_alert, rule_of
 from ..models import Alert, AlertFiring, AuditEntry, Message, SavedView
 from ..models.outbox import ALERT, PUBLISH
 
@@ -28,14 +28,14 @@ def save_view(
     name = name.strip()
     if not name or len(name) > 120 or "\0" in name:
         raise Invalid("A view has a name of 1 to 120 characters.")
-    known = selections.checked(selection)
-    selections.runs(known).order_by()[:1].exists()
+    known = selections.clean_selection(selection)
+    selections.selected_runs(known).order_by()[:1].exists()
     with transaction.atomic():
         if SavedView.objects.filter(owner=by).exclude(name=name).count() >= MOST_VIEWS:
             raise Conflict(f"{by} has {MOST_VIEWS} views already.")
         values = {"selection": known, "is_shared": is_shared, "is_tile": is_tile, "created_at": clock.now()}
         view, _ = SavedView.objects.update_or_create(owner=by[:255], name=name, defaults=values)
-        _note("view", view.pk, by, "save", {"name": name, "selection": known})
+        _record_change("view", view.pk, by, "save", {"name": name, "selection": known})
     return view
 
 
@@ -44,7 +44,7 @@ def remove_view(view_id: int, by: str) -> None:
     with transaction.atomic():
         if not SavedView.objects.filter(pk=view_id, owner=by).delete()[0]:
             raise NotFound("There is no such view of yours.")
-        _note("view", view_id, by, "remove", {})
+        _record_change("view", view_id, by, "remove", {})
 
 
 def save_alert(
@@ -74,7 +74,7 @@ def save_alert(
             webhook=webhook, mail=mail, by=by[:255], next_at=now,
             **({"quiet_from": quiet.begins, "quiet_until": quiet.ends, "zone": quiet.zone} if quiet else {}),
         )  # fmt: skip
-        _note("alert", alert.pk, by, "save", {"view": view.name, "kind": kind, "threshold": threshold})
+        _record_change("alert", alert.pk, by, "save", {"view": view.name, "kind": kind, "threshold": threshold})
     return alert
 
 
@@ -95,20 +95,20 @@ def remove_alert(alert_id: int, by: str) -> None:
     with transaction.atomic():
         if not Alert.objects.filter(pk=alert_id).delete()[0]:
             raise NotFound(f"There is no alert {alert_id}.")
-        _note("alert", alert_id, by, "remove", {})
+        _record_change("alert", alert_id, by, "remove", {})
 
 
-def ring(limit: int) -> int:
+def check_due_alerts(limit: int) -> int:
     """Look at the alerts that are due; returns how many."""
-    from .sweeps import each
+    from .sweeps import handle_each
 
     now = clock.now()
     AlertFiring.objects.filter(at__lt=now - KEPT_MS).delete()
     due = Alert.objects.filter(next_at__lte=now).order_by("next_at").values_list("pk", flat=True)
-    return each(list(due[:limit]), _look_at)
+    return handle_each(list(due[:limit]), _check_alert)
 
 
-def _look_at(alert_id: int) -> None:
+def _check_alert(alert_id: int) -> None:
     """Ring it if its condition is met; whoever looks first has this minute."""
     now = clock.now()
     if not Alert.objects.filter(pk=alert_id, next_at__lte=now).update(next_at=now + MINUTE_MS):
@@ -117,14 +117,14 @@ def _look_at(alert_id: int) -> None:
     rule = rule_of(alert)
     if rule.is_quiet(now) or (alert.rang_at is not None and now - alert.rang_at < rule.repeat_ms):
         return
-    hits, total = measured(alert, now)
+    hits, total = measure_alert(alert, now)
     if rule.is_met(hits, total):
         with transaction.atomic():
             Alert.objects.filter(pk=alert_id).update(rang_at=now)
-            _tell(alert, rule.sentence(hits, total), now)
+            _send_alert(alert, rule.sentence(hits, total), now)
 
 
-def _tell(alert: Alert, sentence: str, now: int) -> None:
+def _send_alert(alert: Alert, sentence: str, now: int) -> None:
     """A line of the log and a message for each who is told."""
     for channel, to in (("webhook", alert.webhook), ("mail", alert.mail)):
         if to:
@@ -139,7 +139,7 @@ def _tell(alert: Alert, sentence: str, now: int) -> None:
             )
 
 
-def _note(kind: str, id: int, by: str, action: str, facts: Mapping[str, Any]) -> None:
+def _record_change(kind: str, id: int, by: str, action: str, facts: Mapping[str, Any]) -> None:
     AuditEntry.objects.create(
         at=clock.now(), actor=by, action=action, object_type=kind, object_id=str(id), facts=dict(facts)
     )

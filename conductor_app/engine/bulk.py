@@ -13,16 +13,16 @@ MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class BulkResults:
     """What came of each: the ids where it was done, and why it was not where it was refused."""
 
     done: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
 
 
-def on_each(ids: Iterable[str], command: Callable[[str], object]) -> Results:
+def apply_to_each(ids: Iterable[str], command: Callable[[str], object]) -> BulkResults:
     """Do it to each, one after another; an id that is named twice is one run, and has one answer."""
-    results = Results()
+    results = BulkResults()
     for id in dict.fromkeys(ids):
         try:
             command(id)

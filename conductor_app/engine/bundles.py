@@ -8,7 +8,7 @@ from ..core.errors import Complaint, Invalid, NotFound, Refused, ValidationFaile
 from ..core.language.lint.places import spots
 from ..core.language.meaning import Change, changes
 from ..insight.definition_context import named_workflows
-from ..insight.form_templates import find, named_templates
+from ..insight.form_templates import find_template, named_templates
 from ..models import FormTemplate, TaskDefinition, WorkflowDefinition
 from . import definitions, form_templates
 
@@ -20,7 +20,7 @@ AS_NEW_VERSIONS, AS_GIVEN = "new", "given"
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class BundleItem:
     """One definition of a bundle, and what taking it in would do."""
 
     kind: str
@@ -32,7 +32,7 @@ class Item:
     complaints: tuple[Complaint, ...] = field(default=())
 
 
-def bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[str, Any]:
+def export_bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[str, Any]:
     """The newest versions of these workflows, of all that they start, and the tasks that they name.
 
     `with_templates`: also the form templates that their HUMAN steps name.
@@ -40,7 +40,7 @@ def bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[str, An
     workflows: dict[str, dict[str, Any]] = {}
     left = sorted(set(names))
     while left:
-        found = {row.name: row.document for row in _newest(left)}
+        found = {row.name: row.document for row in _newest_versions(left)}
         workflows |= found
         steps = [spot.step for document in found.values() for spot in spots(document.get("tasks"))]
         left = sorted({name for step in steps for name in named_workflows(step)} - workflows.keys())
@@ -58,19 +58,19 @@ def _templates(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     found: dict[tuple[str, int], dict[str, Any]] = {}
     for name, version in sorted(named_templates(list(documents))):
         try:
-            row = find(name, version)
+            row = find_template(name, version)
         except NotFound:
             continue
         found[row.name, row.version] = {"name": row.name, "version": row.version, **row.document}
     return list(found.values())
 
 
-def _newest(names: Iterable[str]) -> list[WorkflowDefinition]:
+def _newest_versions(names: Iterable[str]) -> list[WorkflowDefinition]:
     rows = WorkflowDefinition.objects.filter(name__in=list(names)).order_by("name", "version")
     return list({row.name: row for row in rows}.values())
 
 
-def read(given: Any) -> list[tuple[str, dict[str, Any]]]:
+def parse_bundle(given: Any) -> list[tuple[str, dict[str, Any]]]:
     """The definitions of a bundle, or of a list of workflows as Conductor's own clients export them; raises Invalid."""
     if isinstance(given, list):
         given = {"workflows": given}
@@ -80,7 +80,7 @@ def read(given: Any) -> list[tuple[str, dict[str, Any]]]:
         given = {"workflows": [given]} if isinstance(given.get("tasks"), list) else {"tasks": [given]}
     if isinstance(given.get("tasks"), list) and "name" in given:
         given = {"workflows": [given]}
-    items = [(kind, each) for kind, part in PARTS for each in _listed(given, part)]
+    items = [(kind, each) for kind, part in PARTS for each in _parse_section(given, part)]
     if not items:
         raise Invalid("There is no definition in this bundle.")
     if len(items) > MOST_ITEMS:
@@ -92,78 +92,78 @@ PARTS = ((TEMPLATE, "formTemplates"), (TASK, "tasks"), (WORKFLOW, "workflows"))
 """The lists of a bundle, in the order in which they are taken in."""
 
 
-def _listed(given: dict[str, Any], part: str) -> list[dict[str, Any]]:
+def _parse_section(given: dict[str, Any], part: str) -> list[dict[str, Any]]:
     found = given.get(part) or []
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise Invalid(f'"{part}" must be a list of definitions.')
     return found
 
 
-def plan(given: Any) -> list[Item]:
+def plan_import(given: Any) -> list[BundleItem]:
     """What taking the bundle in would do; nothing happens. Raises Invalid."""
-    items = read(given)
+    items = parse_bundle(given)
     names = {kind: [str(each.get("name")) for one, each in items if one == kind] for kind in (WORKFLOW, TASK)}
-    old = {(WORKFLOW, row.name): row for row in _newest(names[WORKFLOW])}
+    old = {(WORKFLOW, row.name): row for row in _newest_versions(names[WORKFLOW])}
     tasks = {(TASK, row.name): row for row in TaskDefinition.objects.filter(name__in=names[TASK])}
     return [
-        _planned_template(document)
+        _plan_template(document)
         if kind == TEMPLATE
-        else _planned(kind, document, (old | tasks).get((kind, str(document.get("name")))))
+        else _plan_item(kind, document, (old | tasks).get((kind, str(document.get("name")))))
         for kind, document in items
     ]
 
 
-def _planned_template(document: dict[str, Any]) -> Item:
+def _plan_template(document: dict[str, Any]) -> BundleItem:
     """What taking in a form template would do: it is written under the version that it gives itself."""
-    name, version = str(document.get("name") or ""), definitions_version(document)
-    if complaints := form_templates.complaints_of(document):
-        return Item(TEMPLATE, name, document, REFUSED, version, complaints=tuple(complaints))
+    name, version = str(document.get("name") or ""), document_version(document)
+    if complaints := form_templates.validate_template(document):
+        return BundleItem(TEMPLATE, name, document, REFUSED, version, complaints=tuple(complaints))
     row = FormTemplate.objects.filter(name=name.replace("\0", ""), version=version).first()
     if row is None:
-        return Item(TEMPLATE, name, document, NEW, version)
+        return BundleItem(TEMPLATE, name, document, NEW, version)
     is_same = all(row.document.get(part) == document.get(part) for part in ("jsonSchema", "templateUI"))
-    return Item(TEMPLATE, name, document, SAME if is_same else CHANGED, version)
+    return BundleItem(TEMPLATE, name, document, SAME if is_same else CHANGED, version)
 
 
-def _planned(kind: str, document: dict[str, Any], row: Any) -> Item:
+def _plan_item(kind: str, document: dict[str, Any], row: Any) -> BundleItem:
     name = str(document.get("name") or "")
-    judge = definitions.workflow_complaints_of if kind == WORKFLOW else definitions.task_complaints_of
-    version = None if kind == TASK else (row.version + 1 if row else int(definitions_version(document)))
+    judge = definitions.validate_workflow if kind == WORKFLOW else definitions.validate_task
+    version = None if kind == TASK else (row.version + 1 if row else int(document_version(document)))
     if complaints := judge(document):
-        return Item(kind, name, document, REFUSED, version, complaints=tuple(complaints))
+        return BundleItem(kind, name, document, REFUSED, version, complaints=tuple(complaints))
     if row is None:
-        return Item(kind, name, document, NEW, version)
+        return BundleItem(kind, name, document, NEW, version)
     found = tuple(changes(row.document, document))
-    return Item(kind, name, document, CHANGED if found else SAME, version, changes=found)
+    return BundleItem(kind, name, document, CHANGED if found else SAME, version, changes=found)
 
 
-def definitions_version(document: dict[str, Any]) -> int:
+def document_version(document: dict[str, Any]) -> int:
     """The version that a document gives itself."""
     version = document.get("version")
     return version if isinstance(version, int) and not isinstance(version, bool) and version > 0 else 1
 
 
-def take_in(given: Any, how: str, by: str, reason: str = "") -> dict[str, list[str]]:
+def import_bundle(given: Any, how: str, by: str, reason: str = "") -> dict[str, list[str]]:
     """Take in what is new or changed, tasks first, one after another; what became of each, by its name.
 
     `how`: changed workflows become new versions, or are written under the version that they give themselves.
     """
     result: dict[str, list[str]] = {"kept": [], "unchanged": [], "refused": []}
-    for item in plan(given):
-        result[_taken(item, how, by, reason)].append(f"{item.kind} {item.name}")
+    for item in plan_import(given):
+        result[_import_item(item, how, by, reason)].append(f"{item.kind} {item.name}")
     return result
 
 
-def _taken(item: Item, how: str, by: str, reason: str) -> str:
+def _import_item(item: BundleItem, how: str, by: str, reason: str) -> str:
     if item.verdict in (SAME, REFUSED):
         return "unchanged" if item.verdict == SAME else "refused"
     try:
         if item.kind == TEMPLATE:
-            form_templates.save([{**item.document, "version": item.version}], by, reason=reason)
+            form_templates.save_templates([{**item.document, "version": item.version}], by, reason=reason)
         elif item.kind == TASK:
             definitions.save_task(item.document, by, reason=reason)
         else:
-            version = item.version if how == AS_NEW_VERSIONS else definitions_version(item.document)
+            version = item.version if how == AS_NEW_VERSIONS else document_version(item.document)
             document = {**item.document, "version": version}
             definitions.save_workflow(document, by, overwrite=how == AS_GIVEN, reason=reason)
     except (ValidationFailed, Refused):
@@ -171,7 +171,7 @@ def _taken(item: Item, how: str, by: str, reason: str) -> str:
     return "kept"
 
 
-def counted(items: Iterable[Item]) -> dict[str, int]:
+def count_by_verdict(items: Iterable[BundleItem]) -> dict[str, int]:
     """How many definitions have which verdict."""
     counts = dict.fromkeys((NEW, CHANGED, SAME, REFUSED), 0)
     for item in items:

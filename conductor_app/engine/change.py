@@ -16,11 +16,11 @@ from ..core.errors import AlreadyResolved, Busy, Conflict, Lost, Moved
 from ..core.snapshot import Run
 from ..models import AuditEntry, Message
 from ..store import runs as store
-from ..store.payload_placement import OverLimit, TooLarge
-from ..store.statement_batch import Stale
-from ..telemetry.log_context import doing
-from .answers import Answers
-from .decision import Undecidable, decided, write, written
+from ..store.payload_placement import PayloadOverLimit, PayloadsTooLarge
+from ..store.statement_batch import StaleRow
+from ..telemetry.log_context import log_context
+from .data_loading import LoadedData
+from .decision import DecisionFailed, decide_from_rows, new_batch, save_decision
 
 TRIES = 5
 """How often a change is decided anew because others moved its rows in between, before it answers Busy."""
@@ -52,13 +52,13 @@ def change(
     `revision`: the one that the run was seen in; raises Moved where it is another by now.
     """
     if revision is not None:
-        command = unmoved(command, revision)
-    with doing(action or "change", run_id=run_id, attempt_id=near[0] if near else ""):
-        noted = partial(_note, run_id, by, reason, action, dict(facts or {})) if action else None
-        return _change(run_id, command, by, reason, near, message, noted, also, Answers(named))
+        command = require_revision(command, revision)
+    with log_context(action or "change", run_id=run_id, attempt_id=near[0] if near else ""):
+        noted = partial(_audit_entry, run_id, by, reason, action, dict(facts or {})) if action else None
+        return _change(run_id, command, by, reason, near, message, noted, also, LoadedData(named))
 
 
-def unmoved(command: Command, revision: int) -> Command:
+def require_revision(command: Command, revision: int) -> Command:
     """The command, heard only by the run as it was seen."""
 
     def asked(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
@@ -69,31 +69,31 @@ def unmoved(command: Command, revision: int) -> Command:
     return asked
 
 
-def _change(run_id, command, by, reason, near, message, noted, also, answers: Answers) -> tuple[Effect, ...]:
+def _change(run_id, command, by, reason, near, message, noted, also, answers: LoadedData) -> tuple[Effect, ...]:
     tries, saved = 0, ()
     for round_number in range(ROUNDS):
         try:
             in_slices = round_number >= ROUNDS_IN_ONE
-            decision = _once(run_id, command, by, reason, near, message, noted, also, answers, in_slices)
-        except Stale:
+            decision = _try_once(run_id, command, by, reason, near, message, noted, also, answers, in_slices)
+        except StaleRow:
             tries += 1
             answers.forget_passing()
             if tries >= TRIES:
                 raise Busy(run=run_id) from None
             continue
-        except TooLarge as found:
+        except PayloadsTooLarge as found:
             # Kept by now, they are found by their digests: the next round writes where they are.
             answers.forget_passing()
             answers.keep(found.texts)
             continue
-        except Undecidable as fault:
+        except DecisionFailed as fault:
             if noted or fault.is_final:
                 raise
-            return _give_up(run_id, f"The engine could not decide how this workflow goes on: {fault}"[:500])
-        except OverLimit as found:
+            return _fail_run(run_id, f"The engine could not decide how this workflow goes on: {fault}"[:500])
+        except PayloadOverLimit as found:
             if noted or isinstance(command, Abandon):
                 raise Conflict(f"Workflow {run_id} cannot go on like that: {found}") from found
-            return _end_with(run_id, command, by, str(found), message, also, answers.named)
+            return _end_run_after_payload_error(run_id, command, by, str(found), message, also, answers.named)
         if not decision.questions:
             return (*saved, *decision.effects)
         if decision.effects:
@@ -108,14 +108,14 @@ def _change(run_id, command, by, reason, near, message, noted, also, answers: An
         except Lost as lost:
             if noted or isinstance(command, Abandon):
                 raise
-            return _end_with(run_id, command, by, lost.message, message, also, answers.named)
+            return _end_run_after_payload_error(run_id, command, by, lost.message, message, also, answers.named)
     if saved:
         # The run is to be woken at once, and goes on then.
         return saved
     raise Busy(run=run_id)
 
 
-def _end_with(run_id, command, by, reason, message, also, named) -> tuple[Effect, ...]:
+def _end_run_after_payload_error(run_id, command, by, reason, message, also, named) -> tuple[Effect, ...]:
     """End a run for which what follows is too much, or lost. What a worker has said is kept, unless it is that."""
     last = Abandon(reason, with_failure=True, heard=command)
     try:
@@ -123,20 +123,20 @@ def _end_with(run_id, command, by, reason, message, also, named) -> tuple[Effect
     except AlreadyResolved:
         raise
     except (Conflict, Lost):
-        return _give_up(run_id, reason, with_failure=True)
+        return _fail_run(run_id, reason, with_failure=True)
 
 
-def _give_up(run_id: str, reason: str, with_failure: bool = False) -> tuple[Effect, ...]:
+def _fail_run(run_id: str, reason: str, with_failure: bool = False) -> tuple[Effect, ...]:
     """End a run that cannot go on, with a reason: it would otherwise be tried for ever (execution §11 row 11)."""
     return change(run_id, Abandon(reason, with_failure), "engine", reason)
 
 
-def _once(run_id, command, by, reason, near, message, noted, also, answers, in_slices) -> Decision:
+def _try_once(run_id, command, by, reason, near, message, noted, also, answers, in_slices) -> Decision:
     """One transaction. Questions that rows answer are answered inside it; what is left is handed back."""
     with transaction.atomic():
         now = clock.now()
-        before = store.lock(run_id, near)
-        decision = decided(before, command, answers, now, in_slices)
+        before = store.load_for_update(run_id, near)
+        decision = decide_from_rows(before, command, answers, now, in_slices)
         if decision.questions and not decision.effects:
             return decision
         if message is not None and not Message.objects.filter(pk=message).delete()[0]:
@@ -144,7 +144,7 @@ def _once(run_id, command, by, reason, near, message, noted, also, answers, in_s
         if also is not None:
             also(now)
         if decision.effects:
-            write(before, decision, now, by, reason, written(answers))
+            save_decision(before, decision, now, by, reason, new_batch(answers))
         elif decision.after.wake_at != before.wake_at:
             store.set_timer(run_id, decision.after.wake_at)
         if noted is not None:
@@ -152,7 +152,7 @@ def _once(run_id, command, by, reason, near, message, noted, also, answers, in_s
         return decision
 
 
-def _note(run_id: str, by: str, reason: str, action: str, facts: dict[str, Any], now: int) -> None:
+def _audit_entry(run_id: str, by: str, reason: str, action: str, facts: dict[str, Any], now: int) -> None:
     AuditEntry.objects.create(
         at=now, actor=by, action=action, object_type="run", object_id=run_id, reason=reason, facts=facts
     )

@@ -10,19 +10,19 @@ from ..core.standalone import effects as standalone_effects
 from ..core.standalone.snapshot import StandaloneTask
 from ..core.states import ATTEMPT, RUN
 from ..store.standalone_tasks import STANDALONE
-from ..telemetry.measures import ATTEMPTS_ENDED, RUNS_ENDED, RUNS_STARTED
+from ..telemetry.metrics import ATTEMPTS_ENDED, RUNS_ENDED, RUNS_STARTED
 from . import throughput
 
 OUTCOMES = {event: outcome for outcome, event in EVENTS.items()}
 
 
-def counted(before: Run, decision: Decision) -> None:
+def count_decision(before: Run, decision: Decision) -> None:
     """Count the run that has begun or ended by it, and the attempts that have ended."""
     if before.revision == 0:
         RUNS_STARTED.count(before.definition.name)
     if before.status in RUN.open and decision.after.status in RUN.final:
         RUNS_ENDED.count(before.definition.name, decision.after.status)
-    throughput.note_decision(before, decision)
+    throughput.record_decision(before, decision)
     for effect in decision.effects:
         if isinstance(effect, TransitionAttempt) and effect.event in OUTCOMES:
             ATTEMPTS_ENDED.count(_type_of(effect, before, decision.after), OUTCOMES[effect.event])
@@ -32,7 +32,7 @@ def counted(before: Run, decision: Decision) -> None:
 
 def count_standalone(before: StandaloneTask, effects: Sequence[standalone_effects.Effect]) -> None:
     """The same of a decision on a stand-alone task."""
-    throughput.note_standalone(before, effects)
+    throughput.record_standalone_decision(before, effects)
     for effect in effects:
         if isinstance(effect, standalone_effects.TransitionAttempt) and effect.event in OUTCOMES:
             ATTEMPTS_ENDED.count(STANDALONE, OUTCOMES[effect.event])

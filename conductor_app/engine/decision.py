@@ -5,22 +5,22 @@ from functools import partial
 
 from django.db import transaction
 
-from .. import wakeups
+from .. import notifications
 from ..core.commands import Abandon
 from ..core.data_requests import ScriptEvaluation, StoredPayloadContent, WholeRun
 from ..core.decide import Command, Decision, command_then_decide
 from ..core.errors import Refused
 from ..core.snapshot import Run
 from ..store import run_writer
-from ..store.statement_batch import Writes
-from .answers import Answers, Missing
-from .counting import counted
-from .payloads import shelf
+from ..store.statement_batch import StatementBatch
+from .counting import count_decision
+from .data_loading import LoadedData, PayloadsNotLoaded
+from .payloads import new_placement
 
 log = logging.getLogger(__name__)
 
 
-class Undecidable(Exception):
+class DecisionFailed(Exception):
     """The core broke down over a run: a fault of ours, or a document that passes every check and makes no sense."""
 
     def __init__(self, cause: Exception, is_final: bool) -> None:
@@ -28,47 +28,47 @@ class Undecidable(Exception):
         super().__init__(f"{type(cause).__name__}: {cause}")
 
 
-def decided(before: Run, command: Command, answers: Answers, now: int, in_slices: bool = False) -> Decision:
+def decide_from_rows(before: Run, command: Command, answers: LoadedData, now: int, in_slices: bool = False) -> Decision:
     """What the core makes of it; the questions left are those that no row can answer. Raises Undecidable."""
     while True:
-        decision = _asked_core(before, command, answers, now, in_slices)
+        decision = _call_core(before, command, answers, now, in_slices)
         here = {question for question in decision.questions if not isinstance(question, ScriptEvaluation | WholeRun)}
         if not here or len(here) < len(decision.questions):
             return decision
         try:
             answers.learn_from_rows(before, here, now)
-        except Missing as missing:
+        except PayloadsNotLoaded as missing:
             return Decision((), before, frozenset(map(StoredPayloadContent, missing.paths)))
 
 
-def _asked_core(before: Run, command: Command, answers: Answers, now: int, in_slices: bool) -> Decision:
+def _call_core(before: Run, command: Command, answers: LoadedData, now: int, in_slices: bool) -> Decision:
     try:
         return command_then_decide(before, command, answers, now, in_slices)
     except Refused:
         raise
     except Exception as fault:
         log.exception("run_undecidable", extra={"run_id": before.id})
-        raise Undecidable(fault, is_final=isinstance(command, Abandon)) from fault
+        raise DecisionFailed(fault, is_final=isinstance(command, Abandon)) from fault
 
 
-def written(answers: Answers) -> Writes:
+def new_batch(answers: LoadedData) -> StatementBatch:
     """Statements for what was decided with these answers; payloads that are kept elsewhere stay there."""
-    return Writes(shelf(answers.kept, answers.named))
+    return StatementBatch(new_placement(answers.kept, answers.named))
 
 
-def write(before: Run, decision: Decision, now: int, by: str, reason: str, writes: Writes) -> None:
+def save_decision(before: Run, decision: Decision, now: int, by: str, reason: str, writes: StatementBatch) -> None:
     """Save a decision, after the `writes` that go with it; what others should hear goes out after the commit.
 
     Raises Stale, and TooLarge where payloads have to be kept elsewhere first.
     """
     # Delivering a message is a change of another run, which is decided and written here.
-    from .messages import deliver_soon
+    from .messages import deliver_after_commit
 
-    told = run_writer.save(writes, before, decision.effects, decision.after, now, by, reason)
-    transaction.on_commit(partial(counted, before, decision))
+    told = run_writer.save_run(writes, before, decision.effects, decision.after, now, by, reason)
+    transaction.on_commit(partial(count_decision, before, decision))
     # Nobody is told of a run that nobody waits for; the mark was read with the run.
-    news = [wakeups.news_of(before.watched_as)] if before.watched_until > now else []
+    news = [notifications.broadcast_topic(before.watched_as)] if before.watched_until > now else []
     if told.queues or news:
-        transaction.on_commit(partial(wakeups.announce, [*told.queues, *news]))
+        transaction.on_commit(partial(notifications.announce, [*told.queues, *news]))
     if told.messages:
-        transaction.on_commit(partial(deliver_soon, told.messages))
+        transaction.on_commit(partial(deliver_after_commit, told.messages))

@@ -11,8 +11,8 @@ from ..core.language import read_definition
 from ..core.language.checks import task_complaints, workflow_complaints
 from ..core.language.lint import Finding, Surroundings, findings, gravest_first
 from ..models import TaskDefinition, WorkflowDefinition
-from . import cases, resolved_definitions, schemas
-from .definition_audit import note
+from . import resolved_definitions, schemas, simulation_cases
+from .definition_audit import record_definition_change
 
 Document = dict[str, Any]
 
@@ -20,9 +20,9 @@ Document = dict[str, Any]
 def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str = "") -> None:
     """Keep a workflow definition. Raises ValidationFailed, and Conflict where it exists and must not be overwritten."""
     _check_workflow(document)
-    cases.hold(document)
+    simulation_cases.require_passing_cases(document)
     with transaction.atomic():
-        _keep_workflow(document, by, overwrite, reason)
+        _save_workflow_row(document, by, overwrite, reason)
 
 
 def restore_workflow(name: str, version: int, by: str, reason: str = "") -> int:
@@ -30,7 +30,7 @@ def restore_workflow(name: str, version: int, by: str, reason: str = "") -> int:
     again = WorkflowDefinition.objects.filter(name=name, version=version).values_list("document", flat=True).first()
     if again is not None:
         # Nothing slow is done with a lock held; what a version says may change, but it was looked at.
-        cases.hold(again)
+        simulation_cases.require_passing_cases(again)
     with transaction.atomic():
         # The lock on the newest version keeps two who do the same from taking the same number.
         newest = WorkflowDefinition.objects.select_for_update().filter(name=name).order_by("-version").first()
@@ -39,7 +39,7 @@ def restore_workflow(name: str, version: int, by: str, reason: str = "") -> int:
             raise NotFound(f"No such workflow definition: {name} version: {version}")
         document = {**old.document, "version": newest.version + 1}
         _check_workflow(document)
-        _keep_workflow(document, by, False, reason)
+        _save_workflow_row(document, by, False, reason)
     return newest.version + 1
 
 
@@ -48,7 +48,7 @@ def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
     complaints = [
         complaint
         for number, document in enumerate(documents)
-        for complaint in workflow_complaints_of(document, f"[{number}].")
+        for complaint in validate_workflow(document, f"[{number}].")
     ]
     if complaints:
         raise ValidationFailed(complaints)
@@ -62,22 +62,22 @@ def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
     return {"saved": saved, "errors": errors}
 
 
-def workflow_complaints_of(document: Document, prefix: str = "") -> list[Complaint]:
+def validate_workflow(document: Document, prefix: str = "") -> list[Complaint]:
     """Everything that is wrong with a workflow definition; paths begin with `prefix`."""
     found = workflow_complaints(
-        document, owner_email_mandatory=conf.owner_email_mandatory, input_templates=_templates(document)
+        document, owner_email_mandatory=conf.owner_email_mandatory, input_templates=_input_templates(document)
     )
     return [Complaint(f"{prefix}{complaint.path}", complaint.message, complaint.value) for complaint in found]
 
 
-def workflow_findings_of(
+def lint_workflow(
     document: Document, known: Surroundings | None = None, complaints: Iterable[Complaint] = ()
 ) -> list[Finding]:
     """Return what is suspicious in a workflow definition and why it would be refused, gravest first."""
     return gravest_first([*findings(document, known, complaints), *schemas.schema_findings(document)])
 
 
-def _templates(document: Any) -> dict[str, Any]:
+def _input_templates(document: Any) -> dict[str, Any]:
     """The input templates of the task definitions that are registered for the document's steps."""
     rows = TaskDefinition.objects.filter(name__in=resolved_definitions.names_in(document)).values_list(
         "name", "document"
@@ -86,12 +86,12 @@ def _templates(document: Any) -> dict[str, Any]:
 
 
 def _check_workflow(document: Document) -> None:
-    if complaints := workflow_complaints_of(document):
+    if complaints := validate_workflow(document):
         raise ValidationFailed(complaints)
     read_definition(document)
 
 
-def _keep_workflow(document: Document, by: str, overwrite: bool, reason: str) -> None:
+def _save_workflow_row(document: Document, by: str, overwrite: bool, reason: str) -> None:
     now = clock.now()
     name, version = document["name"], int(document.get("version") or 1)
     document = {**document, "version": version}
@@ -106,11 +106,13 @@ def _keep_workflow(document: Document, by: str, overwrite: bool, reason: str) ->
     row.concurrent_limit = int(config.get("concurrentExecLimit") or 0)
     row.owner_email = str(document.get("ownerEmail") or "")[:255]
     row.updated_at, row.updated_by, row.revision = (now if found else 0), by, row.revision + 1
-    _save(row, f"Workflow with {name}.{version} already exists!")
-    note("workflow_definition", f"{name}:{version}", "overwrite" if found else "create", by, reason, now)
+    _try_save_workflow(row, f"Workflow with {name}.{version} already exists!")
+    record_definition_change(
+        "workflow_definition", f"{name}:{version}", "overwrite" if found else "create", by, reason, now
+    )
 
 
-def _save(row: Any, taken: str) -> None:
+def _try_save_workflow(row: Any, taken: str) -> None:
     try:
         with transaction.atomic():
             row.save()
@@ -121,20 +123,20 @@ def _save(row: Any, taken: str) -> None:
 
 def archive(kind: type[WorkflowDefinition] | type[TaskDefinition], name: str, by: str, reason: str = "") -> None:
     """Put a definition away, all its versions: lists show it no more. Whoever names it goes on. Raises NotFound."""
-    _put(kind, name, clock.now(), "archive", by, reason)
+    _set_archived(kind, name, clock.now(), "archive", by, reason)
 
 
-def take_back(kind: type[WorkflowDefinition] | type[TaskDefinition], name: str, by: str, reason: str = "") -> None:
+def unarchive(kind: type[WorkflowDefinition] | type[TaskDefinition], name: str, by: str, reason: str = "") -> None:
     """Let lists show it again. Raises NotFound."""
-    _put(kind, name, None, "take back", by, reason)
+    _set_archived(kind, name, None, "take back", by, reason)
 
 
-def _put(kind: Any, name: str, at: int | None, action: str, by: str, reason: str) -> None:
+def _set_archived(kind: Any, name: str, at: int | None, action: str, by: str, reason: str) -> None:
     object_type = "workflow_definition" if kind is WorkflowDefinition else "task_definition"
     with transaction.atomic():
         if not kind.objects.filter(name=name).update(archived_at=at):
             raise NotFound(f"There is no definition {name}.")
-        note(object_type, name, action, by, reason, clock.now())
+        record_definition_change(object_type, name, action, by, reason, clock.now())
 
 
 def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
@@ -142,7 +144,7 @@ def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if not WorkflowDefinition.objects.filter(name=name, version=version).delete()[0]:
             raise NotFound(f"No such workflow definition: {name} version: {version}")
-        note("workflow_definition", f"{name}:{version}", "delete", by, reason, clock.now())
+        record_definition_change("workflow_definition", f"{name}:{version}", "delete", by, reason, clock.now())
 
 
 def save_task(
@@ -165,26 +167,26 @@ def save_tasks(
     complaints = [
         Complaint(prefix.format(number=number) + complaint.path, complaint.message, complaint.value)
         for number, document in enumerate(documents)
-        for complaint in task_complaints_of(document)
+        for complaint in validate_task(document)
     ]
     if complaints:
         raise ValidationFailed(complaints)
     with transaction.atomic():
         for document in documents:
-            _keep_task(document, by, must_exist, overwrite, reason)
+            _save_task_row(document, by, must_exist, overwrite, reason)
 
 
-def task_complaints_of(document: Document) -> list[Complaint]:
+def validate_task(document: Document) -> list[Complaint]:
     """Everything that is wrong with a task definition."""
     return task_complaints(document, owner_email_mandatory=conf.owner_email_mandatory)
 
 
-def task_findings_of(document: Document) -> list[Finding]:
+def lint_task(document: Document) -> list[Finding]:
     """Return what is suspicious in a task definition."""
     return schemas.schema_findings(document)
 
 
-def _keep_task(document: Document, by: str, must_exist: bool, overwrite: bool, reason: str) -> None:
+def _save_task_row(document: Document, by: str, must_exist: bool, overwrite: bool, reason: str) -> None:
     now, name = clock.now(), document["name"]
     found = TaskDefinition.objects.select_for_update().filter(name=name).first()
     if found is None and must_exist:
@@ -198,8 +200,8 @@ def _keep_task(document: Document, by: str, must_exist: bool, overwrite: bool, r
     row.rate_seconds = int(document.get("rateLimitFrequencyInSeconds") or 1)
     row.owner_email = str(document.get("ownerEmail") or "")[:255]
     row.updated_at, row.updated_by, row.revision = (now if found else 0), by, row.revision + 1
-    _save(row, f"The task definition {name} exists already.")
-    note("task_definition", name, "overwrite" if found else "create", by, reason, now)
+    _try_save_workflow(row, f"The task definition {name} exists already.")
+    record_definition_change("task_definition", name, "overwrite" if found else "create", by, reason, now)
 
 
 def delete_task(name: str, by: str, reason: str = "") -> None:
@@ -207,4 +209,4 @@ def delete_task(name: str, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if not TaskDefinition.objects.filter(name=name).delete()[0]:
             raise NotFound(f"No such task definition: {name}")
-        note("task_definition", name, "delete", by, reason, clock.now())
+        record_definition_change("task_definition", name, "delete", by, reason, clock.now())

@@ -7,28 +7,28 @@ from django.db import transaction
 from .. import clock
 from ..core.errors import Invalid, NotFound
 from ..models import AuditEntry, DefinitionDraft, SaveRequirement, SimulationCase
-from ..store.rows import clean
+from ..store.rows import strip_nul
 
 LONGEST_DRAFT = 5_000_000
 MOST_CASES = 100
 
 
-def keep(kind: str, name: str, text: str, base: str, by: str) -> None:
+def save_draft(kind: str, name: str, text: str, base: str, by: str) -> None:
     """Keep what somebody has typed, in the place of what they had typed before. Raises Invalid."""
     if len(text) > LONGEST_DRAFT:
         raise Invalid(f"A draft may have at most {LONGEST_DRAFT:,} characters.")
-    written = {"text": clean(text), "base": base[:64], "updated_at": clock.now()}
+    written = {"text": strip_nul(text), "base": base[:64], "updated_at": clock.now()}
     DefinitionDraft.objects.update_or_create(kind=kind, name=name[:255], author=by[:255], defaults=written)
 
 
-def drop(kind: str, name: str, by: str) -> None:
+def delete_draft(kind: str, name: str, by: str) -> None:
     """Forget somebody's draft, if there is one."""
     DefinitionDraft.objects.filter(kind=kind, name=name[:255], author=by[:255]).delete()
 
 
-def keep_case(workflow: str, name: str, case: dict[str, Any], by: str) -> None:
+def save_case(workflow: str, name: str, case: dict[str, Any], by: str) -> None:
     """Keep a case under its name, in the place of one with the same name. Raises Invalid."""
-    name = clean(name).strip()[:120]
+    name = strip_nul(name).strip()[:120]
     if not name:
         raise Invalid("A case needs a name.")
     with transaction.atomic():
@@ -43,7 +43,7 @@ def keep_case(workflow: str, name: str, case: dict[str, Any], by: str) -> None:
         )
 
 
-def set_case_rule(workflow: str, holds: bool, by: str) -> None:
+def set_save_requirement(workflow: str, holds: bool, by: str) -> None:
     """Say whether a workflow is held back from being saved while one of its cases differs."""
     with transaction.atomic():
         SaveRequirement.objects.update_or_create(workflow=workflow, defaults={"holds": holds})
@@ -56,7 +56,7 @@ def set_case_rule(workflow: str, holds: bool, by: str) -> None:
         )
 
 
-def forget_case(workflow: str, name: str, by: str) -> None:
+def delete_case(workflow: str, name: str, by: str) -> None:
     """Forget a case. Raises NotFound."""
     with transaction.atomic():
         if not SimulationCase.objects.filter(workflow=workflow, name=name).delete()[0]:

@@ -8,17 +8,17 @@ from typing import Any
 from django.db import transaction
 
 from .. import clock
-from ..access.sealing import opened
+from ..access.masking import decrypt_masked
 from ..core import commands, reports
 from ..core.errors import Busy, Invalid, NotFound, Refused, ValidationFailed
 from ..core.events import expanded, resolved
 from ..core.reports import Report
 from ..models import Attempt, EventAction, Message, Task
 from ..models.events import COMPLETED, FAILED, IN_PROGRESS
-from ..store.rows import clean
+from ..store.rows import strip_nul
 from . import runs, tasks
 from .change import change
-from .events import as_written
+from .events import stored_payloads
 
 log = logging.getLogger(__name__)
 
@@ -29,11 +29,11 @@ MOST_COMPLAINTS = 20
 Params = dict[str, Any]
 
 
-class HeardElsewhere(Exception):
+class AlreadyHandled(Exception):
     """Another process has done this action meanwhile."""
 
 
-class Order:
+class ActionRequest:
     """One action to be done: its row, the message that asks for it, and how both are closed with its effect."""
 
     def __init__(self, message: Message, row: EventAction) -> None:
@@ -44,14 +44,14 @@ class Order:
     @cached_property
     def payload(self) -> Any:
         """What the event brought, with what is sealed in it."""
-        return opened(as_written([self.row.delivery_id])[self.row.delivery_id])
+        return decrypt_masked(stored_payloads([self.row.delivery_id])[self.row.delivery_id])
 
     def done(self, run_id: str, output: dict[str, Any] | None = None) -> Callable[[int], None]:
         """What is written in the transaction of the effect: so it happens once, whatever breaks in between."""
 
         def close(now: int) -> None:
             if not Message.objects.filter(pk=self.message.pk).delete()[0]:
-                raise HeardElsewhere
+                raise AlreadyHandled
             facts = {"run_id": run_id[:64], "output": output or {}, "error": ""}
             self._rows().update(status=COMPLETED, ended_at=now, **facts)
 
@@ -59,7 +59,7 @@ class Order:
 
     def failed(self, why: str, output: dict[str, Any] | None = None) -> None:
         """Keep why it could not be done."""
-        facts = {"error": clean(why)[:2000], "output": output or {}}
+        facts = {"error": strip_nul(why)[:2000], "output": output or {}}
         with transaction.atomic():
             if Message.objects.filter(pk=self.message.pk).delete()[0]:
                 self._rows().update(status=FAILED, ended_at=clock.now(), **facts)
@@ -68,21 +68,21 @@ class Order:
         return EventAction.objects.filter(pk=self.row.pk, status=IN_PROGRESS)
 
 
-def act(message: Message) -> None:
+def run_action(message: Message) -> None:
     """Do one action. What is refused has failed; what breaks is tried again, with the outbox's pauses."""
     rows = EventAction.objects.select_related("delivery").defer("delivery__payload")
     row = rows.filter(pk=message.facts["action"]).first()
     if row is None or row.status != IN_PROGRESS:
         Message.objects.filter(pk=message.pk).delete()
         return
-    order = Order(message, row)
+    order = ActionRequest(message, row)
     try:
-        _do(order)
-    except HeardElsewhere:
+        _dispatch_action(order)
+    except AlreadyHandled:
         return
     except Exception as error:
         if isinstance(error, ValidationFailed):
-            order.failed(*_what_does_not_fit(error))
+            order.failed(*_describe_validation(error))
         elif isinstance(error, Refused) and not isinstance(error, Busy):
             order.failed(error.message)
         elif message.tries + 1 >= MOST_TRIES:
@@ -92,13 +92,13 @@ def act(message: Message) -> None:
             raise
 
 
-def _what_does_not_fit(failed: ValidationFailed) -> tuple[str, dict[str, Any]]:
+def _describe_validation(failed: ValidationFailed) -> tuple[str, dict[str, Any]]:
     """The complaints as one text, and one by one."""
     refused = [{"path": each.path, "message": each.message} for each in failed.complaints[:MOST_COMPLAINTS]]
     return "; ".join(f"{each['path']}: {each['message']}" for each in refused), {"refused": refused}
 
 
-def _do(order: Order) -> None:
+def _dispatch_action(order: ActionRequest) -> None:
     written = order.row.document
     action = ACTIONS.get(order.row.action)
     if action is None:
@@ -110,16 +110,16 @@ def _do(order: Order) -> None:
     action(order, resolved(given, expanded(payload) if written.get("expandInlineJSON") is True else payload))
 
 
-def _start(order: Order, params: Params) -> None:
+def _start_workflow(order: ActionRequest, params: Params) -> None:
     name = params.get("name")
     if not isinstance(name, str) or not name:
         raise Invalid(f"start_workflow names no workflow; its name is {name!r}.")
     delivery = order.row.delivery
-    given = {**order.payload} if order.row.document.get("takesPayload") else _object(params, "input")
+    given = {**order.payload} if order.row.document.get("takesPayload") else _require_object(params, "input")
     about = {"conductor.event.messageId": delivery.message_id, "conductor.event.name": delivery.event}
     request = runs.StartRequest(
         name=name,
-        version=_version(params.get("version")),
+        version=_parse_version(params.get("version")),
         input={**given, **about},
         correlation_id=_text(params.get("correlationId")),
         domains=_domains(params, order.payload),
@@ -131,32 +131,32 @@ def _start(order: Order, params: Params) -> None:
 def _domains(params: Params, payload: Any) -> dict[str, str]:
     """The domains that the action names, or else those of the run that told the event (execution §10.6)."""
     told = payload.get("taskToDomain") if isinstance(payload, dict) else None
-    found = _object(params, "taskToDomain") or (told if isinstance(told, dict) else {})
+    found = _require_object(params, "taskToDomain") or (told if isinstance(told, dict) else {})
     return {str(each): _text(domain) for each, domain in found.items()}
 
 
-def _version(given: Any) -> int | None:
+def _parse_version(given: Any) -> int | None:
     try:
         return None if given in (None, "") else int(given)
     except (TypeError, ValueError, OverflowError):
         raise Invalid(f"The version of a workflow must be a whole number; it is {given!r}.") from None
 
 
-def _complete(order: Order, params: Params) -> None:
-    _report(order, params, "COMPLETED")
+def _complete_task(order: ActionRequest, params: Params) -> None:
+    _report_on_task(order, params, "COMPLETED")
 
 
-def _fail(order: Order, params: Params) -> None:
-    _report(order, params, "FAILED")
+def _fail_task(order: ActionRequest, params: Params) -> None:
+    _report_on_task(order, params, "FAILED")
 
 
-def _report(order: Order, params: Params, outcome: str) -> None:
-    attempt = _attempt(params)
+def _report_on_task(order: ActionRequest, params: Params, outcome: str) -> None:
+    attempt = _find_attempt(params)
     found = {name: params.get(name) for name in ("workflowId", "taskId", "taskRefName")}
     reason = _text(params.get("reasonForIncompletion")) or ("" if outcome == "COMPLETED" else order.reason)
     takes_payload = order.row.document.get("takesPayload") and isinstance(order.payload, dict)
-    output = order.payload if takes_payload else {**found, **_object(params, "output")}
-    said = tasks.within_limit(Report(outcome, output, reason))
+    output = order.payload if takes_payload else {**found, **_require_object(params, "output")}
+    said = tasks.enforce_output_limit(Report(outcome, output, reason))
     change(
         attempt.run_id,
         reports.hear(attempt.id, said),
@@ -167,7 +167,7 @@ def _report(order: Order, params: Params, outcome: str) -> None:
     )
 
 
-def _attempt(params: Params) -> Attempt:
+def _find_attempt(params: Params) -> Attempt:
     """The attempt by its id, or the newest of a reference in a run: in a loop that of the last turn."""
     id, run_id, ref = (_text(params.get(name)) for name in ("taskId", "workflowId", "taskRefName"))
     if id:
@@ -182,17 +182,17 @@ def _attempt(params: Params) -> Attempt:
     return found
 
 
-def _terminate(order: Order, params: Params) -> None:
+def _terminate_workflow(order: ActionRequest, params: Params) -> None:
     run_id, reason = _run_id(params), _text(params.get("terminationReason")) or order.reason
-    _change(order, run_id, commands.terminate(reason), reason, "terminate")
+    _change_run(order, run_id, commands.terminate(reason), reason, "terminate")
 
 
-def _set_variables(order: Order, params: Params) -> None:
-    values, appends = _object(params, "variables"), params.get("appendArray") is True
-    _change(order, _run_id(params), commands.set_variables(values, appends), order.reason, "update_variables")
+def _set_variables(order: ActionRequest, params: Params) -> None:
+    values, appends = _require_object(params, "variables"), params.get("appendArray") is True
+    _change_run(order, _run_id(params), commands.set_variables(values, appends), order.reason, "update_variables")
 
 
-def _change(order: Order, run_id: str, command: Any, reason: str, action: str) -> None:
+def _change_run(order: ActionRequest, run_id: str, command: Any, reason: str, action: str) -> None:
     change(run_id, command, order.by, reason, action=action, also=order.done(run_id, {"workflowId": run_id}))
 
 
@@ -202,7 +202,7 @@ def _run_id(params: Params) -> str:
     raise Invalid("The action names no workflow: its workflowId is empty.")
 
 
-def _object(params: Params, name: str) -> dict[str, Any]:
+def _require_object(params: Params, name: str) -> dict[str, Any]:
     value = params.get(name)
     if value is not None and not isinstance(value, dict):
         raise Invalid(f"{name} must be an object; it is {str(value)[:100]!r}.")
@@ -213,10 +213,10 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value).replace("\0", "")
 
 
-ACTIONS: dict[str, Callable[[Order, Params], None]] = {
-    "start_workflow": _start,
-    "complete_task": _complete,
-    "fail_task": _fail,
-    "terminate_workflow": _terminate,
+ACTIONS: dict[str, Callable[[ActionRequest, Params], None]] = {
+    "start_workflow": _start_workflow,
+    "complete_task": _complete_task,
+    "fail_task": _fail_task,
+    "terminate_workflow": _terminate_workflow,
     "update_workflow_variables": _set_variables,
 }

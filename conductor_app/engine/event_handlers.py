@@ -12,62 +12,62 @@ from ..models import AuditEntry, EventHandler
 Document = dict[str, Any]
 
 
-def add(documents: Sequence[Document], by: str, reason: str = "") -> None:
+def create_handlers(documents: Sequence[Document], by: str, reason: str = "") -> None:
     """Keep new handlers, all or none. Raises Conflict where a name is taken."""
     with transaction.atomic():
         for document in documents:
-            _add(document, by, reason)
+            _create_handler(document, by, reason)
 
 
-def _add(document: Document, by: str, reason: str) -> None:
+def _create_handler(document: Document, by: str, reason: str) -> None:
     name, now = document["name"], clock.now()
     taken = Conflict(f"EventHandler with name {name} already exists!")
     if EventHandler.objects.filter(name=name).exists():
         raise taken
     try:
         with transaction.atomic():
-            _keep(EventHandler(name=name, created_at=now, created_by=by, revision=0), document, by, reason)
+            _save_handler(EventHandler(name=name, created_at=now, created_by=by, revision=0), document, by, reason)
     except IntegrityError:
         # Two callers added it at the same moment; the other one was first.
         raise taken from None
 
 
-def replace(document: Document, by: str, reason: str = "") -> None:
+def update_handler(document: Document, by: str, reason: str = "") -> None:
     """Change a handler. Raises NotFound."""
     with transaction.atomic():
         row = EventHandler.objects.select_for_update().filter(name=document["name"]).first()
         if row is None:
             raise NotFound(f"EventHandler with name {document['name']} not found!")
         row.updated_at, row.updated_by = clock.now(), by
-        _keep(row, document, by, reason)
+        _save_handler(row, document, by, reason)
 
 
-def switch(name: str, is_active: bool, by: str, reason: str = "") -> None:
+def set_active(name: str, is_active: bool, by: str, reason: str = "") -> None:
     """Let a handler hear events, or no more. Raises NotFound."""
     with transaction.atomic():
         row = EventHandler.objects.select_for_update().filter(name=name).first()
         if row is None:
             raise NotFound(f"EventHandler with name {name} not found!")
         row.updated_at, row.updated_by = clock.now(), by
-        _keep(row, {**row.document, "active": is_active}, by, reason)
+        _save_handler(row, {**row.document, "active": is_active}, by, reason)
 
 
-def remove(name: str, by: str, reason: str = "") -> None:
+def delete_handler(name: str, by: str, reason: str = "") -> None:
     """Forget a handler; what it did stays on record. Raises NotFound."""
     with transaction.atomic():
         if not EventHandler.objects.filter(name=name).delete()[0]:
             raise NotFound(f"EventHandler with name {name} not found!")
-        _note(name, "delete", by, reason)
+        _record_change(name, "delete", by, reason)
 
 
-def _keep(row: EventHandler, document: Document, by: str, reason: str) -> None:
+def _save_handler(row: EventHandler, document: Document, by: str, reason: str) -> None:
     row.document, row.event = document, document["event"]
     row.is_active, row.revision = bool(document.get("active")), row.revision + 1
     row.save()
-    _note(row.name, "overwrite" if row.revision > 1 else "create", by, reason)
+    _record_change(row.name, "overwrite" if row.revision > 1 else "create", by, reason)
 
 
-def _note(name: str, action: str, by: str, reason: str) -> None:
+def _record_change(name: str, action: str, by: str, reason: str) -> None:
     AuditEntry.objects.create(
         at=clock.now(), actor=by, action=action, object_type="event_handler", object_id=name, reason=reason
     )

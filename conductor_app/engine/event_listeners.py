@@ -4,17 +4,17 @@ from collections.abc import Collection, Sequence
 
 from .. import clock
 from ..models import EventListener
-from ..store.rows import clean
+from ..store.rows import strip_nul
 
 FORGOTTEN_MS = 86_400_000
 FACTS = ("seen_at", "connected_at", "last_message_at", "error", "failed_at")
 
 
-def note(listeners: Sequence[EventListener]) -> None:
+def record_listeners(listeners: Sequence[EventListener]) -> None:
     """Write down how it goes with each of these; what nobody has said anything of for a day is forgotten."""
     now = clock.now()
     for each in listeners:
-        each.seen_at, each.error = now, clean(each.error)[:2000]
+        each.seen_at, each.error = now, strip_nul(each.error)[:2000]
     # Rows of their own, since one that was written once would come with its number.
     facts = [{name: getattr(each, name) for name in FACTS} for each in listeners]
     rows = [
@@ -27,6 +27,6 @@ def note(listeners: Sequence[EventListener]) -> None:
     EventListener.objects.filter(seen_at__lt=now - FORGOTTEN_MS).delete()
 
 
-def leave(process: str, events: Collection[str]) -> None:
+def remove_listeners(process: str, events: Collection[str]) -> None:
     """The process listens to these no more."""
     EventListener.objects.filter(process=process, event__in=list(events)).delete()

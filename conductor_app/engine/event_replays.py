@@ -15,9 +15,9 @@ from ..core.ids import derived_id
 from ..core.masking import shown
 from ..models import AuditEntry, EventDelivery, EventHandler, Webhook, WorkflowDefinition
 from ..models.events import MATCHED
-from .events import Verdict, as_written, judge, listening, written_down
-from .messages import deliver_soon
-from .webhooks import own_handlers
+from .events import HandlerVerdict, evaluate_condition, handlers_for, save_verdicts, stored_payloads
+from .messages import deliver_after_commit
+from .webhooks import built_in_handlers
 
 SOURCE = "replay"
 TRIED = 100
@@ -27,7 +27,7 @@ SECONDS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class PlannedAction:
     """One action as it would be done. `trouble`: why it would fail, as far as that can be told."""
 
     name: str
@@ -36,82 +36,88 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class HandlerPreview:
     """What a handler would make of an event."""
 
-    verdict: Verdict
-    acts: Sequence[Act]
+    verdict: HandlerVerdict
+    acts: Sequence[PlannedAction]
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class HandlerTrial:
     """A handler tried on past events, newest first; those that were too large, and those for which time was short."""
 
-    tried: list[tuple[EventDelivery, Foreseen]] = field(default_factory=list)
+    tried: list[tuple[EventDelivery, HandlerPreview]] = field(default_factory=list)
     large: int = 0
     left: int = 0
 
 
-def foreseen(handler: EventHandler, payload: Any, workflows: frozenset[str]) -> Foreseen:
+def preview_handler(handler: EventHandler, payload: Any, workflows: frozenset[str]) -> HandlerPreview:
     """What the handler would make of a payload. Raises Busy where its condition could not be asked.
 
     Its condition sees what is sealed there; whoever looks at what it would do does not.
     """
-    verdict = judge(handler, payload)
-    return Foreseen(verdict, list(_acts(handler, shown(payload), workflows)) if verdict.outcome == MATCHED else [])
+    verdict = evaluate_condition(handler, payload)
+    return HandlerPreview(
+        verdict, list(_planned_actions(handler, shown(payload), workflows)) if verdict.outcome == MATCHED else []
+    )
 
 
-def _acts(handler: EventHandler, payload: Any, workflows: frozenset[str]) -> Iterator[Act]:
+def _planned_actions(handler: EventHandler, payload: Any, workflows: frozenset[str]) -> Iterator[PlannedAction]:
     for action in handler.document.get("actions") or ():
         name = str(action.get("action") or "")
         seen = expanded(payload) if action.get("expandInlineJSON") is True else payload
         params = payload if action.get("takesPayload") else resolved(action.get(name) or {}, seen)
-        started = (action.get(name) or {}).get("name") if action.get("takesPayload") else _name_in(params)
+        started = (action.get(name) or {}).get("name") if action.get("takesPayload") else _workflow_name(params)
         is_missing = name == "start_workflow" and started not in workflows
-        yield Act(name, params, f"There is no workflow {started!r}." if is_missing else "")
+        yield PlannedAction(name, params, f"There is no workflow {started!r}." if is_missing else "")
 
 
-def _name_in(params: Any) -> Any:
+def _workflow_name(params: Any) -> Any:
     return params.get("name") if isinstance(params, dict) else None
 
 
-def try_out(document: dict[str, Any]) -> Trial:
+def try_on_past_events(document: dict[str, Any]) -> HandlerTrial:
     """Try a handler, saved or not, on the newest events of its name; nothing is done and nothing is kept."""
     handler = EventHandler(name=str(document.get("name") or ""), document=document)
     rows = EventDelivery.objects.filter(event=str(document.get("event") or ""))
     newest = rows.order_by("-received_at", "-pk")[:TRIED]
     sizes = list(newest.values_list("pk", "payload_size"))
     small = [pk for pk, size in sizes if size <= LARGEST_TRIED]
-    trial, workflows, ends_at = Trial(large=len(sizes) - len(small)), names_of_workflows(), monotonic() + SECONDS
-    payloads = as_written(small)
-    for number, row in enumerate(_in_order(small)):
+    trial, workflows, ends_at = (
+        HandlerTrial(large=len(sizes) - len(small)),
+        startable_workflow_names(),
+        monotonic() + SECONDS,
+    )
+    payloads = stored_payloads(small)
+    for number, row in enumerate(_deliveries_in_order(small)):
         if monotonic() > ends_at:
-            return Trial(trial.tried, trial.large, len(small) - number)
-        trial.tried.append((row, foreseen(handler, payloads.get(row.pk), workflows)))
+            return HandlerTrial(trial.tried, trial.large, len(small) - number)
+        trial.tried.append((row, preview_handler(handler, payloads.get(row.pk), workflows)))
     return trial
 
 
-def _in_order(ids: Sequence[int]) -> list[EventDelivery]:
+def _deliveries_in_order(ids: Sequence[int]) -> list[EventDelivery]:
     rows = EventDelivery.objects.filter(pk__in=ids).defer("payload").prefetch_related("verdicts").in_bulk()
     return [rows[id] for id in ids if id in rows]
 
 
-def names_of_workflows() -> frozenset[str]:
+def startable_workflow_names() -> frozenset[str]:
     """The workflows that can be started."""
     return frozenset(WorkflowDefinition.objects.order_by().values_list("name", flat=True).distinct())
 
 
-def plan(delivery: EventDelivery) -> list[Foreseen]:
+def plan_replay(delivery: EventDelivery) -> list[HandlerPreview]:
     """What each handler that listens now would make of a kept event."""
-    workflows, payload = names_of_workflows(), as_written([delivery.pk])[delivery.pk]
-    return [foreseen(handler, payload, workflows) for handler in hearing_now(delivery, payload)]
+    workflows, payload = startable_workflow_names(), stored_payloads([delivery.pk])[delivery.pk]
+    return [preview_handler(handler, payload, workflows) for handler in current_handlers(delivery, payload)]
 
 
-def hearing_now(delivery: EventDelivery, payload: Any) -> list[EventHandler]:
+def current_handlers(delivery: EventDelivery, payload: Any) -> list[EventHandler]:
     """The handlers that would hear an event if it came now; a webhook's own workflows are one of them."""
     provider, _, name = delivery.event.partition(":")
     webhook = Webhook.objects.filter(name=name).first() if provider == "webhook" else None
-    return [*listening(delivery.event), *(own_handlers(webhook, payload) if webhook else ())]
+    return [*handlers_for(delivery.event), *(built_in_handlers(webhook, payload) if webhook else ())]
 
 
 def replay(delivery_id: int, names: Sequence[str], by: str, reason: str) -> EventDelivery:
@@ -122,12 +128,12 @@ def replay(delivery_id: int, names: Sequence[str], by: str, reason: str) -> Even
     original = EventDelivery.objects.filter(pk=delivery_id).first()
     if original is None:
         raise NotFound("There is no such event.")
-    payload = as_written([delivery_id])[delivery_id]
-    handlers = {handler.name: handler for handler in hearing_now(original, payload)}
+    payload = stored_payloads([delivery_id])[delivery_id]
+    handlers = {handler.name: handler for handler in current_handlers(original, payload)}
     if missing := [name for name in names if name not in handlers]:
         raise Conflict(f"{missing[0]} does not listen to {original.event} any more.")
     # Scripts are asked with no lock held.
-    verdicts = [judge(handlers[name], payload) for name in dict.fromkeys(names)]
+    verdicts = [evaluate_condition(handlers[name], payload) for name in dict.fromkeys(names)]
     with transaction.atomic():
         now = clock.now()
         delivery = EventDelivery.objects.create(
@@ -139,10 +145,10 @@ def replay(delivery_id: int, names: Sequence[str], by: str, reason: str) -> Even
             payload_size=original.payload_size,
             replay_of=original,
         )
-        orders = written_down(delivery, verdicts, now)
+        orders = save_verdicts(delivery, verdicts, now)
         facts = {"event": original.event, "handlers": list(names), "replay": delivery.pk}
         AuditEntry.objects.create(
             at=now, actor=by, action="replay", object_type="event", object_id=original.pk, reason=reason, facts=facts
         )
-        transaction.on_commit(partial(deliver_soon, tuple(order.pk for order in orders)))
+        transaction.on_commit(partial(deliver_after_commit, tuple(order.pk for order in orders)))
     return delivery

@@ -11,7 +11,7 @@ from django.db.models import F, TextField
 from django.db.models.functions import Cast
 
 from .. import clock
-from ..access.sealing import opened
+from ..access.masking import decrypt_masked
 from ..core import events
 from ..core.data_requests import ScriptEvaluation as ScriptQuestion
 from ..core.data_requests import ScriptResult
@@ -20,14 +20,14 @@ from ..core.masking import shown
 from ..models import EventAction, EventDelivery, EventHandler, HandlerEvaluation, Message
 from ..models.events import FAILED, LONGEST_NAME, MATCHED, NOT_MATCHED
 from ..models.fields import dumps, loads_sealed
-from ..store.rows import clean
-from .answers import run_script
+from ..store.rows import strip_nul
+from .data_loading import run_script
 
 PRUNED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HandlerVerdict:
     """What a handler makes of a payload."""
 
     handler: EventHandler
@@ -41,7 +41,7 @@ class Verdict:
         return MATCHED if events.is_true(self.answer.value) else NOT_MATCHED
 
 
-def receive(
+def receive_event(
     event: str,
     message_id: str,
     payload: Any,
@@ -55,12 +55,14 @@ def receive(
     `message`: the outbox's own, deleted in the transaction that writes down what came of the event. `also`: handlers
     that are asked beside those that are kept.
     """
-    from .messages import deliver_soon
+    from .messages import deliver_after_commit
 
-    event, message_id = clean(event)[:LONGEST_NAME], _fitting(clean(message_id))
+    event, message_id = strip_nul(event)[:LONGEST_NAME], _bounded_message_id(strip_nul(message_id))
     known = EventDelivery.objects.filter(event=event, message_id=message_id)
     # Scripts are asked with no lock held, and not at all for what was heard before.
-    verdicts = [] if known.exists() else [judge(handler, payload) for handler in (*listening(event), *also)]
+    verdicts = (
+        [] if known.exists() else [evaluate_condition(handler, payload) for handler in (*handlers_for(event), *also)]
+    )
     with transaction.atomic():
         if message is not None and not Message.objects.filter(pk=message).delete()[0]:
             return False
@@ -70,51 +72,51 @@ def receive(
         if not is_new:
             known.update(duplicates=F("duplicates") + 1)
             return False
-        orders = written_down(delivery, verdicts, now)
-        transaction.on_commit(partial(deliver_soon, tuple(order.pk for order in orders)))
+        orders = save_verdicts(delivery, verdicts, now)
+        transaction.on_commit(partial(deliver_after_commit, tuple(order.pk for order in orders)))
     return True
 
 
-def _fitting(message_id: str) -> str:
+def _bounded_message_id(message_id: str) -> str:
     """The id, or its digest where it is longer than its column."""
     return message_id if len(message_id) <= LONGEST_NAME else hashlib.sha256(message_id.encode()).hexdigest()
 
 
-def listening(event: str) -> Sequence[EventHandler]:
+def handlers_for(event: str) -> Sequence[EventHandler]:
     """The handlers that hear an event."""
     return EventHandler.objects.filter(event=event, is_active=True).order_by("name")
 
 
-def as_written(ids: Iterable[int]) -> dict[int, Any]:
+def stored_payloads(ids: Iterable[int]) -> dict[int, Any]:
     """The payloads of kept events as they are kept: what is masked in them is sealed."""
     rows = EventDelivery.objects.filter(pk__in=list(ids)).annotate(text=Cast("payload", TextField()))
     return {pk: loads_sealed(text) for pk, text in rows.values_list("pk", "text")}
 
 
-def judge(handler: EventHandler, payload: Any) -> Verdict:
+def evaluate_condition(handler: EventHandler, payload: Any) -> HandlerVerdict:
     """Ask a handler's condition; without one, every event passes (execution §10.6).
 
     It sees what is sealed in the payload; what is kept of its verdict does not.
     """
     condition = str(handler.document.get("condition") or "")
     if not condition.strip():
-        return Verdict(handler, ScriptResult(value=True), {})
-    readable, visible = events.expanded(opened(payload)), events.expanded(shown(payload))
+        return HandlerVerdict(handler, ScriptResult(value=True), {})
+    readable, visible = events.expanded(decrypt_masked(payload)), events.expanded(shown(payload))
     language = str(handler.document.get("evaluatorType") or "javascript")
-    answer = _value_of(condition, language, readable)
+    answer = _run_condition(condition, language, readable)
     if readable != visible:
         answer = replace(answer, value=events.is_true(answer.value))
-    return Verdict(handler, answer, events.seen(condition, visible, language))
+    return HandlerVerdict(handler, answer, events.seen(condition, visible, language))
 
 
-def _value_of(condition: str, language: str, payload: Any) -> ScriptResult:
+def _run_condition(condition: str, language: str, payload: Any) -> ScriptResult:
     found = evaluator(language) or Script("javascript")
     if isinstance(found, Script):
         return run_script(ScriptQuestion(found.language, condition, dumps(payload) or "null"))
     return ScriptResult(value=found.evaluate(condition, payload if isinstance(payload, dict) else {}))
 
 
-def written_down(delivery: EventDelivery, verdicts: Sequence[Verdict], now: int) -> list[Message]:
+def save_verdicts(delivery: EventDelivery, verdicts: Sequence[HandlerVerdict], now: int) -> list[Message]:
     """Keep the verdicts and the actions that follow from them; the messages that ask for each action."""
     HandlerEvaluation.objects.bulk_create(
         HandlerEvaluation(
@@ -125,7 +127,7 @@ def written_down(delivery: EventDelivery, verdicts: Sequence[Verdict], now: int)
             condition=str(verdict.handler.document.get("condition") or ""),
             seen=verdict.seen,
             value=verdict.answer.value,
-            error=clean(verdict.answer.error)[:2000],
+            error=strip_nul(verdict.answer.error)[:2000],
         )
         for verdict in verdicts
     )
@@ -146,24 +148,24 @@ def written_down(delivery: EventDelivery, verdicts: Sequence[Verdict], now: int)
     return Message.objects.bulk_create(orders)
 
 
-def hear(message: Message) -> None:
+def handle_internal_event(message: Message) -> None:
     """An event of this server's own, told by a run; what the run's definition masks stays sealed in what is kept."""
     facts = message.written
-    receive(facts["event"], facts["id"], facts["payload"], events.INTERNAL, message=message.pk)
+    receive_event(facts["event"], facts["id"], facts["payload"], events.INTERNAL, message=message.pk)
 
 
-def tell(event: str, message_id: str, payload: Any) -> None:
+def publish_internal_event(event: str, message_id: str, payload: Any) -> None:
     """Tell this server an event, to be heard as soon as the transaction around has committed."""
-    from .messages import deliver_soon
+    from .messages import deliver_after_commit
 
     now = clock.now()
     facts = {"event": event, "id": message_id, "payload": payload}
     with transaction.atomic():
         message = Message.objects.create(subject="event", facts=facts, sent_at=now, due_at=now)
-        transaction.on_commit(partial(deliver_soon, (message.pk,)))
+        transaction.on_commit(partial(deliver_after_commit, (message.pk,)))
 
 
-def prune(before: int, batches: int) -> int:
+def prune_deliveries(before: int, batches: int) -> int:
     """Forget the events that came in before a moment; returns how many."""
     old, pruned = EventDelivery.objects.filter(received_at__lt=before).order_by("received_at"), 0
     for _ in range(batches):

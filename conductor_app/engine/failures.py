@@ -20,31 +20,31 @@ MOST_BUILDS = 200
 def group_failures(limit: int) -> int:
     """Count what has failed since into its groups; returns how many."""
     with transaction.atomic():
-        found = store.take_uncounted(limit)
+        found = store.ungrouped_failures(limit)
         if not found:
             return 0
         by_fingerprint: dict[str, list[Failure]] = defaultdict(list)
         for failure in found:
             by_fingerprint[failure.fingerprint].append(failure)
-        groups = _groups(by_fingerprint)
+        groups = _find_or_create_groups(by_fingerprint)
         by_group: dict[int, list[Failure]] = defaultdict(list)
         for fingerprint, failures in by_fingerprint.items():
             by_group[groups[fingerprint].pk] += failures
         for group in {group.pk: group for group in groups.values()}.values():
-            _count(group, by_group[group.pk])
+            _count_failures(group, by_group[group.pk])
     return len(found)
 
 
-def _groups(failures: Mapping[str, Sequence[Failure]]) -> dict[str, FailureGroup]:
+def _find_or_create_groups(failures: Mapping[str, Sequence[Failure]]) -> dict[str, FailureGroup]:
     """The group of each fingerprint: new ones are made, merged ones stand for the one that they were merged into."""
     known = {group.fingerprint: group for group in FailureGroup.objects.filter(fingerprint__in=failures)}
-    fresh = [_first(some) for fingerprint, some in failures.items() if fingerprint not in known]
+    fresh = [_new_group(some) for fingerprint, some in failures.items() if fingerprint not in known]
     known |= {group.fingerprint: group for group in FailureGroup.objects.bulk_create(fresh)}
     whole = FailureGroup.objects.in_bulk({group.merged_into_id for group in known.values()} - {None})
     return {fingerprint: whole.get(group.merged_into_id, group) for fingerprint, group in known.items()}
 
 
-def _first(failures: Sequence[Failure]) -> FailureGroup:
+def _new_group(failures: Sequence[Failure]) -> FailureGroup:
     first = failures[0]
     return FailureGroup(
         fingerprint=first.fingerprint,
@@ -56,7 +56,7 @@ def _first(failures: Sequence[Failure]) -> FailureGroup:
     )
 
 
-def _count(group: FailureGroup, failures: Sequence[Failure]) -> None:
+def _count_failures(group: FailureGroup, failures: Sequence[Failure]) -> None:
     last = max(failures, key=lambda failure: (failure.at, failure.pk))
     if last.at >= group.last_at:
         group.last_at, group.sample = last.at, last.message
@@ -68,7 +68,7 @@ def _count(group: FailureGroup, failures: Sequence[Failure]) -> None:
     group.save()
     Failure.objects.filter(pk__in=[failure.pk for failure in failures]).update(group=group)
     counts = Counter((f.at - f.at % HOUR_MS, f.version, f.build) for f in failures)
-    store.add_to_tallies([(group.pk, *place, count) for place, count in counts.items()])
+    store.add_to_counts([(group.pk, *place, count) for place, count in counts.items()])
 
 
 def is_regression(group: FailureGroup, version: int, build: str) -> bool:
@@ -80,12 +80,12 @@ def is_regression(group: FailureGroup, version: int, build: str) -> bool:
     return not (group.resolved_build and build != group.resolved_build and build in group.earlier_builds)
 
 
-def move(
+def transition_group(
     group_id: int, event: str, by: str, reason: str = "", *, version: int | None = None, build: str = ""
 ) -> FailureGroup:
     """Acknowledge, resolve, ignore or reopen. `version`, `build`: from which on it is resolved, if not in all."""
     with transaction.atomic():
-        group = _locked(group_id)
+        group = _lock_group(group_id)
         was, group.state = group.state, FAILURE.after(group.state, event)
         is_resolved = group.state == RESOLVED
         group.resolved_version = version if is_resolved else None
@@ -93,33 +93,33 @@ def move(
         group.earlier_builds = _builds(group) if is_resolved and build else []
         group.save()
         facts = {"from": was, "to": group.state, "version": version, "build": build}
-        _note(group, by, event, reason, {name: value for name, value in facts.items() if value})
+        _record_change(group, by, event, reason, {name: value for name, value in facts.items() if value})
     return group
 
 
-def assign(group_id: int, assignee: str, by: str, reason: str = "") -> None:
+def assign_group(group_id: int, assignee: str, by: str, reason: str = "") -> None:
     """Somebody takes care of it; nobody, if the name is empty."""
     with transaction.atomic():
-        group = _locked(group_id)
+        group = _lock_group(group_id)
         was, group.assignee = group.assignee, assignee.strip()[:255]
         group.save(update_fields=["assignee"])
-        _note(group, by, "assign", reason, {"from": was, "to": group.assignee})
+        _record_change(group, by, "assign", reason, {"from": was, "to": group.assignee})
 
 
-def annotate(group_id: int, note: str, by: str) -> None:
+def annotate_group(group_id: int, note: str, by: str) -> None:
     """What is known about it."""
     with transaction.atomic():
-        group = _locked(group_id)
+        group = _lock_group(group_id)
         group.note = note.strip()[:5000]
         group.save(update_fields=["note"])
-        _note(group, by, "note", group.note)
+        _record_change(group, by, "note", group.note)
 
 
-def merge(group_id: int, into_id: int, by: str, reason: str = "") -> None:
+def merge_groups(group_id: int, into_id: int, by: str, reason: str = "") -> None:
     """Let two groups be one cause: what is and will be counted in one is counted in the other."""
     with transaction.atomic():
-        store.one_at_a_time()
-        part, whole = _locked(group_id), _locked(into_id)
+        store.serialize_grouping()
+        part, whole = _lock_group(group_id), _lock_group(into_id)
         if part.pk == whole.pk or whole.merged_into_id is not None:
             raise Invalid("A group can be merged into another one that is not merged itself.")
         if part.merged_into_id is not None:
@@ -129,24 +129,24 @@ def merge(group_id: int, into_id: int, by: str, reason: str = "") -> None:
         whole.count, whole.first_at = whole.count + part.count, min(whole.first_at, part.first_at)
         whole.last_at = max(whole.last_at, part.last_at)
         part.save(), whole.save()
-        _note(whole, by, "merge", reason, {"part": part.pk})
+        _record_change(whole, by, "merge", reason, {"part": part.pk})
 
 
-def split(group_id: int, by: str, reason: str = "") -> None:
+def split_group(group_id: int, by: str, reason: str = "") -> None:
     """Take a merged group out again; what was counted meanwhile stays where it was counted."""
     with transaction.atomic():
-        store.one_at_a_time()
-        part = _locked(group_id)
+        store.serialize_grouping()
+        part = _lock_group(group_id)
         if part.merged_into_id is None:
             raise Conflict(f"Group {part.pk} is not part of another.")
-        whole = _locked(part.merged_into_id)
+        whole = _lock_group(part.merged_into_id)
         whole.count = max(whole.count - part.count, 0)
         part.merged_into = None
         part.save(), whole.save()
-        _note(whole, by, "split", reason, {"part": part.pk})
+        _record_change(whole, by, "split", reason, {"part": part.pk})
 
 
-def prune(before: int, limit: int) -> int:
+def prune_failures(before: int, limit: int) -> int:
     """Forget failures from before a moment, and the groups that have had none since."""
     old = list(Failure.objects.filter(at__lt=before).order_by("at").values_list("pk", flat=True)[:limit])
     HourlyFailureCount.objects.filter(hour_at__lt=before).delete()
@@ -154,7 +154,7 @@ def prune(before: int, limit: int) -> int:
     return Failure.objects.filter(pk__in=old).delete()[0]
 
 
-def _locked(group_id: int) -> FailureGroup:
+def _lock_group(group_id: int) -> FailureGroup:
     group = FailureGroup.objects.select_for_update().filter(pk=group_id).first()
     if group is None:
         raise NotFound(f"There is no group of failures {group_id}.")
@@ -166,7 +166,9 @@ def _builds(group: FailureGroup) -> list[str]:
     return sorted(builds)[:MOST_BUILDS]
 
 
-def _note(group: FailureGroup, by: str, action: str, reason: str, facts: Mapping[str, object] | None = None) -> None:
+def _record_change(
+    group: FailureGroup, by: str, action: str, reason: str, facts: Mapping[str, object] | None = None
+) -> None:
     AuditEntry.objects.create(
         at=clock.now(),
         actor=by,

@@ -9,17 +9,17 @@ from django.db.models import Max
 from .. import clock
 from ..core.errors import Complaint, Conflict, NotFound, ValidationFailed
 from ..core.form_templates import read_form_template
-from ..insight.form_templates import find
+from ..insight.form_templates import find_template
 from ..models import FormTemplate
 from . import json_schema
-from .definition_audit import note
+from .definition_audit import record_definition_change
 
 Document = dict[str, Any]
 KIND = "form_template"
 MOST_AT_ONCE = 500
 
 
-def save(
+def save_templates(
     documents: Sequence[Mapping[str, Any]], by: str, *, new_version: bool = False, reason: str = ""
 ) -> list[FormTemplate]:
     """Save templates, or none where one is refused; the rows in the order of the documents.
@@ -38,7 +38,7 @@ def save(
     complaints = [
         Complaint(f"[{number}].{each.path}" if is_list else each.path, each.message, each.value)
         for (document, found), number in read
-        for each in (*found, *schema_faults(document))
+        for each in (*found, *template_schema_errors(document))
     ]
     if complaints:
         raise ValidationFailed(complaints)
@@ -46,16 +46,16 @@ def save(
         return [_save_one(document, by, new_version, reason) for (document, _), _ in read]
 
 
-def complaints_of(document: Mapping[str, Any]) -> list[Complaint]:
+def validate_template(document: Mapping[str, Any]) -> list[Complaint]:
     """Return everything that is wrong with a template."""
     read, found = read_form_template(document)
-    return [*found, *schema_faults(read)]
+    return [*found, *template_schema_errors(read)]
 
 
-def schema_faults(document: Mapping[str, Any]) -> list[Complaint]:
+def template_schema_errors(document: Mapping[str, Any]) -> list[Complaint]:
     """Return why the schema of a template cannot be used."""
     schema = document.get("jsonSchema")
-    fault = json_schema.fault_of(schema) if isinstance(schema, dict) else ""
+    fault = json_schema.schema_error(schema) if isinstance(schema, dict) else ""
     return [Complaint("jsonSchema", f"is no JSON schema: {fault}")] if fault else []
 
 
@@ -76,11 +76,11 @@ def _save_one(document: Document, by: str, new_version: bool, reason: str) -> Fo
             row.save()
     except IntegrityError:
         raise Conflict(f"The form template {name}, version {version}, exists already.") from None
-    note(KIND, f"{name}:{version}", action, by, reason, now)
+    record_definition_change(KIND, f"{name}:{version}", action, by, reason, now)
     return row
 
 
-def remove(name: str, version: int | None, by: str, reason: str = "") -> None:
+def delete_template(name: str, version: int | None, by: str, reason: str = "") -> None:
     """Delete one version of a template, or all of them. Open tasks that name it are drawn without it then.
 
     Raises:
@@ -88,10 +88,10 @@ def remove(name: str, version: int | None, by: str, reason: str = "") -> None:
     """
     with transaction.atomic():
         rows = FormTemplate.objects.filter(name=name)
-        chosen = rows if version is None else rows.filter(pk=find(name, version).pk)
+        chosen = rows if version is None else rows.filter(pk=find_template(name, version).pk)
         versions = list(chosen.values_list("version", flat=True))
         if not versions:
             raise NotFound(f"No such form template: {name}")
         chosen.delete()
         for each in versions:
-            note(KIND, f"{name}:{each}", "delete", by, reason, clock.now())
+            record_definition_change(KIND, f"{name}:{each}", "delete", by, reason, clock.now())

@@ -7,21 +7,21 @@ from typing import Any
 from django.db import transaction
 
 from .. import clock, conf
-from ..access.sealing import seal
+from ..access.masking import encrypt_masked
 from ..core.errors import Invalid, NotAllowedInState, NotFound, QueueFull
 from ..core.masking import masked_names, sealed
 from ..core.states import RUNNING
 from ..models import InboxMessage, Message, Run
 from ..models.fields import dumps
 from ..store import inbox
-from ..store.definitions import plan
-from .messages import deliver_soon
+from ..store.definitions import load_definition
+from .messages import deliver_after_commit
 
 MOST_MESSAGES = 1000
 """How many messages may wait for one run (execution §10.8)."""
 
 
-def send(run_id: str, payload: dict[str, Any]) -> str:
+def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
     """Keep a message for the run; its id. Raises NotFound, NotAllowedInState and QueueFull.
 
     A step that waits for it hears of it by a message to the run, written with it and delivered after the commit.
@@ -32,23 +32,23 @@ def send(run_id: str, payload: dict[str, Any]) -> str:
     with transaction.atomic():
         now = clock.now()
         row = Run.objects.select_for_update().filter(pk=run_id).only("id", "status", "inbox", "plan_id").first()
-        _refuse(run_id, row, now)
+        _require_accepting_run(run_id, row, now)
         id = str(uuid.uuid4())
-        hidden = sealed(payload, masked_names(plan(row.plan_id)), seal)
+        hidden = sealed(payload, masked_names(load_definition(row.plan_id)), encrypt_masked)
         InboxMessage.objects.create(id=id, run_id=run_id, received_at=now, payload=hidden)
         Run.objects.filter(pk=run_id).update(inbox=row.inbox + 1)
-        if inbox.waiting(run_id):
+        if inbox.waiting_attempts(run_id):
             told = Message.objects.create(to=run_id, subject="inbox", sent_at=now, due_at=now)
-            transaction.on_commit(partial(deliver_soon, (told.pk,)))
+            transaction.on_commit(partial(deliver_after_commit, (told.pk,)))
     return id
 
 
-def _refuse(run_id: str, row: Run | None, now: int) -> None:
+def _require_accepting_run(run_id: str, row: Run | None, now: int) -> None:
     if row is None:
         raise NotFound(f"No such workflow found by id: {run_id}")
     if row.status != RUNNING:
         raise NotAllowedInState(f"Workflow {run_id} is {row.status}: only one that is RUNNING takes messages.")
     if row.inbox >= MOST_MESSAGES:
-        row.inbox = inbox.forget_expired(run_id, now)
+        row.inbox = inbox.delete_expired(run_id, now)
     if row.inbox >= MOST_MESSAGES:
         raise QueueFull(f"{MOST_MESSAGES} messages wait for workflow {run_id}: it has to take some before more come.")

@@ -13,40 +13,42 @@ MOST_COMPLAINTS = 50
 LONGEST = 300
 
 
-def judge(question: SchemaCheck) -> tuple[tuple[str, str], ...]:
+def check_against_schema(question: SchemaCheck) -> tuple[tuple[str, str], ...]:
     """Everything in which the value is not as the schema wants it: pairs of place and sentence."""
     try:
         errors = list(islice(_validator(question.schema).iter_errors(json.loads(question.value)), MOST_COMPLAINTS))
     except ValueError as fault:
-        return (("", f"the schema cannot be used: {_first_line(fault)}"),)
-    return tuple((_place(error.instance_path), error.message[:LONGEST]) for error in errors)
+        return (("", f"the schema cannot be used: {_first_error_line(fault)}"),)
+    return tuple((_format_path(error.instance_path), error.message[:LONGEST]) for error in errors)
 
 
-def fault_of(schema: dict[str, Any]) -> str:
+def schema_error(schema: dict[str, Any]) -> str:
     """Why this is no JSON schema that can be used here; nothing if it is one."""
     try:
-        _made(schema)
+        _build_validator(schema)
     except ValueError as fault:
-        return _first_line(fault)
+        return _first_error_line(fault)
     return ""
 
 
 @lru_cache(maxsize=500)
 def _validator(schema: str) -> Any:
-    return _made(json.loads(schema))
+    return _build_validator(json.loads(schema))
 
 
-def _made(schema: dict[str, Any]) -> Any:
-    return jsonschema_rs.validator_for(schema, retriever=_refuse, validate_formats=True, mask="the value")
+def _build_validator(schema: dict[str, Any]) -> Any:
+    return jsonschema_rs.validator_for(
+        schema, retriever=_refuse_remote_reference, validate_formats=True, mask="the value"
+    )
 
 
-def _refuse(address: str) -> Any:
+def _refuse_remote_reference(address: str) -> Any:
     raise ValueError("a schema may refer to parts of itself only")
 
 
-def _place(path: list[str | int]) -> str:
+def _format_path(path: list[str | int]) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)[:LONGEST]
 
 
-def _first_line(fault: ValueError) -> str:
+def _first_error_line(fault: ValueError) -> str:
     return str(fault).partition("\n")[0][:LONGEST]

@@ -8,14 +8,14 @@ from .. import clock
 from ..core.errors import Invalid, NotFound
 from ..models import AuditEntry, Run, RunLabel
 from ..models.labels import LONGEST_LABEL
-from ..store.rows import clean
+from ..store.rows import strip_nul
 
 MOST_LABELS = 20
 
 
-def checked(labels: Iterable[str]) -> list[str]:
+def clean_labels(labels: Iterable[str]) -> list[str]:
     """The labels without blanks around them, each once. Raises Invalid where one cannot be, or there are too many."""
-    found = list(dict.fromkeys(clean(label).strip() for label in labels))
+    found = list(dict.fromkeys(strip_nul(label).strip() for label in labels))
     for label in found:
         if not label or len(label) > LONGEST_LABEL or "," in label or not label.isprintable():
             raise Invalid(f"A label has 1 to {LONGEST_LABEL} characters and no comma: {label[:80]!r} is none.")
@@ -23,34 +23,34 @@ def checked(labels: Iterable[str]) -> list[str]:
     return found
 
 
-def keep(run_id: str, labels: Iterable[str]) -> None:
+def save_labels(run_id: str, labels: Iterable[str]) -> None:
     """Write the labels of a run that is being created, in the transaction of its creation."""
     RunLabel.objects.bulk_create(RunLabel(run_id=run_id, name=label) for label in labels)
 
 
-def add(run_id: str, labels: Iterable[str], by: str, reason: str = "") -> list[str]:
+def add_labels(run_id: str, labels: Iterable[str], by: str, reason: str = "") -> list[str]:
     """Put labels on a run; those that are new to it. Raises NotFound, Invalid."""
-    wanted = checked(labels)
+    wanted = clean_labels(labels)
     with transaction.atomic():
-        known = _locked(run_id)
+        known = _lock_labels(run_id)
         fresh = [label for label in wanted if label not in known]
         _refuse_too_many(len(known) + len(fresh))
-        keep(run_id, fresh)
-        _note(run_id, "add labels", by, reason, fresh)
+        save_labels(run_id, fresh)
+        _record_change(run_id, "add labels", by, reason, fresh)
     return fresh
 
 
-def remove(run_id: str, labels: Iterable[str], by: str, reason: str = "") -> list[str]:
+def remove_labels(run_id: str, labels: Iterable[str], by: str, reason: str = "") -> list[str]:
     """Take labels off a run; those that it had. Raises NotFound."""
     with transaction.atomic():
-        known = _locked(run_id)
+        known = _lock_labels(run_id)
         gone = [label for label in dict.fromkeys(labels) if label in known]
         RunLabel.objects.filter(run_id=run_id, name__in=gone).delete()
-        _note(run_id, "remove labels", by, reason, gone)
+        _record_change(run_id, "remove labels", by, reason, gone)
     return gone
 
 
-def _locked(run_id: str) -> set[str]:
+def _lock_labels(run_id: str) -> set[str]:
     """The labels of a run, whose row is locked: two who add at once must not exceed the number together."""
     if Run.objects.select_for_update().filter(pk=run_id).values("pk").first() is None:
         raise NotFound(f"No such workflow found by id: {run_id}")
@@ -62,7 +62,7 @@ def _refuse_too_many(count: int) -> None:
         raise Invalid(f"A run has {MOST_LABELS} labels at most.")
 
 
-def _note(run_id: str, action: str, by: str, reason: str, labels: list[str]) -> None:
+def _record_change(run_id: str, action: str, by: str, reason: str, labels: list[str]) -> None:
     if labels:
         facts = {"labels": labels}
         AuditEntry.objects.create(

@@ -9,7 +9,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from .. import clock
-from ..access.sealing import opened
+from ..access.masking import decrypt_masked
 from ..core import commands, reports
 from ..core.decide import nothing
 from ..core.errors import AlreadyResolved, Conflict, NotFound, Refused
@@ -21,11 +21,11 @@ from ..models import Attempt, Message, Run
 from ..models.fields import dumps, loads_sealed
 from ..models.outbox import ABOUT_GROUP
 from ..store import inbox, task_groups
-from ..store.due import messages as due_messages
-from ..telemetry.log_context import doing
+from ..store.due_rows import due_messages
+from ..telemetry.log_context import log_context
 from . import event_actions, events, payloads
 from .change import change
-from .groups import hearing, many, resolving
+from .standalone import bulk_actions, dependency_resolved, resolution
 from .tasks import add_logs
 from .workflow_rate_limits import admit, release_next
 
@@ -38,7 +38,7 @@ SLOWEST_RETRY_MS = 60_000
 _own = local()
 
 
-def deliver_soon(ids: tuple[int, ...]) -> None:
+def deliver_after_commit(ids: tuple[int, ...]) -> None:
     """Deliver after the commit, in this thread, one message after another; a failure leaves it to the sweep."""
     waiting = getattr(_own, "waiting", None)
     if waiting is not None:
@@ -56,57 +56,57 @@ def deliver_soon(ids: tuple[int, ...]) -> None:
 
 def deliver(id: int) -> bool:
     """Deliver one message; False where it was delivered by somebody else or has to be tried again."""
-    message = read(id)
+    message = read_message(id)
     if message is None:
         return False
-    with doing(message.subject, run_id=message.to, message_id=message.pk):
-        return _delivered(message)
+    with log_context(message.subject, run_id=message.to, message_id=message.pk):
+        return _handle_and_delete(message)
 
 
-def read(id: int) -> Message | None:
+def read_message(id: int) -> Message | None:
     """The message, its facts as they were written, and opened."""
     rows = Message.objects.defer("facts").annotate(text=Cast("facts", TextField()))
     if (message := rows.filter(pk=id).first()) is not None:
         message.written = loads_sealed(message.text)
-        message.facts = opened(message.written) if MARK in message.text else message.written
+        message.facts = decrypt_masked(message.written) if MARK in message.text else message.written
     return message
 
 
-def _delivered(message: Message) -> bool:
+def _handle_and_delete(message: Message) -> bool:
     try:
-        HEARERS[message.subject](message)
+        HANDLERS[message.subject](message)
     except (AlreadyResolved, NotFound, Conflict):
         # Nobody is left who could hear it: the run has ended or is gone.
         Message.objects.filter(pk=message.pk).delete()
     except Exception as error:
-        _try_again(message, error)
+        _schedule_redelivery(message, error)
         return False
     return True
 
 
-def _try_again(message: Message, error: Exception) -> None:
+def _schedule_redelivery(message: Message, error: Exception) -> None:
     log.exception("message_not_delivered", extra={"message_id": message.pk, "subject": message.subject})
     wait = min(1000 * 2 ** min(message.tries, 10), SLOWEST_RETRY_MS)
     told = error.message if isinstance(error, Refused) else type(error).__name__
     Message.objects.filter(pk=message.pk).update(tries=message.tries + 1, due_at=clock.now() + wait, error=told)
 
 
-def _begin(message: Message) -> None:
+def _begin_child(message: Message) -> None:
     """A run that another has started takes its first steps."""
     if message.facts.get("is_limited"):
         admit(message.to)
     if about := message.facts.get("about"):
         # Before the first decision: the first step may read it.
-        _add_failed_run(message.to, about)
+        _attach_failed_execution(message.to, about)
     change(message.to, commands.nothing, "engine", message=message.pk)
 
 
-def _add_failed_run(run_id: str, about: str) -> None:
+def _attach_failed_execution(run_id: str, about: str) -> None:
     """A failure workflow's input holds the whole execution that failed (execution §6)."""
     failed = Run.objects.filter(pk=about).first()
     if failed is None:
         return
-    given = payloads.written_input(run_id)
+    given = payloads.load_stored_input(run_id)
     whole = {**given, "failedWorkflow": run_document(failed, with_tasks=True)}
     Run.objects.filter(pk=run_id).update(input=whole, input_size=len(dumps(whole) or ""), input_path="")
 
@@ -115,10 +115,10 @@ def _child_ended(message: Message) -> None:
     """The task that waited for a child run ends as that run did."""
     id, attempt = message.facts["child"], message.facts["attempt"]
     child = Run.objects.filter(pk=id).first() or Run(id=id, name="?", status="TERMINATED", reason="It was removed.")
-    _end_awaiting(message, child, message.to, attempt)
+    _end_waiting_task(message, child, message.to, attempt)
 
 
-def _end_awaiting(message: Message, child: Run, run_id: str, attempt: str) -> None:
+def _end_waiting_task(message: Message, child: Run, run_id: str, attempt: str) -> None:
     """End the task that waits for this child as the child has ended."""
     if not Attempt.objects.filter(pk=attempt).exists():
         raise NotFound
@@ -132,7 +132,7 @@ def _end_awaiting(message: Message, child: Run, run_id: str, attempt: str) -> No
         "version": child.version,
         "status": child.status,
         "reason": child.reason,
-        "output": payloads.opened_output(child.id) if child.created_at else {},
+        "output": payloads.load_unmasked_output(child.id) if child.created_at else {},
     }
     change(run_id, reports.child_ended(attempt, facts), "engine", near=[attempt], message=message.pk)
 
@@ -153,7 +153,7 @@ def _resume_child(message: Message) -> None:
         try:
             change(message.to, commands.Retry(resumes=True, is_asked=True), "engine", reason, message=message.pk)
         except Conflict:
-            _end_awaiting(message, child, parent, attempt)
+            _end_waiting_task(message, child, parent, attempt)
 
 
 def is_awaited(run_id: str, attempt_id: str) -> bool:
@@ -161,7 +161,7 @@ def is_awaited(run_id: str, attempt_id: str) -> bool:
     return bool(attempt_id) and Attempt.objects.open().filter(pk=attempt_id, child_id=run_id).exists()
 
 
-def _terminate(message: Message) -> None:
+def _terminate_child(message: Message) -> None:
     """A child whose parent no longer waits for it is stopped."""
     reason = message.facts.get("reason", "")
     awaited = Run.objects.filter(pk=message.to).values_list("parent_attempt_id", flat=True).first()
@@ -182,44 +182,44 @@ def _child_reopened(message: Message) -> None:
     )
 
 
-def _started(message: Message) -> None:
+def _publish_started(message: Message) -> None:
     """Who wants to know that a worker has begun is told."""
     attempt = message.facts["attempt"]
     change(message.to, started(attempt), "engine", near=[attempt], message=message.pk)
 
 
-def _release(message: Message) -> None:
+def _release_held_run(message: Message) -> None:
     """The earliest run that its limit holds goes on."""
     release_next(message.facts["name"], message.facts["key"])
     Message.objects.filter(pk=message.pk).delete()
 
 
-def _inbox(message: Message) -> None:
+def _wake_inbox_step(message: Message) -> None:
     """What waits for messages to the run looks into its inbox."""
-    if attempts := inbox.waiting(message.to):
+    if attempts := inbox.waiting_attempts(message.to):
         change(message.to, nothing, "engine", near=attempts, message=message.pk)
     else:
         Message.objects.filter(pk=message.pk).delete()
 
 
-HEARERS: dict[str, Callable[[Message], None]] = {
-    "begin": _begin,
+HANDLERS: dict[str, Callable[[Message], None]] = {
+    "begin": _begin_child,
     "child_ended": _child_ended,
     "child_reopened": _child_reopened,
     commands.RESUME: _resume_child,
-    "terminate": _terminate,
-    "release": _release,
-    "started": _started,
-    "event": events.hear,
-    "act": event_actions.act,
-    "inbox": _inbox,
-    "resolved": hearing.resolved,
-    many.ASKED: many.asked,
-    ABOUT_GROUP: resolving.look_at_group,
+    "terminate": _terminate_child,
+    "release": _release_held_run,
+    "started": _publish_started,
+    "event": events.handle_internal_event,
+    "act": event_actions.run_action,
+    "inbox": _wake_inbox_step,
+    "resolved": dependency_resolved.handle_dependency_resolved,
+    bulk_actions.ASKED: bulk_actions.handle_bulk_action,
+    ABOUT_GROUP: resolution.handle_group_check,
 }
 
 
 def deliver_due(limit: int) -> int:
     """Deliver what was not delivered right after its commit; returns how many."""
     now = clock.now()
-    return task_groups.forget_unresolved(now) + sum(deliver(id) for id in due_messages(now, limit))
+    return task_groups.delete_premature_messages(now) + sum(deliver(id) for id in due_messages(now, limit))

@@ -8,8 +8,16 @@ from ..core import commands
 from ..core.errors import Conflict, Invalid
 from . import resolved_definitions
 from .change import change
-from .decision import Undecidable
-from .retry_rerun_restart import Asked, Find, kept, moving, rerunning, restarting, retrying
+from .decision import DecisionFailed
+from .retry_rerun_restart import (
+    Asked,
+    Find,
+    move_to_version_command,
+    rerun_command,
+    resolve_and_save,
+    restart_command,
+    retry_command,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,44 +41,44 @@ class Operation:
     reason: str = ""
 
 
-def _retry(run_id: str, asked: Operation, find: Find) -> Asked:
-    return retrying(run_id, asked.resume_children)
+def _retry_command(run_id: str, asked: Operation, find: Find) -> Asked:
+    return retry_command(run_id, asked.resume_children)
 
 
-def _rerun(run_id: str, asked: Operation, find: Find) -> Asked:
-    return rerunning(run_id, asked.attempt_id, asked.task_input, asked.input)
+def _rerun_command(run_id: str, asked: Operation, find: Find) -> Asked:
+    return rerun_command(run_id, asked.attempt_id, asked.task_input, asked.input)
 
 
-def _restart(run_id: str, asked: Operation, find: Find) -> Asked:
-    return restarting(run_id, asked.latest, asked.version, find=find)
+def _restart_command(run_id: str, asked: Operation, find: Find) -> Asked:
+    return restart_command(run_id, asked.latest, asked.version, find=find)
 
 
-def _upgrade(run_id: str, asked: Operation, find: Find) -> Asked:
-    return moving(run_id, asked.version, find=find)
+def _upgrade_command(run_id: str, asked: Operation, find: Find) -> Asked:
+    return move_to_version_command(run_id, asked.version, find=find)
 
 
-def _skip(run_id: str, asked: Operation, find: Find) -> Asked:
+def _skip_command(run_id: str, asked: Operation, find: Find) -> Asked:
     return run_id, commands.skip(asked.ref, asked.task_input, asked.task_output)
 
 
-def _jump(run_id: str, asked: Operation, find: Find) -> Asked:
+def _jump_command(run_id: str, asked: Operation, find: Find) -> Asked:
     return run_id, commands.jump(asked.ref, asked.task_input)
 
 
 OPERATIONS: dict[str, Callable[[str, Operation, Find], Asked]] = {
-    "retry": _retry,
-    "rerun": _rerun,
-    "restart": _restart,
-    "skip": _skip,
-    "jump": _jump,
-    "upgrade": _upgrade,
+    "retry": _retry_command,
+    "rerun": _rerun_command,
+    "restart": _restart_command,
+    "skip": _skip_command,
+    "jump": _jump_command,
+    "upgrade": _upgrade_command,
     "pause": lambda run_id, asked, find: (run_id, commands.pause),
     "resume": lambda run_id, asked, find: (run_id, commands.resume),
     "terminate": lambda run_id, asked, find: (run_id, commands.terminate(asked.reason, asked.with_failure)),
 }
 
 
-def asked_of(run_id: str, operation: Operation, find: Find = resolved_definitions.unkept) -> Asked:
+def operation_command(run_id: str, operation: Operation, find: Find = resolved_definitions.read_unsaved) -> Asked:
     """The run that hears it, and the command. Raises NotFound, Conflict, Invalid.
 
     `find`: how a definition is found that the run would follow; what is only planned keeps none.
@@ -80,7 +88,7 @@ def asked_of(run_id: str, operation: Operation, find: Find = resolved_definition
     return OPERATIONS[operation.name](run_id, operation, find)
 
 
-def carry_out(
+def apply_operation(
     run_id: str,
     operation: Operation,
     by: str,
@@ -89,8 +97,8 @@ def carry_out(
     also: Callable[[int], None] | None = None,
 ) -> None:
     """Do it, in one transaction with `also`. Raises Moved where the run is no longer in the revision that was seen."""
-    target, command = asked_of(run_id, operation, kept)
+    target, command = operation_command(run_id, operation, resolve_and_save)
     try:
         change(target, command, by, operation.reason, action=operation.name, also=also, revision=revision)
-    except Undecidable as fault:
+    except DecisionFailed as fault:
         raise Conflict(f"The engine cannot decide how run {target} would go on after that: {fault}"[:500]) from fault

@@ -12,14 +12,14 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from .. import blob_storage, clock, conf
-from ..access.sealing import opened, seal
+from ..access.masking import decrypt_masked, encrypt_masked
 from ..core.errors import Busy, Conflict, Invalid, Lost, NotFound
 from ..core.masking import MARK
 from ..json_values import DEEPEST, is_too_deep, loads_whole
 from ..models import Attempt, Run, StoredPayload
 from ..models.fields import loads, loads_sealed
 from ..store import payloads as rows
-from ..store.payload_placement import Shelf
+from ..store.payload_placement import PayloadPlacement
 
 log = logging.getLogger(__name__)
 
@@ -27,15 +27,17 @@ DAY_MS = 86_400_000
 """How long a payload is kept that no run uses: an upload precedes the start or the report that names it."""
 
 
-def shelf(kept: Mapping[str, str], named: Mapping[tuple[str, str], str]) -> Shelf:
+def new_placement(kept: Mapping[str, str], named: Mapping[tuple[str, str], str]) -> PayloadPlacement:
     """A shelf with this server's limits."""
     most = {"most_of_task": conf.task_payload_max_bytes, "most_of_run": conf.workflow_payload_max_bytes}
     if not blob_storage.is_open():
-        return Shelf(seal=seal, **most)
-    return Shelf(conf.task_payload_soft_bytes, conf.workflow_payload_soft_bytes, kept, named, seal, **most)
+        return PayloadPlacement(seal=encrypt_masked, **most)
+    return PayloadPlacement(
+        conf.task_payload_soft_bytes, conf.workflow_payload_soft_bytes, kept, named, encrypt_masked, **most
+    )
 
 
-def reserve(kind: str) -> str:
+def reserve_path(kind: str) -> str:
     """The path of a payload that is still to come, such as `task/output/….json`."""
     path, now = f"{kind}/{uuid4()}.json", clock.now()
     # The row is first: nothing is ever kept that nobody knows of.
@@ -43,21 +45,21 @@ def reserve(kind: str) -> str:
     return path
 
 
-def keep(kind: str, text: str) -> str:
+def store_payload(kind: str, text: str) -> str:
     """Keep a payload; its path."""
-    path = reserve(kind)
-    fill(path, text.encode("utf-8", "surrogatepass"))
+    path = reserve_path(kind)
+    store_reserved(path, text.encode("utf-8", "surrogatepass"))
     return path
 
 
-def fill(path: str, content: bytes | File) -> None:
+def store_reserved(path: str, content: bytes | File) -> None:
     """Keep what has come for a path that was reserved; raises NotFound, and Conflict where a run uses it already."""
     if not StoredPayload.objects.filter(pk=path).exists():
         raise NotFound(f"There is no payload {path}.")
     # Until all has come, nobody can use it.
     if not StoredPayload.objects.filter(pk=path, expires_at__isnull=False).update(size=None):
         raise Conflict(f"The payload {path} is in use and cannot be replaced.")
-    with reached(path):
+    with storage_errors(path):
         # A client that did not hear that its upload had come sends it again.
         blob_storage.drop(path)
         if not blob_storage.put(path, content):
@@ -66,61 +68,61 @@ def fill(path: str, content: bytes | File) -> None:
     StoredPayload.objects.filter(pk=path).update(size=size)
 
 
-def stream(path: str) -> tuple[int, Iterator[bytes]]:
+def stream_payload(path: str) -> tuple[int, Iterator[bytes]]:
     """The size of a payload and its content, piece by piece; raises NotFound."""
-    size = _size(path)
-    with reached(path):
+    size = _payload_size(path)
+    with storage_errors(path):
         return size, blob_storage.chunks(path)
 
 
-def content_of(path: str) -> Any:
+def load_payload(path: str) -> Any:
     """The payload as a value, for people and clients; raises NotFound, and Busy where the storage cannot be reached."""
-    return loads(_text(path))
+    return loads(_read_text(path))
 
 
-def opened_content_of(path: str) -> Any:
+def load_unmasked_payload(path: str) -> Any:
     """The same for decisions and workers, with what was sealed put in again."""
-    return opened(loads_sealed(_text(path)))
+    return decrypt_masked(loads_sealed(_read_text(path)))
 
 
-def opened_output(run_id: str) -> Any:
+def load_unmasked_output(run_id: str) -> Any:
     """What a run has come to, for the run that waited for it."""
     text = Cast("output", TextField())
     written, path = Run.objects.annotate(text=text).values_list("text", "output_path").get(pk=run_id)
-    return opened_content_of(path) if path else opened(loads_sealed(written))
+    return load_unmasked_payload(path) if path else decrypt_masked(loads_sealed(written))
 
 
-def written_input(run_id: str) -> Any:
+def load_stored_input(run_id: str) -> Any:
     """A run's input as it was written, with what was sealed in it: to be written again."""
     text = Cast("input", TextField())
     written, path = Run.objects.annotate(text=text).values_list("text", "input_path").get(pk=run_id)
-    return loads_sealed(_text(path) if path else written)
+    return loads_sealed(_read_text(path) if path else written)
 
 
-def written_task_input(attempt_id: str) -> Any:
+def load_stored_task_input(attempt_id: str) -> Any:
     """The same of an attempt."""
     text = Cast("input", TextField())
     rows = Attempt.objects.annotate(text=text).values_list("text", "input_path")
     written, path = rows.get(pk=attempt_id)
-    return loads_sealed(_text(path) if path else written)
+    return loads_sealed(_read_text(path) if path else written)
 
 
-def _text(path: str) -> str:
-    return _content(path).decode("utf-8", "surrogatepass")
+def _read_text(path: str) -> str:
+    return _parse_payload(path).decode("utf-8", "surrogatepass")
 
 
-def _content(path: str) -> bytes:
-    _size(path)
-    with reached(path):
+def _parse_payload(path: str) -> bytes:
+    _payload_size(path)
+    with storage_errors(path):
         return blob_storage.fetch(path)
 
 
-def given(path: str, most: int) -> dict[str, Any]:
+def load_client_payload(path: str, most: int) -> dict[str, Any]:
     """A payload that a client names instead of sending it; raises Invalid."""
     try:
-        if (size := _size(path)) > most:
+        if (size := _payload_size(path)) > most:
             raise Invalid(f"The payload {path} of {size} bytes is larger than the {most} bytes that it may have.")
-        body = _content(path)
+        body = _parse_payload(path)
         value = loads_whole(body)
     except (NotFound, ValueError, RecursionError) as fault:
         raise Invalid(f"The payload {path[:300]} cannot be read: {fault}") from None
@@ -133,7 +135,7 @@ def given(path: str, most: int) -> dict[str, Any]:
 
 
 @contextmanager
-def reached(path: str) -> Iterator[None]:
+def storage_errors(path: str) -> Iterator[None]:
     """A storage that cannot be reached is no fault of the asker's: Busy; Lost where the payload is gone from it."""
     try:
         yield
@@ -145,7 +147,7 @@ def reached(path: str) -> Iterator[None]:
         raise Busy(f"The payload {path} cannot be reached now.") from away
 
 
-def _size(path: str) -> int:
+def _payload_size(path: str) -> int:
     size = (
         StoredPayload.objects.filter(pk=path).values_list("size", flat=True).first() if blob_storage.is_open() else None
     )
@@ -154,16 +156,16 @@ def _size(path: str) -> int:
     return size
 
 
-def forget_expired(limit: int) -> int:
+def delete_expired_payloads(limit: int) -> int:
     """Forget the payloads that are nobody's; returns how many. What is interrupted is done by the next pass."""
     now = clock.now()
-    return sum(_forget(path, now) for path in rows.expired(now, limit)) if blob_storage.is_open() else 0
+    return sum(_delete_payload(path, now) for path in rows.expired_paths(now, limit)) if blob_storage.is_open() else 0
 
 
-def _forget(path: str, now: int) -> bool:
-    if not rows.withdraw(path, now):
+def _delete_payload(path: str, now: int) -> bool:
+    if not rows.withdraw_payload(path, now):
         return False
     blob_storage.drop(path)
     with transaction.atomic():
-        rows.forget(path)
+        rows.delete_row(path)
     return True

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from ..core.errors import NotFound
 from ..core.task_impact import AGAIN, FATES, Fate, fates
 from ..store import runs as store
-from .operations import Operation, asked_of
-from .preview import Foreseen, Preview, preview
+from .operations import Operation, operation_command
+from .preview import Preview, RunPreview, preview
 
 MOST_REPLACED = 50
 """Earlier children that are read to tell what their successors will do again."""
 
 
 @dataclass(frozen=True, slots=True)
-class RunPlan:
+class PlannedRun:
     """What becomes of one run. `is_replaced`: another run does its work again, and it is left as it is."""
 
     run_id: str
@@ -29,51 +29,51 @@ class RunPlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class OperationPlan:
     """What an operation would come to. `revision`: of `target`, the run that hears it; the confirm carries it."""
 
     run_id: str
     target: str
     revision: int
     operation: Operation
-    runs: tuple[RunPlan, ...]
+    runs: tuple[PlannedRun, ...]
     is_cut: bool = False
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
-    def external(self) -> list[tuple[RunPlan, Fate]]:
+    def external(self) -> list[tuple[PlannedRun, Fate]]:
         """The tasks whose work the outside has seen and would see a second time."""
         return [(run, fate) for run in self.runs for fate in run.fates if fate.repeats_effects]
 
 
-def plan(run_id: str, operation: Operation) -> Plan:
+def plan_operation(run_id: str, operation: Operation) -> OperationPlan:
     """What would happen. Raises what carrying it out would: NotFound, Conflict, Invalid."""
-    target, command = asked_of(run_id, operation)
+    target, command = operation_command(run_id, operation)
     seen = preview(target, command)
-    affected = [(foreseen, _planned(foreseen)) for foreseen in _in_order(seen)]
-    replaced, is_cut = _replaced(child for pair in affected for child in _given_up(*pair))
+    affected = [(foreseen, _plan_run(foreseen)) for foreseen in _in_order(seen)]
+    replaced, is_cut = _superseded_children(child for pair in affected for child in _replaced_children_of(*pair))
     runs = [run for _, run in affected]
     counted = Counter(fate.name for run in runs for fate in run.fates)
     counts = {name: counted[name] for name in FATES if counted[name]}
-    return Plan(run_id, target, seen.revision, operation, (*runs, *replaced), seen.is_cut or is_cut, counts)
+    return OperationPlan(run_id, target, seen.revision, operation, (*runs, *replaced), seen.is_cut or is_cut, counts)
 
 
-def _in_order(seen: Preview) -> Iterator[Foreseen]:
+def _in_order(seen: Preview) -> Iterator[RunPreview]:
     """The run that hears it first, then who would be told; not those that would be asked and stay as they are."""
     for foreseen in seen.runs.values():
         if foreseen.effects or foreseen.before.id == seen.run_id:
             yield foreseen
 
 
-def _planned(foreseen: Foreseen) -> RunPlan:
+def _plan_run(foreseen: RunPreview) -> PlannedRun:
     before, after = foreseen.before, foreseen.after
     told = tuple(fates(before, foreseen.effects, after))
     is_new = not before.has_begun and before.revision == 0
     name, version = after.definition.name, after.definition.version
-    return RunPlan(before.id, name, version, before.status, after.status, told, is_new)
+    return PlannedRun(before.id, name, version, before.status, after.status, told, is_new)
 
 
-def _given_up(foreseen: Foreseen, planned: RunPlan) -> Iterator[str]:
+def _replaced_children_of(foreseen: RunPreview, planned: PlannedRun) -> Iterator[str]:
     """The children that give way to others."""
     for fate in planned.fates:
         task = foreseen.after.tasks.get(fate.key)
@@ -81,16 +81,16 @@ def _given_up(foreseen: Foreseen, planned: RunPlan) -> Iterator[str]:
             yield fate.child_id
 
 
-def _replaced(children: Iterable[str]) -> tuple[list[RunPlan], bool]:
+def _superseded_children(children: Iterable[str]) -> tuple[list[PlannedRun], bool]:
     """The earlier children of tasks that are done again: their successors do all that they have done."""
     left, found = deque(children), []
     while left and len(found) < MOST_REPLACED:
         try:
-            child = store.load(left.popleft())
+            child = store.load_run(left.popleft())
         except NotFound:
             continue
         told = tuple(replace(fate, name=AGAIN, is_later=True) for fate in fates(child, (), child) if fate.has_begun)
         left.extend(fate.child_id for fate in told if fate.child_id)
         name, version = child.definition.name, child.definition.version
-        found.append(RunPlan(child.id, name, version, child.status, child.status, told, is_replaced=True))
+        found.append(PlannedRun(child.id, name, version, child.status, child.status, told, is_replaced=True))
     return found, bool(left)

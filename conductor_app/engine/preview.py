@@ -15,19 +15,19 @@ from ..core.errors import Busy, Conflict, Invalid, NotFound
 from ..core.snapshot import UNKNOWN, Run
 from ..core.values import replace
 from ..models import Attempt
-from ..store import outgoing
+from ..store import child_runs_and_messages
 from ..store import runs as store
 from . import payloads, resolved_definitions
-from .answers import Answers
 from .change import ROUNDS
-from .decision import Undecidable, decided
+from .data_loading import LoadedData
+from .decision import DecisionFailed, decide_from_rows
 
 MOST_MESSAGES = 200
 """Messages that are followed; what more there are is left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class RunPreview:
     """What would become of one run."""
 
     before: Run
@@ -41,45 +41,45 @@ class Preview:
 
     run_id: str
     revision: int
-    runs: dict[str, Foreseen]
+    runs: dict[str, RunPreview]
     is_cut: bool = False
 
 
 def preview(run_id: str, command: Command) -> Preview:
     """What this command would do now. Raises what the command would: NotFound, Conflict, Invalid."""
-    run = store.load(run_id)
-    ahead = Ahead(clock.now())
+    run = store.load_run(run_id)
+    ahead = PreviewWorld(clock.now())
     ahead.decide(run, command)
     is_cut = ahead.follow()
     return Preview(run_id, run.revision, ahead.runs, is_cut)
 
 
-class Known(Answers):
+class PreviewData(LoadedData):
     """Answers that keep nothing: the plan of a definition that nobody follows yet is read, not written down."""
 
     def definition_named(self, question: DefinitionByName, now: int) -> Definition | None:
-        return resolved_definitions.unkept(question.name, question.version)
+        return resolved_definitions.read_unsaved(question.name, question.version)
 
     def definition_written(self, question: InlineDefinition, now: int) -> Definition | str:
-        return resolved_definitions.written(question.document)
+        return resolved_definitions.resolve_inline(question.document)
 
 
-class Ahead:
+class PreviewWorld:
     """Runs as they would be, in memory, and the messages between them."""
 
     def __init__(self, now: int) -> None:
         self.now = now
-        self.runs: dict[str, Foreseen] = {}
+        self.runs: dict[str, RunPreview] = {}
         self._messages: deque[tuple[str, str, dict[str, Any]]] = deque()
 
     def decide(self, run: Run, command: Command) -> None:
         """What the command would make of the run; who would be told is noted."""
         decision = self._decided(run, command)
-        first = self.runs.get(run.id, Foreseen(run, run))
+        first = self.runs.get(run.id, RunPreview(run, run))
         after = replace(decision.after, touched=frozenset(), moved=frozenset())
         if decision.effects:
             after = replace(after, revision=run.revision + 1)
-        self.runs[run.id] = Foreseen(first.before, after, (*first.effects, *decision.effects))
+        self.runs[run.id] = RunPreview(first.before, after, (*first.effects, *decision.effects))
         for effect in decision.effects:
             self._note(effect, after)
 
@@ -99,14 +99,14 @@ class Ahead:
 
     def run(self, run_id: str) -> Run:
         """The run as it would be by then."""
-        return self.runs[run_id].after if run_id in self.runs else store.load(run_id)
+        return self.runs[run_id].after if run_id in self.runs else store.load_run(run_id)
 
     def _decided(self, run: Run, command: Command) -> Decision:
-        answers = Known()
+        answers = PreviewData()
         for _ in range(ROUNDS):
             try:
-                decision = decided(run, command, answers, self.now)
-            except Undecidable as fault:
+                decision = decide_from_rows(run, command, answers, self.now)
+            except DecisionFailed as fault:
                 raise Invalid(f"The engine could not decide how this workflow goes on: {fault}"[:500]) from fault
             if not decision.questions:
                 return decision
@@ -115,8 +115,8 @@ class Ahead:
 
     def _note(self, effect: Effect, by: Run) -> None:
         if isinstance(effect, StartRun):
-            child = outgoing.begun(effect, by, self.now)
-            self.runs[child.id] = Foreseen(child, child)
+            child = child_runs_and_messages.begun(effect, by, self.now)
+            self.runs[child.id] = RunPreview(child, child)
             self._messages.append((child.id, "begin", {}))
         elif isinstance(effect, SendMessage):
             self._messages.append((effect.to, effect.subject, effect.facts))
@@ -129,22 +129,22 @@ class Ahead:
         return Attempt.objects.open().filter(pk=attempt_id, child_id=child_id).exists()
 
 
-def _begin(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
+def _handle_begin(ahead: PreviewWorld, to: str, facts: dict[str, Any]) -> None:
     ahead.decide(ahead.run(to), nothing)
 
 
-def _terminate(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
+def _handle_terminate(ahead: PreviewWorld, to: str, facts: dict[str, Any]) -> None:
     child = ahead.run(to)
     if not ahead.is_waiting(child.parent_id, child.parent_attempt_id, child.id):
         ahead.decide(child, commands.stop(facts.get("reason", "")))
 
 
-def _child_reopened(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
+def _handle_child_reopened(ahead: PreviewWorld, to: str, facts: dict[str, Any]) -> None:
     repair = commands.Repair(facts["attempt"], facts["child"], facts["how"], facts.get("asked") or {})
     ahead.decide(ahead.run(to), repair)
 
 
-def _resume_child(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
+def _handle_resume_child(ahead: PreviewWorld, to: str, facts: dict[str, Any]) -> None:
     parent, attempt = facts["parent"], facts["attempt"]
     try:
         child = ahead.run(to)
@@ -156,26 +156,26 @@ def _resume_child(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
     try:
         ahead.decide(child, commands.Retry(resumes=True, is_asked=True))
     except Conflict:
-        _child_ended(ahead, parent, {"child": to, "attempt": attempt})
+        _handle_child_ended(ahead, parent, {"child": to, "attempt": attempt})
 
 
-def _child_ended(ahead: Ahead, to: str, facts: dict[str, Any]) -> None:
+def _handle_child_ended(ahead: PreviewWorld, to: str, facts: dict[str, Any]) -> None:
     child = ahead.run(facts["child"])
     if child.is_open:
         return
     output = child.output
     if output is UNKNOWN:
-        output = payloads.opened_output(child.id)
+        output = payloads.load_unmasked_output(child.id)
     said = {"id": child.id, "name": child.definition.name, "version": child.definition.version}
     said |= {"status": child.status, "reason": child.reason, "output": output}
     ahead.decide(ahead.run(to), reports.child_ended(facts["attempt"], said))
 
 
-HEARERS: dict[str, Callable[[Ahead, str, dict[str, Any]], None]] = {
-    "begin": _begin,
-    "terminate": _terminate,
-    "child_reopened": _child_reopened,
-    commands.RESUME: _resume_child,
-    "child_ended": _child_ended,
+HEARERS: dict[str, Callable[[PreviewWorld, str, dict[str, Any]], None]] = {
+    "begin": _handle_begin,
+    "terminate": _handle_terminate,
+    "child_reopened": _handle_child_reopened,
+    commands.RESUME: _handle_resume_child,
+    "child_ended": _handle_child_ended,
 }
 """How each message would be heard; who waits for a limit, or for anything outside, is not looked at."""

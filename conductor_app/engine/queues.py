@@ -5,121 +5,123 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Count, Max, Min
 
-from .. import clock, conf, wakeups
+from .. import clock, conf, notifications
 from ..core import commands, reports
 from ..core.errors import Conflict, Invalid, NotFound
 from ..core.reports import Report
 from ..core.snapshot import NEVER
 from ..core.step_types.queued import queue_name
 from ..models import Attempt, AuditEntry, Poller, QueueHold, WorkerHold
-from ..store.rows import clean
+from ..store.rows import strip_nul
 from .change import change
-from .tasks import report
+from .tasks import report_task
 
 MOST_RELEASED = 500
 HIGHEST = 99
 """The highest priority that clients can give."""
 
 
-def requeue(task_type: str, by: str, reason: str = "") -> int:
+def notify_queue(task_type: str, by: str, reason: str = "") -> int:
     """Tell whoever waits for work of this name that it is there; how much is.
 
     The rows are the queue, so nothing can be missing in it: what may have been lost is a hint.
     """
     pending = Attempt.objects.of_runs().pending().filter(name=task_type)
     waiting = dict(pending.values_list("queue").annotate(Count("id")))
-    _note(task_type, by, "requeue", reason)
-    wakeups.announce([queue for queue, count in waiting.items() for _ in range(min(count, conf.most_waiting_polls))])
+    _record_change(task_type, by, "requeue", reason)
+    notifications.announce(
+        [queue for queue, count in waiting.items() for _ in range(min(count, conf.most_waiting_polls))]
+    )
     return sum(waiting.values())
 
 
-def pause(queue: str, by: str, reason: str = "", until_at: int | None = None) -> None:
+def pause_queue(queue: str, by: str, reason: str = "", until_at: int | None = None) -> None:
     """Hand nothing out of the queue until a moment, or until it is resumed. What workers hold goes on."""
-    queue, now = _named(queue), clock.now()
+    queue, now = _check_queue_name(queue), clock.now()
     if until_at is not None and until_at <= now:
         raise Invalid("The moment until which a queue is paused lies in the past.")
     with transaction.atomic():
         facts = {"until_at": until_at or NEVER, "held_at": now, "by": by[:255], "reason": reason}
         QueueHold.objects.update_or_create(queue=queue, defaults=facts)
-        _note(queue, by, "pause", reason, {"until_at": until_at} if until_at else {})
+        _record_change(queue, by, "pause", reason, {"until_at": until_at} if until_at else {})
 
 
-def resume(queue: str, by: str, reason: str = "") -> None:
+def resume_queue(queue: str, by: str, reason: str = "") -> None:
     """Let the queue hand out again. Raises Conflict where it is not paused."""
-    queue = _named(queue)
+    queue = _check_queue_name(queue)
     with transaction.atomic():
         if not QueueHold.objects.filter(queue=queue).delete()[0]:
             raise Conflict(f"Queue {queue} is not paused.")
-        _note(queue, by, "resume", reason)
+        _record_change(queue, by, "resume", reason)
         waiting = min(Attempt.objects.pending(queue).count(), conf.most_waiting_polls)
-        transaction.on_commit(lambda: wakeups.announce([queue] * max(waiting, 1)))
+        transaction.on_commit(lambda: notifications.announce([queue] * max(waiting, 1)))
 
 
-def drain(worker: str, by: str, reason: str = "") -> None:
+def drain_worker(worker: str, by: str, reason: str = "") -> None:
     """Hand the worker nothing more; it finishes what it has."""
-    worker, now = clean(worker)[:255], clock.now()
+    worker, now = strip_nul(worker)[:255], clock.now()
     if not worker:
         raise Invalid("A worker without a name cannot be told from others.")
     with transaction.atomic():
         WorkerHold.objects.update_or_create(worker=worker, defaults={"held_at": now, "by": by[:255], "reason": reason})
-        _note(worker, by, "drain", reason, kind="worker")
+        _record_change(worker, by, "drain", reason, kind="worker")
 
 
-def undrain(worker: str, by: str, reason: str = "") -> None:
+def undrain_worker(worker: str, by: str, reason: str = "") -> None:
     """Let the worker take work again. Raises Conflict where it is not drained."""
     with transaction.atomic():
         if not WorkerHold.objects.filter(worker=worker).delete()[0]:
             raise Conflict(f"Worker {worker} is not drained.")
-        _note(worker, by, "take work again", reason, kind="worker")
+        _record_change(worker, by, "take work again", reason, kind="worker")
 
 
-def release(worker: str, by: str, reason: str = "") -> int:
+def release_worker_tasks(worker: str, by: str, reason: str = "") -> int:
     """Hand what the worker holds to others, as if it had asked for time; returns how much."""
     held = Attempt.objects.of_runs().filter(status="LEASED", worker=worker).exclude(queue="").order_by("seq")
     asks_for_time = Report("IN_PROGRESS", worker=worker, merges=True, is_kept=False)
     found = list(held.values_list("run_id", "id")[:MOST_RELEASED]) if worker else []
-    count = sum(report(run_id, id, asks_for_time, by) for run_id, id in found)
-    _note(worker, by, "release", reason, {"count": count}, kind="worker")
+    count = sum(report_task(run_id, id, asks_for_time, by) for run_id, id in found)
+    _record_change(worker, by, "release", reason, {"count": count}, kind="worker")
     return count
 
 
-def forget(worker: str, by: str, reason: str = "") -> None:
+def forget_worker(worker: str, by: str, reason: str = "") -> None:
     """Let a worker that is gone be listed no more; if it polls again, it is there again."""
     with transaction.atomic():
         if not Poller.objects.filter(worker=worker).delete()[0]:
             raise NotFound(f"No worker {worker} has polled.")
         WorkerHold.objects.filter(worker=worker).delete()
-        _note(worker, by, "forget", reason, kind="worker")
+        _record_change(worker, by, "forget", reason, kind="worker")
 
 
-def prioritise(attempt_id: str, priority: int, by: str, reason: str = "") -> None:
+def prioritize(attempt_id: str, priority: int, by: str, reason: str = "") -> None:
     """Give what waits another priority. Raises NotFound, Invalid, Conflict where it does not wait any more."""
     if not 0 <= priority <= HIGHEST:
         raise Invalid(f"A priority is a number from 0 to {HIGHEST}.")
-    _requeue(_pending(attempt_id), "prioritise", by, reason, priority=priority)
+    _change_position(_find_pending_attempt(attempt_id), "prioritise", by, reason, priority=priority)
 
 
 def move_to_front(attempt_id: str, by: str, reason: str = "") -> None:
     """Let it be handed out next: before all that waits with it, and at once where its moment has not come."""
-    attempt = _pending(attempt_id)
+    attempt = _find_pending_attempt(attempt_id)
     others = Attempt.objects.pending(attempt.queue).exclude(pk=attempt_id)
     highest = max(others.aggregate(highest=Max("priority"))["highest"] or 0, attempt.priority)
     first = others.filter(priority=highest).aggregate(first=Min("visible_at"))["first"]
     visible_at = min(clock.now(), attempt.visible_at, *([first - 1] if first is not None else []))
-    _requeue(attempt, "move to front", by, reason, priority=highest, visible_at=visible_at)
+    _change_position(attempt, "move to front", by, reason, priority=highest, visible_at=visible_at)
 
 
 def hand_out_now(attempt_id: str, by: str, reason: str = "") -> None:
     """Let what waits out a delay be handed out at once, in its turn. Raises Conflict where its moment has come."""
-    attempt, now = _pending(attempt_id), clock.now()
+    attempt, now = _find_pending_attempt(attempt_id), clock.now()
     if attempt.visible_at <= now:
         raise Conflict(f"Task {attempt.task} waits for no moment: it is handed out in its turn.")
-    _requeue(attempt, "hand out now", by, reason, visible_at=now)
+    _change_position(attempt, "hand out now", by, reason, visible_at=now)
 
 
 def take_from_worker(attempt_id: str, by: str, reason: str = "") -> None:
     """Hand what a worker holds to others, as if it had asked for time. Raises NotFound, Conflict."""
-    attempt = _found(attempt_id)
+    attempt = _find_attempt(attempt_id)
     facts = {"task": str(attempt.task), "worker": attempt.worker}
     command = commands.take_back(attempt_id)
     change(attempt.run_id, command, by, reason, near=[attempt_id], action="take from worker", facts=facts)
@@ -127,54 +129,59 @@ def take_from_worker(attempt_id: str, by: str, reason: str = "") -> None:
 
 def move_to_domain(attempt_id: str, domain: str, by: str, reason: str = "") -> None:
     """Let workers of another domain take it; an empty one is the queue without a domain. Its retries go as before."""
-    attempt, domain = _pending(attempt_id), clean(domain.strip())[:128]
+    attempt, domain = _find_pending_attempt(attempt_id), strip_nul(domain.strip())[:128]
     task_type = attempt.queue.removeprefix(f"{attempt.domain}:") if attempt.domain else attempt.queue
     queue = queue_name(task_type, domain)
-    _requeue(attempt, "move to domain", by, reason, queue=queue, domain=domain)
+    _change_position(attempt, "move to domain", by, reason, queue=queue, domain=domain)
 
 
-def hold(attempt_id: str, until_at: int, by: str, reason: str = "") -> None:
+def delay_until(attempt_id: str, until_at: int, by: str, reason: str = "") -> None:
     """Hand it out no earlier than at a moment. Raises NotFound, Invalid, Conflict where it does not wait any more."""
     if until_at <= clock.now():
         raise Invalid("The moment until which a task is held lies in the past.")
-    _requeue(_pending(attempt_id), "hold", by, reason, visible_at=until_at)
+    _change_position(_find_pending_attempt(attempt_id), "hold", by, reason, visible_at=until_at)
 
 
-def cancel(attempt_id: str, by: str, reason: str = "") -> None:
+def cancel_attempt(attempt_id: str, by: str, reason: str = "") -> None:
     """End what waits: it is not tried again, and its run decides what that means. Raises NotFound, Conflict."""
-    attempt, said = _pending(attempt_id), Report("CANCELED", reason=clean(reason) or f"Canceled by {by}.")
+    attempt, said = (
+        _find_pending_attempt(attempt_id),
+        Report("CANCELED", reason=strip_nul(reason) or f"Canceled by {by}."),
+    )
     command, facts = reports.hear(attempt_id, said), {"task": str(attempt.task)}
     change(attempt.run_id, command, by, reason, near=[attempt_id], action="cancel task", facts=facts)
 
 
-def _requeue(attempt: Attempt, action: str, by: str, reason: str, **facts: Any) -> None:
+def _change_position(attempt: Attempt, action: str, by: str, reason: str, **facts: Any) -> None:
     noted = {"task": str(attempt.task), **facts}
     command = commands.requeue(attempt.pk, facts)
     change(attempt.run_id, command, by, reason, near=[attempt.pk], action=action, facts=noted)
 
 
-def _found(attempt_id: str) -> Attempt:
+def _find_attempt(attempt_id: str) -> Attempt:
     attempt = Attempt.objects.of_runs().light().select_related("task").filter(pk=attempt_id).first()
     if attempt is None:
         raise NotFound(f"There is no task {attempt_id}.")
     return attempt
 
 
-def _pending(attempt_id: str) -> Attempt:
-    attempt = _found(attempt_id)
+def _find_pending_attempt(attempt_id: str) -> Attempt:
+    attempt = _find_attempt(attempt_id)
     if attempt.status != "PENDING" or not attempt.queue:
         raise Conflict(f"Task {attempt_id} is {attempt.status}: it does not wait in a queue.")
     return attempt
 
 
-def _named(queue: str) -> str:
-    name = clean(queue.strip())
+def _check_queue_name(queue: str) -> str:
+    name = strip_nul(queue.strip())
     if not name or len(name) > 640:
         raise Invalid("A queue's name has 1 to 640 characters.")
     return name
 
 
-def _note(name: str, by: str, action: str, reason: str, facts: dict[str, Any] | None = None, kind: str = "queue"):
+def _record_change(
+    name: str, by: str, action: str, reason: str, facts: dict[str, Any] | None = None, kind: str = "queue"
+):
     AuditEntry.objects.create(
         at=clock.now(),
         actor=by,

@@ -1,7 +1,7 @@
 """Removing runs: alone, with what descends from them, or after ending them."""
 
 from ..models import Run
-from .runs import remove, terminate
+from .runs import remove_run, terminate_run
 
 GENERATION = 500
 """Runs whose children are looked up in one query."""
@@ -11,11 +11,13 @@ def terminate_and_remove(
     run_id: str, by: str, reason: str = "", *, archive: bool = True, cascade: bool = False
 ) -> None:
     """End a run, then remove it: two transactions, so one that is ended may be left. Raises NotFound, Conflict."""
-    terminate(run_id, by, reason)
-    remove_family(run_id, by, reason, archive=archive, cascade=cascade)
+    terminate_run(run_id, by, reason)
+    remove_with_descendants(run_id, by, reason, archive=archive, cascade=cascade)
 
 
-def remove_family(run_id: str, by: str, reason: str = "", *, archive: bool = True, cascade: bool = False) -> None:
+def remove_with_descendants(
+    run_id: str, by: str, reason: str = "", *, archive: bool = True, cascade: bool = False
+) -> None:
     """Remove a run; with `cascade` its descendants before it, each in its own transaction, the youngest first.
 
     Without `cascade` its children stay: those that are open are stopped where it is open itself, and else run on by
@@ -25,10 +27,10 @@ def remove_family(run_id: str, by: str, reason: str = "", *, archive: bool = Tru
     if cascade and not (is_open and archive):
         why = reason or f"It is removed with {run_id}."
         if is_open:
-            terminate(run_id, by, why)
+            terminate_run(run_id, by, why)
         for id in reversed(descendants(run_id)):
-            remove(id, by, why, archive=False)
-    remove(run_id, by, reason, archive=archive)
+            remove_run(id, by, why, archive=False)
+    remove_run(run_id, by, reason, archive=archive)
 
 
 def descendants(run_id: str) -> list[str]:

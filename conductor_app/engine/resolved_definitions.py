@@ -12,14 +12,14 @@ from ..core.errors import NotFound, Refused, ValidationFailed
 from ..core.language.checks import workflow_complaints
 from ..models import TaskDefinition, WorkflowDefinition
 from ..store import definitions
-from ..store.rows import clean
-from .schemas import all_with_schemas, with_schemas
+from ..store.rows import strip_nul
+from .schemas import fill_in_schemas, fill_in_schemas_of_all
 
 SEQUENCES = ("defaultCase", "loopOver", "tryTasks", "catchDefault", "finallyTasks")
 """The fields of a step that hold a list of steps."""
 
 
-class Known:
+class DefinitionCache:
     """What this process has read of the definitions, as of one revision of the catalogue."""
 
     def __init__(self, revision: int) -> None:
@@ -27,72 +27,74 @@ class Known:
         self.plans: dict[tuple[str, int | None], Definition | None] = {}
 
 
-_known = Known(-1)
+_known = DefinitionCache(-1)
 
 
-def current() -> Known:
+def current_cache() -> DefinitionCache:
     """What is known of the definitions as they are now: a changed catalogue empties it."""
     global _known
-    revision = definitions.catalogue_revision()
+    revision = definitions.definitions_revision()
     if _known.revision != revision:
-        _known = Known(revision)
+        _known = DefinitionCache(revision)
     return _known
 
 
-def asked_for(name: str, version: int | None, document: dict[str, Any] | None, now: int | None = None) -> Definition:
+def resolve_requested(
+    name: str, version: int | None, document: dict[str, Any] | None, now: int | None = None
+) -> Definition:
     """The plan that somebody asks for by name or gives in place, kept for its runs if `now` is given.
 
     Raises NotFound, and ValidationFailed with every complaint.
     """
     if document is not None:
-        return of_document(document, now)
-    found = unkept(name, version) if now is None else find(name, version, now)
+        return resolve_document(document, now)
+    found = read_unsaved(name, version) if now is None else resolve_by_name(name, version, now)
     if found is None:
         asked = name if version is None else f"{name}, version {version}"
         raise NotFound(f"No such workflow found by name: {asked}")
     return found
 
 
-def find(name: str, version: int | None, now: int) -> Definition | None:
+def resolve_by_name(name: str, version: int | None, now: int) -> Definition | None:
     """The plan of a definition as it is now; the newest version if none is given; None if there is none."""
-    known = current()
+    known = current_cache()
     if (name, version) in known.plans:
         return known.plans[name, version]
-    row = row_of(name, version)
-    found = None if row is None else definitions.keep(completed(row.document), now)
+    row = find_row(name, version)
+    found = None if row is None else definitions.save_definition(fill_in_references(row.document), now)
     # Known only once its row is committed: a decision that is rolled back takes the row with it.
     transaction.on_commit(partial(known.plans.__setitem__, (name, version), found))
     return found
 
 
-def of_document(document: dict[str, Any], now: int | None = None) -> Definition:
+def resolve_document(document: dict[str, Any], now: int | None = None) -> Definition:
     """The plan of a definition given in place, kept for its runs if `now` is given.
 
     Raises ValidationFailed with every complaint.
     """
     if complaints := workflow_complaints(document):
         raise ValidationFailed(complaints)
-    whole = completed(document)
-    return definitions.read(whole) if now is None else definitions.keep(whole, now)
+    whole = fill_in_references(document)
+    return definitions.parse_document(whole) if now is None else definitions.save_definition(whole, now)
 
 
-def written(text: str, now: int | None = None) -> Definition | str:
+def resolve_inline(text: str, now: int | None = None) -> Definition | str:
     """The plan of a definition that a run has written as JSON, or the complaint about it."""
     try:
-        return of_document(json.loads(text), now)
+        return resolve_document(json.loads(text), now)
     except ValidationFailed as refused:
         return "; ".join(complaint.message for complaint in refused.complaints)
     except Refused as refused:
         return refused.message
 
 
-def unkept(name: str, version: int | None) -> Definition | None:
+def read_unsaved(name: str, version: int | None) -> Definition | None:
     """The definition with this name and version, read but not kept: nothing can follow it beyond this process."""
-    row = row_of(name, version)
-    return None if row is None else definitions.read(completed(row.document))
+    row = find_row(name, version)
+    return None if row is None else definitions.parse_document(fill_in_references(row.document))
 
 
-def row_of(name: str, version: int | None) -> WorkflowDefinition | None:
+def find_row(name: str, version: int | None) -> WorkflowDefinition | None:
     """The definition with this name and version; the newest if no version is given."""
     rows = WorkflowDefinition.objects.filter(name=name)
     return (rows.filter(version=version) if version is not None else rows.order_by("-version")).first()
@@ -101,16 +103,16 @@ def row_of(name: str, version: int | None) -> WorkflowDefinition | None:
 def task_document(name: str) -> dict[str, Any] | None:
     """The task definition with this name, as a document."""
     found = TaskDefinition.objects.filter(name=name).values_list("document", flat=True).first()
-    return None if found is None else with_schemas(found)
+    return None if found is None else fill_in_schemas(found)
 
 
-def completed(document: Mapping[str, Any]) -> dict[str, Any]:
+def fill_in_references(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with what it names written into it."""
     rows = TaskDefinition.objects.filter(name__in=names_in(document)).values_list("name", "document")
-    found = all_with_schemas(rows)
+    found = fill_in_schemas_of_all(rows)
     return {
-        **with_schemas(dict(document)),
-        "tasks": [_completed_step(step, found) for step in document.get("tasks") or ()],
+        **fill_in_schemas(dict(document)),
+        "tasks": [_fill_in_step(step, found) for step in document.get("tasks") or ()],
     }
 
 
@@ -120,29 +122,29 @@ def names_in(document: Any) -> set[str]:
     while left:
         value = left.pop()
         if isinstance(value, dict):
-            names |= {clean(value["name"])} if isinstance(value.get("name"), str) else set()
+            names |= {strip_nul(value["name"])} if isinstance(value.get("name"), str) else set()
             left += value.values()
         elif isinstance(value, list):
             left += value
     return names
 
 
-def _completed_step(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    complete = {**step, **_completed_inside(step, found)}
+def _fill_in_step(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    complete = {**step, **_fill_in_nested_steps(step, found)}
     if not step.get("taskDefinition") and step.get("name") in found:
         complete["taskDefinition"] = found[step["name"]]
     elif isinstance(own := step.get("taskDefinition"), dict):
-        complete["taskDefinition"] = with_schemas(own)
+        complete["taskDefinition"] = fill_in_schemas(own)
     if step.get("type") == "SUB_WORKFLOW":
-        complete["subWorkflowParam"] = _fixed(step.get("subWorkflowParam") or {})
+        complete["subWorkflowParam"] = _pin_sub_workflow_version(step.get("subWorkflowParam") or {})
     return complete
 
 
-def _completed_inside(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+def _fill_in_nested_steps(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a step that hold further steps, those steps completed."""
 
     def many(tasks: Any) -> list[dict[str, Any]]:
-        return [_completed_step(task, found) for task in tasks or ()]
+        return [_fill_in_step(task, found) for task in tasks or ()]
 
     inside: dict[str, Any] = {name: many(step[name]) for name in SEQUENCES if step.get(name)}
     if step.get("decisionCases"):
@@ -154,10 +156,10 @@ def _completed_inside(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict
     return inside
 
 
-def _fixed(param: Mapping[str, Any]) -> dict[str, Any]:
+def _pin_sub_workflow_version(param: Mapping[str, Any]) -> dict[str, Any]:
     """A sub-workflow's version is fixed when its parent starts (execution §7.1); a missing one shows when reached."""
     name = param.get("name")
     if param.get("version") or param.get("workflowDefinition") or not isinstance(name, str) or "${" in name:
         return dict(param)
-    row = row_of(name, None)
+    row = find_row(name, None)
     return {**param, "version": row.version} if row else dict(param)

@@ -8,7 +8,7 @@ from django.db.models import F
 from .. import clock
 from ..core.errors import Invalid, NotFound
 from ..insight.database import size_in_bytes
-from ..insight.retention import policies, removable
+from ..insight.retention import removable_runs, retention_policies
 from ..models import AuditEntry, DailyStorage, RetentionPolicy
 
 LONGEST_DAYS = 36_500
@@ -16,18 +16,18 @@ DAY_MS, NOTED_MS = 86_400_000, 400 * 86_400_000
 MOST_KEPT = 10_000
 
 
-def due(limit: int) -> Iterator[str]:
+def runs_to_remove(limit: int) -> Iterator[str]:
     """Runs that no policy keeps any longer, no more than so many."""
-    now, known = clock.now(), policies()
+    now, known = clock.now(), retention_policies()
     for policy in known:
-        found = list(removable(policy, known, now).values_list("pk", flat=True)[:limit])
+        found = list(removable_runs(policy, known, now).values_list("pk", flat=True)[:limit])
         yield from found
         limit -= len(found)
         if limit <= 0:
             return
 
 
-def note_day(removed: int) -> None:
+def record_day(removed: int) -> None:
     """Keep how large the database is today, and how many runs more were removed."""
     now = clock.now()
     day_at = now - now % DAY_MS
@@ -36,7 +36,7 @@ def note_day(removed: int) -> None:
     DailyStorage.objects.filter(day_at=day_at).update(bytes=size_in_bytes(), removed=F("removed") + removed)
 
 
-def save(definition: str, days: int, failed_days: int, keep_last: int, by: str, reason: str = "") -> None:
+def save_policy(definition: str, days: int, failed_days: int, keep_last: int, by: str, reason: str = "") -> None:
     """Keep runs of a definition, or of all others (an empty name), for so long from now on."""
     definition = definition.strip()
     if len(definition) > 255 or "\0" in definition:
@@ -49,18 +49,18 @@ def save(definition: str, days: int, failed_days: int, keep_last: int, by: str, 
         RetentionPolicy.objects.update_or_create(
             definition=definition, defaults={**facts, "changed_at": clock.now(), "by": by[:255]}
         )
-        _note(definition, by, "save", reason, {"before": was, "after": facts})
+        _record_change(definition, by, "save", reason, {"before": was, "after": facts})
 
 
-def remove(definition: str, by: str, reason: str = "") -> None:
+def delete_policy(definition: str, by: str, reason: str = "") -> None:
     """Keep its runs as all others are kept. Raises NotFound."""
     with transaction.atomic():
         if not RetentionPolicy.objects.filter(definition=definition).delete()[0]:
             raise NotFound(f"There is no policy for {definition or 'all others'}.")
-        _note(definition, by, "remove", reason, {})
+        _record_change(definition, by, "remove", reason, {})
 
 
-def _note(definition: str, by: str, action: str, reason: str, facts: dict) -> None:
+def _record_change(definition: str, by: str, action: str, reason: str, facts: dict) -> None:
     AuditEntry.objects.create(
         at=clock.now(),
         actor=by,

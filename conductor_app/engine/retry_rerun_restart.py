@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import clock, conf
-from ..access.sealing import opened
+from ..access.masking import decrypt_masked
 from ..core import commands
 from ..core.decide import Command
 from ..core.definition import Definition, Key
@@ -25,46 +25,48 @@ BAD_ENDS = ("FAILED", "TIMED_OUT", "CANCELED")
 
 def retry(run_id: str, by: str, reason: str = "", resume_children: bool = False) -> None:
     """Try again what failed, from where the run stands; with `resume_children` inside the run that failed first."""
-    target, command = retrying(run_id, resume_children)
+    target, command = retry_command(run_id, resume_children)
     change(target, command, by, reason, action="retry")
 
 
-def retrying(run_id: str, resume_children: bool = False) -> Asked:
+def retry_command(run_id: str, resume_children: bool = False) -> Asked:
     """What a retry comes to."""
-    return (_deepest_failed(run_id) if resume_children else run_id), commands.Retry(resume_children)
+    return (_deepest_failed_run(run_id) if resume_children else run_id), commands.Retry(resume_children)
 
 
 def restart(run_id: str, by: str, reason: str = "", latest_definitions: bool = False) -> None:
     """Begin an ended run anew; with `latest_definitions` by the newest version of its definition."""
-    target, command = restarting(run_id, latest_definitions, find=kept)
+    target, command = restart_command(run_id, latest_definitions, find=resolve_and_save)
     change(target, command, by, reason, action="restart")
 
 
-def restarting(
-    run_id: str, latest: bool = False, version: int | None = None, *, find: Find = resolved_definitions.unkept
+def restart_command(
+    run_id: str, latest: bool = False, version: int | None = None, *, find: Find = resolved_definitions.read_unsaved
 ) -> Asked:
     """What a restart comes to: by the plan that the run follows, by the newest version, or by this one."""
     if not latest and version is None:
         return run_id, workflow_rate_limits.waiting_its_turn(commands.restart(None))
-    name = _run(run_id).name
+    name = _find_run(run_id).name
     definition = find(name, version)
     if definition is None:
         raise NotFound(f"No such workflow definition: {name}" + (f", version {version}" if version else ""))
     return run_id, workflow_rate_limits.waiting_its_turn(commands.restart(definition))
 
 
-def moving(run_id: str, version: int | None = None, *, find: Find = resolved_definitions.unkept) -> Asked:
+def move_to_version_command(
+    run_id: str, version: int | None = None, *, find: Find = resolved_definitions.read_unsaved
+) -> Asked:
     """What a move to another version of its definition comes to: to the newest one if none is named."""
-    name = _run(run_id).name
+    name = _find_run(run_id).name
     definition = find(name, version)
     if definition is None:
         raise NotFound(f"No such workflow definition: {name}" + (f", version {version}" if version else ""))
     return run_id, commands.upgrade(definition)
 
 
-def kept(name: str, version: int | None) -> Definition | None:
+def resolve_and_save(name: str, version: int | None) -> Definition | None:
     """The plan of a definition, kept for the run that is to follow it."""
-    return resolved_definitions.find(name, version, clock.now())
+    return resolved_definitions.resolve_by_name(name, version, clock.now())
 
 
 def rerun(
@@ -81,11 +83,11 @@ def rerun(
 
     `attempt_id`: any attempt at that task. What else is None stays as it is.
     """
-    target, command = rerunning(run_id, attempt_id, task_input, input, correlation_id)
+    target, command = rerun_command(run_id, attempt_id, task_input, input, correlation_id)
     change(target, command, by, reason, action="rerun")
 
 
-def rerunning(
+def rerun_command(
     run_id: str,
     attempt_id: str = "",
     task_input: dict[str, Any] | None = None,
@@ -95,18 +97,18 @@ def rerunning(
     """What a rerun comes to, for the run that the task belongs to."""
     _refuse_too_large(task_input, conf.task_payload_max_bytes)
     _refuse_too_large(input, conf.workflow_payload_max_bytes)
-    path = _path(_run(run_id), attempt_id) if attempt_id else [run_id]
+    path = _runs_down_to(_find_run(run_id), attempt_id) if attempt_id else [run_id]
     _refuse_open(path)
-    task_input = _as_it_was(task_input, attempt_id, payloads.written_task_input)
-    input = _as_it_was(input, run_id, payloads.written_input)
-    key, attempt = _place_of(attempt_id) if attempt_id else (None, None)
+    task_input = _restore_masked_input(task_input, attempt_id, payloads.load_stored_task_input)
+    input = _restore_masked_input(input, run_id, payloads.load_stored_input)
+    key, attempt = _locate_attempt(attempt_id) if attempt_id else (None, None)
     new = {"input": input, "correlation_id": correlation_id}
     if path[-1] == run_id:
         return run_id, commands.Rerun(key, attempt, task_input, **new)
     return path[-1], commands.Rerun(key, attempt, task_input, asked={"run": run_id, **new})
 
 
-def _run(run_id: str) -> Run:
+def _find_run(run_id: str) -> Run:
     run = Run.objects.light().filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"No such workflow found by id: {run_id}")
@@ -119,11 +121,13 @@ def _refuse_open(path: list[str]) -> None:
         raise Conflict(f"Workflow {id} is {status}: only one that has ended can be rerun.")
 
 
-def _as_it_was(given: dict[str, Any] | None, id: str, written: Callable[[str], Any]) -> dict[str, Any] | None:
+def _restore_masked_input(
+    given: dict[str, Any] | None, id: str, written: Callable[[str], Any]
+) -> dict[str, Any] | None:
     """An input that is given anew: what reads `***` there, because it is masked, is what it was."""
     if given is None or not id or f'"{HIDDEN}"' not in (dumps(given) or ""):
         return given
-    return opened(unhidden(given, written(id)))
+    return decrypt_masked(unhidden(given, written(id)))
 
 
 def _refuse_too_large(payload: dict[str, Any] | None, most: int) -> None:
@@ -132,7 +136,7 @@ def _refuse_too_large(payload: dict[str, Any] | None, most: int) -> None:
         raise Invalid(f"The input of {size} bytes is larger than the {most} bytes that it may have.")
 
 
-def _place_of(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:
+def _locate_attempt(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:
     """The task that an attempt belongs to, and the attempt."""
     columns = ("task__ref", "task__iteration_path", "number", "seq", "previous_id", "worker", "poll_count")
     row = Attempt.objects.filter(pk=attempt_id).values_list(*columns).first()
@@ -144,16 +148,16 @@ def _place_of(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:
     )
 
 
-def _path(root: Run, attempt_id: str) -> list[str]:
+def _runs_down_to(root: Run, attempt_id: str) -> list[str]:
     """The runs from this one down to the one that the attempt belongs to; raises Invalid where there is no way."""
     attempt = Attempt.objects.of_runs().filter(pk=attempt_id).values("run_id").first()
-    below = list(_upwards(attempt["run_id"], root.pk)) if attempt else []
+    below = list(_awaited_ancestors(attempt["run_id"], root.pk)) if attempt else []
     if not below or below[-1] != root.pk:
         raise Invalid(f"Task {attempt_id} not found in workflow {root.pk} or its sub workflows")
     return below[::-1]
 
 
-def _upwards(run_id: str, until: str) -> Iterator[str]:
+def _awaited_ancestors(run_id: str, until: str) -> Iterator[str]:
     """The run and those above it, as far as each is still the one that the task above it stands for."""
     while True:
         run = Run.objects.filter(pk=run_id).values("parent_id", "parent_attempt_id").first()
@@ -171,7 +175,7 @@ def _is_awaited(run_id: str, attempt_id: str) -> bool:
     return newest.exists()
 
 
-def _deepest_failed(run_id: str) -> str:
+def _deepest_failed_run(run_id: str) -> str:
     """The run that failed first: down through the first task of each that failed, if that is a run (execution §7.3).
 
     What was only canceled, as another had failed, is not gone down into before that.

@@ -20,29 +20,29 @@ from ..models import Attempt as AttemptRow
 from ..models import AuditEntry, Failure, Message, TaskLog
 from ..models import Run as RunRow
 from ..models.fields import dumps
-from ..store import outgoing
-from ..store.payload_placement import OverLimit, TooLarge
-from ..store.payloads import release as release_payloads
-from ..store.statement_batch import Stale
-from ..telemetry.log_context import doing
+from ..store import child_runs_and_messages
+from ..store.payload_placement import PayloadOverLimit, PayloadsTooLarge
+from ..store.payloads import release_payloads
+from ..store.statement_batch import StaleRow
+from ..telemetry.log_context import log_context
 from . import labels, payloads, resolved_definitions, workflow_rate_limits
-from .answers import Answers
 from .change import ROUNDS, ROUNDS_IN_ONE, change, wake
-from .decision import Undecidable, decided, write, written
+from .data_loading import LoadedData
+from .decision import DecisionFailed, decide_from_rows, new_batch, save_decision
 from .files import handles as files
-from .json_schema import judge
+from .json_schema import check_against_schema
 from .retry_rerun_restart import rerun, restart, retry
 
 __all__ = [
     "StartRequest",
-    "pause",
-    "remove",
+    "pause_run",
+    "remove_run",
     "rerun",
     "restart",
-    "resume",
+    "resume_run",
     "retry",
     "start",
-    "terminate",
+    "terminate_run",
     "wake",
 ]
 
@@ -86,34 +86,34 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
     now = clock.now()
     if request.starts_at > now + FARTHEST_MS:
         raise Invalid("A run starts within a year.")
-    request = replace(with_input(request), labels=tuple(labels.checked(request.labels)))
-    definition = resolved_definitions.asked_for(request.name, request.version, request.document, now)
+    request = replace(with_input(request), labels=tuple(labels.clean_labels(request.labels)))
+    definition = resolved_definitions.resolve_requested(request.name, request.version, request.document, now)
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
     run = new_run(request, definition, now, randomness.drawn())
     # What a template was laid under is no longer what was uploaded.
     is_as_given = request.input_path and run.input == request.input
-    answers = Answers({(run.id, "input"): request.input_path} if is_as_given else None)
-    with doing("start", run_id=run.id):
-        return _start(run, request, definition, by, also, answers)
+    answers = LoadedData({(run.id, "input"): request.input_path} if is_as_given else None)
+    with log_context("start", run_id=run.id):
+        return _start_resolved(run, request, definition, by, also, answers)
 
 
-def _start(run: Run, request: StartRequest, definition: Definition, by: str, also, answers: Answers) -> str:
+def _start_resolved(run: Run, request: StartRequest, definition: Definition, by: str, also, answers: LoadedData) -> str:
     for round_number in range(ROUNDS):
         try:
-            decision = _begin(run, request, by, also, answers, in_slices=round_number >= ROUNDS_IN_ONE)
-        except Stale:
+            decision = _try_start(run, request, by, also, answers, in_slices=round_number >= ROUNDS_IN_ONE)
+        except StaleRow:
             # Somebody started a run with the same key, or sent the same request, at the same moment.
             if (earlier := _earlier(request, definition.name)) is None:
                 raise Busy(workflow=definition.name) from None
             return earlier
-        except TooLarge as found:
+        except PayloadsTooLarge as found:
             answers.forget_passing()
             answers.keep(found.texts)
             continue
-        except Undecidable as fault:
+        except DecisionFailed as fault:
             raise Invalid(f"The engine could not decide how this workflow begins: {fault}"[:500]) from fault
-        except OverLimit as found:
+        except PayloadOverLimit as found:
             raise Invalid(str(found)) from found
         if not decision.questions:
             return run.id
@@ -130,7 +130,7 @@ def with_input(request: StartRequest) -> StartRequest:
     """The request with its input at hand; raises Invalid where it is not there, or larger than a run's may be."""
     most = conf.workflow_payload_max_bytes
     if request.input_path:
-        return replace(request, input=payloads.given(request.input_path, most))
+        return replace(request, input=payloads.load_client_payload(request.input_path, most))
     if (size := len(dumps(request.input) or "")) > most:
         raise Invalid(f"The input of {size} bytes is larger than the {most} bytes that a workflow may have.")
     return request
@@ -178,56 +178,58 @@ def _check_input(run: Run) -> None:
         return
     if not schema.text:
         raise InputRefused([Complaint("input", f"cannot be checked: there is no schema {schema.name}")])
-    if found := judge(question(schema, run.input)):
+    if found := check_against_schema(question(schema, run.input)):
         raise InputRefused([Complaint(f"input{place}", message) for place, message in found])
 
 
-def _begin(run: Run, request: StartRequest, by: str, also, answers: Answers, in_slices: bool):
+def _try_start(run: Run, request: StartRequest, by: str, also, answers: LoadedData, in_slices: bool):
     """One transaction: the run and its first steps are written, unless something has to be answered first."""
     with transaction.atomic():
         now = clock.now()
         # One that starts later is counted among those that go on when its moment has come.
-        run = run if run.begins_later(now) else _limited(run)
-        decision = decided(run, nothing, answers, now, in_slices)
+        run = run if run.begins_later(now) else _apply_rate_limit(run)
+        decision = decide_from_rows(run, nothing, answers, now, in_slices)
         if decision.questions and not decision.effects:
             return decision
-        writes, starter = written(answers), request.started_by or by
+        writes, starter = new_batch(answers), request.started_by or by
         keys = {"idempotency_key": request.idempotency_key, "request_id": request.request_id}
-        outgoing.create(writes, run, starter, event=request.event, schedule=request.schedule, **keys)
+        child_runs_and_messages.insert_run(writes, run, starter, event=request.event, schedule=request.schedule, **keys)
         if also is not None:
             also(run.id)
-        write(run, decision, now, by, "", writes)
+        save_decision(run, decision, now, by, "", writes)
         if request.labels:
-            labels.keep(run.id, request.labels)
+            labels.save_labels(run.id, request.labels)
     return decision
 
 
-def _limited(run: Run) -> Run:
+def _apply_rate_limit(run: Run) -> Run:
     """The run, held where its definition's limit is reached."""
-    key = workflow_rate_limits.key_for(run, run.definition, run.input)
-    return replace(run, limit_key=key, is_held=workflow_rate_limits.is_full(run.definition, key)) if key else run
+    key = workflow_rate_limits.rate_limit_key_for_run(run, run.definition, run.input)
+    return (
+        replace(run, limit_key=key, is_held=workflow_rate_limits.is_limit_reached(run.definition, key)) if key else run
+    )
 
 
-def pause(run_id: str, by: str, reason: str = "") -> None:
+def pause_run(run_id: str, by: str, reason: str = "") -> None:
     """Hold the run: nothing new is scheduled until it is resumed."""
     change(run_id, commands.pause, by, reason, action="pause")
 
 
-def resume(run_id: str, by: str, reason: str = "") -> None:
+def resume_run(run_id: str, by: str, reason: str = "") -> None:
     """Let a paused run go on."""
     change(run_id, commands.resume, by, reason, action="resume")
 
 
-def terminate(run_id: str, by: str, reason: str = "", with_failure: bool = False) -> None:
+def terminate_run(run_id: str, by: str, reason: str = "", with_failure: bool = False) -> None:
     """Stop a run for good; what is open is canceled, its children are stopped."""
     change(run_id, commands.terminate(reason, with_failure), by, reason, action="terminate")
 
 
-def remove(run_id: str, by: str, reason: str = "", archive: bool = True) -> None:
+def remove_run(run_id: str, by: str, reason: str = "", archive: bool = True) -> None:
     """Delete a run with everything that belongs to it. With `archive` only one that has ended; raises Invalid."""
     if not archive and RunRow.objects.open().filter(pk=run_id).exists():
         # Its parent, its children and who waits for its slot are told as of any other end.
-        terminate(run_id, by, reason or "It is removed.")
+        terminate_run(run_id, by, reason or "It is removed.")
     with transaction.atomic():
         row = RunRow.objects.select_for_update().filter(pk=run_id).values("status", "name").first()
         if row is None:
@@ -237,7 +239,7 @@ def remove(run_id: str, by: str, reason: str = "", archive: bool = True) -> None
         TaskLog.objects.filter(attempt_id__in=AttemptRow.objects.filter(run_id=run_id).values("id")).delete()
         Message.objects.filter(to=run_id).delete()
         Failure.objects.filter(run_id=run_id).delete()
-        files.forget_of(run_id)
+        files.delete_files_of_run(run_id)
         release_payloads(run_id, clock.now())
         RunRow.objects.filter(pk=run_id).delete()
         AuditEntry.objects.create(

@@ -12,28 +12,28 @@ from ..core.language.checks.schema import read_schema
 from ..core.language.lint import UNUSABLE_SCHEMA, WARNING, Finding
 from ..core.language.lint.places import spots
 from ..models import SchemaDefinition
-from ..store.rows import clean
+from ..store.rows import strip_nul
 from . import json_schema
-from .definition_audit import note
+from .definition_audit import record_definition_change
 
 Document = dict[str, Any]
 PARTS = ("inputSchema", "outputSchema")
 
 
-def save(documents: Sequence[Document], by: str, *, new_version: bool = False) -> None:
+def save_schemas(documents: Sequence[Document], by: str, *, new_version: bool = False) -> None:
     """Keep schemas, or none if one of them is refused. Raises ValidationFailed, and Conflict.
 
     `new_version`: beside those that there are, instead of in the place of the one with the same version.
     """
-    read = [_checked(document, number) for number, document in enumerate(documents)]
+    read = [_check_schema(document, number) for number, document in enumerate(documents)]
     if complaints := [complaint for _, found in read for complaint in found]:
         raise ValidationFailed(complaints)
     with transaction.atomic():
         for document, _ in read:
-            _keep(document, by, new_version)
+            _save_schema(document, by, new_version)
 
 
-def _checked(document: Document, number: int) -> tuple[Document, list[Complaint]]:
+def _check_schema(document: Document, number: int) -> tuple[Document, list[Complaint]]:
     read, complaints = read_schema(document)
     return read, [Complaint(f"[{number}].{each.path}", each.message, each.value) for each in complaints]
 
@@ -45,17 +45,17 @@ def schema_findings(definition: Any) -> list[Finding]:
     """
     if not isinstance(definition, dict):
         return []
-    found = _unusable(definition, "")
+    found = _unusable_schemas(definition, "")
     for spot in spots(definition.get("tasks")):
         own = spot.step.get("taskDefinition")
         if isinstance(own, dict):
-            found += _unusable(own, f"{spot.path}.taskDefinition.")
+            found += _unusable_schemas(own, f"{spot.path}.taskDefinition.")
     return found
 
 
-def _unusable(definition: Document, path: str) -> list[Finding]:
+def _unusable_schemas(definition: Document, path: str) -> list[Finding]:
     given = ((part, definition.get(part)) for part in PARTS)
-    faults = ((part, _fault_of(schema)) for part, schema in given if isinstance(schema, dict))
+    faults = ((part, _schema_error(schema)) for part, schema in given if isinstance(schema, dict))
     return [
         Finding(
             WARNING,
@@ -68,14 +68,14 @@ def _unusable(definition: Document, path: str) -> list[Finding]:
     ]
 
 
-def _fault_of(schema: Mapping[str, Any]) -> str:
+def _schema_error(schema: Mapping[str, Any]) -> str:
     """Return what is wrong with a schema in its own language; those in other languages are not looked into."""
     data = schema.get("data")
     is_json = isinstance(data, dict) and schema.get("type") in (None, "JSON")
-    return json_schema.fault_of(data) if is_json else ""
+    return json_schema.schema_error(data) if is_json else ""
 
 
-def _keep(document: Document, by: str, new_version: bool) -> None:
+def _save_schema(document: Document, by: str, new_version: bool) -> None:
     now, name, version = clock.now(), document["name"], document["version"]
     rows = SchemaDefinition.objects.filter(name=name)
     if new_version:
@@ -91,54 +91,57 @@ def _keep(document: Document, by: str, new_version: bool) -> None:
     except IntegrityError:
         # Two callers made it at the same moment; the other one was first.
         raise Conflict(f"The schema {name}, version {version}, exists already.") from None
-    note("schema", f"{name}:{version}", "overwrite" if found else "create", by, "", now)
+    record_definition_change("schema", f"{name}:{version}", "overwrite" if found else "create", by, "", now)
 
 
-def remove(name: str, version: int | None, by: str) -> None:
+def delete_schema(name: str, version: int | None, by: str) -> None:
     """Forget a schema, or all its versions; plans keep their copies. Raises NotFound."""
     with transaction.atomic():
         rows = SchemaDefinition.objects.filter(name=name)
         chosen = rows if version is None else rows.filter(version=version)
         versions = list(chosen.values_list("version", flat=True))
         if not versions:
-            raise NotFound(f"No such schema: {_called(name, version)}")
+            raise NotFound(f"No such schema: {_parse_reference(name, version)}")
         chosen.delete()
         for each in versions:
-            note("schema", f"{name}:{each}", "delete", by, "", clock.now())
+            record_definition_change("schema", f"{name}:{each}", "delete", by, "", clock.now())
 
 
-def find(name: str, version: int | None = None) -> SchemaDefinition:
+def find_schema(name: str, version: int | None = None) -> SchemaDefinition:
     """The schema with this name and version; the newest if no version is given. Raises NotFound."""
     rows = SchemaDefinition.objects.filter(name=name)
     row = (rows.order_by("-version") if version is None else rows.filter(version=version)).first()
     if row is None:
-        raise NotFound(f"No such schema: {_called(name, version)}")
+        raise NotFound(f"No such schema: {_parse_reference(name, version)}")
     return row
 
 
-def _called(name: str, version: int | None) -> str:
+def _parse_reference(name: str, version: int | None) -> str:
     return name if version is None else f"{name}, version {version}"
 
 
-def with_schemas(definition: Document) -> Document:
+def fill_in_schemas(definition: Document) -> Document:
     """The definition of a workflow or of a task with the schemas written into it that it names."""
     named = {part: definition[part] for part in PARTS if _is_named(definition.get(part))}
-    return definition | {part: _filled(schema) for part, schema in named.items()} if named else definition
+    return definition | {part: _fill_in_schema(schema) for part, schema in named.items()} if named else definition
 
 
 def _is_named(schema: Any) -> bool:
     return isinstance(schema, dict) and bool(schema.get("name")) and not schema.get("data")
 
 
-def _filled(schema: Document) -> Document:
+def _fill_in_schema(schema: Document) -> Document:
     try:
         version = schema.get("version")
-        return {**schema, **find(clean(str(schema["name"])), None if version is None else int(version)).document}
+        return {
+            **schema,
+            **find_schema(strip_nul(str(schema["name"])), None if version is None else int(version)).document,
+        }
     except (NotFound, TypeError, ValueError, OverflowError):
         # Whoever is held to it will hear that there is none.
         return schema
 
 
-def all_with_schemas(definitions: Iterable[tuple[str, Document]]) -> dict[str, Document]:
+def fill_in_schemas_of_all(definitions: Iterable[tuple[str, Document]]) -> dict[str, Document]:
     """The same for several definitions by their names."""
-    return {name: with_schemas(document) for name, document in definitions}
+    return {name: fill_in_schemas(document) for name, document in definitions}

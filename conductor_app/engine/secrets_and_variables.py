@@ -7,13 +7,13 @@ from typing import Any
 from django.db import transaction
 
 from .. import clock
-from ..access import secret_cache, secrets, vault
-from ..access.rights import SECRET, VARIABLE
+from ..access import redaction, secret_cache, vault
+from ..access.access_types import SECRET, VARIABLE
 from ..core.errors import Conflict, Forbidden, Invalid, NotFound
 from ..models import AuditEntry, Secret, Variable
-from ..store import environment
-from ..store.rows import clean
-from .tags import mirror
+from ..store import environment_variables
+from ..store.rows import strip_nul
+from .tags import mirror_tags
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
 MOST_BYTES = 65_535
@@ -23,21 +23,21 @@ TARGETS = {Secret: SECRET, Variable: VARIABLE}
 
 def put_secret(name: str, value: str, by: str, reason: str = "") -> None:
     """Keep a secret, new or not. Raises Invalid, and Conflict where the server's environment holds it."""
-    _check(name, value)
-    if secrets.in_environment(name):
+    _check_name_and_value(name, value)
+    if redaction.is_environment_secret(name):
         raise Conflict(f"The secret {name} is held by the environment of the server and cannot be changed here.")
-    _put(Secret, name, by, reason, sealed=vault.seal(name, value))
+    _save(Secret, name, by, reason, sealed=vault.encrypt(name, value))
 
 
 def put_variable(name: str, value: str, by: str, reason: str = "") -> None:
     """Keep a variable, new or not. Raises Invalid, and Conflict where the server's environment holds it."""
-    _check(name, value)
-    if name in environment.of_process():
+    _check_name_and_value(name, value)
+    if name in environment_variables.process_variables():
         raise Conflict(f"The variable {name} is held by the environment of the server and cannot be changed here.")
-    _put(Variable, name, by, reason, value=clean(value))
+    _save(Variable, name, by, reason, value=strip_nul(value))
 
 
-def _check(name: str, value: str) -> None:
+def _check_name_and_value(name: str, value: str) -> None:
     if not NAME.fullmatch(name):
         raise Invalid("A name has letters, digits, _ and - only, and at most 255 of them.")
     if not value:
@@ -46,26 +46,26 @@ def _check(name: str, value: str) -> None:
         raise Invalid(f"The value may have at most {MOST_BYTES} bytes.")
 
 
-def _put(model: type[Secret | Variable], name: str, by: str, reason: str, **value: str) -> None:
+def _save(model: type[Secret | Variable], name: str, by: str, reason: str, **value: str) -> None:
     with transaction.atomic():
         now = clock.now()
         written = {**value, "updated_at": now, "updated_by": by[:255]}
         made = {**written, "created_at": now, "created_by": by[:255]}
         _, is_new = model.objects.update_or_create(pk=name, defaults=written, create_defaults=made)
-        _note(model, name, "create" if is_new else "overwrite", by, reason)
-    transaction.on_commit(_forget)
+        _record_change(model, name, "create" if is_new else "overwrite", by, reason)
+    transaction.on_commit(_clear_cache)
 
 
 def delete_secret(name: str, by: str, reason: str = "") -> None:
     """Forget a secret; one that is not there is no fault. Raises Conflict for one of the environment."""
-    if secrets.in_environment(name):
+    if redaction.is_environment_secret(name):
         raise Conflict(f"The secret {name} is held by the environment of the server and cannot be deleted here.")
     _delete(Secret, name, by, reason)
 
 
 def delete_variable(name: str, by: str, reason: str = "") -> None:
     """Forget a variable; one that is not there is no fault. Raises Conflict for one of the environment."""
-    if name in environment.of_process():
+    if name in environment_variables.process_variables():
         raise Conflict(f"The variable {name} is held by the environment of the server and cannot be deleted here.")
     _delete(Variable, name, by, reason)
 
@@ -73,8 +73,8 @@ def delete_variable(name: str, by: str, reason: str = "") -> None:
 def _delete(model: type[Secret | Variable], name: str, by: str, reason: str) -> None:
     with transaction.atomic():
         if model.objects.filter(pk=name).delete()[0]:
-            _note(model, name, "delete", by, reason)
-    transaction.on_commit(_forget)
+            _record_change(model, name, "delete", by, reason)
+    transaction.on_commit(_clear_cache)
 
 
 def tags_of(model: type[Secret | Variable], name: str) -> Tags:
@@ -93,56 +93,56 @@ def change_tags(model: type[Secret | Variable], name: str, change: Callable[[Tag
             raise NotFound(f"There is no {model._meta.verbose_name} named {name}.")
         row.tags = change(row.tags)
         row.save(update_fields=["tags"])
-        mirror(TARGETS[model], name, row.tags)
-        _note(model, name, "tag", by)
+        mirror_tags(TARGETS[model], name, row.tags)
+        _record_change(model, name, "tag", by)
 
 
 def read_secret(name: str, by: str) -> str:
     """The value of a secret, told to whoever may ask for it, and noted. Raises NotFound and Forbidden."""
-    if secrets.in_environment(name):
+    if redaction.is_environment_secret(name):
         raise Forbidden(f"The secret {name} is held by the environment of the server, which tells it to tasks only.")
-    found = secret_cache.kept([name]).get(name)
+    found = secret_cache.cached_secrets([name]).get(name)
     if found is None:
         raise NotFound(f"There is no secret named {name}.")
     with transaction.atomic():
-        _note(Secret, name, "read", by)
+        _record_change(Secret, name, "read", by)
     return found
 
 
 def secret_exists(name: str) -> bool:
     """Whether there is such a secret."""
-    return secrets.in_environment(name) or Secret.objects.filter(pk=name).exists()
+    return redaction.is_environment_secret(name) or Secret.objects.filter(pk=name).exists()
 
 
 def secret_names() -> list[str]:
     """The names of all secrets."""
-    return sorted({*secrets.names_in_environment(), *Secret.objects.values_list("name", flat=True)})
+    return sorted({*redaction.environment_secret_names(), *Secret.objects.values_list("name", flat=True)})
 
 
-def variables() -> dict[str, str]:
+def list_variables() -> dict[str, str]:
     """All variables that definitions may read."""
-    environment.forget()
-    return dict(sorted(environment.environment().items()))
+    environment_variables.clear_cache()
+    return dict(sorted(environment_variables.all_variables().items()))
 
 
-def reseal(by: str) -> int:
+def reencrypt_secrets(by: str) -> int:
     """Seal every secret with the newest key; how many were sealed with another. Raises vault.Unreadable."""
     sealed = 0
     for row in Secret.objects.order_by("name"):
         if not vault.is_current(row.sealed):
-            again = vault.seal(row.name, vault.opened(row.name, row.sealed))
+            again = vault.encrypt(row.name, vault.decrypt(row.name, row.sealed))
             # One that was written meanwhile is sealed with the newest key already.
             sealed += Secret.objects.filter(pk=row.name, sealed=row.sealed).update(sealed=again)
     with transaction.atomic():
-        _note(Secret, "*", "reseal", by)
+        _record_change(Secret, "*", "reseal", by)
     return sealed
 
 
-def _forget() -> None:
-    secret_cache.forget()
-    environment.forget()
+def _clear_cache() -> None:
+    secret_cache.clear_cache()
+    environment_variables.clear_cache()
 
 
-def _note(model: type[Secret | Variable], name: str, action: str, by: str, reason: str = "") -> None:
+def _record_change(model: type[Secret | Variable], name: str, action: str, by: str, reason: str = "") -> None:
     kind = model._meta.model_name or ""
     AuditEntry.objects.create(at=clock.now(), actor=by, action=action, object_type=kind, object_id=name, reason=reason)

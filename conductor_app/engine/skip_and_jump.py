@@ -17,27 +17,27 @@ from ..models import AuditEntry
 from ..store import runs as store
 from . import resolved_definitions
 from .change import change
-from .decision import Undecidable
-from .tasks import open_task, within_limit
+from .decision import DecisionFailed
+from .tasks import enforce_output_limit, find_open_task
 
 Payload = Mapping[str, Any]
 
 
-def skip(
+def skip_step(
     run_id: str, ref: str, by: str, reason: str = "", *, input: Payload | None = None, output: Payload | None = None
 ) -> None:
     """Pass over a step that control has not come to. Raises NotFound, Conflict."""
-    _act(run_id, commands.skip(ref, input, output), by, reason or f"Skip {ref}.", "skip")
+    _change_with_audit(run_id, commands.skip(ref, input, output), by, reason or f"Skip {ref}.", "skip")
 
 
-def jump(run_id: str, ref: str, by: str, reason: str = "", *, input: Payload | None = None) -> None:
+def jump_to_step(run_id: str, ref: str, by: str, reason: str = "", *, input: Payload | None = None) -> None:
     """Go on at a step further on; what lies before it is passed over. Raises NotFound, Conflict, Invalid."""
-    _act(run_id, commands.jump(ref, input), by, reason or f"Jump to {ref}.", "jump")
+    _change_with_audit(run_id, commands.jump(ref, input), by, reason or f"Jump to {ref}.", "jump")
 
 
 def set_variables(run_id: str, variables: Payload, by: str, reason: str = "") -> None:
     """Lay variables over those of an open run. Raises NotFound, Conflict, Invalid."""
-    _act(run_id, commands.set_variables(variables), by, reason, "set variables")
+    _change_with_audit(run_id, commands.set_variables(variables), by, reason, "set variables")
 
 
 def update_state(
@@ -60,12 +60,12 @@ def update_state(
     missing = NotFound(f"Found no running task {ref or attempt_id} of workflow {run_id} to update")
     if ref:
         find_run(run_id)
-        if (found := open_task(run_id, ref)) is None:
+        if (found := find_open_task(run_id, ref)) is None:
             raise missing
         attempt_id = found.attempt_id
-    command = commands.update_state(variables, attempt_id, within_limit(said))
+    command = commands.update_state(variables, attempt_id, enforce_output_limit(said))
     try:
-        _act(run_id, command, by, reason, "update state", near=[attempt_id])
+        _change_with_audit(run_id, command, by, reason, "update state", near=[attempt_id])
     except AlreadyResolved:
         raise missing from None
     return attempt_id
@@ -73,10 +73,10 @@ def update_state(
 
 def reset_callbacks(run_id: str, by: str, reason: str = "") -> None:
     """Hand out at once what was handed back for later. Raises NotFound, Conflict."""
-    _act(run_id, commands.reset_callbacks, by, reason, "reset callbacks")
+    _change_with_audit(run_id, commands.reset_callbacks, by, reason, "reset callbacks")
 
 
-def look_again(run_id: str, by: str, action: str = "decide") -> bool:
+def reevaluate_run(run_id: str, by: str, action: str = "decide") -> bool:
     """Let the core look at the whole run, and note who asked; whether there was anything to do. Raises NotFound."""
 
     def note(now: int) -> None:
@@ -85,14 +85,16 @@ def look_again(run_id: str, by: str, action: str = "decide") -> bool:
     return bool(change(run_id, nothing, by, also=note))
 
 
-def _act(run_id: str, command: Command, by: str, reason: str, action: str, near: Sequence[str] | None = None) -> None:
+def _change_with_audit(
+    run_id: str, command: Command, by: str, reason: str, action: str, near: Sequence[str] | None = None
+) -> None:
     try:
         change(run_id, command, by, reason, near=near, action=action)
-    except Undecidable as fault:
+    except DecisionFailed as fault:
         raise Conflict(f"The engine cannot decide how workflow {run_id} would go on after that: {fault}") from fault
 
 
-def upgrade(
+def upgrade_run(
     run_id: str,
     name: str,
     version: int | None,
@@ -105,26 +107,28 @@ def upgrade(
     """Move a running run to another version of its definition. Raises NotFound, Invalid; Conflict with the reasons."""
     definition = _definition(name, version)
     reason = reason or f"Move to version {definition.version}."
-    _act(run_id, commands.upgrade(definition, outputs, input), by, reason, "upgrade")
+    _change_with_audit(run_id, commands.upgrade(definition, outputs, input), by, reason, "upgrade")
 
 
 def plan_upgrade(run_id: str, name: str, version: int | None) -> commands.Upgrade:
     """What moving the run would come to; nothing happens, and nothing is kept. Raises NotFound, Invalid."""
-    return commands.plan_upgrade(store.load(run_id), _found(resolved_definitions.unkept(name, version), name, version))
+    return commands.plan_upgrade(
+        store.load_run(run_id), _require_definition(resolved_definitions.read_unsaved(name, version), name, version)
+    )
 
 
-def reasons_to_stay(run_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def upgrade_obstacles(run_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Why each of these runs cannot move to the newest version of its definition; nothing for one that can."""
     newest: dict[str, Definition | None] = {}
     found: dict[str, tuple[str, ...]] = {}
     for run_id in run_ids:
         try:
-            run = store.load(run_id)
+            run = store.load_run(run_id)
             name = run.definition.name
             if name not in newest:
-                newest[name] = resolved_definitions.unkept(name, None)
+                newest[name] = resolved_definitions.read_unsaved(name, None)
             refuse_unless_running(run)
-            found[run_id] = commands.plan_upgrade(run, _found(newest[name], name, None)).problems
+            found[run_id] = commands.plan_upgrade(run, _require_definition(newest[name], name, None)).problems
         except Refused as refused:
             found[run_id] = (refused.message,)
     return found
@@ -132,10 +136,10 @@ def reasons_to_stay(run_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 def _definition(name: str, version: int | None) -> Definition:
     with transaction.atomic():
-        return _found(resolved_definitions.find(name, version, clock.now()), name, version)
+        return _require_definition(resolved_definitions.resolve_by_name(name, version, clock.now()), name, version)
 
 
-def _found(found: Definition | None, name: str, version: int | None) -> Definition:
+def _require_definition(found: Definition | None, name: str, version: int | None) -> Definition:
     if found is None:
         raise NotFound(f"No such workflow found by name: {name}, version: {version or 'latest'}")
     return found

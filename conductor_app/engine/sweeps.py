@@ -8,16 +8,26 @@ from .. import clock, conf
 from ..core.decide import nothing
 from ..core.errors import NotFound
 from ..models import CachedResult, Poller, ScheduleExecution, SweepPass
-from ..store import due, webhook_waits
-from ..telemetry.log_context import doing, learn
-from . import events, failures, groups, outbox, retention, schedules, throughput, workflow_rate_limits, workflow_tests
-from .access import client_upkeep
+from ..store import due_rows, webhook_waits
+from ..telemetry.log_context import bind, log_context
+from . import (
+    events,
+    failures,
+    outbox,
+    retention,
+    schedules,
+    standalone,
+    throughput,
+    workflow_rate_limits,
+    workflow_tests,
+)
+from .access import client_maintenance
 from .artifacts import entries as artifacts
 from .change import change
 from .files import handles as files
-from .groups import expiry
 from .messages import deliver_due
-from .runs import remove
+from .runs import remove_run
+from .standalone import expiry
 
 log = logging.getLogger(__name__)
 
@@ -30,16 +40,16 @@ NOTED_EVERY_MS = 10_000
 """How often a pass with nothing to do is written down."""
 
 
-def each(found: Iterable, handle: Callable) -> int:
+def handle_each(found: Iterable, handle: Callable) -> int:
     """Handle one after another; one that fails is logged and stepped over. Returns how many were handled."""
     handled = 0
     for item in found:
-        with doing("sweep_item", item=str(item)):
-            handled += _is_handled(item, handle)
+        with log_context("sweep_item", item=str(item)):
+            handled += _try_handle(item, handle)
     return handled
 
 
-def _is_handled(item: object, handle: Callable) -> bool:
+def _try_handle(item: object, handle: Callable) -> bool:
     try:
         handle(item)
     except NotFound:
@@ -54,27 +64,27 @@ def _is_handled(item: object, handle: Callable) -> bool:
 
 def expire_leases(limit: int) -> int:
     """Look at the attempts of which a clock has run out: lost leases, limits, waits, delays of the engine's own."""
-    return each(due.attempts(clock.now(), limit), _look_at)
+    return handle_each(due_rows.due_attempts(clock.now(), limit), _expire_attempt)
 
 
-def _look_at(found: due.Due) -> None:
+def _expire_attempt(found: due_rows.Due) -> None:
     """Let the core see what is due; if it has nothing to say of it, do not ask again at once."""
     now = clock.now()
     if not found.run_id:
-        groups.wake(found.task_id)
+        standalone.wake_task(found.task_id)
     elif not change(found.run_id, nothing, CLOCK, near=found.attempt_ids):
         log.warning("nothing_was_due", extra={"run_id": found.run_id})
-        due.postpone(found.attempt_ids, now + POSTPONED_MS, now)
+        due_rows.postpone(found.attempt_ids, now + POSTPONED_MS, now)
 
 
 def pass_deadlines(limit: int) -> int:
     """End the stand-alone tasks whose deadline has passed."""
-    return each(due.standalone_tasks(clock.now(), limit), groups.wake)
+    return handle_each(due_rows.due_standalone_tasks(clock.now(), limit), standalone.wake_task)
 
 
 def wake_runs(limit: int) -> int:
     """Look at the runs whose time is over, whose start has come, and at those that asked to be woken."""
-    return each(due.runs(clock.now(), limit), _wake)
+    return handle_each(due_rows.due_runs(clock.now(), limit), _wake)
 
 
 def _wake(run_id: str) -> None:
@@ -91,35 +101,37 @@ def prune_finished(limit: int) -> int:
     """Remove the runs that ended longer ago than they are kept, payloads of none, old results and old pollers."""
     now = clock.now()
     artifacts.expire(limit)
-    client_upkeep.forget_expired(limit)
-    files.forget_unfinished(limit)
-    throughput.prune()
+    client_maintenance.delete_expired_clients(limit)
+    files.delete_unfinished(limit)
+    throughput.prune_counts()
     CachedResult.objects.filter(expires_at__lte=now).delete()
     Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()
     workflow_tests.delete_old_tests(now)
     webhook_waits.delete_ended(now - DAY_MS, limit)
     if conf.retention_days > 0:
         before = now - conf.retention_days * DAY_MS
-        failures.prune(before, limit)
-        ScheduleExecution.objects.filter(pk__in=due.old_slots(before, limit)).delete()
-    removed = each(list(retention.due(limit)), lambda run_id: remove(run_id, CLOCK, "Its retention is over."))
-    retention.note_day(removed)
+        failures.prune_failures(before, limit)
+        ScheduleExecution.objects.filter(pk__in=due_rows.old_slots(before, limit)).delete()
+    removed = handle_each(
+        list(retention.runs_to_remove(limit)), lambda run_id: remove_run(run_id, CLOCK, "Its retention is over.")
+    )
+    retention.record_day(removed)
     return removed
 
 
 def expire_tasks(limit: int) -> int:
     """Delete the stand-alone tasks that expired longer ago than they are kept, and what is left of them."""
-    return expiry.expire(limit)
+    return expiry.delete_expired_tasks(limit)
 
 
 def fire_schedules(limit: int) -> int:
     """Start the runs of the schedules that have come to a slot."""
-    return each(due.schedules(clock.now(), limit), schedules.fire)
+    return handle_each(due_rows.due_schedules(clock.now(), limit), schedules.fire_schedule)
 
 
 def start_waiting_slots(limit: int) -> int:
     """Start the runs of slots that had to wait: for an earlier run of their schedule, or for their turn."""
-    return each(due.waiting_slots(clock.now(), limit), schedules.start_waiting)
+    return handle_each(due_rows.waiting_slots(clock.now(), limit), schedules.start_waiting_execution)
 
 
 def prune_events(limit: int) -> int:
@@ -127,7 +139,7 @@ def prune_events(limit: int) -> int:
     if conf.event_retention_days <= 0:
         return 0
     before = clock.now() - conf.event_retention_days * DAY_MS
-    return events.prune(before, limit) + outbox.prune(before)
+    return events.prune_deliveries(before, limit) + outbox.prune_dead_letters(before)
 
 
 SWEEPS: dict[str, Callable[[int], int]] = {
@@ -143,13 +155,13 @@ SWEEPS: dict[str, Callable[[int], int]] = {
 
 def sweep_once() -> int:
     """One pass of every sweep; returns how many things were handled."""
-    return sum(noted_pass(name, sweep) for name, sweep in SWEEPS.items())
+    return sum(run_and_record_sweep(name, sweep) for name, sweep in SWEEPS.items())
 
 
 def sweep_until(horizon_ms: int) -> int:
     """Handle what is due, and what becomes due until the horizon, at its moment."""
     handled = sweep_once()
-    while (moment := due.next_moment()) is not None and moment <= horizon_ms:
+    while (moment := due_rows.next_due_moment()) is not None and moment <= horizon_ms:
         time.sleep(max(moment - clock.now(), 0) / 1000)
         count = sweep_once()
         handled += count
@@ -158,30 +170,30 @@ def sweep_until(horizon_ms: int) -> int:
     return handled
 
 
-def noted_pass(name: str, sweep: Callable[[int], int]) -> int:
+def run_and_record_sweep(name: str, sweep: Callable[[int], int]) -> int:
     """One pass of a sweep, kept so that pages can show it; an error is logged and kept too."""
     began, error, handled = clock.now(), "", 0
-    lag = _lag(name, began)
+    lag = _overdue_ms(name, began)
     try:
-        learn(sweep=name)
+        bind(sweep=name)
         handled = sweep(conf.sweep_batch)
     except Exception as caught:
         log.exception("sweep_failed", extra={"sweep": name})
         error = f"{type(caught).__name__}: {caught}"[:500]
-    _note(name, began, handled, error, lag)
+    _record_pass(name, began, handled, error, lag)
     return handled
 
 
 _noted_at: dict[str, int] = {}
 
 
-def _lag(name: str, now: int) -> int:
+def _overdue_ms(name: str, now: int) -> int:
     """Milliseconds by which the longest overdue thing of a sweep is late."""
-    moment = due.earliest(name)
+    moment = due_rows.earliest_due(name)
     return max(now - moment, 0) if moment is not None else 0
 
 
-def _note(name: str, began: int, handled: int, error: str, lag: int) -> None:
+def _record_pass(name: str, began: int, handled: int, error: str, lag: int) -> None:
     """Keep the last pass, so that pages can show it; an idle one only now and then."""
     if not handled and not error and abs(began - _noted_at.get(name, 0)) < NOTED_EVERY_MS:
         return

@@ -5,12 +5,12 @@ from typing import Any
 
 from django.db import transaction
 
-from ..access import changes
-from ..access.rights import EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
+from ..access import change_signals
+from ..access.access_types import EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
 from ..core.errors import Invalid, NotFound
 from ..models import EventHandler, Tag, TaskDefinition, Webhook, WorkflowDefinition
 from . import definitions
-from .access.notes import note
+from .access.access_audit import record_access_change
 
 Document = dict[str, Any]
 METADATA, RATE_LIMIT = "METADATA", "RATE_LIMIT"
@@ -24,7 +24,7 @@ KEPT = {
 """Where the carriers of tags are kept, what finds them there, and what the audit calls them."""
 
 
-def tags_of(target: str, name: str) -> list[Document]:
+def list_tags(target: str, name: str) -> list[Document]:
     """What a definition carries; a workflow's rate limit shows as a tag. Raises NotFound."""
     _refuse_unknown(target, name)
     found = metadata_tags(target, name)
@@ -61,11 +61,16 @@ def add_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
         _refuse_unknown(target, name)
         for tag in tags:
             if tag["type"] == RATE_LIMIT:
-                _limit(target, name, {"rateLimitKey": tag["key"], "concurrentExecLimit": _whole(tag["value"])}, by)
+                _write_rate_limit(
+                    target,
+                    name,
+                    {"rateLimitKey": tag["key"], "concurrentExecLimit": _parse_whole_number(tag["value"])},
+                    by,
+                )
             else:
                 _refuse_too_long(tag)
                 Tag.objects.get_or_create(object_type=target, object_name=name, key=tag["key"], value=tag["value"])
-        _note(target, name, "tag", by)
+        _record_change(target, name, "tag", by)
 
 
 def remove_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
@@ -74,10 +79,10 @@ def remove_tags(target: str, name: str, tags: Iterable[Document], by: str) -> No
         _refuse_unknown(target, name)
         for tag in tags:
             if tag["type"] == RATE_LIMIT:
-                _limit(target, name, None, by)
+                _write_rate_limit(target, name, None, by)
             else:
                 Tag.objects.filter(object_type=target, object_name=name, key=tag["key"], value=tag["value"]).delete()
-        _note(target, name, "tag", by)
+        _record_change(target, name, "tag", by)
 
 
 def set_tags(target: str, name: str, tags: list[Document], by: str) -> None:
@@ -90,7 +95,7 @@ def set_tags(target: str, name: str, tags: list[Document], by: str) -> None:
         add_tags(target, name, tags, by)
 
 
-def mirror(target: str, name: str, tags: Iterable[Document]) -> None:
+def mirror_tags(target: str, name: str, tags: Iterable[Document]) -> None:
     """Note what a thing carries that keeps its tags itself, so that grants over tags reach it too."""
     Tag.objects.filter(object_type=target, object_name=name).delete()
     Tag.objects.bulk_create(
@@ -102,7 +107,7 @@ def mirror(target: str, name: str, tags: Iterable[Document]) -> None:
         ignore_conflicts=True,
     )
     # Rows that are written in bulk send no word of themselves.
-    changes.note()
+    change_signals.record_access_change()
 
 
 def rate_limit(name: str) -> Document | None:
@@ -124,13 +129,13 @@ def set_rate_limit(name: str, config: Document | None, by: str) -> None:
                 definitions.save_workflow(document, by, overwrite=True, reason="Its rate limit is changed.")
 
 
-def _limit(target: str, name: str, config: Document | None, by: str) -> None:
+def _write_rate_limit(target: str, name: str, config: Document | None, by: str) -> None:
     if target != WORKFLOW_DEF:
         raise Invalid("A RATE_LIMIT tag is for workflows; a task has fields for its limits.")
     set_rate_limit(name, config, by)
 
 
-def _whole(value: str) -> int:
+def _parse_whole_number(value: str) -> int:
     if not (value.isascii() and value.isdigit() and 0 < int(value[:12]) < 2**31):
         raise Invalid(f"The value of a RATE_LIMIT tag is a number of workflows; it is '{value[:100]}'.")
     return int(value)
@@ -149,6 +154,8 @@ def _refuse_unknown(target: str, name: str) -> None:
         raise NotFound(f"There is no {kind.replace('_', ' ')} named {name}.")
 
 
-def _note(target: str, name: str, action: str, by: str) -> None:
+def _record_change(target: str, name: str, action: str, by: str) -> None:
     kind = KEPT[target][2] if target in KEPT else target.lower()
-    note(kind, name, action, by, tags=[f"{tag['key']}:{tag['value']}" for tag in metadata_tags(target, name)])
+    record_access_change(
+        kind, name, action, by, tags=[f"{tag['key']}:{tag['value']}" for tag in metadata_tags(target, name)]
+    )

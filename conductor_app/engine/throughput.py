@@ -18,7 +18,7 @@ from ..core.standalone import effects as standalone_effects
 from ..core.standalone.snapshot import StandaloneTask
 from ..models import Attempt as AttemptRow
 from ..models import MinuteCount
-from ..store import tallies as store
+from ..store import throughput_counts as store
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ ENDS = {"complete": "done", "fail": "failed", "fail_for_good": "failed", "expire
 """The events by which a worker's attempt is over, and where they are counted."""
 
 
-class Book:
+class CountBuffer:
     """The counts of this process that are not written yet."""
 
     def __init__(self) -> None:
@@ -57,10 +57,10 @@ class Book:
             return taken
 
 
-book = Book()
+book = CountBuffer()
 
 
-def note_claims(taken: Iterable[AttemptRow | Attempt]) -> None:
+def record_claims(taken: Iterable[AttemptRow | Attempt]) -> None:
     """These were handed out."""
     now = clock.now()
     for attempt in taken:
@@ -70,42 +70,42 @@ def note_claims(taken: Iterable[AttemptRow | Attempt]) -> None:
     write_if_due()
 
 
-def note_decision(before: Run, decision: Decision) -> None:
+def record_decision(before: Run, decision: Decision) -> None:
     """What a decision has put into queues, and what workers have come to."""
     now = clock.now()
     for effect in decision.effects:
         if isinstance(effect, CreateTask):
-            _note_scheduled(effect.task.attempt, now)
+            _record_scheduled(effect.task.attempt, now)
         elif isinstance(effect, OpenAttempt):
-            _note_scheduled(effect.attempt, now)
+            _record_scheduled(effect.attempt, now)
         elif isinstance(effect, TransitionAttempt):
-            _note_end(effect, before, now)
+            _record_end(effect, before, now)
     write_if_due()
 
 
-def note_standalone(before: StandaloneTask, effects: Iterable[standalone_effects.Effect]) -> None:
+def record_standalone_decision(before: StandaloneTask, effects: Iterable[standalone_effects.Effect]) -> None:
     """The same of a decision on a stand-alone task."""
     now, standalone = clock.now(), before
     for effect in effects:
         if isinstance(effect, standalone_effects.OpenAttempt):
-            _note_scheduled(effect.attempt, now)
+            _record_scheduled(effect.attempt, now)
         elif isinstance(effect, standalone_effects.TransitionAttempt):
-            _note_over(standalone.attempts[-1], effect.event, standalone.attempts[-1].worker, now)
+            _record_outcome(standalone.attempts[-1], effect.event, standalone.attempts[-1].worker, now)
         standalone = effect.after(standalone)
     write_if_due()
 
 
-def _note_scheduled(attempt: Attempt, now: int) -> None:
+def _record_scheduled(attempt: Attempt, now: int) -> None:
     if attempt.queue and attempt.is_open:
         book.add(MinuteCount.QUEUE, attempt.queue, now, scheduled=1)
 
 
-def _note_end(effect: TransitionAttempt, before: Run, now: int) -> None:
+def _record_end(effect: TransitionAttempt, before: Run, now: int) -> None:
     if (task := before.tasks.get(effect.key)) is not None:
-        _note_over(task.attempt, effect.event, effect.facts.get("worker") or task.attempt.worker, now)
+        _record_outcome(task.attempt, effect.event, effect.facts.get("worker") or task.attempt.worker, now)
 
 
-def _note_over(attempt: Attempt, event: str, worker: str, now: int) -> None:
+def _record_outcome(attempt: Attempt, event: str, worker: str, now: int) -> None:
     field = ENDS.get(event)
     if field is None or not attempt.queue or not attempt.is_open:
         return
@@ -119,11 +119,11 @@ def write_if_due() -> None:
     """Write the counts down, if that was not done lately; a database that does not take them is no reason to fail."""
     if counts := book.due(clock.now()):
         try:
-            store.add([(*place, *(row.get(field, 0) for field in FIELDS)) for place, row in counts.items()])
+            store.add_counts([(*place, *(row.get(field, 0) for field in FIELDS)) for place, row in counts.items()])
         except DatabaseError:
             log.exception("tallies_not_written")
 
 
-def prune() -> None:
+def prune_counts() -> None:
     """Forget what is older than pages show."""
     MinuteCount.objects.filter(at__lt=clock.now() - KEPT_MS).delete()

@@ -9,8 +9,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from .. import clock, randomness
-from ..access import vault, webhooks
-from ..access.webhooks import Expected, Sent
+from ..access import vault, webhook_verifiers
+from ..access.webhook_verifiers import ReceivedWebhook, WebhookSecrets
 from ..core.errors import Conflict, Invalid, NotFound, Unauthenticated, ValidationFailed
 from ..core.ids import derived_id
 from ..core.language.checks.webhook import read_webhook
@@ -24,27 +24,27 @@ Document = dict[str, Any]
 MOST_COMPLETED = 10_000
 
 
-def add(document: Document, by: str, reason: str = "") -> Webhook:
+def create_webhook(document: Document, by: str, reason: str = "") -> Webhook:
     """Keep a new webhook. Raises ValidationFailed, and Conflict where its name is taken."""
     read, complaints = read_webhook(document)
     if complaints:
         raise ValidationFailed(complaints)
     now = clock.now()
     row = Webhook(id=derived_id(now, randomness.drawn()), created_at=now, created_by=by)
-    return _keep(row, read, by, "create", reason)
+    return _save_webhook(row, read, by, "create", reason)
 
 
-def replace(id: str, document: Document, by: str, reason: str = "") -> Webhook:
+def update_webhook(id: str, document: Document, by: str, reason: str = "") -> Webhook:
     """Change a webhook; a secret that is not given stays as it was. Raises NotFound, ValidationFailed, Conflict."""
-    row = find(id)
+    row = find_webhook(id)
     read, complaints = read_webhook(document, has_secret=_has_secret(row, document.get("verifier")))
     if complaints:
         raise ValidationFailed(complaints)
     row.updated_at, row.updated_by = clock.now(), by
-    return _keep(row, read, by, "overwrite", reason)
+    return _save_webhook(row, read, by, "overwrite", reason)
 
 
-def rotate(id: str, fresh: Document, keep_seconds: int, by: str, reason: str = "") -> None:
+def rotate_secret(id: str, fresh: Document, keep_seconds: int, by: str, reason: str = "") -> None:
     """Give a webhook another secret (`secretValue`) or other values of its headers (`headers`).
 
     What was its secret is good for so long beside the new one, so that its sender can be changed meanwhile. Raises
@@ -58,25 +58,25 @@ def rotate(id: str, fresh: Document, keep_seconds: int, by: str, reason: str = "
         row = Webhook.objects.select_for_update().filter(pk=id).first()
         if row is None:
             raise NotFound(f"No such webhook: {id}")
-        now, known = clock.now(), _secrets_of(row)
+        now, known = clock.now(), _decrypt_secrets(row)
         known.pop("former", None)
         former = {"former": {**known, "until": now + keep_seconds * 1000}} if keep_seconds > 0 else {}
-        row.sealed = _sealed(row, {**known, **given, **former})
+        row.sealed = _encrypt_secrets(row, {**known, **given, **former})
         shown = dict.fromkeys(given.get("headers") or row.document.get("headers") or {}, "")
         row.document, row.updated_at, row.updated_by = {**row.document, "headers": shown}, now, by
         row.save()
-        _note(row.id, "rotate", by, reason)
+        _record_change(row.id, "rotate", by, reason)
 
 
-def remove(id: str, by: str, reason: str = "") -> None:
+def delete_webhook(id: str, by: str, reason: str = "") -> None:
     """Forget a webhook: its address is known no more. Raises NotFound."""
     with transaction.atomic():
         if not Webhook.objects.filter(pk=id).delete()[0]:
             raise NotFound(f"No such webhook: {id}")
-        _note(id, "delete", by, reason)
+        _record_change(id, "delete", by, reason)
 
 
-def find(id: str) -> Webhook:
+def find_webhook(id: str) -> Webhook:
     """The webhook with this id; raises NotFound."""
     row = Webhook.objects.filter(pk=id).first()
     if row is None:
@@ -84,29 +84,29 @@ def find(id: str) -> Webhook:
     return row
 
 
-def _keep(row: Webhook, read: Document, by: str, action: str, reason: str) -> Webhook:
-    kept = _secrets_of(row) if row.sealed else {}
-    headers = _with_kept(read.pop("headers", None) or {}, kept.get("headers") or {})
+def _save_webhook(row: Webhook, read: Document, by: str, action: str, reason: str) -> Webhook:
+    kept = _decrypt_secrets(row) if row.sealed else {}
+    headers = _merge_kept_headers(read.pop("headers", None) or {}, kept.get("headers") or {})
     secret = {"secret": read.pop("secretValue", None), "headers": headers}
     given = {name: value for name, value in secret.items() if value}
-    row.sealed = _sealed(row, {**kept, **given})
+    row.sealed = _encrypt_secrets(row, {**kept, **given})
     shown = dict.fromkeys(given.get("headers") or kept.get("headers") or {}, "")
     row.name, row.document = read["name"], {**read, "id": row.id, "headers": shown}
     try:
         with transaction.atomic():
             row.save()
-            _note(row.id, action, by, reason)
+            _record_change(row.id, action, by, reason)
     except IntegrityError:
         raise Conflict(f"A webhook with the name {row.name} exists already.") from None
     return row
 
 
-def _with_kept(headers: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, str]:
+def _merge_kept_headers(headers: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, str]:
     """The headers, where no value is given with that which is kept: a webhook is shown without its secrets."""
     return {name: value or kept.get(name, "") for name, value in headers.items()}
 
 
-def _note(id: str, action: str, by: str, reason: str) -> None:
+def _record_change(id: str, action: str, by: str, reason: str) -> None:
     AuditEntry.objects.create(
         at=clock.now(), actor=by, action=action, object_type="webhook", object_id=id, reason=reason
     )
@@ -114,67 +114,67 @@ def _note(id: str, action: str, by: str, reason: str) -> None:
 
 def _has_secret(row: Webhook, verifier: Any) -> bool:
     """Whether what this verifier asks for is kept: a secret that signs says nothing of headers, nor they of it."""
-    known = _secrets_of(row) if row.sealed else {}
+    known = _decrypt_secrets(row) if row.sealed else {}
     return any((known.get("headers") or {}).values()) if verifier == "HEADER_BASED" else bool(known.get("secret"))
 
 
-def _sealed(row: Webhook, secrets: Document) -> str:
-    return vault.seal(f"webhook {row.id}", json.dumps(secrets))
+def _encrypt_secrets(row: Webhook, secrets: Document) -> str:
+    return vault.encrypt(f"webhook {row.id}", json.dumps(secrets))
 
 
-def _secrets_of(row: Webhook) -> dict[str, Any]:
-    return json.loads(vault.opened(f"webhook {row.id}", row.sealed))
+def _decrypt_secrets(row: Webhook) -> dict[str, Any]:
+    return json.loads(vault.decrypt(f"webhook {row.id}", row.sealed))
 
 
-def receive(id: str, headers: Mapping[str, str], body: bytes) -> str:
+def receive_webhook(id: str, headers: Mapping[str, str], body: bytes) -> str:
     """Verify what came in and hear it as the event `webhook:<name>`. Raises NotFound and Unauthenticated.
 
     Returns what the sender wants to have said back: Slack asks so, once, whether the address is ours.
     """
-    row = find(id)
+    row = find_webhook(id)
     try:
-        message_id = _verified(row, Sent(headers, body, clock.now()))
+        message_id = _verify_request(row, ReceivedWebhook(headers, body, clock.now()))
     except Unauthenticated:
-        _note_refusal(row)
+        _record_refusal(row)
         raise
-    payload = _payload(body)
+    payload = _parse_body(body)
     if row.document["verifier"] == "SLACK_BASED" and payload.get("type") == "url_verification":
         return str(payload.get("challenge") or "")
-    also = own_handlers(row, payload)
-    events.receive(f"webhook:{row.name}", message_id or str(uuid.uuid4()), payload, "webhook", also=also)
+    also = built_in_handlers(row, payload)
+    events.receive_event(f"webhook:{row.name}", message_id or str(uuid.uuid4()), payload, "webhook", also=also)
     return ""
 
 
-def _verified(row: Webhook, sent: Sent) -> str:
+def _verify_request(row: Webhook, sent: ReceivedWebhook) -> str:
     """The message's id, by the secret or by the one that was its secret until lately; raises Unauthenticated."""
-    known = _secrets_of(row)
+    known = _decrypt_secrets(row)
     former = known.get("former") or {}
     try:
-        return webhooks.verify(_expected(row, known), sent)
+        return webhook_verifiers.verify_webhook(_expected_secrets(row, known), sent)
     except Unauthenticated:
         if sent.now >= former.get("until", 0):
             raise
-        return webhooks.verify(_expected(row, former), sent)
+        return webhook_verifiers.verify_webhook(_expected_secrets(row, former), sent)
 
 
-def _expected(row: Webhook, secrets: Document) -> Expected:
-    return Expected(row.document, secrets.get("secret", ""), secrets.get("headers", {}))
+def _expected_secrets(row: Webhook, secrets: Document) -> WebhookSecrets:
+    return WebhookSecrets(row.document, secrets.get("secret", ""), secrets.get("headers", {}))
 
 
-def _note_refusal(row: Webhook) -> None:
+def _record_refusal(row: Webhook) -> None:
     """Count what was refused: once a second at most, since anybody may knock."""
     now = clock.now()
     lately = Q(refused_at__isnull=True) | Q(refused_at__lt=now - 1000)
     Webhook.objects.filter(lately, pk=row.pk).update(refusals=F("refusals") + 1, refused_at=now)
 
 
-def former_until(row: Webhook) -> int | None:
+def former_secret_valid_until(row: Webhook) -> int | None:
     """Until when the secret that the webhook had before is good; None where it is not."""
-    until = (_secrets_of(row).get("former") or {}).get("until", 0)
+    until = (_decrypt_secrets(row).get("former") or {}).get("until", 0)
     return until if until > clock.now() else None
 
 
-def _payload(body: bytes) -> Any:
+def _parse_body(body: bytes) -> Any:
     """The body as JSON, else as text; a value that is no object stands under `body`."""
     text = body.decode("utf-8", "replace")
     try:
@@ -184,7 +184,7 @@ def _payload(body: bytes) -> Any:
     return value if isinstance(value, dict) else {"body": value}
 
 
-def own_handlers(row: Webhook, payload: Document) -> list[EventHandler]:
+def built_in_handlers(row: Webhook, payload: Document) -> list[EventHandler]:
     """What the definition itself asks for: workflows to start and waiting tasks to complete, with the payload."""
     wanted = dict(row.document.get("workflowsToStart") or {})
     actions = [
@@ -204,14 +204,14 @@ def matching_tasks(row: Webhook, payload: Document) -> list[str]:
     An event completes 10,000 tasks at most, those that have waited longest.
     """
     found: list[str] = []
-    for workflow, version in receivers_of(row).items():
-        for paths in webhook_waits.paths_of(workflow):
+    for workflow, version in receiving_workflows(row).items():
+        for paths in webhook_waits.condition_paths(workflow):
             if (digest := digest_in(payload, paths)) is not None:
-                found += webhook_waits.waiting(workflow, version, digest, MOST_COMPLETED - len(found))
+                found += webhook_waits.waiting_attempts(workflow, version, digest, MOST_COMPLETED - len(found))
     return found
 
 
-def receivers_of(row: Webhook) -> dict[str, int]:
+def receiving_workflows(row: Webhook) -> dict[str, int]:
     """Return the versions of the workflows whose tasks the webhook completes, by their names; 0 is any version."""
     given = row.document.get("receiverWorkflowNamesToVersions") or {}
     return {name: version if isinstance(version, int) else 0 for name, version in given.items()}

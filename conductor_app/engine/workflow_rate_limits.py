@@ -14,14 +14,14 @@ from ..core.effects import Effect, TransitionRun
 from ..core.errors import Conflict
 from ..core.expressions import MISSING, resolve
 from ..models import Run
-from ..store.definitions import plan
-from ..store.rows import clean
+from ..store.definitions import load_definition
+from ..store.rows import strip_nul
 from ..store.statements import serialize
 from . import payloads
 from .change import change
 
 
-def config_of(definition: Definition) -> tuple[str, int, str]:
+def rate_limit_config(definition: Definition) -> tuple[str, int, str]:
     """The key as written, the limit (0: none) and the policy of a definition."""
     config = definition.document.get("rateLimitConfig") or {}
     try:
@@ -31,36 +31,36 @@ def config_of(definition: Definition) -> tuple[str, int, str]:
     return str(config.get("rateLimitKey") or ""), limit, str(config.get("policy") or "QUEUE")
 
 
-def key_of(definition: Definition, scope: Any) -> str:
+def rate_limit_key(definition: Definition, scope: Any) -> str:
     """The key of one run: a constant, or an expression over its input and correlation id; empty without a limit."""
-    written, limit, _ = config_of(definition)
+    written, limit, _ = rate_limit_config(definition)
     if limit <= 0:
         return ""
     value = resolve(written, scope) if "${" in written else written
-    return clean(str(value if value is not None else ""))[:512] or definition.name
+    return strip_nul(str(value if value is not None else ""))[:512] or definition.name
 
 
-def key_for(run: snapshot.Run, definition: Definition, given: Any) -> str:
+def rate_limit_key_for_run(run: snapshot.Run, definition: Definition, given: Any) -> str:
     """The key of a run that begins by this definition, with what it is given."""
     values = {"input": given, "correlationId": run.correlation_id, "workflowId": run.id, "version": definition.version}
-    return key_of(definition, scope_of(values))
+    return rate_limit_key(definition, scope_of(values))
 
 
-def is_full(definition: Definition, key: str, *, rejects: bool = True, but: str = "") -> bool:
+def is_limit_reached(definition: Definition, key: str, *, rejects: bool = True, but: str = "") -> bool:
     """Whether a run that starts now has to wait; serialised with all others of the key until the transaction ends.
 
     Raises Conflict where the policy is to reject.
     """
-    _, limit, policy = config_of(definition)
+    _, limit, policy = rate_limit_config(definition)
     serialize(f"runs:{definition.name}:{key}")
-    if _going_on(definition.name, key, but) < limit and not _waiting(definition.name, key).exists():
+    if _going_on(definition.name, key, but) < limit and not _held_runs(definition.name, key).exists():
         return False
     if rejects and policy == "REJECT":
         raise Conflict(f"{limit} runs of {definition.name} with the rate limit key '{key}' are going on already.")
     return True
 
 
-def _waiting(name: str, key: str):
+def _held_runs(name: str, key: str):
     """The runs that are held, the earliest first: they go before any that starts now."""
     return Run.objects.open().filter(name=name, limit_key=key, is_held=True).order_by("created_at", "id")
 
@@ -72,14 +72,14 @@ def _going_on(name: str, key: str, but: str = "") -> int:
 def admit(run_id: str) -> None:
     """Hold a run that another has started, if its definition's limit is reached; such a run is never rejected."""
     run = Run.objects.get(pk=run_id)
-    definition = plan(run.plan_id)
-    given = payloads.content_of(run.input_path) if run.input_path else run.input
+    definition = load_definition(run.plan_id)
+    given = payloads.load_payload(run.input_path) if run.input_path else run.input
     values = {"input": given, "correlationId": run.correlation_id, "workflowId": run.id, "version": run.version}
-    key = key_of(definition, scope_of(values))
+    key = rate_limit_key(definition, scope_of(values))
     if not key or run.next_seq > 1:
         return
     with transaction.atomic():
-        is_held = is_full(definition, key, rejects=False, but=run_id)
+        is_held = is_limit_reached(definition, key, rejects=False, but=run_id)
         Run.objects.filter(pk=run_id, next_seq=1).update(limit_key=key, is_held=is_held)
 
 
@@ -95,8 +95,8 @@ def waiting_its_turn(command: Command) -> Command:
 
 def _held(begun: TransitionRun, run: snapshot.Run, ctx: DecisionContext) -> TransitionRun:
     definition = begun.facts["definition"]
-    key = key_for(run, definition, ctx.input()) if config_of(definition)[1] > 0 else ""
-    is_held = bool(key) and is_full(definition, key, rejects=not run.parent_id, but=run.id)
+    key = rate_limit_key_for_run(run, definition, ctx.input()) if rate_limit_config(definition)[1] > 0 else ""
+    is_held = bool(key) and is_limit_reached(definition, key, rejects=not run.parent_id, but=run.id)
     return replace(begun, facts={**begun.facts, "limit_key": key, "is_held": is_held})
 
 
@@ -116,11 +116,11 @@ def release_next(name: str, key: str) -> None:
     while True:
         with transaction.atomic():
             serialize(f"runs:{name}:{key}")
-            held = _waiting(name, key).first()
+            held = _held_runs(name, key).first()
             if held is None or _going_on(name, key) >= _limit(held):
                 return
             change(held.id, commands.release, "engine", "Its limit has room again.")
 
 
 def _limit(run: Run) -> int:
-    return config_of(plan(run.plan_id))[1]
+    return rate_limit_config(load_definition(run.plan_id))[1]

@@ -7,7 +7,7 @@ from ..core.errors import NotFound
 from ..core.simulation import Script
 from ..models import WorkflowTest
 from .runs import StartRequest
-from .simulate import simulate_whole
+from .simulation import simulate_workflow
 
 KEPT_MS = 86_400_000
 
@@ -19,7 +19,7 @@ def test_workflow(request: StartRequest, script: Script, by: str) -> dict[str, A
 
     Raises: NotFound and ValidationFailed as a start does; Invalid where the workflow takes too long to compute.
     """
-    document, children = simulate_whole(request, script)
+    document, children = simulate_workflow(request, script)
     now = clock.now()
     WorkflowTest.objects.bulk_create(
         [

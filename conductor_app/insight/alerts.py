@@ -19,28 +19,28 @@ def rule_of(alert: Alert) -> Rule:
     return Rule(alert.kind, alert.threshold, alert.window_minutes * MINUTE, alert.repeat_minutes * MINUTE, quiet)
 
 
-def moment_of(selection: dict) -> str:
+def counted_moment(selection: dict) -> str:
     """Which moment of a run counts: its end where the view is of ended runs only, else its start."""
     statuses = set(selection.get("status") or ())
     return "ended_at" if statuses and statuses <= RUN.final else "created_at"
 
 
-def measured(alert: Alert, now: int) -> tuple[int, int]:
+def measure_alert(alert: Alert, now: int) -> tuple[int, int]:
     """How many runs of the view there were in the window, and how many runs in all; up to a bound."""
     if alert.kind == AGE:
-        old = selections.runs(alert.view.selection).filter(created_at__lte=now - rule_of(alert).age_ms)
+        old = selections.selected_runs(alert.view.selection).filter(created_at__lte=now - rule_of(alert).age_ms)
         return old.filter(status__in=sorted(RUN.open)).order_by()[:MOST_MOMENTS].count(), 0
     after = now - alert.window_minutes * MINUTE
-    hits, total = _both(alert)
-    return _counted(hits, after, now), _counted(total, after, now) if total is not None else 0
+    hits, total = _selected_and_all(alert)
+    return _count_runs(hits, after, now), _count_runs(total, after, now) if total is not None else 0
 
 
-def rings_of_late(alert: Alert, now: int) -> list[tuple[int, int]]:
+def recent_firings(alert: Alert, now: int) -> list[tuple[int, int]]:
     """When it would have rung in the last seven days."""
     since = now - BACK_MS
     if alert.kind == AGE:
         return would_ring(rule_of(alert), *_ages(alert, since, now), since, now)
-    hits, total = _both(alert)
+    hits, total = _selected_and_all(alert)
     after = since - alert.window_minutes * MINUTE
     moments = [_moments(runs, after, now) if runs is not None else [] for runs in (hits, total)]
     return would_ring(rule_of(alert), *moments, since, now)
@@ -50,7 +50,7 @@ def _ages(alert: Alert, since: int, now: int) -> tuple[list[int], list[int]]:
     """When runs became too old, and when those ended; in whatever status they are by now."""
     age = rule_of(alert).age_ms
     rest = {name: value for name, value in alert.view.selection.items() if name != "status"}
-    begun = selections.runs(rest).filter(created_at__gt=since - age - BACK_MS, created_at__lte=now - age)
+    begun = selections.selected_runs(rest).filter(created_at__gt=since - age - BACK_MS, created_at__lte=now - age)
     spans = list(begun.order_by("-created_at").values_list("created_at", "ended_at")[:MOST_MOMENTS])
     too_old = [(at + age, end) for at, end in spans if end is None or end > at + age]
     return sorted(at for at, _ in too_old), sorted(end for _, end in too_old if end is not None)
@@ -59,17 +59,17 @@ def _ages(alert: Alert, since: int, now: int) -> tuple[list[int], list[int]]:
 Counted = tuple[QuerySet[Run], str]
 
 
-def _both(alert: Alert) -> tuple[Counted, Counted | None]:
+def _selected_and_all(alert: Alert) -> tuple[Counted, Counted | None]:
     selection = alert.view.selection
-    column = moment_of(selection)
+    column = counted_moment(selection)
     if alert.kind != SHARE:
-        return (selections.runs(selection), column), None
+        return (selections.selected_runs(selection), column), None
     # The share of a view is that among the same runs in whatever status they ended.
     rest = {name: value for name, value in selection.items() if name != "status"}
-    return (selections.runs(selection), column), (selections.runs(rest), column)
+    return (selections.selected_runs(selection), column), (selections.selected_runs(rest), column)
 
 
-def _counted(runs: Counted, after: int, until: int) -> int:
+def _count_runs(runs: Counted, after: int, until: int) -> int:
     rows, column = runs
     return rows.filter(**{f"{column}__gt": after, f"{column}__lte": until}).order_by()[:MOST_MOMENTS].count()
 

@@ -9,11 +9,11 @@ from django.utils.translation import ngettext
 from .. import clock
 from ..core.states import COMPLETED, FAILED, PAUSED, RUNNING, TERMINATED, TIMED_OUT
 from ..models import Attempt, Run
-from .durations import elapsed, exact, span
-from .explain import Verdict, verdicts_on
-from .last_transition import last_move
-from .plans import plan, tries_allowed
-from .waits import by_interest, first_line, what_it_waits_for
+from .attempt_waits import describe_wait, first_line, interest_sort_key
+from .durations import format_duration, format_elapsed, format_timestamp
+from .gate_verdicts import GateVerdict, verdicts_on
+from .last_transition import last_transition
+from .parsed_definitions import attempts_allowed, parsed_definition
 
 DEEPEST = 3
 """How many sub-workflows are followed down to the first failure."""
@@ -31,17 +31,17 @@ class Cause:
     task: str = ""
     attempt_id: str = ""
     child_id: str = ""
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[GateVerdict, ...] = ()
     is_waiting: bool = False
     """Whether nobody works on what it speaks of."""
 
 
-def cause(run: Run, now: int | None = None) -> Cause:
+def run_cause(run: Run, now: int | None = None) -> Cause:
     """Why the run is where it is."""
     return CAUSES[run.status](run, clock.now() if now is None else now)
 
 
-def failures(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
+def failure_reasons(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
     """Of runs that failed: by run id, the task that failed and the first line of the reason, read together."""
     failed = {run.failed_attempt_id: run.pk for run in runs if run.failed_attempt_id}
     attempts = Attempt.objects.light().filter(pk__in=list(failed)).select_related("task") if failed else ()
@@ -53,12 +53,12 @@ def failures(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
 
 def _running(run: Run, now: int) -> Cause:
     if run.begins_later(now):
-        until = {"moment": exact(run.created_at), "left": elapsed(run.created_at - now)}
+        until = {"moment": format_timestamp(run.created_at), "left": format_elapsed(run.created_at - now)}
         return Cause(_("Waiting: its start is asked for at %(moment)s, in %(left)s") % until, is_waiting=True)
     if run.is_held:
         said = _("Waiting: the workflow's limit of runs at a time is reached; an earlier run has to end first")
         return Cause(said, is_waiting=True)
-    attempts = sorted(_open_attempts(run), key=by_interest)
+    attempts = sorted(_open_attempts(run), key=interest_sort_key)
     if not attempts:
         return Cause(_("Waiting: the engine is about to decide what comes next"), is_waiting=True)
     first, others = attempts[0], len(attempts) - 1
@@ -66,7 +66,7 @@ def _running(run: Run, now: int) -> Cause:
     others_open = ngettext("; %(count)s more task is open", "; %(count)s more tasks are open", others)
     more = others_open % {"count": others} if others else ""
     verdicts = tuple(verdicts_on(first, now))
-    sentence = what_it_waits_for(first, tries_allowed(plan(run.plan_id), first.task), verdicts, now)
+    sentence = describe_wait(first, attempts_allowed(parsed_definition(run.plan_id), first.task), verdicts, now)
     whole = (_("Waiting: %(what)s") if is_waiting else _("Running: %(what)s")) % {"what": sentence + more}
     return Cause(whole, str(first.task), first.id, first.child_id, verdicts, is_waiting)
 
@@ -91,13 +91,13 @@ def _ended_badly(run: Run, now: int, alone: str, at_task: str, deeper: int = DEE
     attempt = Attempt.objects.light().filter(pk=run.failed_attempt_id).select_related("task").first()
     if attempt is None:
         return Cause(alone % {"reason": first_line(run.reason) or _("no reason was given")})
-    which = _which(attempt, tries_allowed(plan(run.plan_id), attempt.task))
-    reason = _inside(attempt, now, deeper) or first_line(attempt.reason) or _("no reason was given")
+    which = _name_attempt(attempt, attempts_allowed(parsed_definition(run.plan_id), attempt.task))
+    reason = _failure_inside(attempt, now, deeper) or first_line(attempt.reason) or _("no reason was given")
     sentence = at_task % {"task": attempt.task, "which": which, "reason": reason}
     return Cause(sentence, str(attempt.task), attempt.id, attempt.child_id)
 
 
-def _which(attempt: Attempt, tries: int | None) -> str:
+def _name_attempt(attempt: Attempt, tries: int | None) -> str:
     number = attempt.number + 1
     if not tries:
         return _("attempt %(number)s") % {"number": number}
@@ -105,7 +105,7 @@ def _which(attempt: Attempt, tries: int | None) -> str:
     return _("attempt %(number)s of %(tries)s") % {"number": number, "tries": max(tries, number)}
 
 
-def _inside(attempt: Attempt, now: int, deeper: int) -> str:
+def _failure_inside(attempt: Attempt, now: int, deeper: int) -> str:
     """Where its sub-workflow failed, if that is why it did."""
     child = Run.objects.light().filter(pk=attempt.child_id).first() if attempt.child_id and deeper else None
     if child is None or not child.failed_attempt_id:
@@ -116,32 +116,32 @@ def _inside(attempt: Attempt, now: int, deeper: int) -> str:
 
 
 def _terminated(run: Run, now: int) -> Cause:
-    entry = last_move(run.pk, "terminate")
-    said = {"by": entry.by if entry else "", "passed": elapsed(now - (run.ended_at or now))}
+    entry = last_transition(run.pk, "terminate")
+    said = {"by": entry.by if entry else "", "passed": format_elapsed(now - (run.ended_at or now))}
     sentence = _("Terminated by %(by)s %(passed)s ago") if said["by"] else _("Terminated %(passed)s ago")
-    return Cause(_because(sentence % said, run.reason))
+    return Cause(_add_reason(sentence % said, run.reason))
 
 
 def _paused(run: Run, now: int) -> Cause:
     out = Attempt.objects.filter(run_id=run.pk, status="LEASED").exclude(queue="").count()
     with_workers = ngettext("; %(count)s task is still with workers", "; %(count)s tasks are still with workers", out)
-    entry = last_move(run.pk, "pause")
-    said = {"by": entry.by, "passed": elapsed(now - entry.at)} if entry else {}
+    entry = last_transition(run.pk, "pause")
+    said = {"by": entry.by, "passed": format_elapsed(now - entry.at)} if entry else {}
     if said.get("by"):
         sentence = _("Paused by %(by)s %(passed)s ago") % said
     else:
         sentence = _("Paused %(passed)s ago") % said if said else _("Paused")
-    sentence = _because(sentence, entry.reason if entry else "")
+    sentence = _add_reason(sentence, entry.reason if entry else "")
     return Cause(sentence + (with_workers % {"count": out} if out else ""))
 
 
-def _because(sentence: str, reason: str) -> str:
+def _add_reason(sentence: str, reason: str) -> str:
     return f"{sentence}: {first_line(reason)}" if reason else sentence
 
 
 def _completed(run: Run, now: int) -> Cause:
-    took = span((run.ended_at or now) - run.created_at)
-    return Cause(_because(_("Completed in %(took)s") % {"took": took}, run.reason))
+    took = format_duration((run.ended_at or now) - run.created_at)
+    return Cause(_add_reason(_("Completed in %(took)s") % {"took": took}, run.reason))
 
 
 CAUSES = {

@@ -2,14 +2,14 @@
 
 from ..models import Attempt, TaskLog
 from .durations import SECOND
-from .log import moment_of
+from .task_log import logged_at
 
 LOOKED_AT = 500
 TOLERATED_MS = 5 * SECOND
 FIELDS = ("pk", "worker", "claimed_at", "ended_at")
 
 
-def skews(now: int) -> dict[str, int]:
+def clock_skews(now: int) -> dict[str, int]:
     """For each worker whose clock is off by more than is tolerated, by how much: positive is ahead.
 
     The newest log lines are looked at; two queries.
@@ -20,12 +20,12 @@ def skews(now: int) -> dict[str, int]:
     found: dict[str, int] = {}
     for attempt_id, at in lines:
         worker, claimed_at, ended_at = held.get(attempt_id, ("", None, None))
-        off = _off(moment_of(at), claimed_at, ended_at or now) if worker and claimed_at else 0
+        off = _distance(logged_at(at), claimed_at, ended_at or now) if worker and claimed_at else 0
         if abs(off) > TOLERATED_MS:
             found.setdefault(worker, off)
     return found
 
 
-def _off(at: int, first: int, last: int) -> int:
+def _distance(at: int, first: int, last: int) -> int:
     """How far outside of its span a moment lies."""
     return min(at - first, 0) + max(at - last, 0)

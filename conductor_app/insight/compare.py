@@ -6,7 +6,7 @@ from itertools import islice
 
 from ..core.fingerprints import build_of
 from ..models import Attempt, Run, Task
-from .differences import Difference, differences
+from .differences import Difference, find_differences
 
 MOST_TASKS = 2_000
 MOST_ROWS = 500
@@ -16,7 +16,7 @@ GOOD, BAD = ("COMPLETED",), ("FAILED", "TIMED_OUT", "TERMINATED")
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedTask:
     """One run's task: how long it waited and ran, how often it was tried, by whom."""
 
     status: str
@@ -32,12 +32,12 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedRow:
     """One task of either run, or of both."""
 
     key: str
-    one: Side | None
-    other: Side | None
+    one: ComparedTask | None
+    other: ComparedTask | None
 
     @property
     def delta_ms(self) -> int | None:
@@ -63,7 +63,7 @@ class Comparison:
 
     one: Run
     other: Run
-    rows: list[Row]
+    rows: list[ComparedRow]
     documents: dict[str, list[Difference] | None] = field(default_factory=dict)
     is_cut: bool = False
 
@@ -81,31 +81,31 @@ class Comparison:
         return not any(row.differs for row in self.rows) and not any(self.documents.values())
 
 
-def compare(one: Run, other: Run) -> Comparison:
+def compare_runs(one: Run, other: Run) -> Comparison:
     """Two runs that were read with their documents' sizes."""
-    first, second = _sides(one), _sides(other)
-    rows = (Row(key, first.get(key), second.get(key)) for key in dict.fromkeys([*first, *second]))
+    first, second = _load_tasks(one), _load_tasks(other)
+    rows = (ComparedRow(key, first.get(key), second.get(key)) for key in dict.fromkeys([*first, *second]))
     found = list(islice(rows, MOST_ROWS))
     documents = {name: _differences(one, other, name) for name in DOCUMENTS}
     return Comparison(one, other, found, documents, len(first | second) > MOST_ROWS)
 
 
-def _sides(run: Run) -> dict[str, Side]:
+def _load_tasks(run: Run) -> dict[str, ComparedTask]:
     tasks = list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("step_state")[:MOST_TASKS])
     attempts = Attempt.objects.light().filter(run_id=run.pk).order_by("seq")[: 2 * MOST_TASKS]
     by_task: dict[str, list[Attempt]] = {}
     for attempt in attempts:
         by_task.setdefault(attempt.task_id, []).append(attempt)
-    return {str(task): _side(task, by_task.get(task.pk, [])) for task in tasks}
+    return {str(task): _compared_task(task, by_task.get(task.pk, [])) for task in tasks}
 
 
-def _side(task: Task, attempts: Iterable[Attempt]) -> Side:
+def _compared_task(task: Task, attempts: Iterable[Attempt]) -> ComparedTask:
     tries = list(attempts)
     last = next((attempt for attempt in tries if attempt.pk == task.attempt_id), tries[-1] if tries else None)
     if last is None:
-        return Side(task.status, None, None, 0, "", "")
+        return ComparedTask(task.status, None, None, 0, "", "")
     began = last.started_at
-    return Side(
+    return ComparedTask(
         task.status,
         None if began is None else began - last.scheduled_at,
         None if began is None or last.ended_at is None else last.ended_at - began,
@@ -118,10 +118,10 @@ def _side(task: Task, attempts: Iterable[Attempt]) -> Side:
 def _differences(one: Run, other: Run, name: str) -> list[Difference] | None:
     if max(getattr(one, f"{name}_size"), getattr(other, f"{name}_size")) > LARGE:
         return None
-    return differences(getattr(one, name), getattr(other, name))
+    return find_differences(getattr(one, name), getattr(other, name))
 
 
-def candidates(run: Run) -> dict[str, str]:
+def comparison_candidates(run: Run) -> dict[str, str]:
     """Runs that are worth comparing with: the last that succeeded, the one before, and one of the usual kind."""
     same = Run.objects.of_definition(run.name).exclude(pk=run.pk).order_by("-created_at", "-id")
     found = {

@@ -39,27 +39,27 @@ CHOICES = {
 STEP_TYPES = sorted({*STEP_TYPES, *BUILT_IN_TYPES})
 
 
-def of_workflow(document: Mapping[str, Any], known: Surroundings) -> dict[str, Any]:
+def complete_workflow(document: Mapping[str, Any], known: Surroundings) -> dict[str, Any]:
     """Everything that completion chooses from in this workflow definition."""
     found = {spot.ref: spot for spot in spots(document.get("tasks")) if spot.ref}
     variables = document.get("variables")
     return {
-        **_everywhere(known),
+        **_common_choices(known),
         "fields": FIELDS,
         "refs": list(found),
-        "types": {ref: _called(spot) for ref, spot in found.items()},
-        "outputs": {ref: _tree(of_step(spot, known)) for ref, spot in found.items()},
+        "types": {ref: _spot_name(spot) for ref, spot in found.items()},
+        "outputs": {ref: _name_tree(of_step(spot, known)) for ref, spot in found.items()},
         "workflow": {
-            "input": _tree(inputs_of(document)),
+            "input": _name_tree(inputs_of(document)),
             "variables": {name: {} for name in (variables if isinstance(variables, Mapping) else ())},
         },
     }
 
 
-def of_task() -> dict[str, Any]:
+def complete_task() -> dict[str, Any]:
     """The same for a task definition, which names nothing but its own fields."""
     return {
-        **_everywhere(Surroundings()),
+        **_common_choices(Surroundings()),
         "fields": {"workflow": FIELDS["taskDefinition"]},
         "refs": [],
         "types": {},
@@ -69,14 +69,14 @@ def of_task() -> dict[str, Any]:
     }
 
 
-def of_handler() -> dict[str, Any]:
+def complete_handler() -> dict[str, Any]:
     """The same for an event handler."""
     names = WorkflowDefinition.objects.order_by("name").values_list("name", flat=True).distinct()
     choices = {**CHOICES, "name": list(names[:MOST_NAMES])}
-    return {**of_task(), "fields": {"workflow": FIELDS["eventHandler"]}, "choices": choices}
+    return {**complete_task(), "fields": {"workflow": FIELDS["eventHandler"]}, "choices": choices}
 
 
-def _everywhere(known: Surroundings) -> dict[str, Any]:
+def _common_choices(known: Surroundings) -> dict[str, Any]:
     return {
         "choices": CHOICES,
         "stepTypes": STEP_TYPES,
@@ -87,12 +87,12 @@ def _everywhere(known: Surroundings) -> dict[str, Any]:
     }
 
 
-def _called(spot: Spot) -> str:
+def _spot_name(spot: Spot) -> str:
     return type_of(spot.step) if spot.name == spot.ref else f"{type_of(spot.step)} {spot.name}"
 
 
-def _tree(shape: Shape, depth: int = 0) -> dict[str, Any]:
+def _name_tree(shape: Shape, depth: int = 0) -> dict[str, Any]:
     """The names that are known, inside one another."""
     if shape.members is None or depth > DEEPEST:
         return {}
-    return {name: _tree(inner, depth + 1) for name, inner in shape.members.items()}
+    return {name: _name_tree(inner, depth + 1) for name, inner in shape.members.items()}

@@ -19,7 +19,7 @@ GIB = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class SlowStatement:
     """A statement that has run for long, or waits for a lock."""
 
     age_ms: int
@@ -28,7 +28,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class DatabaseStatus:
     """What is known of it. `skew_ms`: by how much its clock is ahead of ours."""
 
     name: str
@@ -36,10 +36,10 @@ class Database:
     skew_ms: int
     missing: list[str] = field(default_factory=list)
     tables: list[tuple[str, int]] = field(default_factory=list)
-    statements: list[Statement] = field(default_factory=list)
+    statements: list[SlowStatement] = field(default_factory=list)
 
 
-def database() -> Database:
+def database_status() -> DatabaseStatus:
     """Asked now."""
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -50,8 +50,8 @@ def database() -> Database:
 def size_in_bytes() -> int:
     """How large the database is."""
     if connection.vendor == "postgresql":
-        return _asked("SELECT pg_database_size(current_database())")[0][0]
-    return _asked("SELECT c.page_count * s.page_size FROM pragma_page_count() c, pragma_page_size() s")[0][0]
+        return _fetch("SELECT pg_database_size(current_database())")[0][0]
+    return _fetch("SELECT c.page_count * s.page_size FROM pragma_page_count() c, pragma_page_size() s")[0][0]
 
 
 def room_in_bytes() -> int | None:
@@ -64,15 +64,15 @@ def room_in_bytes() -> int | None:
     return size_in_bytes() + disk_usage(Path(name).parent).free
 
 
-def _postgresql(missing: list[str]) -> Database:
-    [(version, size, now)] = _asked(
+def _postgresql(missing: list[str]) -> DatabaseStatus:
+    [(version, size, now)] = _fetch(
         "SELECT current_setting('server_version'), pg_database_size(current_database()), "
         "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint"
     )
-    tables = _asked(
+    tables = _fetch(
         "SELECT relname, pg_total_relation_size(relid) FROM pg_stat_user_tables ORDER BY 2 DESC LIMIT %s", [LARGEST]
     )
-    running = _asked(
+    running = _fetch(
         "SELECT (EXTRACT(EPOCH FROM clock_timestamp() - query_start) * 1000)::bigint, "
         "CASE WHEN wait_event_type = 'Lock' THEN COALESCE(wait_event, '') ELSE '' END, LEFT(query, 300) "
         "FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid() "
@@ -81,17 +81,17 @@ def _postgresql(missing: list[str]) -> Database:
         [MOST_STATEMENTS],
     )
     name = f"PostgreSQL {version.split()[0]}"
-    return Database(name, size, now - clock.now(), missing, tables, [Statement(*row) for row in running])
+    return DatabaseStatus(name, size, now - clock.now(), missing, tables, [SlowStatement(*row) for row in running])
 
 
-def _sqlite(missing: list[str]) -> Database:
-    [(version, pages, bytes)] = _asked(
+def _sqlite(missing: list[str]) -> DatabaseStatus:
+    [(version, pages, bytes)] = _fetch(
         "SELECT sqlite_version(), c.page_count, s.page_size FROM pragma_page_count() c, pragma_page_size() s"
     )
-    return Database(f"SQLite {version}", pages * bytes, 0, missing)
+    return DatabaseStatus(f"SQLite {version}", pages * bytes, 0, missing)
 
 
-def _asked(sql: str, params: list | None = None) -> list[tuple]:
+def _fetch(sql: str, params: list | None = None) -> list[tuple]:
     with connection.cursor() as cursor:
         cursor.execute(sql, params or [])
         return cursor.fetchall()

@@ -14,7 +14,7 @@ RUNS_LOOKED_AT = 5
 MOST_WORKFLOWS = 500
 
 
-def surroundings(documents: Iterable[Mapping[str, Any]], *, with_examples: bool = True) -> Surroundings:
+def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples: bool = True) -> Surroundings:
     """What has to be known to judge these definitions, in a few queries however many they are.
 
     `with_examples`: also what the newest runs of them have given.
@@ -30,11 +30,11 @@ def surroundings(documents: Iterable[Mapping[str, Any]], *, with_examples: bool 
         outputs=outputs,
         workflow_outputs=_outputs_of(subs & workflows.keys()),
         worked=frozenset(Poller.objects.order_by().values_list("task_type", flat=True).distinct()),
-        received=_received() if any(type_of(spot.step) == "WAIT_FOR_WEBHOOK" for spot in found) else None,
+        received=_received_events() if any(type_of(spot.step) == "WAIT_FOR_WEBHOOK" for spot in found) else None,
     )
 
 
-def _received() -> frozenset[str]:
+def _received_events() -> frozenset[str]:
     documents = Webhook.objects.values_list("document", flat=True)
     return frozenset(name for each in documents for name in each.get("receiverWorkflowNamesToVersions") or {})
 

@@ -9,14 +9,14 @@ MOST = 200
 DEEPEST = 60
 
 
-class Missing:
+class MissingValue:
     """There is nothing at this place."""
 
     def __repr__(self) -> str:
         return "nothing"
 
 
-MISSING = Missing()
+MISSING = MissingValue()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +34,24 @@ class Difference:
         return "removed" if self.after is MISSING else "changed"
 
 
-def differences(before: Any, after: Any) -> list[Difference]:
+def find_differences(before: Any, after: Any) -> list[Difference]:
     """The places at which they differ, no more than MOST."""
-    return list(islice(_differences(before, after, "", 0), MOST))
+    return list(islice(_find_differences(before, after, "", 0), MOST))
 
 
-def _differences(before: Any, after: Any, path: str, depth: int) -> Iterator[Difference]:
+def _find_differences(before: Any, after: Any, path: str, depth: int) -> Iterator[Difference]:
     if depth < DEEPEST and isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys([*before, *after]):
             place = f"{path}.{key}" if path else str(key)
-            yield from _differences(before.get(key, MISSING), after.get(key, MISSING), place, depth + 1)
+            yield from _find_differences(before.get(key, MISSING), after.get(key, MISSING), place, depth + 1)
     elif depth < DEEPEST and isinstance(before, list) and isinstance(after, list):
         for index in range(max(len(before), len(after))):
             pair = (side[index] if index < len(side) else MISSING for side in (before, after))
-            yield from _differences(*pair, f"{path}[{index}]", depth + 1)
-    elif not _same(before, after):
+            yield from _find_differences(*pair, f"{path}[{index}]", depth + 1)
+    elif not _json_equal(before, after):
         yield Difference(path, before, after)
 
 
-def _same(before: Any, after: Any) -> bool:
+def _json_equal(before: Any, after: Any) -> bool:
     """As JSON sees it: true is not 1."""
     return before == after and isinstance(before, bool) == isinstance(after, bool)

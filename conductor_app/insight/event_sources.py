@@ -28,19 +28,19 @@ def provider_of(event: str) -> str:
     return event.partition(":")[0]
 
 
-def setting_of(event: str) -> str:
+def missing_setting(event: str) -> str:
     """The setting that is missing for an event to come; empty where none is."""
     setting = SETTINGS.get(provider_of(event), "")
     return setting.upper() if setting and not getattr(conf, setting) else ""
 
 
-def is_heard_here(event: str) -> bool:
+def is_internal_event(event: str) -> bool:
     """Whether an event is told to this server, by its runs, clients or webhooks, and is not fetched by it."""
     return provider_of(event) in (INTERNAL, WEBHOOK) or provider_of(event) not in SETTINGS
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class EventSource:
     """One event that active handlers wait for, and how it comes in."""
 
     event: str
@@ -61,7 +61,7 @@ class Source:
         return next((each for each in self.listeners if each.connected_at is None and each.error), None)
 
 
-def sources(now: int) -> list[Source]:
+def event_sources(now: int) -> list[EventSource]:
     """What active handlers wait for, each with those who listen to it."""
     newest = EventDelivery.objects.filter(event=OuterRef("event")).order_by("-received_at")
     rows = EventHandler.objects.filter(is_active=True).order_by("event")
@@ -74,7 +74,14 @@ def sources(now: int) -> list[Source]:
     for each in EventListener.objects.filter(seen_at__gte=now - SILENT_MS).order_by("event", "process")[:MOST]:
         listeners.setdefault(each.event, []).append(each)
     return [
-        Source(event, counts[event], last[event], is_heard_here(event), setting_of(event), listeners.get(event, ()))
+        EventSource(
+            event,
+            counts[event],
+            last[event],
+            is_internal_event(event),
+            missing_setting(event),
+            listeners.get(event, ()),
+        )
         for event in counts
     ]
 

@@ -9,8 +9,8 @@ from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
 from ..models import EventAction, EventDelivery, HandlerEvaluation
 from ..models.events import FAILED, MATCHED, NOT_MATCHED
-from . import listing
-from .listing import Sort
+from . import keyset_pages
+from .keyset_pages import SortColumn
 
 ACTION_FAILED, UNHEARD, DUPLICATE = "ACTION_FAILED", "UNHEARD", "DUPLICATE"
 OUTCOMES = (MATCHED, NOT_MATCHED, FAILED, ACTION_FAILED, UNHEARD, DUPLICATE)
@@ -23,7 +23,7 @@ MOST_NEWS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class EventFilter:
     """Which events are looked for; what is empty asks nothing."""
 
     event: str = ""
@@ -35,7 +35,7 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HandlerResult:
     """What one handler made of an event, and what it did."""
 
     verdict: HandlerEvaluation
@@ -43,18 +43,18 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DeliveredEvent:
     """One event with all that was made of it."""
 
     delivery: EventDelivery
-    heard: Sequence[Heard]
+    heard: Sequence[HandlerResult]
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class EventPage:
     """A page of events. `is_cut`: not all of them were looked at; the next page goes on."""
 
-    told: Sequence[Told]
+    told: Sequence[DeliveredEvent]
     before: str = ""
     after: str = ""
     is_cut: bool = False
@@ -65,27 +65,27 @@ class _Rows:
     """The rows whose index answers most of a question, and what is left to be asked of each of them."""
 
     rows: QuerySet
-    sort: Sort
+    sort: SortColumn
     way: str = ""  # from a row to its event
     left: Q = field(default_factory=Q)
 
 
-def page(sought: Sought, after: str = "", before: str = "") -> Events:
+def event_page(sought: EventFilter, after: str = "", before: str = "") -> EventPage:
     """The events behind a place, or before it; newest first."""
     after, before = (place if PLACE.fullmatch(place) else "" for place in (after, before))
     asked = _asked(sought)
     rows, edge = asked.rows, ""
     if asked.left:
         rows, edge = _bounded(asked, after or before, backwards=bool(before))
-    found = listing.page(rows, asked.sort, after=after, before=before)
+    found = keyset_pages.keyset_page(rows, asked.sort, after=after, before=before)
     numbers = [row.delivery_id if asked.way else row.pk for row in found.rows]
     is_cut = bool(edge) and not (found.before if before else found.after)
     older = found.after or (edge if is_cut and not before else "")
     newer = found.before or (edge if is_cut and before else "")
-    return Events(tell(dict.fromkeys(numbers)), newer, older, is_cut)
+    return EventPage(load_events(dict.fromkeys(numbers)), newer, older, is_cut)
 
 
-def news(sought: Sought, since: int) -> int:
+def count_new_events(sought: EventFilter, since: int) -> int:
     """How many such events have come in after a moment; counted up to a bound."""
     asked = _asked(sought)
     rows = asked.rows.filter(**{f"{asked.sort.column}__gt": since}).order_by(f"-{asked.sort.column}")
@@ -93,18 +93,18 @@ def news(sought: Sought, since: int) -> int:
     return newest.filter(asked.left).order_by()[:MOST_NEWS].count()
 
 
-def _asked(sought: Sought) -> _Rows:
+def _asked(sought: EventFilter) -> _Rows:
     if sought.outcome == ACTION_FAILED:
-        asked = _Rows(EventAction.objects.filter(status=FAILED), Sort("created_at"), "delivery__")
+        asked = _Rows(EventAction.objects.filter(status=FAILED), SortColumn("created_at"), "delivery__")
         asked = _left(asked, handler=sought.handler)
     elif sought.handler:
-        asked = _Rows(HandlerEvaluation.objects.filter(handler=sought.handler), Sort("at"), "delivery__")
+        asked = _Rows(HandlerEvaluation.objects.filter(handler=sought.handler), SortColumn("at"), "delivery__")
         asked = _left(asked, outcome=sought.outcome if sought.outcome in (MATCHED, NOT_MATCHED, FAILED) else "")
     elif sought.outcome in (MATCHED, NOT_MATCHED, FAILED):
-        asked = _Rows(HandlerEvaluation.objects.filter(outcome=sought.outcome), Sort("at"), "delivery__")
+        asked = _Rows(HandlerEvaluation.objects.filter(outcome=sought.outcome), SortColumn("at"), "delivery__")
     else:
         rows = EventDelivery.objects.filter(event=sought.event) if sought.event else EventDelivery.objects.all()
-        asked = _Rows(rows, Sort("received_at"))
+        asked = _Rows(rows, SortColumn("received_at"))
     if asked.way:
         asked = _left(asked, **{f"{asked.way}event": sought.event})
     asked = _left(asked, **{f"{asked.way}source": sought.source})
@@ -116,7 +116,7 @@ def _left(asked: _Rows, **wanted: Any) -> _Rows:
     return replace(asked, left=asked.left & Q(**wanted)) if wanted else asked
 
 
-def _of_the_event_itself(asked: _Rows, sought: Sought) -> _Rows:
+def _of_the_event_itself(asked: _Rows, sought: EventFilter) -> _Rows:
     """What came more than once; what nobody listened to."""
     if sought.outcome == DUPLICATE:
         again = Q(**{f"{asked.way}duplicates__gt": 0})
@@ -127,7 +127,7 @@ def _of_the_event_itself(asked: _Rows, sought: Sought) -> _Rows:
     return asked
 
 
-def _within(asked: _Rows, sought: Sought) -> _Rows:
+def _within(asked: _Rows, sought: EventFilter) -> _Rows:
     column, bounds = asked.sort.column, {}
     if sought.since is not None:
         bounds[f"{column}__gte"] = sought.since
@@ -145,18 +145,18 @@ def _bounded(asked: _Rows, place: str, *, backwards: bool) -> tuple[QuerySet, st
     return asked.rows.model.objects.filter(pk__in=rows.values("pk")[:LOOKED_AT]).filter(asked.left), edge
 
 
-def tell(ids: Sequence[int] | dict[int, Any]) -> list[Told]:
+def load_events(ids: Sequence[int] | dict[int, Any]) -> list[DeliveredEvent]:
     """These events in this order, each with what was made of it; without what they carry."""
     actions = EventAction.objects.defer("document").order_by("position")
     rows = EventDelivery.objects.filter(pk__in=list(ids)).defer("payload")
     rows = rows.prefetch_related(Prefetch("verdicts", HandlerEvaluation.objects.order_by("handler", "pk")))
     by_id = {row.pk: row for row in rows.prefetch_related(Prefetch("actions", actions))}
-    return [Told(by_id[id], heard(by_id[id])) for id in ids if id in by_id]
+    return [DeliveredEvent(by_id[id], handler_results(by_id[id])) for id in ids if id in by_id]
 
 
-def heard(delivery: EventDelivery) -> list[Heard]:
+def handler_results(delivery: EventDelivery) -> list[HandlerResult]:
     """What each handler made of an event that was read with its verdicts and actions."""
     actions: dict[str, list[EventAction]] = {}
     for action in delivery.actions.all():
         actions.setdefault(action.handler, []).append(action)
-    return [Heard(verdict, actions.get(verdict.handler, [])) for verdict in delivery.verdicts.all()]
+    return [HandlerResult(verdict, actions.get(verdict.handler, [])) for verdict in delivery.verdicts.all()]

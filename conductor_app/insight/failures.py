@@ -36,7 +36,7 @@ VIEWS: dict[str, tuple[Any, Q]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedFailureGroup:
     """One group in the inbox, with its failures in each of the last 24 hours."""
 
     group: FailureGroup
@@ -48,37 +48,37 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Inbox:
+class FailureInbox:
     """What a tab of the inbox shows, how many groups each tab has, and the newest group of all."""
 
-    groups: list[Listed]
+    groups: list[ListedFailureGroup]
     counts: dict[str, int]
     newest: FailureGroup | None = None
     is_cut: bool = False
 
 
-def inbox(view: str, user: str, now: int, *, definition: str = "", text: str = "") -> Inbox:
+def failure_inbox(view: str, user: str, now: int, *, definition: str = "", text: str = "") -> FailureInbox:
     """The groups of one tab, those that failed last first."""
     own = FailureGroup.objects.own()
-    counts = own.aggregate(**{name: Count("pk", filter=_of(name, user, now)) for name in VIEWS})
-    found = own.filter(_of(view, user, now)).order_by("-last_at", "pk")
+    counts = own.aggregate(**{name: Count("pk", filter=_groups_of_view(name, user, now)) for name in VIEWS})
+    found = own.filter(_groups_of_view(view, user, now)).order_by("-last_at", "pk")
     if definition:
         found = found.filter(definition=definition)
     if text:
         found = found.filter(Q(message__icontains=text) | Q(ref__icontains=text))
     groups = list(found[: MOST_GROUPS + 1])
     newest = None if groups else own.order_by("-last_at").first()
-    return Inbox(_with_hours(groups[:MOST_GROUPS], now), counts, newest, len(groups) > MOST_GROUPS)
+    return FailureInbox(_add_hours(groups[:MOST_GROUPS], now), counts, newest, len(groups) > MOST_GROUPS)
 
 
-def _of(view: str, user: str, now: int) -> Q:
+def _groups_of_view(view: str, user: str, now: int) -> Q:
     states = VIEWS[view][1]
     if view == "mine":
         return states & Q(assignee=user) & ~Q(assignee="")
     return states & Q(first_at__gte=now - DAY) if view == "new" else states
 
 
-def _with_hours(groups: Iterable[FailureGroup], now: int) -> list[Listed]:
+def _add_hours(groups: Iterable[FailureGroup], now: int) -> list[ListedFailureGroup]:
     """The groups with their last day; what was merged into a group counts in it."""
     groups = list(groups)
     first = now - now % HOUR - 23 * HOUR
@@ -88,7 +88,7 @@ def _with_hours(groups: Iterable[FailureGroup], now: int) -> list[Listed]:
     for group, whole, hour, count in rows.order_by():
         if 0 <= (place := (hour - first) // HOUR) < 24:
             hours[whole or group][place] += count
-    return [Listed(group, hours[group.pk]) for group in groups]
+    return [ListedFailureGroup(group, hours[group.pk]) for group in groups]
 
 
 def _in(ids: Sequence[int]) -> Q:
@@ -110,17 +110,17 @@ def group_of(attempt: Attempt) -> FailureGroup | None:
     return (found.group.merged_into or found.group) if found and found.group else None
 
 
-def same_failures(attempt: Attempt) -> FailureGroup | None:
+def shared_group_of(attempt: Attempt) -> FailureGroup | None:
     """That group where it holds others too."""
     group = group_of(attempt)
     return group if group is not None and group.count > 1 else None
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class FailureDetail:
     """What the failures of one group have in common. `looked_at`: how many were; `runs`: affected, up to a bound."""
 
-    listed: Listed
+    listed: ListedFailureGroup
     by: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     by_value: list[tuple[str, int]] = field(default_factory=list)
     samples: list[Failure] = field(default_factory=list)
@@ -142,11 +142,11 @@ class Story:
         return self.runs >= MOST_COUNTED
 
 
-def story(group: FailureGroup, now: int, place: str = "") -> Story:
+def failure_detail(group: FailureGroup, now: int, place: str = "") -> FailureDetail:
     """By which versions, builds, workers, queues, labels, and values at a place of the input; some; how many runs."""
     tallied = HourlyFailureCount.objects.filter(_in([group.pk])).order_by()
     by = {
-        name: [(str(value) or _("not told"), count) for value, count in _most(tallied, name)]
+        name: [(str(value) or _("not told"), count) for value, count in _most_frequent(tallied, name)]
         for name in ("version", "build")
     }
     newest = list(failures_of(group).order_by("-at", "-pk")[:LOOKED_AT])
@@ -158,28 +158,28 @@ def story(group: FailureGroup, now: int, place: str = "") -> Story:
     by["label"] = list(labels.annotate(count=Count("pk")).order_by("-count", "name")[:MOST_PARTS])
     runs = failures_of(group).order_by().values("run_id", "task_id").distinct()[:MOST_COUNTED].count()
     values = _values(affected[:INPUTS_READ], place) if place else []
-    return Story(_with_hours([group], now)[0], by, values, newest[:SAMPLES], len(newest), runs)
+    return FailureDetail(_add_hours([group], now)[0], by, values, newest[:SAMPLES], len(newest), runs)
 
 
 def _values(run_ids: Sequence[str], place: str) -> list[tuple[str, int]]:
     """How often each value stands at a place of the input: `order.country`."""
     inputs = Run.objects.filter(pk__in=run_ids, input_size__lte=LARGEST_INPUT).values_list("input", flat=True)
-    counted = Counter(_spelled(_at(input, place.split("."))) for input in inputs)
+    counted = Counter(_filter_value(_value_at(input, place.split("."))) for input in inputs)
     return sorted(counted.items(), key=lambda pair: (-pair[1], not pair[0], pair[0]))[:MOST_PARTS]
 
 
-def _at(value: Any, names: Iterable[str]) -> Any:
+def _value_at(value: Any, names: Iterable[str]) -> Any:
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
-def _spelled(value: Any) -> str:
+def _filter_value(value: Any) -> str:
     """A value as the filter of runs takes it; empty where there is none that could be asked for."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)[:200] if isinstance(value, str | int | float) else ""
 
 
-def _most(tallied: QuerySet[HourlyFailureCount], name: str) -> list[tuple[object, int]]:
+def _most_frequent(tallied: QuerySet[HourlyFailureCount], name: str) -> list[tuple[object, int]]:
     return list(tallied.values_list(name).annotate(total=Sum("count")).order_by("-total", name)[:MOST_PARTS])

@@ -8,7 +8,7 @@ from ..core.people import template_named
 from ..models import FormTemplate
 
 
-def find(name: str, version: int = 0) -> FormTemplate:
+def find_template(name: str, version: int = 0) -> FormTemplate:
     """Return a template; the newest version where `version` is 0.
 
     Raises:
@@ -27,7 +27,7 @@ def template_of(input: Mapping[str, Any]) -> FormTemplate | None:
     if named is None:
         return None
     try:
-        return find(*named)
+        return find_template(*named)
     except NotFound:
         return None
 

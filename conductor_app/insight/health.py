@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy
 
 from ..models import Attempt, Message, SweepPass
 from ..models.outbox import PUBLISH
-from .durations import HOUR, MINUTE, SECOND, span
+from .durations import HOUR, MINUTE, SECOND, format_duration
 
 LATE_AFTER_MS = MINUTE
 """A sweep that has not passed for so long is late: an idle one notes its pass every ten seconds."""
@@ -31,7 +31,7 @@ MESSAGES = Message.objects.exclude(subject=PUBLISH)
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class EngineHealth:
     """How the engine is: the display group that gives the colour, the word, what was measured, and those not well."""
 
     tone: str
@@ -40,31 +40,31 @@ class Health:
     troubled: tuple[SweepPass, ...] = ()
 
 
-def health(now: int) -> Health:
+def engine_health(now: int) -> EngineHealth:
     """The engine's state, from the sweeps' last passes and from what is overdue; one query."""
     sweeps = list(SweepPass.objects.annotate(timer=_earliest(TIMERS), message=_earliest(MESSAGES)).order_by("name"))
     if not sweeps:
-        return Health("waiting", _("Engine not seen"), _("no sweep has passed yet"))
-    troubles = [*_late(sweeps, now), *_failing(sweeps)]
+        return EngineHealth("waiting", _("Engine not seen"), _("no sweep has passed yet"))
+    troubles = [*_late_sentence(sweeps, now), *_failing_sentence(sweeps)]
     if troubles:
-        troubled = tuple(sweep for sweep in sweeps if is_late(sweep, now) or has_failed(sweep))
-        return Health("failed", _("Engine in trouble"), "; ".join(troubles[:2]), troubled)
+        troubled = tuple(sweep for sweep in sweeps if is_sweep_late(sweep, now) or has_sweep_failed(sweep))
+        return EngineHealth("failed", _("Engine in trouble"), "; ".join(troubles[:2]), troubled)
     due = [moment for moment in (sweeps[0].timer, sweeps[0].message) if moment is not None]
-    return _measured(max(now - min(due, default=now), 0))
+    return _measure_lag(max(now - min(due, default=now), 0))
 
 
-def _measured(behind: int) -> Health:
-    sentence = _("oldest due task %(span)s") % {"span": span(behind)} if behind else _("nothing is overdue")
+def _measure_lag(behind: int) -> EngineHealth:
+    sentence = _("oldest due task %(span)s") % {"span": format_duration(behind)} if behind else _("nothing is overdue")
     tone, word = next(((tone, word) for least, tone, word in LEVELS if behind >= least))
-    return Health(tone, str(word), sentence)
+    return EngineHealth(tone, str(word), sentence)
 
 
-def is_late(sweep: SweepPass, now: int) -> bool:
+def is_sweep_late(sweep: SweepPass, now: int) -> bool:
     """Whether nobody has rung it lately."""
     return now - sweep.began_at > LATE_AFTER_MS + 2 * SELDOM_MS.get(sweep.name, 0)
 
 
-def has_failed(sweep: SweepPass) -> bool:
+def has_sweep_failed(sweep: SweepPass) -> bool:
     """Whether its last pass went wrong."""
     return bool(sweep.error) and (sweep.failed_at or 0) >= sweep.began_at
 
@@ -74,12 +74,12 @@ def _earliest(rows: QuerySet) -> Subquery:
     return Subquery(rows.order_by("due_at").values("due_at")[:1])
 
 
-def _late(sweeps: list[SweepPass], now: int) -> list[str]:
-    late = [sweep for sweep in sweeps if is_late(sweep, now)]
+def _late_sentence(sweeps: list[SweepPass], now: int) -> list[str]:
+    late = [sweep for sweep in sweeps if is_sweep_late(sweep, now)]
     said = _("timers are not being rung: %(sweep)s last passed %(span)s ago")
-    return [said % {"sweep": sweep.name, "span": span(now - sweep.began_at)} for sweep in late]
+    return [said % {"sweep": sweep.name, "span": format_duration(now - sweep.began_at)} for sweep in late]
 
 
-def _failing(sweeps: list[SweepPass]) -> list[str]:
+def _failing_sentence(sweeps: list[SweepPass]) -> list[str]:
     said = _("%(sweep)s failed: %(error)s")
-    return [said % {"sweep": sweep.name, "error": sweep.error[:120]} for sweep in sweeps if has_failed(sweep)]
+    return [said % {"sweep": sweep.name, "error": sweep.error[:120]} for sweep in sweeps if has_sweep_failed(sweep)]

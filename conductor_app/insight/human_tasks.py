@@ -16,9 +16,9 @@ from django.db.models.lookups import Exact
 
 from ..core.errors import Invalid
 from ..models import Attempt, HumanTask, Task
-from .people import LARGEST_READ, Ask, ask_of
-from .search.documents import STEP, Inside, path_of
-from .search.sql import containing
+from .search.documents import STEP, DocumentCondition, path_of
+from .search.sql import contains_words
+from .waiting_for_people import LARGEST_READ, HumanTaskView, human_task_view
 
 PENDING, ASSIGNED, IN_PROGRESS = "PENDING", "ASSIGNED", "IN_PROGRESS"
 COMPLETED, TIMED_OUT, DELETED = "COMPLETED", "TIMED_OUT", "DELETED"
@@ -42,7 +42,7 @@ CLAUSE = re.compile(r"^\s*(?P<path>[\w$@-]+(?:\.[\w$@-]+|\[\d+\])*)\s*(?P<sign>=
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class UserFilter:
     """An assignee or a claimant that is searched for; an empty `kind` is any type of user."""
 
     name: str
@@ -53,7 +53,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Inbox:
+class InboxFilter:
     """Whose inbox is searched: only what this user has claimed, or may claim."""
 
     name: str
@@ -61,12 +61,12 @@ class Inbox:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HumanTaskFilter:
     """The filters of a search; an empty one filters nothing. Moments are epoch milliseconds."""
 
     states: tuple[str, ...] = ()
-    assignees: tuple[User, ...] = ()
-    claimants: tuple[User, ...] = ()
+    assignees: tuple[UserFilter, ...] = ()
+    claimants: tuple[UserFilter, ...] = ()
     definition_names: tuple[str, ...] = ()
     display_names: tuple[str, ...] = ()
     refs: tuple[str, ...] = ()
@@ -77,46 +77,48 @@ class Asked:
     words: str = ""
     updated_from: int = 0
     updated_to: int = 0
-    inbox: Inbox | None = None
+    inbox: InboxFilter | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HumanTaskPage:
     """One page. `total` is a lower bound where `is_exact` is False; what began before `since` was not looked at."""
 
-    entries: list["Entry"]
+    entries: list["HumanTaskEntry"]
     total: int
     is_exact: bool
     since: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HumanTaskEntry:
     """One task for people, open or not."""
 
-    ask: Ask
+    ask: HumanTaskView
     state: str
     updated_at: int
     updated_by: str
 
 
-def entry_of(attempt: Attempt, input: Mapping[str, Any], held: HumanTask | None, now: int) -> Entry:
+def human_task_entry(attempt: Attempt, input: Mapping[str, Any], held: HumanTask | None, now: int) -> HumanTaskEntry:
     """Return what the API says of one attempt at a HUMAN task, with its `task` and `run`."""
-    ask, is_newest = ask_of(attempt, input, held, now), attempt.task.attempt_id == attempt.pk
+    ask, is_newest = human_task_view(attempt, input, held, now), attempt.task.attempt_id == attempt.pk
     if is_newest and attempt.task.status == "ACTIVE" and attempt.ended_at is None:
         state = IN_PROGRESS if ask.taken_by else ASSIGNED if ask.standing.assignee else PENDING
     else:
         # Who was asked when it ended, not who would be asked by now.
-        ask = ask_of(attempt, input, held, attempt.ended_at or now)
+        ask = human_task_view(attempt, input, held, attempt.ended_at or now)
         closed = {status: state for state, statuses in STATUSES.items() for status in statuses}
         ended = closed.get(attempt.task.status) if is_newest else OF_ATTEMPTS.get(attempt.status)
         state = ended or DELETED
     moments = [attempt.scheduled_at, attempt.updated_at, attempt.ended_at, held.changed_at if held else None]
     by = held.changed_by if held else ""
-    return Entry(ask, state, max(each for each in moments if each is not None), by)
+    return HumanTaskEntry(ask, state, max(each for each in moments if each is not None), by)
 
 
-def search(rows: QuerySet[Attempt], asked: Asked, start: int, size: int, now: int) -> Found:
+def search_human_tasks(
+    rows: QuerySet[Attempt], asked: HumanTaskFilter, start: int, size: int, now: int
+) -> HumanTaskPage:
     """Return one page of the tasks for people among these attempts, the newest first.
 
     `rows`: the attempts that the caller may see.
@@ -124,24 +126,24 @@ def search(rows: QuerySet[Attempt], asked: Asked, start: int, size: int, now: in
     Raises:
         Invalid: where a filter is not understood.
     """
-    tasks, since = _window(asked)
+    tasks, since = _newest_window(asked)
     found = rows.filter(pk__in=tasks.values("attempt_id"))
-    found = _filtered(found.select_related("task", "run").light(), asked, now)
+    found = _filter_rows(found.select_related("task", "run").light(), asked, now)
     found = found.defer("input", "output", "task__step_state", "run__input", "run__output", "run__variables")
     found = found.order_by("-scheduled_at", "-id")
-    if not _is_read(asked):
-        page = _with_payloads(_entries(found[start : start + size], now))
-        return Found(page, found.count(), since is None, since)
+    if not _needs_payloads(asked):
+        page = _add_payloads(_entries(found[start : start + size], now))
+        return HumanTaskPage(page, found.count(), since is None, since)
     read = _entries(found[: MOST_READ + 1], now)
-    hits = [each for each in read[:MOST_READ] if _fits(each, asked)]
+    hits = [each for each in read[:MOST_READ] if _matches(each, asked)]
     is_exact = since is None and len(read) <= MOST_READ
     if len(read) > MOST_READ:
         since = max(since or 0, read[MOST_READ - 1].ask.attempt.scheduled_at)
     page = hits[start : start + size]
-    return Found(_with_payloads(page) if size <= MOST_SHOWN else page, len(hits), is_exact, since)
+    return HumanTaskPage(_add_payloads(page) if size <= MOST_SHOWN else page, len(hits), is_exact, since)
 
 
-def _with_payloads(entries: list[Entry]) -> list[Entry]:
+def _add_payloads(entries: list[HumanTaskEntry]) -> list[HumanTaskEntry]:
     """The entries of one page with the inputs and outputs of their attempts, read at once."""
     attempts = {each.ask.attempt.pk: each.ask.attempt for each in entries}
     for pk, input, output in Attempt.objects.filter(pk__in=attempts).values_list("pk", "input", "output"):
@@ -149,14 +151,14 @@ def _with_payloads(entries: list[Entry]) -> list[Entry]:
     return entries
 
 
-def display_names(rows: QuerySet[Attempt], asked: Asked, now: int) -> list[str]:
+def display_names(rows: QuerySet[Attempt], asked: HumanTaskFilter, now: int) -> list[str]:
     """Return the display names of the open tasks that the caller may see, in order."""
     asked = replace(asked, states=tuple(sorted(OPEN_STATES)))
-    found = search(rows, replace(asked, display_names=("*",)), 0, MOST_READ, now)
+    found = search_human_tasks(rows, replace(asked, display_names=("*",)), 0, MOST_READ, now)
     return sorted({each.ask.title for each in found.entries})
 
 
-def _window(asked: Asked) -> tuple[QuerySet[Task], int | None]:
+def _newest_window(asked: HumanTaskFilter) -> tuple[QuerySet[Task], int | None]:
     """The newest tasks for people of the statuses asked for, and since when, if that is not all of them."""
     tasks = Task.objects.filter(type="HUMAN")
     statuses = _statuses(asked.states)
@@ -182,8 +184,8 @@ def _statuses(states: Iterable[str]) -> list[str]:
     return found + [status for state, statuses in STATUSES.items() if state in states for status in statuses]
 
 
-def _filtered(rows: QuerySet[Attempt], asked: Asked, now: int) -> QuerySet[Attempt]:
-    """What the database can tell: exactly, or so that nothing is left out which `_fits` lets pass."""
+def _filter_rows(rows: QuerySet[Attempt], asked: HumanTaskFilter, now: int) -> QuerySet[Attempt]:
+    """What the database can tell: exactly, or so that nothing is left out which `_matches` lets pass."""
     states = frozenset(asked.states)
     for field, values in (
         ("task__ref__in", asked.refs),
@@ -205,7 +207,7 @@ def _filtered(rows: QuerySet[Attempt], asked: Asked, now: int) -> QuerySet[Attem
             fits |= Q(taken_by=each.name) if each.name else ~Q(taken_by="")
         rows = rows.filter(Exists(held.filter(fits)))
     if asked.assignees and all(each.name for each in asked.assignees):
-        rows = rows.filter(_names([each.name for each in asked.assignees], held))
+        rows = rows.filter(_assignee_condition([each.name for each in asked.assignees], held))
     if asked.updated_from or asked.updated_to:
         changed = Coalesce(held.values("changed_at")[:1], Value(0))
         moments = (Coalesce(F(name), Value(0)) for name in ("updated_at", "ended_at"))
@@ -216,9 +218,9 @@ def _filtered(rows: QuerySet[Attempt], asked: Asked, now: int) -> QuerySet[Attem
             rows = rows.filter(moved_at__lte=asked.updated_to)
     for column, text in (("input", asked.input_query), ("output", asked.output_query)):
         if text:
-            rows = rows.filter(inside(column, text))
+            rows = rows.filter(document_condition(column, text))
     if asked.words:
-        said = _in_text("input", asked.words) | _in_text("output", asked.words)
+        said = _contains_words("input", asked.words) | _contains_words("output", asked.words)
         named = Q(task__ref__icontains=asked.words) | Q(run__name__icontains=asked.words)
         rows = rows.filter(
             said
@@ -228,11 +230,11 @@ def _filtered(rows: QuerySet[Attempt], asked: Asked, now: int) -> QuerySet[Attem
     return rows
 
 
-def inside(column: str, text: str) -> Q:
+def document_condition(column: str, text: str) -> Q:
     """The condition of a query on a document: `customer.id = 42`, several joined with AND, or words in its text."""
     clauses = [CLAUSE.match(part) for part in re.split(r"\s+AND\s+", text)]
     if not all(clauses):
-        return _in_text(column, text)
+        return _contains_words(column, text)
     found = Q(**{f"{column}_size__lte": LARGEST_READ})
     for clause in clauses:
         assert clause is not None
@@ -240,11 +242,16 @@ def inside(column: str, text: str) -> Q:
         if len(STEP.sub("", place)):
             raise Invalid(f"The place {clause['path'][:100]} is not understood: write it like customer.id")
         value = clause["value"].strip("'\"")
-        found &= Q(Exact(_small(column, Inside(column, path_of(place), clause["sign"], value)), Value(True)))
+        found &= Q(
+            Exact(
+                _small_document_condition(column, DocumentCondition(column, path_of(place), clause["sign"], value)),
+                Value(True),
+            )
+        )
     return found
 
 
-def _small(column: str, condition: Any) -> Case:
+def _small_document_condition(column: str, condition: Any) -> Case:
     """A condition on a document that is asked only of documents small enough to be read for a list."""
     return Case(
         When(**{f"{column}_size__lte": LARGEST_READ}, then=condition),
@@ -253,25 +260,25 @@ def _small(column: str, condition: Any) -> Case:
     )
 
 
-def _in_text(column: str, words: str) -> Q:
-    return Q(Exact(_small(column, containing(F(column), words)), Value(True)))
+def _contains_words(column: str, words: str) -> Q:
+    return Q(Exact(_small_document_condition(column, contains_words(F(column), words)), Value(True)))
 
 
-def _names(names: Collection[str], held: QuerySet[HumanTask]) -> Q:
+def _assignee_condition(names: Collection[str], held: QuerySet[HumanTask]) -> Q:
     """What may be assigned to one of these: their name stands in the definition, or in what was agreed since."""
     found = Q(Exists(held.filter(assignee__in=names)))
     for name in names:
-        spelled = _spelled(name)
-        found |= _in_text("input", spelled) | Q(Exists(held.filter(followers__contains=spelled)))
+        spelled = _plain_part(name)
+        found |= _contains_words("input", spelled) | Q(Exists(held.filter(followers__contains=spelled)))
     return found
 
 
-def _spelled(name: str) -> str:
+def _plain_part(name: str) -> str:
     """The longest part of a name that every writer of JSON spells as it is."""
     return max(re.split(r'["\\/\x00-\x1f\x7f-\U0010ffff]', name), key=len)
 
 
-def _is_read(asked: Asked) -> bool:
+def _needs_payloads(asked: HumanTaskFilter) -> bool:
     """Whether what is asked for can be told from what the tasks say only."""
     states = frozenset(asked.states)
     splits = len(states & {PENDING, ASSIGNED}) == 1
@@ -279,7 +286,7 @@ def _is_read(asked: Asked) -> bool:
     return splits or typed or bool(asked.assignees or asked.display_names or asked.inbox)
 
 
-def _entries(rows: Iterable[Attempt], now: int) -> list[Entry]:
+def _entries(rows: Iterable[Attempt], now: int) -> list[HumanTaskEntry]:
     """What there is to say of these attempts, in two more queries."""
     attempts = list(rows)
     small = [each.pk for each in attempts if each.input_size <= LARGEST_READ]
@@ -289,14 +296,14 @@ def _entries(rows: Iterable[Attempt], now: int) -> list[Entry]:
         part = attempts[at : at + MOST_VALUES]
         held |= HumanTask.objects.in_bulk([each.task_id for each in part])
         inputs |= dict(Attempt.objects.filter(pk__in=small[at : at + MOST_VALUES]).values_list("pk", "input"))
-    return [entry_of(each, _mapping(inputs.get(each.pk)), held.get(each.task_id), now) for each in attempts]
+    return [human_task_entry(each, _as_mapping(inputs.get(each.pk)), held.get(each.task_id), now) for each in attempts]
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _fits(entry: Entry, asked: Asked) -> bool:
+def _matches(entry: HumanTaskEntry, asked: HumanTaskFilter) -> bool:
     """Whether an entry is asked for, in what the database could not tell."""
     ask, to = entry.ask, entry.ask.standing.assignee
     kind = "EXTERNAL_USER" if ask.is_taker_external else "CONDUCTOR_USER"
@@ -305,11 +312,11 @@ def _fits(entry: Entry, asked: Asked) -> bool:
         and (not asked.assignees or (to is not None and any(e.fits(to.who, to.user_type) for e in asked.assignees)))
         and (not asked.claimants or any(each.fits(ask.taken_by, kind) for each in asked.claimants))
         and (not asked.display_names or ask.title in asked.display_names or asked.display_names == ("*",))
-        and (asked.inbox is None or _is_in(asked.inbox, entry))
+        and (asked.inbox is None or _is_in_inbox(asked.inbox, entry))
     )
 
 
-def _is_in(inbox: Inbox, entry: Entry) -> bool:
+def _is_in_inbox(inbox: InboxFilter, entry: HumanTaskEntry) -> bool:
     ask, to = entry.ask, entry.ask.standing.assignee
     if ask.taken_by or (to is not None and not to.is_group):
         return ask.is_of(inbox.name)

@@ -8,37 +8,39 @@ from ..core.language.lint.places import spots
 from ..core.language.parts import type_of
 from ..core.simulation.outcomes import INSIDE
 from ..models import WorkflowDefinition
-from .recorded import recorded_outputs
+from .recorded_outputs import recorded_outputs
 
 DEEPEST = 3
 MOST = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
+class InnerWorkflow:
     """One sub-workflow: its definition, and what its steps gave lately."""
 
     document: Mapping[str, Any]
     recorded: Mapping[str, Any]
 
 
-def inner_workflows(document: Mapping[str, Any]) -> dict[str, Inner]:
+def inner_workflows(document: Mapping[str, Any]) -> dict[str, InnerWorkflow]:
     """The sub-workflows whose definitions are known, by the way to their steps: `first` and `first>second`."""
-    found: dict[str, Inner] = {}
+    found: dict[str, InnerWorkflow] = {}
     level = [("", document)]
     for _depth in range(DEEPEST):
-        asked = [(way, *asks) for way, around in level for asks in _asked(around)]
+        asked = [(way, *asks) for way, around in level for asks in _named_sub_workflows(around)]
         level = []
         for way, ref, named, written in asked[: MOST - len(found)]:
-            inner = written if written is not None else _newest(*named)
+            inner = written if written is not None else _newest_document(*named)
             if inner is None:
                 continue
-            found[f"{way}{ref}"] = Inner(inner, recorded_outputs(str(inner.get("name") or "")))
+            found[f"{way}{ref}"] = InnerWorkflow(inner, recorded_outputs(str(inner.get("name") or "")))
             level.append((f"{way}{ref}{INSIDE}", inner))
     return found
 
 
-def _asked(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Any], Mapping[str, Any] | None]]:
+def _named_sub_workflows(
+    document: Mapping[str, Any],
+) -> Iterator[tuple[str, tuple[str, Any], Mapping[str, Any] | None]]:
     """The sub-workflows that a definition names or holds."""
     for spot in spots(document.get("tasks")):
         param = spot.step.get("subWorkflowParam")
@@ -53,7 +55,7 @@ def _asked(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Any], 
             yield spot.ref, (name, param.get("version")), None
 
 
-def _newest(name: str, version: Any) -> Mapping[str, Any] | None:
+def _newest_document(name: str, version: Any) -> Mapping[str, Any] | None:
     rows = WorkflowDefinition.objects.filter(name=name)
     if isinstance(version, int) and not isinstance(version, bool):
         rows = rows.filter(version=version)

@@ -20,7 +20,7 @@ RUN_PARTS = ("input", "output", "variables")
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class InputOrigin:
     """One expression of one parameter. `task`: whose output it reads, empty for the workflow's own."""
 
     parameter: str
@@ -37,7 +37,7 @@ class Origin:
         return not self.is_found or self.value is None
 
 
-def origins(attempt: Attempt, step: Step | None) -> list[Origin]:
+def input_origins(attempt: Attempt, step: Step | None) -> list[InputOrigin]:
     """Of an attempt that was read with its task and run; nothing for a step that the written plan does not show."""
     if step is None or not step.inputs:
         return []
@@ -92,11 +92,11 @@ def _newest_before(attempt: Attempt, refs: Iterable[str]) -> dict[str, Attempt]:
     return newest
 
 
-def _origin(found: Provenance, sources: _Sources) -> Origin:
+def _origin(found: Provenance, sources: _Sources) -> InputOrigin:
     is_of_run = found.root == "workflow"
     source = sources.tasks.get(found.root)
     hint = "" if found.found and found.value is not None else _hint(found, sources)
-    return Origin(
+    return InputOrigin(
         found.parameter,
         found.expression,
         f"workflow {found.key}" if is_of_run else f"{found.root} {found.key}".strip(),

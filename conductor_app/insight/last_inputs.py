@@ -10,7 +10,7 @@ LARGEST = 64_000
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class RecentStart:
     """One run as far as another can be started like it."""
 
     run: Run
@@ -21,15 +21,15 @@ class Started:
         return self.input is not None
 
 
-def last_started(name: str) -> list[Run]:
+def recent_starts(name: str) -> list[Run]:
     """The runs of a workflow that began last, without their inputs."""
     return list(Run.objects.of_definition(name).light().order_by("-created_at")[:MOST])
 
 
-def started_like(name: str, run_id: str) -> Started | None:
+def start_to_repeat(name: str, run_id: str) -> RecentStart | None:
     """What this run was started with; its input is None where it is too large for a form. None: no such run."""
     run = Run.objects.of_definition(name).light().filter(pk=run_id).first()
     if run is None:
         return None
     is_small = run.input_size <= LARGEST and not run.input_path
-    return Started(run, Run.objects.values_list("input", flat=True).get(pk=run_id) if is_small else None)
+    return RecentStart(run, Run.objects.values_list("input", flat=True).get(pk=run_id) if is_small else None)

@@ -7,11 +7,11 @@ LOOKED_AT = 20
 """Decisions that are looked through, the newest first."""
 
 
-def last_move(run_id: str, event: str) -> HistoryEntry | None:
+def last_transition(run_id: str, event: str) -> HistoryEntry | None:
     """The newest decision that moved the run by this event."""
     entries = HistoryEntry.objects.filter(run_id=run_id).order_by("-revision")[:LOOKED_AT]
-    return next((entry for entry in entries if _moves(entry, event)), None)
+    return next((entry for entry in entries if _has_transition(entry, event)), None)
 
 
-def _moves(entry: HistoryEntry, event: str) -> bool:
+def _has_transition(entry: HistoryEntry, event: str) -> bool:
     return any(effect_name(line) == "TransitionRun" and line.get("event") == event for line in entry.effects)

@@ -8,9 +8,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..models import DurationBaseline, Run
+from .duration_baselines import ENOUGH, UsualDuration
 from .durations import HOUR
-from .hourly_activity import Rhythm
-from .usual import ENOUGH, Usual
+from .hourly_activity import HourlyActivity
 
 WORDS = {"started": gettext_lazy("started"), "completed": gettext_lazy("completed"), "failed": gettext_lazy("failed")}
 MOST_DEFINITIONS, MOST_RUNS = 40, 8
@@ -19,7 +19,7 @@ FEW = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class OverviewMetric:
     """A count of the last hour and of the same hour a week ago; `is_bad`: more of it is worse."""
 
     word: Any
@@ -45,22 +45,22 @@ class Beat:
         return self.is_bad and self.now > max(2 * self.then, 3)
 
 
-def beats(found: Rhythm, now: int) -> list[Beat]:
+def overview_metrics(found: HourlyActivity, now: int) -> list[OverviewMetric]:
     """Started, ended well, failed: the last hour of the rhythm."""
     since = str(now + 1 - HOUR)
     asked = {"started": {"started_since": since}}
     asked |= {status.lower(): {"status": status, "ended_since": since} for status in ("COMPLETED", "FAILED")}
     return [
-        Beat(WORDS[line.kind], line.now[-1], line.then[-1], asked[line.kind], line.kind == "failed")
+        OverviewMetric(WORDS[line.kind], line.now[-1], line.then[-1], asked[line.kind], line.kind == "failed")
         for line in found.lines
         if line.kind in WORDS
     ]
 
 
-def late(now: int) -> list[tuple[Run, Usual]]:
+def overdue_runs(now: int) -> list[tuple[Run, UsualDuration]]:
     """Open runs that have gone on for much longer than their like, the oldest first; two queries."""
     rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH).order_by("-measured_at")[:MOST_DEFINITIONS]
-    usual = {(row.name, row.version): Usual(row.count, row.p50_ms, row.p95_ms) for row in rows}
+    usual = {(row.name, row.version): UsualDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
     if not usual:
         return []
     overdue = Q()

@@ -77,14 +77,14 @@ def queue_sizes(names: Iterable[str] | None = None) -> dict[str, int]:
     return dict(pending.order_by().values_list("queue").annotate(Count("pk")))
 
 
-def oldest(queue: str) -> int | None:
+def oldest_waiting_at(queue: str) -> int | None:
     """Since when the attempt that waits longest in this queue has been waiting."""
     return Attempt.objects.pending(queue).aggregate(oldest=Min("pending_since"))["oldest"]
 
 
-def queues() -> list[QueueState]:
+def list_queues() -> list[QueueState]:
     """Every queue that holds work or was ever polled, those with the oldest work first."""
-    pending, leased, polls = _pending(), _leased(), last_polls()
+    pending, leased, polls = _pending_by_queue(), _leased_by_queue(), last_polls()
     names = {*pending, *leased, *polls}
     states = [
         QueueState(name, *pending.get(name, (0, None)), leased.get(name, 0), *polls.get(name, (0, None)))
@@ -100,7 +100,7 @@ def last_polls() -> dict[str, tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Polls:
+class QueuePolls:
     """Who polls one queue: when the last poll was, how many workers poll now, and how many of them are drained."""
 
     polled_at: int | None = None
@@ -108,7 +108,7 @@ class Polls:
     drained: int = 0
 
 
-def polls_of(queue: str, now: int) -> Polls:
+def polls_of(queue: str, now: int) -> QueuePolls:
     """The polls of one queue."""
     is_alive = Q(polled_at__gt=now - QUIET_AFTER_MS)
     is_drained = Exists(WorkerHold.objects.filter(worker=OuterRef("worker")))
@@ -116,8 +116,8 @@ def polls_of(queue: str, now: int) -> Polls:
     counted = rows.annotate(at=Max("polled_at"), alive=Count("pk", filter=is_alive))
     for row in counted.annotate(drained=Count("pk", filter=is_alive & is_drained)):
         if queue_name(row["task_type"], row["domain"]) == queue:
-            return Polls(row["at"], row["alive"], row["drained"])
-    return Polls()
+            return QueuePolls(row["at"], row["alive"], row["drained"])
+    return QueuePolls()
 
 
 def polls_by(queue: str) -> list[Poller]:
@@ -132,12 +132,12 @@ def _polls(queue: str) -> Q:
     return Q(task_type=queue, domain="") | Q(task_type=task_type, domain=domain)
 
 
-def _pending() -> dict[str, tuple[int, int]]:
+def _pending_by_queue() -> dict[str, tuple[int, int]]:
     """Of each queue in which something waits: how many, up to a bound, and since when the first of these wait."""
     with connection.cursor() as cursor:
         cursor.execute(WAITING, [MOST_COUNTED + 1, MOST_COUNTED + 1])
         return {queue: (count, at) for queue, count, at in cursor.fetchall()}
 
 
-def _leased() -> dict[str, int]:
+def _leased_by_queue() -> dict[str, int]:
     return dict(Attempt.objects.leased().order_by().values_list("queue").annotate(Count("pk")))

@@ -16,20 +16,20 @@ SHOWN_DAYS = 30
 WELL, BADLY = "COMPLETED", ("FAILED", "TIMED_OUT", "TERMINATED")
 
 
-def policies() -> list[RetentionPolicy]:
+def retention_policies() -> list[RetentionPolicy]:
     """Every policy, that of all others last; without a row for it the server's own setting stands there."""
     rows = list(RetentionPolicy.objects.order_by("definition"))
-    others = [row for row in rows if not row.definition] or [by_default()]
+    others = [row for row in rows if not row.definition] or [default_days()]
     return [row for row in rows if row.definition] + others
 
 
-def by_default() -> RetentionPolicy:
+def default_days() -> RetentionPolicy:
     """What the setting RETENTION_DAYS says."""
     days = conf.retention_days
     return RetentionPolicy(definition="", days=days, failed_days=days, changed_at=0, by="RETENTION_DAYS")
 
 
-def removable(policy: RetentionPolicy, all_policies: Sequence[RetentionPolicy], now: int) -> QuerySet[Run]:
+def removable_runs(policy: RetentionPolicy, all_policies: Sequence[RetentionPolicy], now: int) -> QuerySet[Run]:
     """The finished runs that the policy keeps no longer, those that ended first before the others."""
     past = [(Q(status=WELL), policy.days), (Q(status__in=BADLY), policy.failed_days)]
     due = [statuses & Q(ended_at__lt=now - days * DAY) for statuses, days in past if days > 0]
@@ -48,7 +48,7 @@ def removable(policy: RetentionPolicy, all_policies: Sequence[RetentionPolicy], 
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class NextRemoval:
     """What the next sweep removes by a policy; no more than MOST_COUNTED are counted."""
 
     policy: RetentionPolicy
@@ -60,15 +60,15 @@ class Next:
         return self.count >= MOST_COUNTED
 
 
-def preview(policy: RetentionPolicy, all_policies: Sequence[RetentionPolicy], now: int) -> Next:
+def preview_removal(policy: RetentionPolicy, all_policies: Sequence[RetentionPolicy], now: int) -> NextRemoval:
     """In one query."""
-    some = removable(policy, all_policies, now).values("ended_at")[:MOST_COUNTED]
+    some = removable_runs(policy, all_policies, now).values("ended_at")[:MOST_COUNTED]
     found = list(some.values_list("ended_at", flat=True))
-    return Next(policy, len(found), found[0] if found else None)
+    return NextRemoval(policy, len(found), found[0] if found else None)
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class DefinitionGrowth:
     """How many runs of a definition are among the newest, what their documents weigh, and what a day brings."""
 
     definition: str
@@ -81,7 +81,7 @@ class Growth:
         return round(self.per_day)
 
 
-def growth(now: int) -> list[Growth]:
+def growth_by_definition(now: int) -> list[DefinitionGrowth]:
     """By definition, from the newest runs; those that weigh most first."""
     newest = Run.objects.order_by("-created_at", "id").values("pk")[:SAMPLED]
     rows = Run.objects.filter(pk__in=newest).order_by().values("name")
@@ -89,12 +89,12 @@ def growth(now: int) -> list[Growth]:
     counted = list(rows.annotate(count=Count("pk"), bytes=size, first=Min("created_at")))
     since = min((row["first"] for row in counted), default=now)
     days = max((now - since) / DAY, 1 / 24)
-    found = [Growth(row["name"], row["count"], row["bytes"] or 0, row["count"] / days) for row in counted]
+    found = [DefinitionGrowth(row["name"], row["count"], row["bytes"] or 0, row["count"] / days) for row in counted]
     return sorted(found, key=lambda each: -each.bytes)[:50]
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class DatabaseGrowth:
     """How the database grew: its days, the last one first; bytes a day, and how many days are left, if it grows."""
 
     days: list[DailyStorage]
@@ -113,8 +113,8 @@ class Course:
         return max(int((self.room - self.size) / self.per_day), 0)
 
 
-def course() -> Course:
+def database_growth() -> DatabaseGrowth:
     """From the days that were noted; one query."""
     days = list(DailyStorage.objects.order_by("-day_at")[:SHOWN_DAYS])
     span = (days[0].day_at - days[-1].day_at) / DAY if days else 0
-    return Course(days, (days[0].bytes - days[-1].bytes) / span if span else 0.0, room_in_bytes())
+    return DatabaseGrowth(days, (days[0].bytes - days[-1].bytes) / span if span else 0.0, room_in_bytes())

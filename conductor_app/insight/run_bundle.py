@@ -24,7 +24,7 @@ STATUSES = {"SCHEDULED": "PENDING", "IN_PROGRESS": "LEASED", "FAILED_WITH_TERMIN
 """Clients' words for the states of an attempt, where pages have others."""
 
 
-def bundle(run: Run, now: int, by: str, server: str) -> dict[str, Any]:
+def export_run(run: Run, now: int, by: str, server: str) -> dict[str, Any]:
     """The run with its definition, attempts and history. Raises Conflict where it is too large for one document."""
     if Attempt.objects.filter(run_id=run.pk).values("pk")[: MOST_ATTEMPTS + 1].count() > MOST_ATTEMPTS:
         raise Conflict(f"A bundle holds {MOST_ATTEMPTS} attempts at most, and run {run.pk} has more.")
@@ -47,7 +47,7 @@ def bundle(run: Run, now: int, by: str, server: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedAttempt:
+class BundledAttempt:
     """One try at a task, as the bundle tells of it."""
 
     task: str
@@ -72,7 +72,7 @@ class OpenedAttempt:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedEntry:
+class BundledHistoryEntry:
     """One decision."""
 
     revision: int
@@ -83,7 +83,7 @@ class OpenedEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class RunBundle:
     """What a bundle holds."""
 
     id: str
@@ -101,11 +101,11 @@ class Opened:
     labels: list[str]
     definition: dict[str, Any]
     documents: dict[str, Any]
-    attempts: list[OpenedAttempt]
-    history: list[OpenedEntry]
+    attempts: list[BundledAttempt]
+    history: list[BundledHistoryEntry]
 
 
-def opened(document: Any) -> Opened:
+def parse_bundle(document: Any) -> RunBundle:
     """What the document holds. Raises Invalid where it is no bundle of a run."""
     given = _map(document)
     if given.get("bundle") != KIND or not isinstance(given.get("run"), dict):
@@ -113,7 +113,7 @@ def opened(document: Any) -> Opened:
     if given.get("format") != FORMAT:
         raise Invalid(f"This bundle has a format that is not known here; known is {FORMAT}.")
     run = given["run"]
-    return Opened(
+    return RunBundle(
         id=_text(run.get("workflowId")),
         name=_text(run.get("workflowName")),
         version=_number(run.get("workflowVersion")),
@@ -134,10 +134,10 @@ def opened(document: Any) -> Opened:
     )
 
 
-def _attempts(run: Mapping[str, Any]) -> Iterator[OpenedAttempt]:
+def _attempts(run: Mapping[str, Any]) -> Iterator[BundledAttempt]:
     for task in filter(None, map(_map, _list(run.get("tasks"))[:MOST_ATTEMPTS])):
         status = _text(task.get("status"))[:40]
-        yield OpenedAttempt(
+        yield BundledAttempt(
             task=_text(task.get("referenceTaskName")),
             name=_text(task.get("taskDefName")),
             type=_text(task.get("taskType")),
@@ -155,11 +155,11 @@ def _attempts(run: Mapping[str, Any]) -> Iterator[OpenedAttempt]:
         )
 
 
-def _history(given: Mapping[str, Any]) -> Iterator[OpenedEntry]:
+def _history(given: Mapping[str, Any]) -> Iterator[BundledHistoryEntry]:
     for entry in filter(None, map(_map, _list(given.get("history"))[:MOST_HISTORY])):
         effects = [each for each in _list(entry.get("effects")) if isinstance(each, dict)]
         said = (_text(entry.get("by")), _text(entry.get("reason")))
-        yield OpenedEntry(_number(entry.get("revision")), _moment(entry.get("at")), *said, effects)
+        yield BundledHistoryEntry(_number(entry.get("revision")), _moment(entry.get("at")), *said, effects)
 
 
 def _map(value: Any) -> dict[str, Any]:

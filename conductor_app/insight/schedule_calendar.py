@@ -22,7 +22,7 @@ COMING = "COMING"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CalendarEntry:
     """One line of a day: a slot of a schedule, or all of that day where they are many. `is_open`: there are more."""
 
     at: int
@@ -34,37 +34,40 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class CalendarDay:
     """One day on the reader's clocks. `hours`: 23 or 25 where the clocks are changed."""
 
     date: date
     hours: float
-    entries: Sequence[Entry]
+    entries: Sequence[CalendarEntry]
     more: int = 0
 
 
 @dataclass(slots=True)
-class Week:
+class CalendarWeek:
     """Seven days. `unread`: schedules whose times cannot be told; `is_cut`: not all schedules are shown."""
 
-    days: list[Day] = field(default_factory=list)
+    days: list[CalendarDay] = field(default_factory=list)
     unread: int = 0
     is_cut: bool = False
 
 
-def week(first: date, clocks: tzinfo, now: int, part: str = "") -> Week:
+def calendar_week(first: date, clocks: tzinfo, now: int, part: str = "") -> CalendarWeek:
     """The week that begins with this day, of the schedules with this in their name."""
     starts = [_begin(first + timedelta(days=number), clocks) for number in range(DAYS + 1)]
     rows = list(Schedule.objects.filter(name__icontains=part).order_by("name")[: MOST_SCHEDULES + 1])
-    found = Week(is_cut=len(rows) > MOST_SCHEDULES)
+    found = CalendarWeek(is_cut=len(rows) > MOST_SCHEDULES)
     rows = rows[:MOST_SCHEDULES]
-    entries = [*_past(rows, starts[0], min(starts[-1] - 1, now), part), *_coming(rows, now, starts, found)]
+    entries = [
+        *_past_entries(rows, starts[0], min(starts[-1] - 1, now), part),
+        *_upcoming_entries(rows, now, starts, found),
+    ]
     for number in range(DAYS):
         of_day = [each for each in entries if starts[number] <= each.at < starts[number + 1]]
-        shown = sorted(_gathered(of_day), key=lambda each: (each.at, each.name))
+        shown = sorted(_merge_entries(of_day), key=lambda each: (each.at, each.name))
         hours = (starts[number + 1] - starts[number]) / 3_600_000
         found.days.append(
-            Day(first + timedelta(days=number), hours, shown[:MOST_A_DAY], max(len(shown) - MOST_A_DAY, 0))
+            CalendarDay(first + timedelta(days=number), hours, shown[:MOST_A_DAY], max(len(shown) - MOST_A_DAY, 0))
         )
     return found
 
@@ -73,7 +76,7 @@ def _begin(day: date, clocks: tzinfo) -> int:
     return int(datetime.combine(day, time(), clocks).timestamp() * 1000)
 
 
-def _past(rows: Sequence[Schedule], begin: int, end: int, part: str) -> Iterator[Entry]:
+def _past_entries(rows: Sequence[Schedule], begin: int, end: int, part: str) -> Iterator[CalendarEntry]:
     """What came of the slots of the week that are past."""
     numbers = {row.name: row.pk for row in rows}
     slots = ScheduleExecution.objects.filter(slot_at__gte=begin, slot_at__lte=end)
@@ -81,10 +84,12 @@ def _past(rows: Sequence[Schedule], begin: int, end: int, part: str) -> Iterator
         slots = slots.filter(schedule_name__in=list(numbers))
     values = slots.order_by("-slot_at").values_list("slot_at", "schedule_name", "state")
     for at, name, state in values[:MOST_PAST]:
-        yield Entry(at, name, numbers.get(name), state)
+        yield CalendarEntry(at, name, numbers.get(name), state)
 
 
-def _coming(rows: Sequence[Schedule], now: int, starts: Sequence[int], found: Week) -> Iterator[Entry]:
+def _upcoming_entries(
+    rows: Sequence[Schedule], now: int, starts: Sequence[int], found: CalendarWeek
+) -> Iterator[CalendarEntry]:
     """The slots to come; of a schedule that fires often, one line a day."""
     firing = [row for row in rows if not row.is_paused]
     most = max(MOST_SLOTS // max(len(firing), 1), FEWEST_SLOTS)
@@ -97,22 +102,22 @@ def _coming(rows: Sequence[Schedule], now: int, starts: Sequence[int], found: We
             found.unread += 1
             continue
         if len(slots) <= most:
-            yield from (Entry(at, row.name, row.pk, COMING) for at in slots)
+            yield from (CalendarEntry(at, row.name, row.pk, COMING) for at in slots)
         else:
-            yield from _often(row, begin, starts)
+            yield from _daily_summaries(row, begin, starts)
 
 
-def _often(row: Schedule, begin: int, starts: Sequence[int]) -> Iterator[Entry]:
+def _daily_summaries(row: Schedule, begin: int, starts: Sequence[int]) -> Iterator[CalendarEntry]:
     table = timetable(row.document)
     for start, end in pairwise(starts):
         slot = table.after(max(start, begin) - 1)
         if slot is not None and slot.at < end:
-            yield Entry(slot.at, row.name, row.pk, COMING, is_open=True)
+            yield CalendarEntry(slot.at, row.name, row.pk, COMING, is_open=True)
 
 
-def _gathered(entries: Iterable[Entry]) -> Iterator[Entry]:
+def _merge_entries(entries: Iterable[CalendarEntry]) -> Iterator[CalendarEntry]:
     """Slots of one schedule that are alike, in one line where there are more than a handful of them."""
-    alike: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    alike: dict[tuple[str, str], list[CalendarEntry]] = defaultdict(list)
     for each in entries:
         alike[each.name, each.state].append(each)
     for (name, state), group in alike.items():
@@ -120,7 +125,7 @@ def _gathered(entries: Iterable[Entry]) -> Iterator[Entry]:
             yield from group
         else:
             first = min(group, key=lambda each: each.at)
-            yield Entry(first.at, name, first.pk, state, len(group))
+            yield CalendarEntry(first.at, name, first.pk, state, len(group))
 
 
 STATES = (EXECUTED, FAILED, WAITING, COMING)

@@ -11,7 +11,7 @@ from ..core.errors import Refused
 from ..core.timetable import timetable
 from ..models import Run, Schedule, ScheduleExecution, Scheduler
 from ..models.schedules import FAILED
-from .durations import span
+from .durations import format_duration
 
 MOST = 10
 MOST_SLOTS = 20
@@ -20,7 +20,7 @@ LATE_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Coming:
+class UpcomingSlot:
     """One moment to come: on the clocks of its zone, and what is odd about it."""
 
     at: int
@@ -29,25 +29,25 @@ class Coming:
     note: str
 
 
-def coming(document: Mapping[str, Any], now: int, most: int = MOST) -> list[Coming]:
+def upcoming_slots(document: Mapping[str, Any], now: int, most: int = MOST) -> list[UpcomingSlot]:
     """The next moments. Raises Invalid for what cannot be read."""
     table = timetable(document)
-    found: list[Coming] = []
+    found: list[UpcomingSlot] = []
     before: dict[int, int] = {}
     slot = table.after(now)
     while slot is not None and len(found) < most:
         entry = table.entries[slot.entry]
-        found.append(_coming(slot.at, entry.zone, entry.zone_id, before.get(slot.entry, now)))
+        found.append(_upcoming_slot(slot.at, entry.zone, entry.zone_id, before.get(slot.entry, now)))
         before[slot.entry] = slot.at
         slot = table.following(slot, slot.at)
     return found
 
 
-def _coming(at: int, clocks: tzinfo, zone_id: str, before: int) -> Coming:
+def _upcoming_slot(at: int, clocks: tzinfo, zone_id: str, before: int) -> UpcomingSlot:
     local = _moment(at).astimezone(clocks)
     earlier = _moment(before).astimezone(clocks)
     shift = (local.utcoffset() or timedelta()) - (earlier.utcoffset() or timedelta())
-    return Coming(at, f"{local:%a %Y-%m-%d %H:%M:%S %z}", zone_id, _note(shift, local))
+    return UpcomingSlot(at, f"{local:%a %Y-%m-%d %H:%M:%S %z}", zone_id, _note(shift, local))
 
 
 def _note(shift: timedelta, local: datetime) -> str:
@@ -56,7 +56,7 @@ def _note(shift: timedelta, local: datetime) -> str:
     if seconds:
         forward = _("clocks have gone forward by %(span)s since the one before")
         back = _("clocks have gone back by %(span)s since the one before")
-        return (forward if seconds > 0 else back) % {"span": span(abs(seconds) * 1000)}
+        return (forward if seconds > 0 else back) % {"span": format_duration(abs(seconds) * 1000)}
     if local.fold:
         return _("this hour comes twice that day; this is the second time")
     return ""
@@ -66,7 +66,7 @@ def _moment(at: int) -> datetime:
     return datetime.fromtimestamp(at / 1000, UTC)
 
 
-def missed(document: Mapping[str, Any], first: int, last: int, most: int) -> list[int]:
+def missed_times(document: Mapping[str, Any], first: int, last: int, most: int) -> list[int]:
     """The moments of a span that is past, the first of them. Raises Invalid."""
     found = []
     for slot in timetable(document).between(first, last):
@@ -77,7 +77,7 @@ def missed(document: Mapping[str, Any], first: int, last: int, most: int) -> lis
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastSlot:
     """One slot that the schedule has come to, with its run."""
 
     execution: ScheduleExecution
@@ -103,15 +103,15 @@ def overdue_ms(schedule: Schedule, now: int) -> int:
     return 0 if is_held or now - due < LATE_MS else now - due
 
 
-def run_already(name: str, slots: Sequence[int]) -> frozenset[int]:
+def handled_slots(name: str, slots: Sequence[int]) -> frozenset[int]:
     """Those of these slots that have run, or wait for their turn."""
     rows = ScheduleExecution.objects.filter(schedule_name=name).exclude(state=FAILED)
     between = rows.filter(slot_at__gte=slots[0], slot_at__lte=slots[-1]) if slots else rows.none()
     return frozenset(between.values_list("slot_at", flat=True)) & frozenset(slots)
 
 
-def past(name: str) -> list[Past]:
+def past_slots(name: str) -> list[PastSlot]:
     """The last slots, newest first."""
     rows = list(ScheduleExecution.objects.filter(schedule_name=name).order_by("-slot_at")[:MOST_SLOTS])
     runs = Run.objects.light().in_bulk([row.run_id for row in rows if row.run_id])
-    return [Past(row, runs.get(row.run_id)) for row in rows]
+    return [PastSlot(row, runs.get(row.run_id)) for row in rows]

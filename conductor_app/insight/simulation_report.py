@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.language.lint.places import spots
 from ..core.simulation.outcomes import INSIDE
-from .diagram import Mark, Seen
+from .diagram import StepMark, StepMarks
 
 SPELLED = {
     "SCHEDULED": "ACTIVE",
@@ -22,7 +22,7 @@ DEEPEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class SimulatedAttempt:
     """One attempt of the try."""
 
     number: int
@@ -33,11 +33,11 @@ class Moment:
     input: Any
     output: Any
     reason: str
-    inner: "Sequence[Moment]" = ()
+    inner: "Sequence[SimulatedAttempt]" = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class SimulationReport:
     """The whole try, or its beginning up to a moment; `inner`: the marks of sub-workflows by the way to their steps.
 
     `stops_at`: the tasks that are still open and of which nobody has said how they end.
@@ -47,12 +47,12 @@ class Played:
     reason: str
     stops_at: list[str]
     output: Any
-    moments: list[Moment]
+    moments: list[SimulatedAttempt]
     count: int
     until: int
     unreached: list[str]
-    seen: Seen
-    inner: Mapping[str, Seen] = field(default_factory=dict)
+    seen: StepMarks
+    inner: Mapping[str, StepMarks] = field(default_factory=dict)
 
     @property
     def before(self) -> int:
@@ -63,12 +63,12 @@ class Played:
         return min(self.until + 1, self.count)
 
 
-def played(
+def simulation_report(
     execution: Mapping[str, Any] | None,
     document: Mapping[str, Any],
     until: int | None,
     children: Mapping[str, Mapping[str, Any]] | None = None,
-) -> Played | None:
+) -> SimulationReport | None:
     """The story of an execution; `until`: only so many of its attempts. None where there is none.
 
     `children`: the executions of sub-workflows that were played too, by their ids.
@@ -79,21 +79,21 @@ def played(
     until = len(tasks) if until is None else min(until, len(tasks))
     begun = execution.get("createTime") or 0
     reached = {_ref(task) for task in tasks}
-    return Played(
+    return SimulationReport(
         status=execution["status"],
         reason=execution.get("reasonForIncompletion") or "",
         stops_at=[task["referenceTaskName"] for task in tasks if _is_waited_for(task)][:MOST_NAMED],
         output=execution.get("output"),
-        moments=_moments(tasks, begun, children or {}),
+        moments=_simulated_attempts(tasks, begun, children or {}),
         count=len(tasks),
         until=until,
         unreached=[spot.ref for spot in spots(document.get("tasks")) if spot.ref and spot.ref not in reached],
-        seen=_seen(tasks[:until]),
-        inner={way: _seen(inside) for way, inside in _inner(tasks[:until], children or {}).items()},
+        seen=_marks_of(tasks[:until]),
+        inner={way: _marks_of(inside) for way, inside in _tasks_by_path(tasks[:until], children or {}).items()},
     )
 
 
-def _inner(tasks: Iterable[dict[str, Any]], children: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+def _tasks_by_path(tasks: Iterable[dict[str, Any]], children: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """The tasks of sub-workflows by the way to their steps; of several children of one step, those of all."""
     found: dict[str, list[dict[str, Any]]] = {}
     for way, child in _children(tasks, children, "", 0):
@@ -112,13 +112,13 @@ def _children(
             yield from _children(child["tasks"], children, f"{way}{INSIDE}", depth + 1)
 
 
-def _seen(tasks: Sequence[dict[str, Any]]) -> Seen:
-    return Seen(_marks(tasks), _forked(tasks))
+def _marks_of(tasks: Sequence[dict[str, Any]]) -> StepMarks:
+    return StepMarks(_marks(tasks), _joined_statuses(tasks))
 
 
-def _forked(tasks: Sequence[dict[str, Any]]) -> dict[str, Counter[str]]:
+def _joined_statuses(tasks: Sequence[dict[str, Any]]) -> dict[str, Counter[str]]:
     """How the tasks are for which a join waits, of all turns; only that of a dynamic fork is ever asked for."""
-    statuses = [(_ref(task), _spelled(task["status"])) for task in tasks]
+    statuses = [(_ref(task), _status_word(task["status"])) for task in tasks]
     joins = [(_ref(task), (task.get("inputData") or {}).get("joinOn") or ()) for task in tasks if _type(task) == "JOIN"]
     joined: dict[str, set[str]] = {}
     for join, names in joins:
@@ -128,7 +128,7 @@ def _forked(tasks: Sequence[dict[str, Any]]) -> dict[str, Counter[str]]:
 
 def _is_waited_for(task: Mapping[str, Any]) -> bool:
     """Whether it is open, and by itself rather than for others."""
-    return _spelled(task["status"]) == "ACTIVE" and _type(task) not in AROUND
+    return _status_word(task["status"]) == "ACTIVE" and _type(task) not in AROUND
 
 
 def _type(task: Mapping[str, Any]) -> str:
@@ -139,31 +139,35 @@ def _ref(task: Mapping[str, Any]) -> str:
     return task["referenceTaskName"].split("__")[0]
 
 
-def _marks(tasks: Sequence[dict[str, Any]]) -> dict[str, Mark]:
-    marks: dict[str, Mark] = {}
+def _marks(tasks: Sequence[dict[str, Any]]) -> dict[str, StepMark]:
+    marks: dict[str, StepMark] = {}
     names: dict[str, set[str]] = {}
     for task in tasks:
         ref = _ref(task)
         names.setdefault(ref, set()).add(task["referenceTaskName"])
-        marks[ref] = Mark(_spelled(task["status"]), len(names[ref]), task.get("iteration") or 0)
+        marks[ref] = StepMark(_status_word(task["status"]), len(names[ref]), task.get("iteration") or 0)
     return marks
 
 
-def _moments(tasks: Sequence[dict[str, Any]], begun: int, children: Mapping[str, Any], depth: int = 0) -> list[Moment]:
+def _simulated_attempts(
+    tasks: Sequence[dict[str, Any]], begun: int, children: Mapping[str, Any], depth: int = 0
+) -> list[SimulatedAttempt]:
     found = []
     for number, task in enumerate(tasks[:MOST_SHOWN], 1):
         child = children.get(task.get("subWorkflowId") or "") if depth < DEEPEST else None
-        inner = _moments(child["tasks"], begun, children, depth + 1) if child else []
-        found.append(_moment(number, task, begun, inner))
+        inner = _simulated_attempts(child["tasks"], begun, children, depth + 1) if child else []
+        found.append(_simulated_attempt(number, task, begun, inner))
     return found
 
 
-def _moment(number: int, task: dict[str, Any], begun: int, inner: Sequence[Moment]) -> Moment:
-    return Moment(
+def _simulated_attempt(
+    number: int, task: dict[str, Any], begun: int, inner: Sequence[SimulatedAttempt]
+) -> SimulatedAttempt:
+    return SimulatedAttempt(
         number,
         task["referenceTaskName"],
         _type(task),
-        _spelled(task["status"]),
+        _status_word(task["status"]),
         max((task.get("startTime") or task.get("scheduledTime") or begun) - begun, 0),
         task.get("inputData"),
         task.get("outputData"),
@@ -172,5 +176,5 @@ def _moment(number: int, task: dict[str, Any], begun: int, inner: Sequence[Momen
     )
 
 
-def _spelled(status: str) -> str:
+def _status_word(status: str) -> str:
     return SPELLED.get(status, status)

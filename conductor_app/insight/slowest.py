@@ -6,8 +6,8 @@ from statistics import median
 
 from ..core.states import COMPLETED
 from ..models import DurationBaseline, Run
+from .duration_baselines import ENOUGH, UsualDuration
 from .durations import HOUR
-from .usual import ENOUGH, Usual
 
 MOST_RUNS = 2_000
 MOST_SHOWN = 6
@@ -15,14 +15,14 @@ FIELDS = ("name", "version", "status", "created_at", "ended_at")
 
 
 @dataclass(frozen=True, slots=True)
-class Slow:
+class SlowDefinition:
     """One definition: how long half of its newest runs took at most, beside what is usual."""
 
     name: str
     version: int
     runs: int
     took: int
-    usual: Usual
+    usual: UsualDuration
 
     @property
     def factor(self) -> float:
@@ -33,7 +33,7 @@ class Slow:
         return self.usual.is_slow(self.took)
 
 
-def slowest(now: int) -> list[Slow]:
+def slowest_definitions(now: int) -> list[SlowDefinition]:
     """The definitions whose runs of the last hour took longest against their usual; two queries.
 
     Looked at are the newest that ended, and of them those that ended well: how long a failure takes says nothing of
@@ -46,7 +46,9 @@ def slowest(now: int) -> list[Slow]:
             took[name, version].append(ended - began)
     rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH, name__in={name for name, _ in took})
     found = [
-        Slow(row.name, row.version, len(spent), round(median(spent)), Usual(row.count, row.p50_ms, row.p95_ms))
+        SlowDefinition(
+            row.name, row.version, len(spent), round(median(spent)), UsualDuration(row.count, row.p50_ms, row.p95_ms)
+        )
         for row in rows
         if (spent := took.get((row.name, row.version)))
     ]

@@ -17,7 +17,7 @@ NAMES_OF_PRIORITIES = {number: name for name, number in PRIORITIES.items()}
 
 
 @lru_cache(maxsize=10_000)
-def moment(ms: int) -> str:
+def format_timestamp(ms: int) -> str:
     """A moment as the wire has it: RFC 3339 in UTC, with exactly three digits of a second."""
     seconds, rest = divmod(ms, 1000)
     return f"{datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()}.{rest:03d}Z"
@@ -45,8 +45,8 @@ def status_document(standalone: Any) -> dict[str, Any]:
         "projectId": standalone.project_id,
         "taskGroupId": standalone.group_id,
         "priority": NAMES_OF_PRIORITIES[standalone.priority],
-        "deadline": moment(standalone.deadline_at),
-        "expires": moment(standalone.expires_at),
+        "deadline": format_timestamp(standalone.deadline_at),
+        "expires": format_timestamp(standalone.expires_at),
         "retriesLeft": standalone.retries_left,
         "state": runs[-1]["state"] if runs else "unscheduled",
         "runs": runs,
@@ -59,19 +59,23 @@ def run_document(attempt: Any) -> dict[str, Any]:
         "runId": attempt.number,
         "state": state(attempt),
         "reasonCreated": attempt.cause,
-        "scheduled": moment(attempt.scheduled_at),
+        "scheduled": format_timestamp(attempt.scheduled_at),
         **worker_facts(attempt.worker),
     }
     if attempt.started_at is not None:
-        document["started"] = moment(attempt.started_at)
+        document["started"] = format_timestamp(attempt.started_at)
     if attempt.lease_ends_at is not None:
-        document["takenUntil"] = moment(attempt.lease_ends_at)
+        document["takenUntil"] = format_timestamp(attempt.lease_ends_at)
     if attempt.ended_at is not None:
-        document |= {"reasonResolved": attempt.reason, "resolved": moment(attempt.ended_at)}
+        document |= {"reasonResolved": attempt.reason, "resolved": format_timestamp(attempt.ended_at)}
     return document
 
 
 def group_document(group: Any) -> dict[str, Any]:
     """A group."""
-    document = {"taskGroupId": group.id, "schedulerId": group.scheduler_id, "expires": moment(group.expires_at)}
-    return document | ({"sealed": moment(group.sealed_at)} if group.sealed_at is not None else {})
+    document = {
+        "taskGroupId": group.id,
+        "schedulerId": group.scheduler_id,
+        "expires": format_timestamp(group.expires_at),
+    }
+    return document | ({"sealed": format_timestamp(group.sealed_at)} if group.sealed_at is not None else {})

@@ -16,22 +16,22 @@ RECENT = 20
 """Attempts of a worker that are shown."""
 
 
-def alone(status: str, queues: Iterable[str]) -> QuerySet[Attempt]:
+def standalone_attempts(status: str, queues: Iterable[str]) -> QuerySet[Attempt]:
     """Attempts at stand-alone tasks in this status."""
     return Attempt.objects.light().filter(run__isnull=True, status=status, queue__in=list(queues))
 
 
-def pending(queues: Iterable[str], now: int) -> QuerySet[Attempt]:
+def pending_attempts(queues: Iterable[str], now: int) -> QuerySet[Attempt]:
     """What may still be handed out."""
-    return alone("PENDING", queues).filter(ends_at__gt=now)
+    return standalone_attempts("PENDING", queues).filter(ends_at__gt=now)
 
 
 @read_snapshot()
-def counts(queues: Sequence[str], now: int) -> list[tuple[str, int, int]]:
+def queue_counts(queues: Sequence[str], now: int) -> list[tuple[str, int, int]]:
     """For each queue how much is pending, and how much is claimed."""
     waiting, out = (
         dict(rows.order_by().values_list("queue").annotate(Count("pk")))
-        for rows in (pending(queues, now), alone("LEASED", queues))
+        for rows in (pending_attempts(queues, now), standalone_attempts("LEASED", queues))
     )
     return [(queue, waiting.get(queue, 0), out.get(queue, 0)) for queue in queues]
 
@@ -62,7 +62,7 @@ def provisioners(after: Sequence[str] = (), only: str = "") -> QuerySet:
 
 def find_queue(name: str) -> Queue:
     """The queue; raises NotFound."""
-    return Queue.objects.filter(pk=name).first() or _refuse(f"Task queue {name} does not exist.")
+    return Queue.objects.filter(pk=name).first() or _not_found(f"Task queue {name} does not exist.")
 
 
 def workers(queue: str, now: int) -> QuerySet[Worker]:
@@ -77,10 +77,10 @@ def find_worker(queue: str, group: str, name: str, now: int) -> Worker:
     """The worker; raises NotFound."""
     find_queue(queue)
     found = workers(queue, now).filter(group=group, name=name).first()
-    return found or _refuse(f"Worker {group}/{name} of {queue} does not exist.")
+    return found or _not_found(f"Worker {group}/{name} of {queue} does not exist.")
 
 
-def recent(worker: Worker) -> list[tuple[str, int]]:
+def recent_attempts(worker: Worker) -> list[tuple[str, int]]:
     """The task and number of the attempts that it took last, the newest at the end."""
     rows = Attempt.objects.filter(run__isnull=True, queue=worker.queue, worker=str(worker)).exclude(worker="")
     return list(rows.order_by("-claimed_at", "-id").values_list("task_id", "number")[:RECENT])[::-1]
@@ -96,10 +96,10 @@ def group_rows(group_id: str) -> QuerySet[StandaloneTask]:
     return StandaloneTask.objects.filter(group_id=group_id).with_attempts()
 
 
-def notices_of(task_id: str) -> list[PulseMessage]:
+def messages_of(task_id: str) -> list[PulseMessage]:
     """What was told of a task, the oldest first."""
     return list(PulseMessage.objects.filter(task_id=task_id).order_by("id").only("name", "sent_at", "key")[:MOST_SHOWN])
 
 
-def _refuse(message: str):
+def _not_found(message: str):
     raise NotFound(message)

@@ -7,14 +7,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ..models import Attempt, Dependency, StandaloneTask, Worker
-from .explain import shut, verdicts_on
-from .position import position
+from .gate_verdicts import closed_gates, verdicts_on
+from .queue_position import queue_position
 
 MOST_NAMED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class RequiredTaskView:
     """A task that this one depends on. `is_hopeless`: as it has ended, this one will not come to its turn by itself."""
 
     id: str
@@ -24,7 +24,7 @@ class Needed:
     is_hopeless: bool = False
 
 
-def needed_by(standalone: StandaloneTask) -> list[Needed]:
+def requirements_of(standalone: StandaloneTask) -> list[RequiredTaskView]:
     """What it depends on, what is not met first; without itself."""
     edges = Dependency.objects.filter(task_id=standalone.pk).exclude(required_id=standalone.pk)
     rows = list(edges.order_by("is_satisfied", "required_id").values_list("required_id", "is_satisfied")[:MOST_NAMED])
@@ -34,11 +34,11 @@ def needed_by(standalone: StandaloneTask) -> list[Needed]:
     for id, is_satisfied in rows:
         name, status = facts.get(id, ("", ""))
         is_hopeless = not is_satisfied and (not status or status in ("FAILED", "TIMED_OUT", "CANCELED"))
-        found.append(Needed(id, name or id, status, is_satisfied, is_hopeless))
+        found.append(RequiredTaskView(id, name or id, status, is_satisfied, is_hopeless))
     return found
 
 
-def who_needs(task_id: str) -> list[Needed]:
+def dependents_of(task_id: str) -> list[RequiredTaskView]:
     """Who depends on it."""
     edges = dict(
         Dependency.objects.filter(required_id=task_id)
@@ -47,15 +47,15 @@ def who_needs(task_id: str) -> list[Needed]:
         .values_list("task_id", "is_satisfied")[:MOST_NAMED]
     )
     rows = StandaloneTask.objects.filter(pk__in=edges).order_by("pk").values_list("pk", "task__name", "task__status")
-    return [Needed(id, name or id, status, edges[id]) for id, name, status in rows]
+    return [RequiredTaskView(id, name or id, status, edges[id]) for id, name, status in rows]
 
 
-def waits_for_itself(task_id: str) -> bool:
+def waits_for_schedule(task_id: str) -> bool:
     """Whether it waits until somebody schedules it."""
     return Dependency.objects.filter(task_id=task_id, required_id=task_id).exists()
 
 
-def why_it_waits(standalone: StandaloneTask, needed: list[Needed], now: int) -> list[str]:
+def explain_wait(standalone: StandaloneTask, needed: list[RequiredTaskView], now: int) -> list[str]:
     """Sentences, with names between backticks; the first one matters most. Nothing for what does not wait."""
     if standalone.task.status == "BLOCKED":
         return [*_late(standalone, now), *_blocked(standalone, needed)]
@@ -69,7 +69,7 @@ def _late(standalone: StandaloneTask, now: int) -> list[str]:
     return [_("Its deadline has passed: it is ended within moments.")] if standalone.deadline_at < now else []
 
 
-def _blocked(standalone: StandaloneTask, needed: list[Needed]) -> list[str]:
+def _blocked(standalone: StandaloneTask, needed: list[RequiredTaskView]) -> list[str]:
     left = [each for each in needed if not each.is_satisfied]
     hopeless = next((each for each in left if each.is_hopeless), None)
     said = []
@@ -81,14 +81,14 @@ def _blocked(standalone: StandaloneTask, needed: list[Needed]) -> list[str]:
     if left:
         first = ngettext("It waits for `%(name)s`.", "It waits for %(count)s tasks, such as `%(name)s`.", len(left))
         said.append(first % {"name": left[0].name, "count": len(left)})
-    if waits_for_itself(standalone.pk):
+    if waits_for_schedule(standalone.pk):
         said.append(_("It depends on itself: it waits until somebody schedules it."))
     return said or [_("It waits to be scheduled.")]
 
 
 def _in_its_queue(standalone: StandaloneTask, attempt: Attempt, now: int) -> list[str]:
-    closed = [verdict.sentence for verdict in shut(verdicts_on(attempt, now))]
-    place = position(attempt, now)
+    closed = [verdict.sentence for verdict in closed_gates(verdicts_on(attempt, now))]
+    place = queue_position(attempt, now)
     return [*closed, *_quarantine(standalone.queue, now), *([place.sentence] if place else [])]
 
 

@@ -12,9 +12,9 @@ from django.utils.translation import ngettext
 from .. import conf
 from ..models import Failure, Message, SweepPass
 from ..models.outbox import PUBLISH
-from .database import Database
-from .durations import MINUTE, span
-from .health import LEVELS, has_failed, is_late
+from .database import DatabaseStatus
+from .durations import MINUTE, format_duration
+from .health import LEVELS, has_sweep_failed, is_sweep_late
 
 PRIVATE = ("key", "keys", "token", "tokens", "secret", "secrets", "url", "urls", "connections", "password")
 """Settings with such a last word may hold what opens a door: only that they are set is told."""
@@ -22,7 +22,7 @@ MOST_SKEW_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class SweepStatus:
     """One sweep's last pass: how late it was, and what group of words that belongs to."""
 
     sweep: SweepPass
@@ -31,7 +31,7 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SettingView:
     """One setting of ours: its value, where that comes from, and what is risky about it."""
 
     name: str
@@ -41,37 +41,39 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class OperatorAdvice:
     """Something that should be done, and why."""
 
     tone: str
     sentence: str
 
 
-def loops(now: int) -> list[Loop]:
+def sweep_statuses(now: int) -> list[SweepStatus]:
     """The sweeps with a word for each."""
-    return [Loop(sweep, *_word(sweep, now)) for sweep in SweepPass.objects.order_by("name")]
+    return [SweepStatus(sweep, *_sweep_word(sweep, now)) for sweep in SweepPass.objects.order_by("name")]
 
 
-def _word(sweep: SweepPass, now: int) -> tuple[str, str]:
-    if has_failed(sweep):
+def _sweep_word(sweep: SweepPass, now: int) -> tuple[str, str]:
+    if has_sweep_failed(sweep):
         return "failed", "failing"
-    if is_late(sweep, now):
+    if is_sweep_late(sweep, now):
         return "failed", "not rung"
     return next((tone, "on time" if least == 0 else "behind") for least, tone, _ in LEVELS if sweep.lag_ms >= least)
 
 
-def configuration() -> list[Setting]:
+def configuration() -> list[SettingView]:
     """Every setting of ours as it is in force."""
-    return [_setting(name) for name in sorted(conf.Defaults.__annotations__)]
+    return [_setting_view(name) for name in sorted(conf.Defaults.__annotations__)]
 
 
-def _setting(name: str) -> Setting:
+def _setting_view(name: str) -> SettingView:
     value = getattr(conf, name)
-    return Setting(name.upper(), _shown(name, value), _source(name, value), RISKS.get(name, _no_risk)(value))
+    return SettingView(
+        name.upper(), _displayed_value(name, value), _setting_source(name, value), RISKS.get(name, _no_risk)(value)
+    )
 
 
-def _source(name: str, value: Any) -> str:
+def _setting_source(name: str, value: Any) -> str:
     """A variable of the same name, the default, or a settings file."""
     if name.upper() in os.environ:
         return _("the environment")
@@ -79,7 +81,7 @@ def _source(name: str, value: Any) -> str:
     return _("default") if is_default else _("settings")
 
 
-def _shown(name: str, value: Any) -> str:
+def _displayed_value(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if not value and value != 0:
@@ -101,44 +103,44 @@ RISKS = {
 }
 
 
-def advice(found: list[Loop], database: Database, now: int) -> Iterator[Advice]:
+def operator_advice(found: list[SweepStatus], database: DatabaseStatus, now: int) -> Iterator[OperatorAdvice]:
     """What should be done, the worst first."""
     if not found:
-        yield Advice("failed", _("No sweep has ever passed: start the Celery worker and beat, or `make run`."))
+        yield OperatorAdvice("failed", _("No sweep has ever passed: start the Celery worker and beat, or `make run`."))
     for loop in found:
         if loop.word == "not rung":
-            age = span(now - loop.sweep.began_at)
+            age = format_duration(now - loop.sweep.began_at)
             told = _("`%(loop)s` last passed %(age)s ago: look whether Celery beat and a worker run.")
-            yield Advice("failed", told % {"loop": loop.sweep.name, "age": age})
+            yield OperatorAdvice("failed", told % {"loop": loop.sweep.name, "age": age})
         elif loop.word == "failing":
             told = _("`%(loop)s` fails: %(error)s") % {"loop": loop.sweep.name, "error": loop.sweep.error[:200]}
-            yield Advice("failed", told)
+            yield OperatorAdvice("failed", told)
         elif loop.word == "behind":
-            lag = span(loop.sweep.lag_ms)
+            lag = format_duration(loop.sweep.lag_ms)
             told = _("`%(loop)s` is %(lag)s late: give Celery more threads or another worker.")
-            yield Advice("waiting", told % {"loop": loop.sweep.name, "lag": lag})
-    yield from _of_database(database)
-    yield from _of_backlogs(now)
+            yield OperatorAdvice("waiting", told % {"loop": loop.sweep.name, "lag": lag})
+    yield from _database_advice(database)
+    yield from _backlog_advice(now)
     if settings.DEBUG:
-        yield Advice("waiting", _("DEBUG is on: errors tell strangers too much, and memory grows."))
+        yield OperatorAdvice("waiting", _("DEBUG is on: errors tell strangers too much, and memory grows."))
 
 
-def _of_database(database: Database) -> Iterator[Advice]:
+def _database_advice(database: DatabaseStatus) -> Iterator[OperatorAdvice]:
     if database.missing:
         told = ngettext(
             "%(n)s migration is not applied: run `manage.py migrate`.",
             "%(n)s migrations are not applied: run `manage.py migrate`.",
             len(database.missing),
         )
-        yield Advice("failed", told % {"n": len(database.missing)})
+        yield OperatorAdvice("failed", told % {"n": len(database.missing)})
     if abs(database.skew_ms) > MOST_SKEW_MS:
         told = _("The database's clock is %(span)s off: let both follow one time server.")
-        yield Advice("waiting", told % {"span": span(abs(database.skew_ms))})
+        yield OperatorAdvice("waiting", told % {"span": format_duration(abs(database.skew_ms))})
     if any(statement.waits_for for statement in database.statements):
-        yield Advice("waiting", _("Statements wait for locks: see below for how long."))
+        yield OperatorAdvice("waiting", _("Statements wait for locks: see below for how long."))
 
 
-def _of_backlogs(now: int) -> Iterator[Advice]:
+def _backlog_advice(now: int) -> Iterator[OperatorAdvice]:
     late = Message.objects.filter(due_at__lt=now - MINUTE).exclude(subject=PUBLISH)[:1_000].count()
     if late:
         told = ngettext(
@@ -146,8 +148,8 @@ def _of_backlogs(now: int) -> Iterator[Advice]:
             "%(n)s messages between runs are more than a minute late.",
             late,
         )
-        yield Advice("waiting", told % {"n": late})
+        yield OperatorAdvice("waiting", told % {"n": late})
     uncounted = Failure.objects.filter(group__isnull=True, at__lt=now - MINUTE)[:1_000].count()
     if uncounted:
         told = ngettext("%(n)s failure waits to be grouped.", "%(n)s failures wait to be grouped.", uncounted)
-        yield Advice("waiting", told % {"n": uncounted})
+        yield OperatorAdvice("waiting", told % {"n": uncounted})

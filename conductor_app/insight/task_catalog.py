@@ -8,27 +8,27 @@ from django.utils.translation import gettext as _
 from ..core.language.lint.places import spots
 from ..core.language.policy import BUILT_IN_TYPES
 from ..models import Poller, TaskDefinition
-from .task_policy import limits, policy_of
-from .usage import newest
+from .definition_usage import newest_definitions
+from .task_policy import policy_of, time_limits
 
 MOST_WORKFLOWS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class ShelvedTask:
+class CatalogTask:
     """What a list says of one task definition. `flags`: what deserves a look, each with why."""
 
     used_by: int = 0
     flags: Mapping[str, str] = field(default_factory=dict)
 
 
-def shelved_tasks(rows: Sequence[TaskDefinition]) -> dict[int, ShelvedTask]:
+def catalog_tasks(rows: Sequence[TaskDefinition]) -> dict[int, CatalogTask]:
     """What there is to say of each row, in a number of queries that does not grow with them."""
     names = {row.name for row in rows}
     users, is_cut = _users(names)
     worked = set(Poller.objects.filter(task_type__in=names).values_list("task_type", flat=True))
     return {
-        row.pk: ShelvedTask(users[row.name], dict(_flags(row, users[row.name], row.name in worked, is_cut)))
+        row.pk: CatalogTask(users[row.name], dict(_flags(row, users[row.name], row.name in worked, is_cut)))
         for row in rows
     }
 
@@ -36,7 +36,7 @@ def shelved_tasks(rows: Sequence[TaskDefinition]) -> dict[int, ShelvedTask]:
 def _users(names: set[str]) -> tuple[dict[str, int], bool]:
     """How many workflows name each of these in their newest version; and whether not all were looked at."""
     counts = dict.fromkeys(names, 0)
-    documents = list(newest().order_by("name").values_list("document", flat=True)[: MOST_WORKFLOWS + 1])
+    documents = list(newest_definitions().order_by("name").values_list("document", flat=True)[: MOST_WORKFLOWS + 1])
     for document in documents[:MOST_WORKFLOWS]:
         for name in {spot.name for spot in spots(document.get("tasks"))} & names:
             counts[name] += 1
@@ -46,7 +46,7 @@ def _users(names: set[str]) -> tuple[dict[str, int], bool]:
 def _flags(row: TaskDefinition, users: int, is_worked: bool, is_cut: bool) -> Iterator[tuple[str, str]]:
     if users and not is_worked and row.name not in BUILT_IN_TYPES:
         yield "no worker", _("No worker has ever polled for it.")
-    if not limits(policy_of(row.document)):
+    if not time_limits(policy_of(row.document)):
         yield "no timeout", _("No time limit at all: if a worker falls silent, the run waits for ever.")
     if not users and not is_cut:
         yield "unused", _("No workflow definition names it in its newest version.")

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from ..core.definition import TIME_OUT_RUN, Policy
 from ..core.language import read_policy
 from ..core.retries import delay_seconds
-from .durations import SECOND, span
+from .durations import SECOND, format_duration
 
 MOST_DRAWN = 9
 TASK_TIMES_OUT = (
@@ -36,7 +36,7 @@ CONSEQUENCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class PolicyAttempt:
     """One attempt of the schedule, in percent of the whole."""
 
     x: str
@@ -47,16 +47,16 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class RetrySchedule:
     """All attempts as far as they are drawn, and in words."""
 
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[PolicyAttempt, ...]
     sentence: str
     height: int = 56
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class TimeLimit:
     """A stretch of a task's life that is bounded; left edge and width in percent."""
 
     name: str
@@ -71,7 +71,7 @@ def policy_of(document: Mapping[str, Any]) -> Policy:
     return read_policy({"type": "SIMPLE", "name": str(document.get("name") or ""), "taskDefinition": dict(document)})
 
 
-def schedule(policy: Policy) -> Schedule:
+def retry_schedule(policy: Policy) -> RetrySchedule:
     """When each attempt begins, counted from the first."""
     begins = [0]
     for number in range(min(policy.retries, MOST_DRAWN - 1)):
@@ -81,36 +81,39 @@ def schedule(policy: Policy) -> Schedule:
         places = [4 + 90 * place / max(len(begins) - 1, 1) for place in range(len(begins))]
     last = policy.retries
     attempts = tuple(
-        Attempt(
+        PolicyAttempt(
             f"{places[place]:.2f}%",
             f"{places[max(place - 1, 0)]:.2f}%",
-            f"{place + 1}." if place == 0 else f"+{span(begin * SECOND)}",
+            f"{place + 1}." if place == 0 else f"+{format_duration(begin * SECOND)}",
             place == last,
             place % 2 == 1 and len(begins) > 4,
         )
         for place, begin in enumerate(begins)
     )
-    return Schedule(attempts, _in_words(policy, begins))
+    return RetrySchedule(attempts, _describe(policy, begins))
 
 
-def _in_words(policy: Policy, begins: list[int]) -> str:
+def _describe(policy: Policy, begins: list[int]) -> str:
     if not policy.retries:
         return _("One attempt and no retry: its failure is final.")
     count, more = policy.retries + 1, policy.retries + 1 - len(begins)
     if begins[-1] == 0:
         return _("%(count)s attempts: retries at once.") % {"count": count}
-    delays = ", ".join(span((after - before) * SECOND) for before, after in pairwise(begins))
+    delays = ", ".join(format_duration((after - before) * SECOND) for before, after in pairwise(begins))
     if more:
         delays = _("%(delays)s, and %(more)s more") % {"delays": delays, "more": more}
     if policy.jitter_ms:
-        delays = _("%(delays)s, each up to %(span)s later") % {"delays": delays, "span": span(policy.jitter_ms)}
+        delays = _("%(delays)s, each up to %(span)s later") % {
+            "delays": delays,
+            "span": format_duration(policy.jitter_ms),
+        }
     if more:
         return _("%(count)s attempts: retries after %(delays)s.") % {"count": count, "delays": delays}
     said = _("%(count)s attempts: retries after %(delays)s; the last one %(total)s after the first failed.")
-    return said % {"count": count, "delays": delays, "total": span(begins[-1] * SECOND)}
+    return said % {"count": count, "delays": delays, "total": format_duration(begins[-1] * SECOND)}
 
 
-def limits(policy: Policy) -> list[Limit]:
+def time_limits(policy: Policy) -> list[TimeLimit]:
     """The time limits along one line: queue, answer, work, all attempts together."""
     untaken, undone = CONSEQUENCES.get(policy.timeout_policy, TASK_TIMES_OUT)
     rows = [
@@ -121,7 +124,7 @@ def limits(policy: Policy) -> list[Limit]:
     ]
     longest = max((seconds for _name, seconds, _meaning in rows), default=0) or 1
     return [
-        Limit(name, span(seconds * SECOND), meaning, "0%", f"{max(100 * seconds / longest, 1):.1f}%")
+        TimeLimit(name, format_duration(seconds * SECOND), meaning, "0%", f"{max(100 * seconds / longest, 1):.1f}%")
         for name, seconds, meaning in rows
         if seconds
     ]

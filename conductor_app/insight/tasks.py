@@ -20,7 +20,7 @@ ALIKE = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TaskRequest:
     """What the reader wants to see: tasks in one status, or of one name; which window of them."""
 
     status: str = ""
@@ -56,7 +56,7 @@ class TaskWindow:
     attempts: list[Attempt]
     groups: list[StepTasks]
     counts: dict[str, int]
-    wanted: Wanted
+    wanted: TaskRequest
     total: int
 
     @property
@@ -86,12 +86,12 @@ class TaskWindow:
         return self.first + len(self.tasks) - 1
 
 
-def task_window(run: Run, wanted: Wanted) -> TaskWindow:
+def task_window(run: Run, wanted: TaskRequest) -> TaskWindow:
     """What the reader wants to see. Few tasks are read at once; of many, those alike are counted and not read."""
-    tasks = list(_of(run)[: FEW + 1])
+    tasks = list(_tasks_of(run)[: FEW + 1])
     if len(tasks) <= FEW:
         counts = Counter(task.status for task in tasks)
-        shown = [task for task in tasks if _fits(task, wanted)]
+        shown = [task for task in tasks if _matches(task, wanted)]
         return TaskWindow(shown, attempts_of(shown), [], dict(counts), wanted, len(shown))
     groups = groups_of(run)
     counts = sum((Counter(group.counts) for group in groups), Counter())
@@ -130,7 +130,7 @@ def page_of(run: Run, name: str) -> int:
     task = find_task(run, name)
     if task is None:
         return 1
-    return _of(run).filter(name=task.name, seq__lt=task.seq).count() // WINDOW + 1
+    return _tasks_of(run).filter(name=task.name, seq__lt=task.seq).count() // WINDOW + 1
 
 
 def find_task(run: Run, name: str) -> Task | None:
@@ -141,7 +141,7 @@ def find_task(run: Run, name: str) -> Task | None:
     ways = Q()
     for ref in refs[-6:]:
         ways |= Q(ref=ref, iteration_path=iterations[ref])
-    return _of(run).filter(ways).first() if name else None
+    return _tasks_of(run).filter(ways).first() if name else None
 
 
 def attempts_of(tasks: Iterable[Task]) -> list[Attempt]:
@@ -153,22 +153,22 @@ def attempts_of(tasks: Iterable[Task]) -> list[Attempt]:
     return list(found.order_by("task_id", "number")[:MOST_ATTEMPTS])
 
 
-def _of(run: Run) -> QuerySet[Task]:
+def _tasks_of(run: Run) -> QuerySet[Task]:
     return Task.objects.filter(run_id=run.pk).order_by("seq").defer("step_state")
 
 
-def _matching(run: Run, wanted: Wanted) -> QuerySet[Task]:
-    tasks = _of(run)
+def _matching(run: Run, wanted: TaskRequest) -> QuerySet[Task]:
+    tasks = _tasks_of(run)
     if wanted.status:
         tasks = tasks.filter(status=wanted.status)
     return tasks.filter(name=wanted.only) if wanted.only else tasks
 
 
-def _fits(task: Task, wanted: Wanted) -> bool:
+def _matches(task: Task, wanted: TaskRequest) -> bool:
     return (not wanted.status or task.status == wanted.status) and (not wanted.only or task.name == wanted.only)
 
 
-def _total(groups: list[StepTasks], alike: list[StepTasks], wanted: Wanted) -> int:
+def _total(groups: list[StepTasks], alike: list[StepTasks], wanted: TaskRequest) -> int:
     """How many tasks the windows hold: of the groups that are not closed."""
     opened = [group for group in groups if group not in alike and (not wanted.only or group.name == wanted.only)]
     return sum(group.counts.get(wanted.status, 0) if wanted.status else group.total for group in opened)

@@ -8,7 +8,7 @@ AROUND = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DiffLine:
     """One line with its numbers in the old and in the new text."""
 
     kind: str
@@ -17,15 +17,15 @@ class Line:
     text: str
 
 
-def hunks(old: str, new: str) -> list[list[Line]]:
+def diff_hunks(old: str, new: str) -> list[list[DiffLine]]:
     """The stretches that differ, each with its surroundings."""
     before, after = old.splitlines(), new.splitlines()
     groups = SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(AROUND)
     return [[line for code in group for line in _lines(before, after, *code)] for group in groups]
 
 
-def _lines(before: list[str], after: list[str], tag: str, a: int, b: int, c: int, d: int) -> list[Line]:
+def _lines(before: list[str], after: list[str], tag: str, a: int, b: int, c: int, d: int) -> list[DiffLine]:
     if tag == "equal":
-        return [Line(SAME, a + n + 1, c + n + 1, text) for n, text in enumerate(before[a:b])]
-    gone = [Line(GONE, a + n + 1, None, text) for n, text in enumerate(before[a:b])]
-    return gone + [Line(NEW, None, c + n + 1, text) for n, text in enumerate(after[c:d])]
+        return [DiffLine(SAME, a + n + 1, c + n + 1, text) for n, text in enumerate(before[a:b])]
+    gone = [DiffLine(GONE, a + n + 1, None, text) for n, text in enumerate(before[a:b])]
+    return gone + [DiffLine(NEW, None, c + n + 1, text) for n, text in enumerate(after[c:d])]

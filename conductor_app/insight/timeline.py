@@ -7,8 +7,8 @@ from itertools import pairwise
 from django.utils.translation import gettext as _
 
 from ..models import Attempt, Run, Task
-from .durations import span
-from .usual import Usual
+from .duration_baselines import UsualDuration
+from .durations import format_duration
 
 WAIT, DELAY, GAP, WORK = "wait", "delay", "gap", "work"
 LEAST = 0.35
@@ -25,7 +25,7 @@ STEPS_MS = [
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class TimelineSegment:
     """A stretch of a task: a delay before it is due, the gap to a retry, a wait in the queue, or the work itself."""
 
     kind: str
@@ -36,13 +36,13 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TaskRow:
     """One task with its attempts, oldest first."""
 
     task: Task
     attempts: tuple[Attempt, ...]
-    segments: tuple[Segment, ...]
-    usual: Segment | None = None
+    segments: tuple[TimelineSegment, ...]
+    usual: TimelineSegment | None = None
     """Where it usually ends: from the median to what 95 % stay below."""
 
     @property
@@ -51,7 +51,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class AxisTick:
     """A mark of the axis."""
 
     left: str
@@ -59,7 +59,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class TimeScale:
     """From moments to shares, in percent of the width."""
 
     begin: int
@@ -78,7 +78,7 @@ class Scale:
         width = max(right - left, LEAST)
         return f"{min(left, 100 - width):.2f}%", f"{width:.2f}%"
 
-    def ticks(self, origin: int | None = None, most: int = 6) -> list[Tick]:
+    def ticks(self, origin: int | None = None, most: int = 6) -> list[AxisTick]:
         """Marks at round spans since the origin: the run's start, though the scale may begin later."""
         since = self.begin if origin is None else origin
         length = self.end - self.begin
@@ -86,42 +86,49 @@ class Scale:
         first = -(-(self.begin - since) // step) * step
         spans = range(first, self.end - since - round(length * ROOM), step)
         return [
-            Tick(f"{100 * (since + at - self.begin) / max(length, 1):.2f}%", span(at) if at else "0") for at in spans
+            AxisTick(f"{100 * (since + at - self.begin) / max(length, 1):.2f}%", format_duration(at) if at else "0")
+            for at in spans
         ]
 
 
-def whole_of(run: Run, now: int) -> Scale:
+def run_span(run: Run, now: int) -> TimeScale:
     """The whole span of the run, up to now while it is open."""
-    return Scale(run.created_at, max(run.ended_at or now, run.created_at + 1))
+    return TimeScale(run.created_at, max(run.ended_at or now, run.created_at + 1))
 
 
-def zoomed(whole: Scale, begin: int | None, end: int | None) -> Scale:
+def zoom_scale(whole: TimeScale, begin: int | None, end: int | None) -> TimeScale:
     """A part of it; moments are milliseconds since the start. What makes no sense is the whole."""
     if begin is None or end is None or end - begin < 2:
         return whole
-    return Scale(whole.begin + max(begin, 0), min(whole.begin + end, whole.end + (whole.end - whole.begin)))
+    return TimeScale(whole.begin + max(begin, 0), min(whole.begin + end, whole.end + (whole.end - whole.begin)))
 
 
-def rows(
-    tasks: Iterable[Task], attempts: Iterable[Attempt], scale: Scale, now: int, usual: Mapping[str, Usual] | None = None
-) -> list[Row]:
+def task_rows(
+    tasks: Iterable[Task],
+    attempts: Iterable[Attempt],
+    scale: TimeScale,
+    now: int,
+    usual: Mapping[str, UsualDuration] | None = None,
+) -> list[TaskRow]:
     """A row for each task, in the order given."""
     tries: dict[str, list[Attempt]] = {}
     for attempt in sorted(attempts, key=lambda attempt: attempt.number):
         tries.setdefault(attempt.task_id, []).append(attempt)
-    return [row(task, tries.get(task.pk, []), scale, now, (usual or {}).get(task.ref)) for task in tasks]
+    return [task_row(task, tries.get(task.pk, []), scale, now, (usual or {}).get(task.ref)) for task in tasks]
 
 
-def row(task: Task, attempts: list[Attempt], scale: Scale, now: int, usual: Usual | None = None) -> Row:
+def task_row(
+    task: Task, attempts: list[Attempt], scale: TimeScale, now: int, usual: UsualDuration | None = None
+) -> TaskRow:
     """One task's row."""
     for attempt in attempts:
         attempt.task = task
     segments = [segment for attempt in attempts for segment in segments_of(attempt, scale, now)]
-    gaps = [_gap(one, other, scale) for one, other in pairwise(attempts) if one.ended_at is not None]
-    return Row(task, tuple(attempts), (*filter(None, gaps), *segments), _ghost(attempts, scale, usual))
+    gaps = [_retry_gap(one, other, scale) for one, other in pairwise(attempts) if one.ended_at is not None]
+    return TaskRow(task, tuple(attempts), (*filter(None, gaps), *segments), _expected_end(attempts, scale, usual))
 
 
-def _gap(attempt: Attempt, following: Attempt, scale: Scale) -> Segment | None:
+def _retry_gap(attempt: Attempt, following: Attempt, scale: TimeScale) -> TimelineSegment | None:
     """Between the end of an attempt and the next one."""
     begin, end = attempt.ended_at or 0, following.scheduled_at
     if end <= begin or not scale.holds(begin, end):
@@ -130,16 +137,16 @@ def _gap(attempt: Attempt, following: Attempt, scale: Scale) -> Segment | None:
     return _segment(GAP, following, scale, begin, end, _("between attempts %(one)s and %(other)s") % numbers)
 
 
-def _ghost(attempts: list[Attempt], scale: Scale, usual: Usual | None) -> Segment | None:
+def _expected_end(attempts: list[Attempt], scale: TimeScale, usual: UsualDuration | None) -> TimelineSegment | None:
     begun = attempts[-1].started_at if attempts else None
     if usual is None or begun is None or not scale.holds(begun + usual.p50, begun + usual.p95):
         return None
     if scale.share(begun + usual.p95) - scale.share(begun) < 2 * LEAST:
         return None  # too small to be told from the bar
-    return Segment("usual", "", *scale.stretch(begun + usual.p50, begun + usual.p95), usual.sentence)
+    return TimelineSegment("usual", "", *scale.stretch(begun + usual.p50, begun + usual.p95), usual.sentence)
 
 
-def segments_of(attempt: Attempt, scale: Scale, now: int) -> Iterator[Segment]:
+def segments_of(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[TimelineSegment]:
     """The stretches of one attempt that can be seen."""
     end = now if attempt.ended_at is None else attempt.ended_at
     begun = end if attempt.started_at is None else attempt.started_at
@@ -156,5 +163,5 @@ def segments_of(attempt: Attempt, scale: Scale, now: int) -> Iterator[Segment]:
         yield _segment(WORK, attempt, scale, begun, end, _("attempt %(number)s %(status)s") % said)
 
 
-def _segment(kind: str, attempt: Attempt, scale: Scale, begin: int, end: int, title: str) -> Segment:
-    return Segment(kind, attempt.status, *scale.stretch(begin, end), f"{title}, {span(end - begin)}")
+def _segment(kind: str, attempt: Attempt, scale: TimeScale, begin: int, end: int, title: str) -> TimelineSegment:
+    return TimelineSegment(kind, attempt.status, *scale.stretch(begin, end), f"{title}, {format_duration(end - begin)}")

@@ -16,7 +16,7 @@ BAD_ENDS = ("FAILED", "TIMED_OUT")
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class VersionHealth:
     """How the newest runs went: how many ended, the share that failed, and the time that 95 of 100 stay below."""
 
     runs: int = 0
@@ -30,7 +30,7 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class VersionEntry:
     """One version with its story."""
 
     row: WorkflowDefinition
@@ -38,24 +38,26 @@ class Version:
     reason: str
     at: int
     open_runs: int
-    health: Health
+    health: VersionHealth
     is_newest: bool
 
 
-def ledger(name: str) -> list[Version]:
+def version_history(name: str) -> list[VersionEntry]:
     """All versions, newest first, in four queries."""
     rows = list(WorkflowDefinition.objects.filter(name=name).order_by("-version")[:MOST_VERSIONS])
-    notes, still, health = _notes(name), open_runs(name), health_by_version(name)
+    notes, still, health = _change_notes(name), open_runs(name), health_by_version(name)
     return [_version(row, notes, still, health, place == 0) for place, row in enumerate(rows)]
 
 
-def _version(row, notes, still, health, is_newest: bool) -> Version:
+def _version(row, notes, still, health, is_newest: bool) -> VersionEntry:
     author, reason = notes.get(f"{row.name}:{row.version}", (row.updated_by or row.created_by, ""))
     at = row.updated_at or row.created_at
-    return Version(row, author, reason, at, still.get(row.version, 0), health.get(row.version, Health()), is_newest)
+    return VersionEntry(
+        row, author, reason, at, still.get(row.version, 0), health.get(row.version, VersionHealth()), is_newest
+    )
 
 
-def _notes(name: str) -> dict[str, tuple[str, str]]:
+def _change_notes(name: str) -> dict[str, tuple[str, str]]:
     """Who wrote each version last, and why."""
     entries = AuditEntry.objects.filter(
         object_type="workflow_definition", object_id__startswith=f"{name}:", action__in=("create", "overwrite")
@@ -70,19 +72,19 @@ def open_runs(name: str) -> dict[int, int]:
     return dict(counts)
 
 
-def health_by_version(name: str) -> dict[int, Health]:
+def health_by_version(name: str) -> dict[int, VersionHealth]:
     """How the newest runs of each version went."""
     rows = Run.objects.of_definition(name).order_by("-created_at")
     found: dict[int, list[tuple[str, int | None]]] = {}
     for version, status, begun, ended in rows.values_list("version", "status", "created_at", "ended_at")[:SAMPLE]:
         found.setdefault(version, []).append((status, None if ended is None else ended - begun))
-    return {version: health_of(runs) for version, runs in found.items()}
+    return {version: health_of_runs(runs) for version, runs in found.items()}
 
 
-def health_of(runs: Iterable[tuple[str, int | None]]) -> Health:
+def health_of_runs(runs: Iterable[tuple[str, int | None]]) -> VersionHealth:
     """From the status and the span of each run; the span of one that is open is None."""
     runs = list(runs)
     ended = [(status, took) for status, took in runs if status in RUN.final and took is not None]
     spans = sorted(took for status, took in ended if status == "COMPLETED")
     p95 = spans[min(int(len(spans) * 0.95), len(spans) - 1)] if spans else None
-    return Health(len(runs), len(ended), sum(status in BAD_ENDS for status, _took in ended), p95)
+    return VersionHealth(len(runs), len(ended), sum(status in BAD_ENDS for status, _took in ended), p95)

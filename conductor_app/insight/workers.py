@@ -10,8 +10,8 @@ from ..core.fingerprints import build_of
 from ..core.step_types.queued import queue_name
 from ..models import Attempt, MinuteCount, Poller, WorkerHold
 from .durations import MINUTE
-from .flow import totals
 from .queues import QUIET_AFTER_MS
+from .throughput import totals
 
 MOST_SHOWN, MOST_KNOWN = 100, 1_000
 MOST_QUEUES = 1_000
@@ -20,7 +20,7 @@ IDLE = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class WorkerSummary:
     """One worker, as its polls and its work tell."""
 
     name: str
@@ -50,7 +50,7 @@ class Worker:
 
 
 @dataclass(slots=True)
-class Build:
+class BuildSummary:
     """The workers of one build together."""
 
     name: str
@@ -71,8 +71,8 @@ class Workforce:
     `known`: how many there are, of whom no more than MOST_KNOWN are counted; `is_capped`: there are more.
     """
 
-    workers: list[Worker] = field(default_factory=list)
-    builds: list[Build] = field(default_factory=list)
+    workers: list[WorkerSummary] = field(default_factory=list)
+    builds: list[BuildSummary] = field(default_factory=list)
     known: int = 0
     is_capped: bool = False
 
@@ -87,9 +87,9 @@ def workforce(now: int, text: str = "") -> Workforce:
     latest = list(_polls(text)[: MOST_KNOWN + 1])
     known = [name for name, _ in latest[:MOST_KNOWN]]
     worked, names = totals(MinuteCount.WORKER, known, now), known[:MOST_SHOWN]
-    queues, held, holds = _queues(names), _in_hand(names), WorkerHold.objects.in_bulk(names)
+    queues, held, holds = _queues(names), _leased_by_worker(names), WorkerHold.objects.in_bulk(names)
     workers = [
-        Worker(
+        WorkerSummary(
             name,
             at,
             tuple(queues[name]),
@@ -119,16 +119,16 @@ def _queues(names: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def _in_hand(names: list[str]) -> dict[str, tuple[int, int | None, int | None]]:
+def _leased_by_worker(names: list[str]) -> dict[str, tuple[int, int | None, int | None]]:
     leased = Attempt.objects.leased().filter(worker__in=names).order_by()
     rows = leased.values_list("worker").annotate(Count("pk"), Min("claimed_at"), Min("lease_ends_at"))
     return {worker: (count, oldest, expires) for worker, count, oldest, expires in rows}
 
 
-def _builds(names: Iterable[str], worked: Mapping[str, tuple[int, int, int]]) -> list[Build]:
-    found: dict[str, Build] = {}
+def _builds(names: Iterable[str], worked: Mapping[str, tuple[int, int, int]]) -> list[BuildSummary]:
+    found: dict[str, BuildSummary] = {}
     for name in names:
-        build = found.setdefault(build_of(name), Build(build_of(name)))
+        build = found.setdefault(build_of(name), BuildSummary(build_of(name)))
         done, failed, _ = worked.get(name, IDLE)
         build.workers += 1
         build.done += done

@@ -10,10 +10,10 @@ from ..core.language.lint import BROKEN, Surroundings, findings
 from ..core.language.lint.findings import NO_TIMEOUT, NO_WORKER
 from ..core.language.lint.places import spots
 from ..models import AuditEntry, Run, Schedule, WorkflowDefinition
-from .definition_context import named_workflows, surroundings
+from .definition_context import definition_context, named_workflows
+from .definition_usage import newest_definitions
 from .durations import DAY
-from .usage import newest
-from .version_history import Health, health_of
+from .version_history import VersionHealth, health_of_runs
 
 MOST_RUNS = 5_000
 MOST_USERS = 500
@@ -21,25 +21,25 @@ UNUSED_AFTER_MS = 30 * DAY
 
 
 @dataclass(frozen=True, slots=True)
-class Shelved:
+class CatalogWorkflow:
     """What a list says of one definition. `flags`: what deserves a look, each with why."""
 
-    health: Health = field(default_factory=Health)
+    health: VersionHealth = field(default_factory=VersionHealth)
     is_capped: bool = False
     used_by: int = 0
     reason: str = ""
     flags: Mapping[str, str] = field(default_factory=dict)
 
 
-def shelved(rows: Sequence[WorkflowDefinition], now: int) -> dict[int, Shelved]:
+def catalog_workflows(rows: Sequence[WorkflowDefinition], now: int) -> dict[int, CatalogWorkflow]:
     """What there is to say of each row, in a number of queries that does not grow with them."""
-    known = surroundings([row.document for row in rows], with_examples=False)
+    known = definition_context([row.document for row in rows], with_examples=False)
     names = {row.name for row in rows}
     health, is_capped = _health(names, now)
     users, reasons, last = _users(names), _reasons(rows), _last_runs(rows)
     return {
-        row.pk: Shelved(
-            health.get(row.name, Health()),
+        row.pk: CatalogWorkflow(
+            health.get(row.name, VersionHealth()),
             is_capped,
             users.get(row.name, 0),
             reasons.get(f"{row.name}:{row.version}", ""),
@@ -49,20 +49,22 @@ def shelved(rows: Sequence[WorkflowDefinition], now: int) -> dict[int, Shelved]:
     }
 
 
-def _health(names: Iterable[str], now: int) -> tuple[dict[str, Health], bool]:
+def _health(names: Iterable[str], now: int) -> tuple[dict[str, VersionHealth], bool]:
     """How the runs of the last day went, the newest if there are very many."""
     found = Run.objects.filter(name__in=list(names), created_at__gte=now - DAY).order_by("-created_at")
     rows = list(found.values_list("name", "status", "created_at", "ended_at")[: MOST_RUNS + 1])
     by_name: dict[str, list[tuple[str, int | None]]] = {}
     for name, status, begun, ended in rows[:MOST_RUNS]:
         by_name.setdefault(name, []).append((status, None if ended is None else ended - begun))
-    return {name: health_of(runs) for name, runs in by_name.items()}, len(rows) > MOST_RUNS
+    return {name: health_of_runs(runs) for name, runs in by_name.items()}, len(rows) > MOST_RUNS
 
 
 def _users(names: set[str]) -> dict[str, int]:
     """How many workflows and schedules start each of these."""
     counts = dict.fromkeys(names, 0)
-    callers = newest().filter(document__contains="SUB_WORKFLOW") | newest().filter(document__contains="START_WORKFLOW")
+    callers = newest_definitions().filter(document__contains="SUB_WORKFLOW") | newest_definitions().filter(
+        document__contains="START_WORKFLOW"
+    )
     for caller in callers[:MOST_USERS]:
         called = {name for spot in spots(caller.document.get("tasks")) for name in named_workflows(spot.step)}
         for name in called & names - {caller.name}:

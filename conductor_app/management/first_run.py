@@ -9,8 +9,8 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from conductor_app.background.periodic_jobs import sync_beats
-from conductor_app.engine.access.first import ensure_first_access
+from conductor_app.background.periodic_jobs import sync_periodic_jobs
+from conductor_app.engine.access.bootstrap import ensure_first_access
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ def prepare() -> Administrator | None:
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         call_command("migrate", verbosity=0, interactive=False)
-    sync_beats()
+    sync_periodic_jobs()
     ensure_first_access()
     return None if get_user_model().objects.exists() else _create_administrator()
 

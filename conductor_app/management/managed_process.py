@@ -16,7 +16,7 @@ PR_SET_PDEATHSIG = 1
 
 
 @dataclass
-class Child:
+class ManagedProcess:
     """A process that is to run always."""
 
     name: str
@@ -37,7 +37,7 @@ class Child:
             stdin=subprocess.DEVNULL,
             # What is worth reading is logged, to standard error; the rest is banners.
             stdout=subprocess.DEVNULL,
-            preexec_fn=_ends_with(os.getpid()),
+            preexec_fn=_die_with_parent(os.getpid()),
         )
 
     @property
@@ -77,7 +77,7 @@ class Child:
         self.pause = min(self.pause * 2, LONGEST_PAUSE)
 
 
-def _ends_with(parent: int) -> Callable[[], None]:
+def _die_with_parent(parent: int) -> Callable[[], None]:
     """Ask the kernel to end the child when the parent dies, however it dies."""
     if sys.platform != "linux":
         return lambda: None

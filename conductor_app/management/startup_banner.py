@@ -35,7 +35,7 @@ def _why_not(host: str, port: int, error: OSError) -> str:
     return f"Cannot listen on HOST={host} PORT={port}: {error.strerror}."
 
 
-class Doorstep:
+class StartupBanner:
     """Greets once, as soon as the server answers."""
 
     def __init__(self, host: str, port: int, administrator: Administrator | None, say: Callable[[str], None]) -> None:

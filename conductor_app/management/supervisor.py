@@ -5,17 +5,17 @@ from collections.abc import Callable, Sequence
 from time import monotonic, sleep
 from typing import Any
 
-from .managed_process import Child
+from .managed_process import ManagedProcess
 
 LOOK_SECONDS = 0.1
 # With gunicorn's three seconds of grace for requests below, and a second to spare above.
 GRACE_SECONDS = 4.0
 
 
-class Household:
+class Supervisor:
     """The children, and whether they shall go on."""
 
-    def __init__(self, children: Sequence[Child], tell: Callable[[str], None]) -> None:
+    def __init__(self, children: Sequence[ManagedProcess], tell: Callable[[str], None]) -> None:
         self.children = children
         self.tell = tell
         self.is_stopping = False

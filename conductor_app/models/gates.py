@@ -1,6 +1,6 @@
 """The gates that a pending attempt must pass to be handed out: a name, a condition, a sentence.
 
-The claim takes what passes all of them (`store/claims.py`); `insight/explain.py` asks each alone.
+The claim takes what passes all of them (`store/claims.py`); `insight/gate_verdicts.py` asks each alone.
 """
 
 from collections.abc import Callable

@@ -23,7 +23,7 @@ if PAYLOAD_STORAGE:
 CONDUCTOR_API_ACCESS = "token"
 CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks("HTTP_TASK_ALLOWED_NETWORKS")
 CONDUCTOR_REDIS_URL = services.redis("REDIS_URL", environment.required("REDIS_URL", "redis://cache.example.org:6379/0"))
-CONDUCTOR_WAKEUPS = "conductor_app.wakeups.redis"
+CONDUCTOR_WAKEUPS = "conductor_app.notifications.redis"
 
 CELERY_BROKER_URL = CONDUCTOR_REDIS_URL
 CELERY_BROKER_TRANSPORT_OPTIONS = {

@@ -23,7 +23,7 @@ CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks(
 DATABASES = {"default": services.sqlite(VAR_DIR / "conductor.sqlite3")}
 STORAGES["payloads"] = services.payloads("PAYLOAD_STORAGE", PAYLOAD_STORAGE or str(VAR_DIR / "payloads"))
 CONDUCTOR_PAYLOAD_STORAGE = "payloads"
-CONDUCTOR_WAKEUPS = "conductor_app.wakeups.sqlite"
+CONDUCTOR_WAKEUPS = "conductor_app.notifications.sqlite"
 
 CELERY_BROKER_URL = "folder://localhost/"
 CELERY_BROKER_TRANSPORT_OPTIONS = services.folder_broker(VAR_DIR / "broker")

@@ -41,24 +41,24 @@ def on_exit(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Prepare a web process, which has loaded everything by now."""
-    from conductor_app import gc_tuning, wakeups
-    from conductor_app.telemetry import pools
+    from conductor_app import gc_tuning, notifications
+    from conductor_app.telemetry import pool_metrics
 
-    wakeups.prepare()
-    pools.keep_looking()
+    notifications.prepare_backend()
+    pool_metrics.keep_looking()
     gc_tuning.look_for_it_rarely()
     let_polls_answer()
 
 
 def let_polls_answer() -> None:
     """When this process is told to stop, its polls answer at once, instead of being cut off."""
-    from conductor_app import wakeups
+    from conductor_app import notifications
 
     stop = signal.getsignal(signal.SIGTERM)
 
     def answer_and_stop(number: int, frame: FrameType | None) -> None:
         stop(number, frame)
         # In a thread, because the interrupted code may hold the lock.
-        Thread(target=wakeups.close, name="closing").start()
+        Thread(target=notifications.wake_all_and_close, name="closing").start()
 
     signal.signal(signal.SIGTERM, answer_and_stop)

@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import structlog
 
-from conductor_app.telemetry.log_context import merged
+from conductor_app.telemetry.log_context import merge_context
 
 QUIET = ("django.request", "django.server", "celery", "celery.beat", "kombu", "urllib3", "gunicorn", "redis", "psycopg")
 
 SHARED = [
-    merged,
+    merge_context,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.add_log_level,
     structlog.stdlib.ExtraAdder(),

@@ -24,7 +24,7 @@ CONDUCTOR_API_ACCESS = "open"
 CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8", "::1/128")
 CONDUCTOR_RAISES_IN_SWEEPS = True
 CONDUCTOR_CHECKS_READ_SNAPSHOTS = True
-CONDUCTOR_WAKEUPS = "conductor_app.wakeups.sqlite"
+CONDUCTOR_WAKEUPS = "conductor_app.notifications.sqlite"
 CELERY_BROKER_URL = "memory://"
 # A file is looked for when it is asked for, not all of them whenever a test makes a client.
 WHITENOISE_AUTOREFRESH = True

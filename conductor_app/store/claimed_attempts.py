@@ -24,7 +24,7 @@ SQL = (
 )
 
 
-def handed_out(ids: Sequence[str]) -> list[Attempt]:
+def load_claimed(ids: Sequence[str]) -> list[Attempt]:
     """The attempts in the order of the ids, with `task` and `run` (without its payloads) at hand.
 
     `holds_sealed`: something in a payload was sealed before it was written, and is so still.

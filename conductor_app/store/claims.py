@@ -52,7 +52,7 @@ CLAIM = (
 )
 
 
-def waiting(queue: str, worker: str, now: int) -> list:
+def waiting_params(queue: str, worker: str, now: int) -> list:
     """The parameters of WAITING."""
     return [queue, now, now, queue, now, worker]
 
@@ -60,20 +60,20 @@ def waiting(queue: str, worker: str, now: int) -> list:
 def candidates(queue: str, worker: str, now: int, count: int) -> list[Candidate]:
     """What is due in the queue, in the order in which it is handed out; not locked."""
     sql = f"{CANDIDATES}{WAITING} AND {OF_RUNS} {ORDER}"
-    return [Candidate(*row) for row in fetch(sql, [*waiting(queue, worker, now), count])]
+    return [Candidate(*row) for row in fetch(sql, [*waiting_params(queue, worker, now), count])]
 
 
-def take_unlimited(queue: str, worker: str, now: int, count: int, names: Sequence[str]) -> list[str]:
+def claim_unlimited(queue: str, worker: str, now: int, count: int, names: Sequence[str]) -> list[str]:
     """Claim attempts of these names, which have no limits and tell nobody; the ids, in one statement."""
     chosen = (
         f"SELECT a.id FROM conductor_attempt a WHERE {WAITING} AND {OF_RUNS} "
         f"AND a.name IN ({placeholders(names)}) AND NOT a.tells_start {ORDER}"
         f"{for_update('a', skip_locked=True)}"
     )
-    return claim(chosen, [*waiting(queue, worker, now), *names, count], worker, now)
+    return mark_claimed(chosen, [*waiting_params(queue, worker, now), *names, count], worker, now)
 
 
-def take_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[str], list[str]]:
+def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[str], list[str]]:
     """Claim in a transaction: names with limits are taken one transaction after another, so that no limit is passed.
 
     Returns the ids, and those among them whose start is told.
@@ -82,14 +82,14 @@ def take_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[st
     telling: list[str] = []
     full: list[str] = []
     while len(taken) < count:
-        found = _locked(queue, worker, now, count - len(taken), [*full])
+        found = _lock_candidates(queue, worker, now, count - len(taken), [*full])
         if not found:
             break
         chosen, filled = _within_limits(found, now)
         full += filled
-        _note_rates(found, chosen)
+        _count_starts(found, chosen)
         if chosen:
-            taken += claim(
+            taken += mark_claimed(
                 f"SELECT a.id FROM conductor_attempt a WHERE a.id IN ({placeholders(chosen)})", chosen, worker, now
             )
             telling += [candidate.id for candidate in found if candidate.tells_start and candidate.id in taken]
@@ -98,7 +98,7 @@ def take_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[st
     return taken, telling
 
 
-def note_starts(ids: Sequence[str], now: int) -> tuple[int, ...]:
+def write_start_messages(ids: Sequence[str], now: int) -> tuple[int, ...]:
     """Write, beside their first claim, a message to the run of each attempt whose start is told; the messages' ids."""
     rows = fetch(
         f"SELECT id, run_id FROM conductor_attempt WHERE id IN ({placeholders(ids)}) AND tells_start "
@@ -111,7 +111,7 @@ def note_starts(ids: Sequence[str], now: int) -> tuple[int, ...]:
     return tuple(note.pk for note in Message.objects.bulk_create(notes))
 
 
-def _note_rates(found: list[Candidate], chosen: list[str]) -> None:
+def _count_starts(found: list[Candidate], chosen: list[str]) -> None:
     """Starts are counted where a row bears a rate: one that was registered after the run had started is noted there."""
     for candidate in found:
         if candidate.id in chosen and candidate.rate_count > 0:
@@ -121,10 +121,10 @@ def _note_rates(found: list[Candidate], chosen: list[str]) -> None:
             )
 
 
-def _locked(queue: str, worker: str, now: int, count: int, full: list[str]) -> list[Candidate]:
+def _lock_candidates(queue: str, worker: str, now: int, count: int, full: list[str]) -> list[Candidate]:
     but = f" AND a.name NOT IN ({placeholders(full)})" if full else ""
     sql = f"{CANDIDATES}{WAITING} AND {OF_RUNS}{but} {ORDER}{for_update('a', skip_locked=True)}"
-    return [Candidate(*row) for row in fetch(sql, [*waiting(queue, worker, now), *full, count])]
+    return [Candidate(*row) for row in fetch(sql, [*waiting_params(queue, worker, now), *full, count])]
 
 
 def _within_limits(found: list[Candidate], now: int) -> tuple[list[str], list[str]]:
@@ -133,7 +133,7 @@ def _within_limits(found: list[Candidate], now: int) -> tuple[list[str], list[st
     ordered = sorted(found, key=lambda candidate: candidate.name)
     for name, group in groupby(ordered, key=lambda candidate: candidate.name):
         same = list(group)
-        free = _free(same[0], now)
+        free = _remaining_capacity(same[0], now)
         chosen += [candidate.id for candidate in same][:free]
         if free is not None and free <= len(same):
             full.append(name)
@@ -141,7 +141,7 @@ def _within_limits(found: list[Candidate], now: int) -> tuple[list[str], list[st
     return sorted(chosen, key=order.__getitem__), full
 
 
-def _free(limits: Candidate, now: int) -> int | None:
+def _remaining_capacity(limits: Candidate, now: int) -> int | None:
     """How many more of this name may be handed out now; None is any number."""
     if not limits.is_limited:
         return None
@@ -173,7 +173,7 @@ def limit_facts(limits: Candidate, now: int) -> Facts:
     )
 
 
-def claim(chosen: str, params: Sequence, worker: str, now: int) -> list[str]:
+def mark_claimed(chosen: str, params: Sequence, worker: str, now: int) -> list[str]:
     """Claim what was chosen; the ids in hand-out order, which RETURNING does not keep."""
     # Materialized: PostgreSQL may else run the choice once a row and so take more than were asked for.
     claim = f"{CLAIM} WHERE id IN (SELECT id FROM chosen) AND status = 'PENDING' RETURNING -priority, visible_at, id"

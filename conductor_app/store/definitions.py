@@ -12,27 +12,27 @@ from ..models.fields import dumps
 from .statements import fetch
 
 
-def catalogue_revision() -> int:
+def definitions_revision() -> int:
     """A number that every change of a definition raises."""
     rows = fetch("SELECT revision FROM conductor_definitionrevision WHERE id = 1")
     return rows[0][0] if rows else 0
 
 
 @lru_cache(maxsize=1000)
-def plan(hash: str) -> Definition:
+def load_definition(hash: str) -> Definition:
     """The definition that a run follows."""
-    return read(ResolvedDefinition.objects.get(pk=hash).document, hash)
+    return parse_document(ResolvedDefinition.objects.get(pk=hash).document, hash)
 
 
-def read(document: dict[str, Any], hash: str = "") -> Definition:
+def parse_document(document: dict[str, Any], hash: str = "") -> Definition:
     """A definition from its complete document."""
     return read_definition(document, hash=hash, tells_of_tasks=bool(conf.task_status_listener_url))
 
 
-def keep(document: dict[str, Any], now: int) -> Definition:
+def save_definition(document: dict[str, Any], now: int) -> Definition:
     """The definition of a complete document, kept so that runs can follow it."""
     hash = hashlib.sha256((dumps(document) or "").encode()).hexdigest()
-    definition = read(document, hash)
+    definition = parse_document(document, hash)
     ResolvedDefinition.objects.bulk_create(
         [
             ResolvedDefinition(

@@ -10,7 +10,7 @@ from .statements import fetch, for_share, placeholders
 CHUNK = 300
 
 
-class Required(NamedTuple):
+class RequiredTask(NamedTuple):
     """A task that others wait for."""
 
     status: str
@@ -21,7 +21,7 @@ class Required(NamedTuple):
         return self.status in TASK.final if accepts_failure else self.status == COMPLETED
 
 
-def held(task_ids: Sequence[str]) -> dict[str, Required]:
+def lock_tasks(task_ids: Sequence[str]) -> dict[str, RequiredTask]:
     """Those of the tasks that exist.
 
     They stay as they are until the transaction ends: what is not resolved yet will find who waits for it by then.
@@ -35,11 +35,11 @@ def held(task_ids: Sequence[str]) -> dict[str, Required]:
         # Asked for by itself: whoever had to wait for the locks sees what was resolved meanwhile.
         statuses = dict(fetch(f"SELECT id, status FROM conductor_task WHERE id IN ({placeholders(some)})", some))
         for id, expires_at in locked:
-            found[id] = Required(statuses[id], expires_at)
+            found[id] = RequiredTask(statuses[id], expires_at)
     return found
 
 
-def waiting(required_id: str, completed: bool, limit: int) -> list[str]:
+def dependents_of(required_id: str, completed: bool, limit: int) -> list[str]:
     """Tasks that the end of this one brings nearer to their turn, in the order of their ids."""
     accepts = "" if completed else " AND s.accepts_failure"
     rows = fetch(

@@ -9,7 +9,7 @@ from ..core.standalone.snapshot import StandaloneTask
 from ..core.states import EXPIRED, FAILED, FAILED_FOR_GOOD, RUN
 from ..models import Failure
 from . import rows
-from .statement_batch import Writes
+from .statement_batch import StatementBatch
 from .statements import CHUNK, run, serialize
 
 BAD = frozenset((FAILED, FAILED_FOR_GOOD, EXPIRED))
@@ -19,82 +19,84 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def note(writes: Writes, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run, now: int) -> None:
+def write_failures(
+    writes: StatementBatch, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run, now: int
+) -> None:
     """Have written what has failed by this decision, to be grouped soon."""
     seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
     failed = [
-        _of_attempt(attempt, task, after, now)
+        _attempt_failure(attempt, task, after, now)
         for id, (attempt, task) in touched.items()
-        if attempt.status in BAD and _is_news(attempt, seen.get(id)) and not _is_secondhand(attempt, task)
+        if attempt.status in BAD and _is_new_failure(attempt, seen.get(id)) and not _is_consequence(attempt, task)
     ]
-    failed += [] if failed else list(_of_run(before, after, now))
+    failed += [] if failed else list(_run_failure(before, after, now))
     if failed:
         writes.insert(Failure, COLUMNS, failed)
 
 
-def _is_news(attempt: Attempt, seen: Attempt | None) -> bool:
+def _is_new_failure(attempt: Attempt, seen: Attempt | None) -> bool:
     return seen is None or seen.is_open or attempt.number != seen.number
 
 
-def _is_secondhand(attempt: Attempt, task: Task) -> bool:
+def _is_consequence(attempt: Attempt, task: Task) -> bool:
     """Whether something else has failed before it, and is noted itself."""
     return task.step.type in SECONDHAND or bool(attempt.child_id)
 
 
-def _of_attempt(attempt: Attempt, task: Task, after: Run, now: int) -> list[Any]:
-    return _row(after, task.key.ref, attempt.id, attempt.reason, attempt.queue, attempt.worker, now)
+def _attempt_failure(attempt: Attempt, task: Task, after: Run, now: int) -> list[Any]:
+    return _failure_row(after, task.key.ref, attempt.id, attempt.reason, attempt.queue, attempt.worker, now)
 
 
-def _of_run(before: Run, after: Run, now: int) -> Iterator[list[Any]]:
+def _run_failure(before: Run, after: Run, now: int) -> Iterator[list[Any]]:
     """A run that ended badly, and not by one of its tasks: its own time was over, or a TERMINATE said so."""
     ended = before.status in RUN.open and after.status in RUN.final
     blamed = after.task_of_attempt(after.failed_attempt_id)
     is_noted = after.failed_attempt_id and (blamed is None or blamed.attempt.status in BAD)
     if ended and after.status in ("FAILED", "TIMED_OUT") and not is_noted:
-        yield _row(after, "", "", after.reason, "", "", now)
+        yield _failure_row(after, "", "", after.reason, "", "", now)
 
 
-def _row(of: Run, ref: str, attempt_id: str, reason: str, queue: str, worker: str, now: int) -> list[Any]:
+def _failure_row(of: Run, ref: str, attempt_id: str, reason: str, queue: str, worker: str, now: int) -> list[Any]:
     name = of.definition.name
-    message = rows.clean(told(reason))[:LONGEST]
+    message = rows.strip_nul(told(reason))[:LONGEST]
     return [
         fingerprint(name, ref, message), of.id, attempt_id, name, of.definition.version, ref, message,
         queue, worker, build_of(worker), now, "",
     ]  # fmt: skip
 
 
-def note_standalone(writes: Writes, before: StandaloneTask, after: StandaloneTask, now: int) -> None:
+def write_standalone_failures(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask, now: int) -> None:
     """The same of a stand-alone task: those of one queue whose names differ by numbers fail alike for one reason."""
     seen = {attempt.id: attempt for attempt in before.attempts}
     failed = [
-        _of_standalone(attempt, after, now)
+        _standalone_failure(attempt, after, now)
         for attempt in after.attempts
-        if attempt.status in BAD and _is_news(attempt, seen.get(attempt.id))
+        if attempt.status in BAD and _is_new_failure(attempt, seen.get(attempt.id))
     ]
     if failed:
         writes.insert(Failure, COLUMNS, failed)
 
 
-def _of_standalone(attempt: Attempt, of: StandaloneTask, now: int) -> list[Any]:
-    name = normalised(rows.clean(of.name))[:512]
+def _standalone_failure(attempt: Attempt, of: StandaloneTask, now: int) -> list[Any]:
+    name = normalised(rows.strip_nul(of.name))[:512]
     return [
         fingerprint(of.queue, name, attempt.reason), "", attempt.id, of.queue, 0, name, attempt.reason,
         of.queue, attempt.worker, build_of(attempt.worker), now, of.id,
     ]  # fmt: skip
 
 
-def one_at_a_time() -> None:
+def serialize_grouping() -> None:
     """Groups are counted and merged by one transaction after another."""
     serialize("failures")
 
 
-def take_uncounted(limit: int) -> list[Failure]:
+def ungrouped_failures(limit: int) -> list[Failure]:
     """Failures that no group holds yet, the earliest first."""
-    one_at_a_time()
+    serialize_grouping()
     return list(Failure.objects.filter(group__isnull=True).order_by("id")[:limit])
 
 
-def add_to_tallies(counts: Sequence[tuple[int, int, int, str, int]]) -> None:
+def add_to_counts(counts: Sequence[tuple[int, int, int, str, int]]) -> None:
     """Add to the tallies: group, hour, version, build, how many more."""
     for start in range(0, len(counts), CHUNK):
         some = counts[start : start + CHUNK]

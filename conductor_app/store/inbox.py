@@ -15,20 +15,20 @@ KEPT_MS = 86_400_000
 """How long a message waits to be taken (execution §10.8)."""
 
 
-def taken(run: Run, question: InboxMessages, now: int) -> InboxBatch:
+def oldest_messages(run: Run, question: InboxMessages, now: int) -> InboxBatch:
     """The oldest messages that still count, as many as fit into one task's output; and how many are left then."""
     rows = fetch(
         "SELECT number, id, received_at, payload FROM conductor_inboxmessage WHERE run_id = %s AND number > %s "
         "AND received_at > %s ORDER BY number LIMIT %s",
         [run.id, question.after, now - KEPT_MS, question.count],
     )
-    rows = _fitting(rows)
-    up_to = rows[-1][0] if rows else _last(run.id)
+    rows = _within_output_limit(rows)
+    up_to = rows[-1][0] if rows else _last_message_id(run.id)
     [(left,)] = fetch("SELECT COUNT(*) FROM conductor_inboxmessage WHERE run_id = %s AND number > %s", [run.id, up_to])
-    return InboxBatch(tuple(_shown(run, *row[1:]) for row in rows), up_to, left)
+    return InboxBatch(tuple(_message_document(run, *row[1:]) for row in rows), up_to, left)
 
 
-def _fitting(rows: list[tuple]) -> list[tuple]:
+def _within_output_limit(rows: list[tuple]) -> list[tuple]:
     size = 0
     for place, row in enumerate(rows):
         size += len(row[3])
@@ -37,16 +37,16 @@ def _fitting(rows: list[tuple]) -> list[tuple]:
     return rows
 
 
-def _last(run_id: str) -> int:
+def _last_message_id(run_id: str) -> int:
     return fetch("SELECT COALESCE(MAX(number), 0) FROM conductor_inboxmessage WHERE run_id = %s", [run_id])[0][0]
 
 
-def _shown(run: Run, id: str, received_at: int, payload: str) -> dict[str, Any]:
+def _message_document(run: Run, id: str, received_at: int, payload: str) -> dict[str, Any]:
     at = datetime.fromtimestamp(received_at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {"id": id, "workflowId": run.id, "payload": loads_opened(payload), "receivedAt": at}
 
 
-def waiting(run_id: str) -> list[str]:
+def waiting_attempts(run_id: str) -> list[str]:
     """The attempts of the run that wait for messages."""
     rows = fetch(
         "SELECT attempt_id FROM conductor_task WHERE run_id = %s AND status = 'ACTIVE' AND type = %s ORDER BY seq",
@@ -55,7 +55,7 @@ def waiting(run_id: str) -> list[str]:
     return [id for (id,) in rows]
 
 
-def forget_expired(run_id: str, now: int) -> int:
+def delete_expired(run_id: str, now: int) -> int:
     """Drop the messages that have waited too long; how many are left."""
     execute("DELETE FROM conductor_inboxmessage WHERE run_id = %s AND received_at <= %s", [run_id, now - KEPT_MS])
     return fetch("SELECT COUNT(*) FROM conductor_inboxmessage WHERE run_id = %s", [run_id])[0][0]

@@ -7,11 +7,11 @@ from typing import Any
 from ..core.masking import mask_step_state, masked_names, sealed
 from ..core.snapshot import Attempt, Run, Task
 from ..models.fields import dumps
-from .rows import Placed, payload
+from .rows import PlacedPayload, payload_text
 from .statements import placeholders
 
 
-class TooLarge(Exception):
+class PayloadsTooLarge(Exception):
     """Payloads are too large for rows: they are to be kept elsewhere, with no lock held, and the change made anew."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
@@ -20,7 +20,7 @@ class TooLarge(Exception):
         super().__init__(f"{len(texts)} payloads")
 
 
-class OverLimit(Exception):
+class PayloadOverLimit(Exception):
     """A payload that the engine has put together is larger than any may be; nothing is written (execution §1.6)."""
 
     def __init__(self, what: str, size: int, most: int) -> None:
@@ -31,7 +31,7 @@ ROOM_BYTES = 64 * 1024
 """What the engine may lay around a payload that was measured when it came in, such as the id of a sub-workflow."""
 
 
-class Shelf:
+class PayloadPlacement:
     """The payloads of one change."""
 
     def __init__(
@@ -55,37 +55,37 @@ class Shelf:
         self.used: set[tuple[str, str]] = set()
         self.dropped: set[str] = set()
 
-    def of_task(self, attempt: Attempt, run: Run, part: str) -> Placed:
+    def of_task(self, attempt: Attempt, run: Run, part: str) -> PlacedPayload:
         """The input or output of an attempt. Raises OverLimit."""
         placed = self._placed(getattr(attempt, part), run, self.task_bytes, (attempt.id, part))
         # What a client has uploaded was measured as it came.
-        if _is_over(placed, self.most_of_task) and (attempt.id, part) not in self.named:
-            raise OverLimit(f"The {part} of {_name(attempt, run)}", placed.size, self.most_of_task)
+        if _exceeds(placed, self.most_of_task) and (attempt.id, part) not in self.named:
+            raise PayloadOverLimit(f"The {part} of {_payload_owner(attempt, run)}", placed.size, self.most_of_task)
         return placed
 
-    def of_run(self, run: Run, part: str, also: frozenset[str] = frozenset()) -> Placed:
+    def of_run(self, run: Run, part: str, also: frozenset[str] = frozenset()) -> PlacedPayload:
         """The input or output of a run. `also`: names that are masked in it besides those of its definition.
 
         Raises OverLimit for an output: inputs are measured where they are given.
         """
         placed = self._placed(getattr(run, part), run, self.run_bytes, (run.id, part), also)
-        if part == "output" and _is_over(placed, self.most_of_run):
-            raise OverLimit("The workflow's output", placed.size, self.most_of_run)
+        if part == "output" and _exceeds(placed, self.most_of_run):
+            raise PayloadOverLimit("The workflow's output", placed.size, self.most_of_run)
         return placed
 
     def variables(self, run: Run) -> str:
         """The variables of a run, which are never kept elsewhere."""
-        return payload(sealed(run.variables, masked_names(run.definition), self.seal))
+        return payload_text(sealed(run.variables, masked_names(run.definition), self.seal))
 
     def step_state(self, task: Task, run: Run) -> str:
         """What a task remembers, which is never kept elsewhere."""
-        return payload(mask_step_state(task.step_state, masked_names(run.definition), self.seal))
+        return payload_text(mask_step_state(task.step_state, masked_names(run.definition), self.seal))
 
     def _placed(
         self, value: Any, run: Run, most: int, owner: tuple[str, str], also: frozenset[str] = frozenset()
-    ) -> Placed:
-        text, masked = payload(value), masked_names(run.definition) | also
-        hidden = payload(sealed(value, masked, self.seal)) if masked else text
+    ) -> PlacedPayload:
+        text, masked = payload_text(value), masked_names(run.definition) | also
+        hidden = payload_text(sealed(value, masked, self.seal)) if masked else text
         if self.named and (path := self.named.get(owner)):
             if hidden == text:
                 return self._elsewhere(text, path, run.id)
@@ -97,16 +97,16 @@ class Shelf:
             if path := self.kept.get(name):
                 return self._elsewhere(text, path, run.id)
             self.too_large[name] = hidden
-        return Placed(hidden, len(text), "")
+        return PlacedPayload(hidden, len(text), "")
 
-    def _elsewhere(self, text: str, path: str, run_id: str) -> Placed:
+    def _elsewhere(self, text: str, path: str, run_id: str) -> PlacedPayload:
         self.used.add((path, run_id))
-        return Placed("{}", len(text), path)
+        return PlacedPayload("{}", len(text), path)
 
     def statements(self) -> list[tuple[str, list[str], int | None]]:
         """What notes the uses: SQL, parameters, and how many rows must be changed by it."""
         if self.too_large:
-            raise TooLarge(self.too_large)
+            raise PayloadsTooLarge(self.too_large)
         return [*self._letting_go(), *self._using()]
 
     def _letting_go(self) -> list[tuple[str, list[str], int | None]]:
@@ -128,11 +128,11 @@ class Shelf:
         return [(f"{claim} AND size IS NOT NULL", paths, len(paths)), (note, pairs, None)]
 
 
-def _name(attempt: Attempt, run: Run) -> str:
+def _payload_owner(attempt: Attempt, run: Run) -> str:
     return next((f"task {task.key}" for task in run.tasks.values() if task.attempt.id == attempt.id), "a task")
 
 
-def _is_over(placed: Placed, most: int) -> bool:
+def _exceeds(placed: PlacedPayload, most: int) -> bool:
     return bool(most) and placed.size > most + ROOM_BYTES
 
 

@@ -3,7 +3,7 @@
 from .statements import fetch, run
 
 
-def release(run_id: str, now: int) -> None:
+def release_payloads(run_id: str, now: int) -> None:
     """The run is removed: what no other run uses is nobody's from now on."""
     run(
         "UPDATE conductor_storedpayload SET expires_at = %s WHERE path IN "
@@ -14,19 +14,19 @@ def release(run_id: str, now: int) -> None:
     run("DELETE FROM conductor_payloadreference WHERE run_id = %s", [run_id])
 
 
-def expired(now: int, limit: int) -> list[str]:
+def expired_paths(now: int, limit: int) -> list[str]:
     """The paths that are nobody's, the oldest first."""
     sql = "SELECT path FROM conductor_storedpayload WHERE expires_at IS NOT NULL AND expires_at <= %s"
     return [path for (path,) in fetch(f"{sql} ORDER BY expires_at LIMIT %s", [now, limit])]
 
 
-def withdraw(path: str, now: int) -> bool:
+def withdraw_payload(path: str, now: int) -> bool:
     """Let nobody use the payload any more; False where somebody has begun to."""
     sql = "UPDATE conductor_storedpayload SET size = NULL WHERE path = %s AND expires_at <= %s"
     return run(sql, [path, now]) == 1
 
 
-def forget(path: str) -> None:
+def delete_row(path: str) -> None:
     """The payload is gone."""
     run("DELETE FROM conductor_payloadreference WHERE payload_id = %s", [path])
     run("DELETE FROM conductor_storedpayload WHERE path = %s", [path])

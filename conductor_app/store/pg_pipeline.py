@@ -28,40 +28,40 @@ _numbers = count()
 
 def run_together(statements: Sequence[Statement]) -> list[int]:
     """Run the statements in their order; how many rows each of them changed. Raises what a cursor raises."""
-    return [result.command_tuples or 0 for result in _asked(statements)]
+    return [result.command_tuples or 0 for result in _send_statements(statements)]
 
 
 def fetch(sql: str, params: Sequence[Any]) -> list[tuple]:
     """All rows of a query. Raises what a cursor raises."""
-    [result] = _asked([(sql, params)])
+    [result] = _send_statements([(sql, params)])
     reader = Transformer(connection.connection)
     reader.set_pgresult(result)
     return reader.load_rows(0, result.ntuples, tuple)
 
 
-def _asked(statements: Sequence[Statement]) -> list[PGresult]:
+def _send_statements(statements: Sequence[Statement]) -> list[PGresult]:
     connection.ensure_connection()
     with connection.wrap_database_errors:
         own = connection.connection
-        encoded = [(sql, [_encoded(value) for value in params]) for sql, params in statements]
+        encoded = [(sql, [_encode_parameter(value) for value in params]) for sql, params in statements]
         is_first = own.pgconn.transaction_status == TransactionStatus.IDLE
         try:
-            return _answered(own, encoded)
+            return _read_results(own, encoded)
         except OUTDATED:
-            own._prepared.clear()
+            own._prepare.clear()
             if not is_first:
                 raise
             # Nothing of this transaction has been done before.
             own.rollback()
-            return _answered(own, encoded)
+            return _read_results(own, encoded)
 
 
-def _answered(own: Connection, statements: Sequence[Encoded]) -> list[PGresult]:
+def _read_results(own: Connection, statements: Sequence[Encoded]) -> list[PGresult]:
     try:
         own.pgconn.enter_pipeline_mode()
-        turn = _Turn(own)
+        turn = _PipelineExchange(own)
         for sql, params in statements:
-            turn.say(sql, params)
+            turn.add_statement(sql, params)
         found = turn.results()
         own.pgconn.exit_pipeline_mode()
     except BaseException:
@@ -77,27 +77,27 @@ def _answered(own: Connection, statements: Sequence[Encoded]) -> list[PGresult]:
     return [found[place] for place in turn.places]
 
 
-class _Turn:
+class _PipelineExchange:
     """What is said to a server before its answers are read."""
 
     def __init__(self, own: Connection) -> None:
         self.server: PGconn = own.pgconn
         # psycopg's own list: it forgets all of them, here and in the server, when a transaction is rolled back.
-        self.names, self.most = own._prepared._names, own.prepared_max
+        self.names, self.most = own._prepare._names, own.prepared_max
         self.places: list[int] = []
         self.new: list[tuple[bytes, tuple]] = []
         self.said = 0
-        while own._prepared._to_flush:
-            self._close(own._prepared._to_flush.popleft())
+        while own._prepare._to_flush:
+            self._close(own._prepare._to_flush.popleft())
         if not own.autocommit and self.server.transaction_status == TransactionStatus.IDLE:
             self._command(own._get_tx_start_command())
 
-    def say(self, sql: str, params: list[bytes | None]) -> None:
+    def add_statement(self, sql: str, params: list[bytes | None]) -> None:
         """A statement, whose result comes at the last of `places`."""
         if len(params) > KEPT_PARAMS:
-            self.server.send_query_params(numbered(sql), params)
+            self.server.send_query_params(number_parameters(sql), params)
         else:
-            self.server.send_query_prepared(self._prepared(sql), params)
+            self.server.send_query_prepared(self._prepare(sql), params)
         self.places.append(self.said)
         self.said += 1
 
@@ -123,7 +123,7 @@ class _Turn:
                 raise OperationalError("The connection to PostgreSQL was lost.")
         return found[:-1]
 
-    def _prepared(self, sql: str) -> bytes:
+    def _prepare(self, sql: str) -> bytes:
         key = (text := _kept(sql), ())
         if name := self.names.get(key):
             self.names.move_to_end(key)
@@ -155,16 +155,16 @@ class _Turn:
         self.said += 1
 
 
-def numbered(sql: str) -> bytes:
+def number_parameters(sql: str) -> bytes:
     """The statement with its parameters numbered, as a server wants them."""
     first, *others = sql.split("%s")
     return "".join([first, *(f"${number}{text}" for number, text in enumerate(others, 1))]).encode()
 
 
-_kept = lru_cache(2000)(numbered)
+_kept = lru_cache(2000)(number_parameters)
 
 
-def _encoded(value: Any) -> bytes | None:
+def _encode_parameter(value: Any) -> bytes | None:
     """A parameter as the server reads it, which knows of what type each is."""
     if value is None:
         return None

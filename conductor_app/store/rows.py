@@ -129,7 +129,7 @@ RUN_SELDOM_UPDATED = {
     "plan_id": lambda run: run.definition.hash,
     "version": lambda run: run.definition.version,
     "created_at": lambda run: run.created_at,
-    "correlation_id": lambda run: clean(run.correlation_id)[:512],
+    "correlation_id": lambda run: strip_nul(run.correlation_id)[:512],
     "limit_key": lambda run: run.limit_key,
 }
 """Columns of a run that are written only where they have changed, as a restart or a rerun does."""
@@ -160,17 +160,17 @@ def parse_branch_head(text: str) -> Key | None:
     return Key(ref, parse_iteration_path(iteration_path))
 
 
-def clean(text: str) -> str:
+def strip_nul(text: str) -> str:
     """Text that every database takes: PostgreSQL knows no NUL."""
     return text.replace("\0", "") if "\0" in text else text
 
 
-def attempt_of(row: tuple) -> Attempt:
+def parse_attempt(row: tuple) -> Attempt:
     """An attempt from its columns; payloads stay unknown."""
     return Attempt(*row)
 
 
-def task_of(row: tuple, step: Step, attempt: Attempt, branch_steps: dict[str, Step]) -> Task:
+def parse_task(row: tuple, step: Step, attempt: Attempt, branch_steps: dict[str, Step]) -> Task:
     """A task from its columns."""
     id, ref, iteration_path, status, seq, created_at, iteration, step_state, joined_by, branch_head = row
     remembered = loads_opened(step_state)
@@ -190,7 +190,7 @@ def task_of(row: tuple, step: Step, attempt: Attempt, branch_steps: dict[str, St
     )
 
 
-def inserted_task(task: Task, run: Run, step_state: str) -> list[Any]:
+def task_insert_values(task: Task, run: Run, step_state: str) -> list[Any]:
     """The values of TASK_INSERTED."""
     return [
         task.id,
@@ -212,12 +212,12 @@ def inserted_task(task: Task, run: Run, step_state: str) -> list[Any]:
     ]
 
 
-def updated_task(task: Task, step_state: str) -> list[Any]:
+def task_update_values(task: Task, step_state: str) -> list[Any]:
     """The values of TASK_UPDATED."""
     return [task.status, task.attempt.id, task.iteration, step_state]
 
 
-def is_new(task: Task, seen: Task) -> bool:
+def has_task_changed(task: Task, seen: Task) -> bool:
     """Whether any of TASK_UPDATED has changed."""
     return (task.status, task.attempt.id, task.iteration, dict(task.step_state)) != (
         seen.status,
@@ -227,20 +227,22 @@ def is_new(task: Task, seen: Task) -> bool:
     )
 
 
-def place_of_task(task: Task) -> list[Any]:
+def step_columns(task: Task) -> list[Any]:
     """What the plan says of the step: joined_by, loop_ref, is_permissive. Another plan may say otherwise."""
     loop_ref = task.step.loops[-1] if task.step.loops else ""
     return [task.joined_by, loop_ref, task.step.permissive and not task.step.optional]
 
 
-def inserted_attempt(attempt: Attempt, task: Task, run: Run, input: "Placed", output: "Placed") -> list[Any]:
+def attempt_insert_values(
+    attempt: Attempt, task: Task, run: Run, input: "PlacedPayload", output: "PlacedPayload"
+) -> list[Any]:
     """The values of ATTEMPT_INSERTED."""
     policy = task.step.policy
     own = [getattr(attempt, column) for column in ATTEMPT_COLUMNS[:-4]]
     return [
         *own,
-        clean(attempt.worker),
-        clean(attempt.reason)[:NO_TEXT],
+        strip_nul(attempt.worker),
+        strip_nul(attempt.reason)[:NO_TEXT],
         attempt.previous_id,
         attempt.child_id,
         run.id,
@@ -259,17 +261,19 @@ def inserted_attempt(attempt: Attempt, task: Task, run: Run, input: "Placed", ou
     ]
 
 
-def updated_attempt(attempt: Attempt) -> list[Any]:
+def attempt_update_values(attempt: Attempt) -> list[Any]:
     """The values of ATTEMPT_UPDATED."""
     values = {column: getattr(attempt, column) for column in ATTEMPT_UPDATED}
-    return list((values | {"worker": clean(attempt.worker), "reason": clean(attempt.reason)[:NO_TEXT]}).values())
+    return list(
+        (values | {"worker": strip_nul(attempt.worker), "reason": strip_nul(attempt.reason)[:NO_TEXT]}).values()
+    )
 
 
-def updated_run(run: Run) -> list[Any]:
+def run_update_values(run: Run) -> list[Any]:
     """The values of RUN_UPDATED."""
     return [
         run.status,
-        clean(run.reason),
+        strip_nul(run.reason),
         run.updated_at,
         run.ended_at,
         run.last_retried_at,
@@ -283,12 +287,12 @@ def updated_run(run: Run) -> list[Any]:
     ]
 
 
-def payload(value: Any) -> str:
+def payload_text(value: Any) -> str:
     """A payload as its column holds it."""
     return "{}" if value is UNKNOWN or value is None else dumps(value)
 
 
-class Placed(NamedTuple):
+class PlacedPayload(NamedTuple):
     """What a row says of a payload: its text here, or where it is instead; and how large it is."""
 
     text: str

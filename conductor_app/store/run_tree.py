@@ -14,7 +14,7 @@ MOST_RUNS = 1000
 CHUNK = 300
 
 
-class Place(NamedTuple):
+class OpenWait(NamedTuple):
     """A task, by its newest attempt."""
 
     run_id: str
@@ -22,11 +22,11 @@ class Place(NamedTuple):
     is_timed: bool = False
 
 
-class Family(NamedTuple):
+class RunTree(NamedTuple):
     """A run with its live descendants, nearest first, and the WAITs that are open in them."""
 
     run_ids: list[str]
-    waits: list[Place]
+    waits: list[OpenWait]
 
 
 def status_of(run_id: str) -> str:
@@ -37,18 +37,18 @@ def status_of(run_id: str) -> str:
     return rows[0][0]
 
 
-def family(run_id: str) -> Family:
+def load_run_tree(run_id: str) -> RunTree:
     """The run and its live descendants."""
     found, waits, level = [run_id], [], [run_id]
     while level and len(found) < MOST_RUNS:
-        rows = [row for chunk in _chunks(level) for row in _open(chunk)]
-        waits += [Place(run, attempt, ends_at != NEVER) for run, kind, attempt, child, ends_at in rows if not child]
+        rows = [row for chunk in _chunks(level) for row in _open_waits(chunk)]
+        waits += [OpenWait(run, attempt, ends_at != NEVER) for run, kind, attempt, child, ends_at in rows if not child]
         level = [child for *_, child, _ in rows if child]
         found += level
-    return Family(found, waits)
+    return RunTree(found, waits)
 
 
-def _open(run_ids: Collection[str]) -> list[tuple]:
+def _open_waits(run_ids: Collection[str]) -> list[tuple]:
     """The open WAITs and YIELDs of these runs, and the open tasks that wait for a child."""
     return fetch(
         "SELECT t.run_id, t.type, a.id, a.child_id, a.ends_at FROM conductor_task t "
@@ -58,9 +58,9 @@ def _open(run_ids: Collection[str]) -> list[tuple]:
     )
 
 
-def ended_task(run_ids: Collection[str], names: Collection[str]) -> Place | None:
+def find_ended_task(run_ids: Collection[str], names: Collection[str]) -> OpenWait | None:
     """A task of one of these runs that has ended and bears one of the names: a reference, with its turn or without."""
-    refs = sorted({ref for name in names for ref in _refs(name)})
+    refs = sorted({ref for name in names for ref in _possible_references(name)})
     for chunk in _chunks(list(run_ids)):
         rows = fetch(
             "SELECT t.run_id, t.attempt_id, t.ref, t.iteration_path FROM conductor_task t "
@@ -70,17 +70,17 @@ def ended_task(run_ids: Collection[str], names: Collection[str]) -> Place | None
         )
         for run_id, attempt_id, ref, iteration_path in rows:
             if ref in names or "__".join([ref, *iteration_path.split(".")]) in names:
-                return Place(run_id, attempt_id)
+                return OpenWait(run_id, attempt_id)
     return None
 
 
-def _refs(name: str) -> Iterator[str]:
+def _possible_references(name: str) -> Iterator[str]:
     """The references that a name may stand for: `pay__2` is the second turn of `pay`, or a reference of its own."""
     parts = name.split("__")
     yield from ("__".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
-def watch(run_ids: Collection[str], name: str, until: int, now: int) -> set[str]:
+def mark_watched(run_ids: Collection[str], name: str, until: int, now: int) -> set[str]:
     """Mark the runs as watched until then; the names under which their news are announced: older watchers' stay."""
     names: set[str] = set()
     for chunk in _chunks(list(run_ids)):

@@ -16,49 +16,51 @@ from ..models import Task as TaskRow
 from ..models.fields import dumps
 from ..models.outbox import PUBLISH
 from . import failures, rows
-from .outgoing import await_runs, await_webhooks, send, start_runs
-from .results import keep_results
-from .statement_batch import Stale, Writes
+from .cached_results import write_cached_results
+from .child_runs_and_messages import attach_children, insert_messages, insert_started_runs, insert_webhook_waits
+from .statement_batch import StaleRow, StatementBatch
 from .statements import CHUNK, placeholders
 
 EVENT_QUEUE = "EVENT"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PendingNotifications:
     """What others should hear after the commit: queues with something new, and messages to deliver."""
 
     queues: frozenset[str]
     messages: tuple[int, ...]
 
 
-def save(writes: Writes, before: Run, effects: Iterable[Effect], after: Run, now: int, by: str, reason: str) -> Told:
+def save_run(
+    writes: StatementBatch, before: Run, effects: Iterable[Effect], after: Run, now: int, by: str, reason: str
+) -> PendingNotifications:
     """Write down what the effects made of the snapshot, after `writes`; raises Stale where a row was not as seen."""
     effects = list(effects)
     attempts = _attempts_touched(before, effects)
     # First: what is taken back may be made again by the same decision, under the same reference and the same id.
-    before = _take_back(writes, before, effects)
+    before = _delete_tasks(writes, before, effects)
     _write_attempts(writes, before, attempts, after)
     _write_tasks(writes, before, after)
-    _forget(writes, before, effects)
+    _prune_iterations(writes, before, effects)
     _empty_inbox(writes, before, after)
     _write_run(writes, before, after, now)
-    _remember(writes, before, effects, now, by, reason)
-    failures.note(writes, before, attempts, after, now)
-    start_runs(writes, effects, after, now)
-    await_runs(writes, effects, after)
-    await_webhooks(writes, effects, after, now)
-    keep_results(writes, effects)
+    _write_history(writes, before, effects, now, by, reason)
+    failures.write_failures(writes, before, attempts, after, now)
+    insert_started_runs(writes, effects, after, now)
+    attach_children(writes, effects, after)
+    insert_webhook_waits(writes, effects, after, now)
+    write_cached_results(writes, effects)
     try:
         writes.send()
     except IntegrityError as twice:
         # Somebody else has written the row that this decision, made on stale sight, would have written.
-        raise Stale from twice
-    messages = send(effects, after, now, writes.shelf.seal)
+        raise StaleRow from twice
+    messages = insert_messages(effects, after, now, writes.shelf.seal)
     # What other systems are told is the built-in workers' business, as their queues are.
     others = frozenset({EVENT_QUEUE} if any(each.subject == PUBLISH for each in messages) else ())
     soon = tuple(each.pk for each in messages if each.subject != PUBLISH)
-    return Told(_queues(before, attempts, after) | others, soon)
+    return PendingNotifications(_affected_queues(before, attempts, after) | others, soon)
 
 
 def _attempts_touched(before: Run, effects: list[Effect]) -> dict[str, tuple[Attempt, Task]]:
@@ -73,22 +75,24 @@ def _attempts_touched(before: Run, effects: list[Effect]) -> dict[str, tuple[Att
     return touched
 
 
-def _write_attempts(writes: Writes, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run) -> None:
+def _write_attempts(
+    writes: StatementBatch, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run
+) -> None:
     seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
-    kept = {id: pair for id, pair in touched.items() if _is_kept(pair[1], after)}
+    kept = {id: pair for id, pair in touched.items() if _still_exists(pair[1], after)}
     changed = [(attempt, seen[id]) for id, (attempt, _) in kept.items() if id in seen and attempt != seen[id]]
     reopened = [(new, old) for new, old in changed if new.number != old.number]
     if reopened:
-        values = [(old.id, old.status, _rewritten(new, kept[old.id][1], writes, after)) for new, old in reopened]
+        values = [(old.id, old.status, _rewrite_values(new, kept[old.id][1], writes, after)) for new, old in reopened]
         writes.update(AttemptRow, rows.ATTEMPT_REWRITTEN, values)
         changed = [(new, old) for new, old in changed if new.number == old.number]
     # Ended attempts first: a task has one open attempt at most, also between two statements.
     for has_output, columns in UPDATES:
-        same = [(new, old) for new, old in changed if _has_new(new, old, "output") == has_output]
-        values = [(old.id, old.status, _updated(new, has_output, writes, after)) for new, old in same]
+        same = [(new, old) for new, old in changed if _payload_changed(new, old, "output") == has_output]
+        values = [(old.id, old.status, _update_values(new, has_output, writes, after)) for new, old in same]
         if values:
             writes.update(AttemptRow, columns, values)
-    for new, _old in (pair for pair in changed if _has_new(*pair, "input")):
+    for new, _old in (pair for pair in changed if _payload_changed(*pair, "input")):
         # A further attempt of a step that the engine does itself gets its input when it begins.
         sql = "UPDATE conductor_attempt SET input = %s, input_size = %s, input_path = %s WHERE id = %s"
         writes.run(sql, [*writes.shelf.of_task(new, after, "input"), new.id])
@@ -96,35 +100,35 @@ def _write_attempts(writes: Writes, before: Run, touched: Mapping[str, tuple[Att
         if (new.queue, new.priority) != (old.queue, old.priority):
             sql = "UPDATE conductor_attempt SET queue = %s, domain = %s, priority = %s WHERE id = %s"
             writes.run(sql, [new.queue, new.domain, new.priority, new.id])
-    fresh = [_inserted(attempt, task, writes, after) for id, (attempt, task) in kept.items() if id not in seen]
+    fresh = [_insert_values(attempt, task, writes, after) for id, (attempt, task) in kept.items() if id not in seen]
     if fresh:
         writes.insert(AttemptRow, rows.ATTEMPT_INSERTED, fresh)
 
 
-def _is_kept(task: Task, after: Run) -> bool:
+def _still_exists(task: Task, after: Run) -> bool:
     """Whether the task is there after the decision: not forgotten, nor taken back and made again."""
     found = after.tasks.get(task.key)
     return found is not None and found.id == task.id
 
 
-def _has_new(new: Attempt | Run, old: Attempt | Run, part: str) -> bool:
+def _payload_changed(new: Attempt | Run, old: Attempt | Run, part: str) -> bool:
     value = getattr(new, part)
     return value is not UNKNOWN and value is not getattr(old, part)
 
 
-def _rewritten(attempt: Attempt, task: Task, writes: Writes, run: Run) -> list[Any]:
-    pairs = zip(rows.ATTEMPT_INSERTED, _inserted(attempt, task, writes, run), strict=True)
+def _rewrite_values(attempt: Attempt, task: Task, writes: StatementBatch, run: Run) -> list[Any]:
+    pairs = zip(rows.ATTEMPT_INSERTED, _insert_values(attempt, task, writes, run), strict=True)
     return [value for column, value in pairs if column in rows.ATTEMPT_REWRITTEN]
 
 
-def _inserted(attempt: Attempt, task: Task, writes: Writes, run: Run) -> list[Any]:
+def _insert_values(attempt: Attempt, task: Task, writes: StatementBatch, run: Run) -> list[Any]:
     input, output = (writes.shelf.of_task(attempt, run, part) for part in ("input", "output"))
-    return rows.inserted_attempt(attempt, task, run, input, output)
+    return rows.attempt_insert_values(attempt, task, run, input, output)
 
 
-def _updated(attempt: Attempt, has_output: bool, writes: Writes, run: Run) -> list[Any]:
+def _update_values(attempt: Attempt, has_output: bool, writes: StatementBatch, run: Run) -> list[Any]:
     output = writes.shelf.of_task(attempt, run, "output") if has_output else ()
-    return [*rows.updated_attempt(attempt), *output]
+    return [*rows.attempt_update_values(attempt), *output]
 
 
 UPDATES = (
@@ -133,34 +137,36 @@ UPDATES = (
 )
 
 
-def _write_tasks(writes: Writes, before: Run, after: Run) -> None:
-    touched = [(task, _seen(before, task)) for key, task in after.tasks.items() if key in after.touched]
+def _write_tasks(writes: StatementBatch, before: Run, after: Run) -> None:
+    touched = [(task, _task_before(before, task)) for key, task in after.tasks.items() if key in after.touched]
     fresh = [
-        rows.inserted_task(task, after, writes.shelf.step_state(task, after)) for task, seen in touched if seen is None
+        rows.task_insert_values(task, after, writes.shelf.step_state(task, after))
+        for task, seen in touched
+        if seen is None
     ]
     if fresh:
         writes.insert(TaskRow, rows.TASK_INSERTED, fresh)
     changed = [
-        (seen.id, seen.status, rows.updated_task(task, writes.shelf.step_state(task, after)))
+        (seen.id, seen.status, rows.task_update_values(task, writes.shelf.step_state(task, after)))
         for task, seen in touched
-        if seen is not None and rows.is_new(task, seen)
+        if seen is not None and rows.has_task_changed(task, seen)
     ]
     if changed:
         writes.update(TaskRow, rows.TASK_UPDATED, changed)
     if after.definition is not before.definition:
         for task, seen in touched:
-            if seen is not None and rows.place_of_task(task) != rows.place_of_task(seen):
+            if seen is not None and rows.step_columns(task) != rows.step_columns(seen):
                 sql = "UPDATE conductor_task SET joined_by = %s, loop_ref = %s, is_permissive = %s WHERE id = %s"
-                writes.run(sql, [*rows.place_of_task(task), task.id])
+                writes.run(sql, [*rows.step_columns(task), task.id])
 
 
-def _seen(before: Run, task: Task) -> Task | None:
+def _task_before(before: Run, task: Task) -> Task | None:
     """The task as it was before, unless it is another one that has taken its place."""
     found = before.tasks.get(task.key)
     return found if found is not None and found.id == task.id else None
 
 
-def _take_back(writes: Writes, before: Run, effects: list[Effect]) -> Run:
+def _delete_tasks(writes: StatementBatch, before: Run, effects: list[Effect]) -> Run:
     """Delete the tasks that are taken back; returns the snapshot without them.
 
     With a task go all its attempts, and what workers logged for them. A task that is entered again under its id loses
@@ -172,7 +178,7 @@ def _take_back(writes: Writes, before: Run, effects: list[Effect]) -> Run:
     own = {task.id for task in gone.values()}
     again = [effect.task for effect in effects if isinstance(effect, CreateTask) and effect.task.id in own]
     for task in again:
-        _delete_newest_life(writes, task)
+        _delete_rewritten_rows(writes, task)
     kept = {task.id for task in again}
     ids = [id for id in (task.id for task in gone.values()) if id not in kept]
     for start in range(0, len(ids), CHUNK):
@@ -185,7 +191,7 @@ def _take_back(writes: Writes, before: Run, effects: list[Effect]) -> Run:
     return replace(before, tasks={key: task for key, task in before.tasks.items() if key not in gone})
 
 
-def _delete_newest_life(writes: Writes, task: Task) -> None:
+def _delete_rewritten_rows(writes: StatementBatch, task: Task) -> None:
     """Delete the rows of a task that are written anew under the same ids: itself, this attempt and those after it."""
     later = "SELECT id FROM conductor_attempt WHERE task_id = %s AND number > %s"
     writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({later})", [task.id, task.attempt.number])
@@ -193,7 +199,7 @@ def _delete_newest_life(writes: Writes, task: Task) -> None:
     writes.run("DELETE FROM conductor_task WHERE id = %s", [task.id])
 
 
-def _forget(writes: Writes, before: Run, effects: list[Effect]) -> None:
+def _prune_iterations(writes: StatementBatch, before: Run, effects: list[Effect]) -> None:
     for effect in effects:
         if isinstance(effect, PruneIteration):
             loop = before.definition.steps.get(effect.loop.ref)
@@ -208,7 +214,7 @@ def _forget(writes: Writes, before: Run, effects: list[Effect]) -> None:
             writes.run(f"DELETE FROM conductor_task WHERE {where}", params)
 
 
-def _empty_inbox(writes: Writes, before: Run, after: Run) -> None:
+def _empty_inbox(writes: StatementBatch, before: Run, after: Run) -> None:
     """What was taken leaves the inbox, and what nobody took leaves it with the end of the run."""
     if before.inbox and not after.is_open:
         writes.run("DELETE FROM conductor_inboxmessage WHERE run_id = %s", [before.id])
@@ -221,18 +227,18 @@ def _or_in(refs: list[str]) -> str:
     return f" OR loop_ref IN ({placeholders(refs)})" if refs else ""
 
 
-def _write_run(writes: Writes, before: Run, after: Run, now: int) -> None:
-    columns, values = list(rows.RUN_UPDATED), rows.updated_run(after)
+def _write_run(writes: StatementBatch, before: Run, after: Run, now: int) -> None:
+    columns, values = list(rows.RUN_UPDATED), rows.run_update_values(after)
     values[columns.index("updated_at")] = now
     for column, value_of in rows.RUN_SELDOM_UPDATED.items():
         if value_of(after) != value_of(before):
             columns.append(column)
             values.append(value_of(after))
     for part in ("input", "output"):
-        if _has_new(after, before, part):
+        if _payload_changed(after, before, part):
             columns += [part, f"{part}_size", f"{part}_path"]
             values += writes.shelf.of_run(after, part)
-    if _has_new(after, before, "variables"):
+    if _payload_changed(after, before, "variables"):
         text = writes.shelf.variables(after)
         columns += ["variables", "variables_size"]
         values += [text, len(text)]
@@ -245,7 +251,7 @@ def _write_run(writes: Writes, before: Run, after: Run, now: int) -> None:
     writes.run(sql, [*values, before.id, before.revision], expected=1)
 
 
-def _remember(writes: Writes, before: Run, effects: list[Effect], now: int, by: str, reason: str) -> None:
+def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], now: int, by: str, reason: str) -> None:
     lines = [effect.to_history() for effect in effects]
     shown = (
         lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], {"effect": "…", "more": len(lines) - MOST_LINES}]
@@ -253,7 +259,7 @@ def _remember(writes: Writes, before: Run, effects: list[Effect], now: int, by: 
     writes.insert(
         HistoryEntry,
         ("run_id", "revision", "at", "by", "reason", "effects"),
-        [[before.id, before.revision + 1, now, rows.clean(by)[:255], rows.clean(reason), dumps(shown)]],
+        [[before.id, before.revision + 1, now, rows.strip_nul(by)[:255], rows.strip_nul(reason), dumps(shown)]],
     )
 
 
@@ -261,7 +267,7 @@ MOST_LINES = 200
 """Lines of one decision that history keeps; a fan-out of thousands is summed up."""
 
 
-def _queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run) -> frozenset[str]:
+def _affected_queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run) -> frozenset[str]:
     """The queues in which something became available, or in which a limit may have been freed."""
     seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
     queues = set()

@@ -18,11 +18,11 @@ from .rows import (
     ATTEMPT_COLUMNS,
     RUN_COLUMNS,
     TASK_COLUMNS,
-    attempt_of,
     format_iteration_path,
+    parse_attempt,
     parse_branch_head,
     parse_iteration_path,
-    task_of,
+    parse_task,
 )
 from .statements import fetch, for_update, placeholders
 from .statements import run as execute
@@ -45,15 +45,15 @@ TASK_ROWS = f"{TASK_AND_ATTEMPT} FROM conductor_task t JOIN conductor_attempt a 
 TASK_SQL = f"SELECT {TASK_ROWS} WHERE t.run_id = %s"
 
 
-def lock(run_id: str, near: Iterable[str] | None = None, is_locked: bool = True) -> Run:
+def load_for_update(run_id: str, around: Iterable[str] | None = None, is_locked: bool = True) -> Run:
     """The run, locked until the transaction ends; raises NotFound.
 
-    `near`: ids of attempts, or None for the whole run. Read are their tasks, the loops around them, the joins that
+    `around`: ids of attempts, or None for the whole run. Read are their tasks, the loops around them, the joins that
     wait for them, and what was skipped ahead: what lies beyond an open task cannot have been entered yet.
     """
-    if near is None:
-        return _whole(run_id, is_locked)
-    return _near(run_id, list(near), is_locked)
+    if around is None:
+        return _load_whole(run_id, is_locked)
+    return _load_neighborhood(run_id, list(around), is_locked)
 
 
 def set_timer(run_id: str, wake_at: int) -> None:
@@ -61,20 +61,20 @@ def set_timer(run_id: str, wake_at: int) -> None:
     execute("UPDATE conductor_run SET wake_at = %s WHERE id = %s", [wake_at, run_id])
 
 
-def load(run_id: str) -> Run:
+def load_run(run_id: str) -> Run:
     """The whole run, not locked."""
-    return _whole(run_id, is_locked=False)
+    return _load_whole(run_id, is_locked=False)
 
 
-def _whole(run_id: str, is_locked: bool) -> Run:
+def _load_whole(run_id: str, is_locked: bool) -> Run:
     rows = fetch(f"{RUN_SQL} FROM conductor_run r WHERE r.id = %s{for_update('r') if is_locked else ''}", [run_id])
     if not rows:
         raise NotFound(f"No such workflow found by id: {run_id}")
-    run = _run_of(rows[0])
-    return replace(run, tasks=_tasks(run, fetch(f"{TASK_SQL} ORDER BY t.seq", [run_id])))
+    run = _parse_run(rows[0])
+    return replace(run, tasks=_parse_tasks(run, fetch(f"{TASK_SQL} ORDER BY t.seq", [run_id])))
 
 
-def _near(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
+def _load_neighborhood(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
     rows = fetch(
         f"{RUN_SQL}, seen.revision, {TASK_AND_ATTEMPT} FROM conductor_attempt given "
         "JOIN conductor_task t ON t.id = given.task_id JOIN conductor_attempt a ON a.id = t.attempt_id "
@@ -83,27 +83,27 @@ def _near(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
         [*attempt_ids, run_id],
     )
     if not rows:
-        _whole(run_id, is_locked=False)
+        _load_whole(run_id, is_locked=False)
         raise NotFound(f"Task not found for taskId: {', '.join(attempt_ids)}")
     *columns, has_skips, input, variables, revision = rows[0][:RUN_WIDTH]
-    run = replace(_run_of((*columns, has_skips, input, variables)), is_whole=False)
+    run = replace(_parse_run((*columns, has_skips, input, variables)), is_whole=False)
     found = list({row[0]: row for row in (row[RUN_WIDTH:] for row in rows)}.values())
-    wanted = {key for row in found for key in _around(run.definition, row)}
+    wanted = {key for row in found for key in _dependent_keys(run.definition, row)}
     # Who had to wait for the lock sees the run as it is now, but its tasks as they were before.
-    asked = {_key(row) for row in found} if revision == run.revision else set()
-    found = [row for row in found if asked] + (_skipped(run.id) if has_skips else [])
+    asked = {_parse_key(row) for row in found} if revision == run.revision else set()
+    found = [row for row in found if asked] + (_load_skipped(run.id) if has_skips else [])
     while True:
         found += _rows_at(run.id, wanted - asked)
         asked |= wanted
         # Only a dynamic branch knows, by the document that its head carries, what waits for its tasks.
-        tasks = _tasks(run, found)
+        tasks = _parse_tasks(run, found)
         wanted = {branch_head for row in found if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))}
-        wanted |= {key for task in tasks.values() for key in _waiting_for(run, task)}
+        wanted |= {key for task in tasks.values() for key in _branch_dependent_keys(run, task)}
         if not wanted - asked:
-            return replace(run, tasks=_tasks(run, sorted(found, key=_seq)))
+            return replace(run, tasks=_parse_tasks(run, sorted(found, key=_seq_of)))
 
 
-def _key(row: tuple) -> Key:
+def _parse_key(row: tuple) -> Key:
     return Key(row[1], parse_iteration_path(row[2]))
 
 
@@ -114,17 +114,17 @@ def tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
 
 def tasks_of(run: Run, rows: list[tuple]) -> dict[Key, Task]:
     """The tasks of these rows; for one of a dynamic branch the head is read too, which carries its document."""
-    keys = {_key(row) for row in rows}
+    keys = {_parse_key(row) for row in rows}
     heads = {branch_head for row in rows if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))} - keys
-    tasks = _tasks(run, [*rows, *_rows_at(run.id, heads)])
+    tasks = _parse_tasks(run, [*rows, *_rows_at(run.id, heads)])
     return {key: task for key, task in tasks.items() if key in keys}
 
 
-def _seq(row: tuple) -> int:
+def _seq_of(row: tuple) -> int:
     return row[TASK_COLUMNS.index("seq")]
 
 
-def _skipped(run_id: str) -> list[tuple]:
+def _load_skipped(run_id: str) -> list[tuple]:
     """The tasks that were skipped, perhaps before control came to them."""
     return fetch(f"{TASK_SQL} AND t.status = 'SKIPPED'", [run_id])
 
@@ -138,9 +138,9 @@ def _rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple]:
     return rows
 
 
-def _around(definition: Definition, row: tuple) -> Iterable[Key]:
+def _dependent_keys(definition: Definition, row: tuple) -> Iterable[Key]:
     """The keys of a task and of what may wait for it, as far as its row and the definition tell."""
-    key, (joined_by, branch_head) = _key(row), row[len(TASK_COLUMNS) - 2 : len(TASK_COLUMNS)]
+    key, (joined_by, branch_head) = _parse_key(row), row[len(TASK_COLUMNS) - 2 : len(TASK_COLUMNS)]
     yield key
     if head := parse_branch_head(branch_head):
         yield head
@@ -150,7 +150,7 @@ def _around(definition: Definition, row: tuple) -> Iterable[Key]:
     yield from waits.keys(waits.waiting(definition, known), definition.step, key.iteration_path)
 
 
-def _waiting_for(run: Run, task: Task) -> Iterable[Key]:
+def _branch_dependent_keys(run: Run, task: Task) -> Iterable[Key]:
     """The keys of what may wait for a task of a dynamic branch; those of others are known from the start."""
     if not task.branch_head:
         return
@@ -163,10 +163,10 @@ def _waiting_for(run: Run, task: Task) -> Iterable[Key]:
     yield from waits.keys(waits.waiting_among(find, task.key.ref), find, task.key.iteration_path)
 
 
-def _run_of(row: tuple) -> Run:
+def _parse_run(row: tuple) -> Run:
     *columns, _has_skips, input, variables = row
     facts = dict(zip(RUN_COLUMNS, columns, strict=True))
-    definition = definitions.plan(facts.pop("plan_id"))
+    definition = definitions.load_definition(facts.pop("plan_id"))
     facts |= {
         "failed_refs": tuple(loads(facts["failed_refs"])),
         "failed_names": tuple(loads(facts["failed_names"])),
@@ -176,42 +176,42 @@ def _run_of(row: tuple) -> Run:
     return Run(
         definition=definition,
         **facts,
-        input=_at_hand(input),
-        variables=_at_hand(variables),
+        input=_small_payload(input),
+        variables=_small_payload(variables),
     )
 
 
-def _at_hand(text: str | None) -> Any:
+def _small_payload(text: str | None) -> Any:
     """A small payload that was read along; one of which something was sealed is asked for when it is needed."""
     return UNKNOWN if text is None or MARK in text else loads(text)
 
 
-def _tasks(run: Run, rows: list[tuple]) -> dict[Key, Task]:
+def _parse_tasks(run: Run, rows: list[tuple]) -> dict[Key, Task]:
     """Tasks by key. The steps of a dynamic branch are read from the document that its head carries."""
     split = len(TASK_COLUMNS)
-    branches = _branches([row[:split] for row in rows])
+    branches = _parse_branches([row[:split] for row in rows])
     tasks = {}
     for row in rows:
-        columns, attempt = row[:split], attempt_of(row[split:])
+        columns, attempt = row[:split], parse_attempt(row[split:])
         branch_steps = branches.get(columns[-1], {})
         step = run.definition.step(columns[1]) or branch_steps.get(columns[1])
         if step is not None:
-            task = task_of(columns, step, attempt, branch_steps)
+            task = parse_task(columns, step, attempt, branch_steps)
             tasks[task.key] = task
     return tasks
 
 
-def _branches(rows: list[tuple]) -> dict[str, dict[str, Step]]:
+def _parse_branches(rows: list[tuple]) -> dict[str, dict[str, Step]]:
     """The steps of each dynamic branch by its head, as the `root` column spells it."""
     found = {}
     for _id, ref, iteration_path, *_others, step_state, joined_by, branch_head in rows:
         if branch_head and branch_head == f"{ref}@{iteration_path}":
-            found[branch_head] = _branch(step_state, joined_by)
+            found[branch_head] = _parse_branch(step_state, joined_by)
     return found
 
 
 @lru_cache(maxsize=4000)
-def _branch(step_state: str, joined_by: str) -> dict[str, Step]:
+def _parse_branch(step_state: str, joined_by: str) -> dict[str, Step]:
     known = loads_opened(step_state)
     steps = lay_out([known["document"]], loops=tuple(known["loops"]), is_ad_hoc=False)
     return joined_branch(steps, known["document"]["taskReferenceName"], joined_by)

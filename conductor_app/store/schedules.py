@@ -1,6 +1,6 @@
 """What schedules have to know of the runs that they started."""
 
-from .due import OPEN_RUN
+from .due_rows import OPEN_RUN
 from .statements import fetch
 
 
@@ -13,7 +13,7 @@ def open_runs(schedule: str) -> list[str]:
     return [id for (id,) in rows]
 
 
-def waiting_slots(schedule: str) -> int:
+def count_waiting_slots(schedule: str) -> int:
     """How many slots of a schedule wait for their turn."""
     sql = "SELECT COUNT(*) FROM conductor_scheduleexecution WHERE state = 'POLLED' AND schedule_name = %s"
     return fetch(sql, [schedule])[0][0]

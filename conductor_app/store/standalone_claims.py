@@ -6,8 +6,8 @@ from typing import Any
 
 from ..core.standalone.snapshot import StandaloneTask
 from ..models.fields import loads
-from .claims import ORDER, WAITING, claim, waiting
-from .standalone_tasks import COLUMNS, READ, standalone_of
+from .claims import ORDER, WAITING, mark_claimed, waiting_params
+from .standalone_tasks import COLUMNS, READ, parse_standalone_task
 from .statements import fetch, for_update, placeholders
 
 OWN = (
@@ -24,31 +24,31 @@ HANDED_OUT = (
 
 def is_any_waiting(queue: str, group: str, name: str, now: int) -> bool:
     """Whether the queue has something for this worker; nothing is locked."""
-    return bool(fetch(f"SELECT 1 {OWN} LIMIT 1", _own(queue, group, name, now)))
+    return bool(fetch(f"SELECT 1 {OWN} LIMIT 1", _claim_params(queue, group, name, now)))
 
 
-def take(queue: str, group: str, name: str, now: int, count: int) -> list[str]:
+def claim_attempts(queue: str, group: str, name: str, now: int, count: int) -> list[str]:
     """Claim attempts for a worker; the ids in the order in which they are handed out."""
     chosen = f"SELECT a.id {OWN} {ORDER}{for_update('a', skip_locked=True)}"
-    return claim(chosen, [*_own(queue, group, name, now), count], f"{group}/{name}", now)
+    return mark_claimed(chosen, [*_claim_params(queue, group, name, now), count], f"{group}/{name}", now)
 
 
-def take_one(attempt_id: str, worker: str, now: int) -> bool:
+def claim_attempt(attempt_id: str, worker: str, now: int) -> bool:
     """Claim this attempt, which is asked for by its id; whether it was to be had."""
     chosen = "SELECT a.id FROM conductor_attempt a WHERE a.id = %s AND a.visible_at <= %s AND a.ends_at > %s"
-    return bool(claim(chosen + for_update("a"), [attempt_id, now, now], worker, now))
+    return bool(mark_claimed(chosen + for_update("a"), [attempt_id, now, now], worker, now))
 
 
-def handed_out(ids: Sequence[str]) -> list[tuple[StandaloneTask, dict[str, Any]]]:
+def load_claimed(ids: Sequence[str]) -> list[tuple[StandaloneTask, dict[str, Any]]]:
     """The tasks of claimed attempts, each its task's newest, in the order of these; with what their authors wrote."""
     rows = fetch(f"{HANDED_OUT} WHERE c.id IN ({placeholders(ids)}) ORDER BY s.task_id, a.number", list(ids))
     found = {}
     for _, group in groupby(rows, key=lambda row: row[0]):
         life = list(group)
-        standalone = standalone_of([row[:-1] for row in life])
+        standalone = parse_standalone_task([row[:-1] for row in life])
         found[standalone.attempts[-1].id] = standalone, loads(life[-1][-1])
     return [found[id] for id in ids]
 
 
-def _own(queue: str, group: str, name: str, now: int) -> list[Any]:
-    return [*waiting(queue, f"{group}/{name}", now), queue, group, name, now]
+def _claim_params(queue: str, group: str, name: str, now: int) -> list[Any]:
+    return [*waiting_params(queue, f"{group}/{name}", now), queue, group, name, now]

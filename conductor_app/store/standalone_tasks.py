@@ -16,9 +16,9 @@ from ..models import StandaloneTask as StandaloneTaskRow
 from ..models import Task as TaskRow
 from ..models.fields import dumps, loads
 from . import failures
-from .notices import NewNotice, forget_oldest
-from .rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, updated_attempt
-from .statement_batch import Stale, Writes
+from .pulse_messages import NewPulseMessage, delete_oldest
+from .rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, attempt_update_values
+from .statement_batch import StaleRow, StatementBatch
 from .statements import fetch, for_update
 
 COLUMNS = (
@@ -61,38 +61,38 @@ STANDALONE = "STANDALONE"
 """The type of a task that belongs to no run."""
 
 
-def lock(task_id: str, but_for: str = "") -> StandaloneTask:
+def load_for_update(task_id: str, but_for: str = "") -> StandaloneTask:
     """The task, locked until the transaction ends; raises NotFound. `but_for`: a dependency that is about to be met."""
-    return _read(task_id, for_update("s"), but_for)
+    return _load_rows(task_id, for_update("s"), but_for)
 
 
-def hold(task_id: str) -> None:
+def lock_row(task_id: str) -> None:
     """Let nobody change or claim the task until the transaction ends."""
     fetch(f"SELECT s.task_id FROM conductor_standalonetask s WHERE s.task_id = %s{for_update('s')}", [task_id])
     fetch(f"SELECT a.id FROM conductor_attempt a WHERE a.task_id = %s{for_update('a')}", [task_id])
 
 
-def find(task_id: str) -> StandaloneTask:
+def load_task(task_id: str) -> StandaloneTask:
     """The task, not locked; raises NotFound. One statement, so that its counters and its attempts agree."""
     rows = fetch(WHOLE_SQL, [task_id, "", *[task_id] * 4])
-    return standalone_of(rows) if rows else _refuse(task_id)
+    return parse_standalone_task(rows) if rows else _raise_not_found(task_id)
 
 
-def _refuse(task_id: str) -> NoReturn:
+def _raise_not_found(task_id: str) -> NoReturn:
     raise NotFound(f"Task {task_id} does not exist.")
 
 
-def _read(task_id: str, locking: str, but_for: str) -> StandaloneTask:
+def _load_rows(task_id: str, locking: str, but_for: str) -> StandaloneTask:
     rows = fetch(f"{SOLO_SQL} WHERE s.task_id = %s{locking}", [task_id])
     if not rows:
-        _refuse(task_id)
+        _raise_not_found(task_id)
     # Asked for by itself: whoever had to wait for the lock sees the attempts as they are now, and who waits for them.
     [row] = rows
     life = fetch(LIFE_SQL, [task_id, but_for, task_id, row[1], task_id, task_id])
-    return standalone_of([row + each for each in life])
+    return parse_standalone_task([row + each for each in life])
 
 
-def standalone_of(rows: Sequence[tuple]) -> StandaloneTask:
+def parse_standalone_task(rows: Sequence[tuple]) -> StandaloneTask:
     """A task from its columns, its life's and those of its attempts: a row an attempt."""
     id, *own = rows[0][: len(COLUMNS) + 1]
     facts = dict(zip(COLUMNS, own, strict=True))
@@ -102,19 +102,19 @@ def standalone_of(rows: Sequence[tuple]) -> StandaloneTask:
     facts |= zip(("waits", "is_awaited", "group_goes_on"), map(bool, truths), strict=True)
     attempts = [row[FIRST_OF_ATTEMPT:] for row in rows if row[FIRST_OF_ATTEMPT] is not None]
     return StandaloneTask(
-        id=id, status=status, created_at=created_at, name=name, attempts=tuple(map(_attempt, attempts)), **facts
+        id=id, status=status, created_at=created_at, name=name, attempts=tuple(map(_parse_attempt, attempts)), **facts
     )
 
 
 FIRST_OF_ATTEMPT = 1 + len(COLUMNS) + 6
 
 
-def _attempt(row: tuple) -> Attempt:
+def _parse_attempt(row: tuple) -> Attempt:
     return Attempt(*row[:-1], cause=row[-1])
 
 
-def insert(
-    writes: Writes, standalone: StandaloneTask, definition: dict[str, Any], required: Iterable[tuple[str, bool]]
+def insert_task(
+    writes: StatementBatch, standalone: StandaloneTask, definition: dict[str, Any], required: Iterable[tuple[str, bool]]
 ):
     """Have a new task written, but no attempt at it. `required`: what it waits for, satisfied or not."""
     newest = standalone.attempt.id if standalone.attempt else ""
@@ -145,12 +145,12 @@ def insert(
         writes.insert(Dependency, ("task_id", "required_id", "is_satisfied", "expires_at"), edges)
 
 
-def save(
-    writes: Writes,
+def save_task(
+    writes: StatementBatch,
     before: StandaloneTask,
     effects: Sequence[Effect],
     after: StandaloneTask,
-    notices: Sequence[NewNotice],
+    notices: Sequence[NewPulseMessage],
     now: int,
     is_new: bool = False,
 ) -> None:
@@ -160,7 +160,7 @@ def save(
     """
     _write_attempts(writes, before, after)
     if notices:
-        _hold_what_waits(writes, before, after)
+        _lock_pending_attempts(writes, before, after)
     if not is_new:
         _write_task(writes, before, after)
     for effect in effects:
@@ -169,15 +169,15 @@ def save(
             writes.run(
                 "UPDATE conductor_dependency SET is_satisfied = TRUE WHERE required_id = %s AND task_id = %s", params
             )
-    failures.note_standalone(writes, before, after, now)
-    tell(writes, notices, repeats=all(isinstance(effect, Tell) for effect in effects))
+    failures.write_standalone_failures(writes, before, after, now)
+    insert_pulse_messages(writes, notices, repeats=all(isinstance(effect, Tell) for effect in effects))
     try:
         writes.send()
     except IntegrityError as twice:
-        raise Stale from twice
+        raise StaleRow from twice
 
 
-def tell(writes: Writes, notices: Sequence[NewNotice], repeats: bool = False) -> None:
+def insert_pulse_messages(writes: StatementBatch, notices: Sequence[NewPulseMessage], repeats: bool = False) -> None:
     """Have notices written, in their order. `repeats`: a client may say so as often as it likes."""
     columns = ("task_id", "group_id", "name", "key", "routes", "payload", "sent_at", "due_at", "tries", "error")
     rows = [
@@ -187,28 +187,28 @@ def tell(writes: Writes, notices: Sequence[NewNotice], repeats: bool = False) ->
     for start in range(0, len(rows), ROWS_REMEMBERED):
         writes.insert(PulseMessage, columns, rows[start : start + ROWS_REMEMBERED])
     if repeats and notices and notices[-1].due_at == NEVER:
-        forget_oldest(writes, notices[-1])
+        delete_oldest(writes, notices[-1])
 
 
 ROWS_REMEMBERED = 5
 """Notices a statement: with more than fifty parameters PostgreSQL's driver takes it apart anew each time."""
 
 
-def _write_attempts(writes: Writes, before: StandaloneTask, after: StandaloneTask) -> None:
+def _write_attempts(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask) -> None:
     seen = {attempt.id: attempt for attempt in before.attempts}
     # Ended attempts first: a task has one open attempt at most, also between two statements.
     for attempt in after.attempts:
         old = seen.get(attempt.id)
         if old is not None and attempt != old:
-            writes.update(AttemptRow, ATTEMPT_UPDATED, [(attempt.id, old.status, updated_attempt(attempt))])
+            writes.update(AttemptRow, ATTEMPT_UPDATED, [(attempt.id, old.status, attempt_update_values(attempt))])
             if attempt.priority != old.priority:
                 writes.run("UPDATE conductor_attempt SET priority = %s WHERE id = %s", [attempt.priority, attempt.id])
-    fresh = [_inserted(attempt, after) for attempt in after.attempts if attempt.id not in seen]
+    fresh = [_insert_values(attempt, after) for attempt in after.attempts if attempt.id not in seen]
     if fresh:
         writes.insert(AttemptRow, ATTEMPT_INSERTED, fresh)
 
 
-def _hold_what_waits(writes: Writes, before: StandaloneTask, after: StandaloneTask) -> None:
+def _lock_pending_attempts(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask) -> None:
     """A claim locks attempts, not tasks: of one that is told to wait, nobody may tell meanwhile that it runs."""
     attempt = after.attempt
     if attempt is not None and attempt == before.attempt and attempt.status == PENDING:
@@ -216,12 +216,12 @@ def _hold_what_waits(writes: Writes, before: StandaloneTask, after: StandaloneTa
         writes.run(sql, [attempt.id, PENDING], expected=1)
 
 
-def _inserted(attempt: Attempt, standalone: StandaloneTask) -> list[Any]:
+def _insert_values(attempt: Attempt, standalone: StandaloneTask) -> list[Any]:
     own = [getattr(attempt, column) for column in READ]
     return [*own, standalone.id, standalone.queue, 0, 0, 1, False, "{}", "{}", 2, 2, "", ""]
 
 
-def _write_task(writes: Writes, before: StandaloneTask, after: StandaloneTask) -> None:
+def _write_task(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask) -> None:
     newest, old = (standalone.attempt.id if standalone.attempt else "" for standalone in (after, before))
     if (after.status, newest) != (before.status, old):
         sql = "UPDATE conductor_task SET status = %s, attempt_id = %s WHERE id = %s AND status = %s"
@@ -239,7 +239,7 @@ CHANGING = ("priority", "retries_left", "wake_at", "ever_resolved")
 """What may change of a task after it was written."""
 
 
-def definition_of(task_id: str) -> dict[str, Any]:
+def load_definition(task_id: str) -> dict[str, Any]:
     """What its author wrote; raises NotFound."""
     rows = fetch("SELECT definition FROM conductor_standalonetask WHERE task_id = %s", [task_id])
-    return loads(rows[0][0]) if rows else _refuse(task_id)
+    return loads(rows[0][0]) if rows else _raise_not_found(task_id)

@@ -5,11 +5,11 @@ from typing import Any
 
 from django.db import connection, models
 
-from .payload_placement import Shelf
+from .payload_placement import PayloadPlacement
 from .statements import insert_statements, run_together, update_statements
 
 
-class Stale(Exception):
+class StaleRow(Exception):
     """Somebody else moved a row between the reading and the writing: decide again."""
 
 
@@ -17,11 +17,11 @@ MANY = 50
 """Rows from which on PostgreSQL is sent them as a copy: a statement with that many parameters is slow to take apart."""
 
 
-class Writes:
+class StatementBatch:
     """Statements that need not see one another's results."""
 
-    def __init__(self, shelf: Shelf | None = None) -> None:
-        self.shelf = shelf or Shelf()
+    def __init__(self, shelf: PayloadPlacement | None = None) -> None:
+        self.shelf = shelf or PayloadPlacement()
         self.statements: list[tuple[str, Sequence[Any], int | None]] = []
         self.copies: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = []
 
@@ -49,12 +49,12 @@ class Writes:
         counts = run_together([(sql, params) for sql, params, _ in self.statements])
         for (_, _, expected), count in zip(self.statements, counts, strict=True):
             if expected is not None and count != expected:
-                raise Stale
+                raise StaleRow
         for copy in self.copies:
-            _copy(*copy)
+            _copy_rows(*copy)
 
 
-def _copy(table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def _copy_rows(table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Write new rows as PostgreSQL takes them fastest."""
     with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
         for row in rows:

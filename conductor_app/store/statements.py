@@ -14,7 +14,7 @@ SHAPES = 1000
 
 def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple]:
     """All rows of a query."""
-    if _is_spoken_to():
+    if _bypasses_cursors():
         from . import pg_pipeline
 
         return pg_pipeline.fetch(sql, params)
@@ -31,7 +31,7 @@ def run(sql: str, params: Sequence[Any] = ()) -> int:
 
 def run_together(statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
     """Run the statements in their order; how many rows each of them changed."""
-    if _is_spoken_to():
+    if _bypasses_cursors():
         from . import pg_pipeline
 
         return pg_pipeline.run_together(statements)
@@ -44,7 +44,7 @@ def _run(sql: str, params: Sequence[Any]) -> int:
         return cursor.rowcount
 
 
-def _is_spoken_to() -> bool:
+def _bypasses_cursors() -> bool:
     """Whether the database is spoken to without cursors. Who logs or wraps queries wants to see each."""
     return connection.vendor == "postgresql" and not (connection.queries_logged or connection.execute_wrappers)
 

@@ -6,7 +6,7 @@ somebody has to look; mostly there are others still, and then all such messages 
 
 from ..models import Message, TaskGroup
 from ..models.outbox import ABOUT_GROUP
-from .statement_batch import Writes
+from .statement_batch import StatementBatch
 from .statements import fetch, for_update, placeholders, run
 
 SECOND_MS = 1000
@@ -24,37 +24,37 @@ def is_resolved(group_id: str) -> bool:
     return not fetch(f"{UNRESOLVED}%s LIMIT 1", [group_id])
 
 
-def find(id: str) -> TaskGroup | None:
+def load_group(id: str) -> TaskGroup | None:
     """The group; None where it is gone."""
     found = fetch(f"SELECT {', '.join(COLUMNS)} FROM conductor_taskgroup WHERE id = %s", [id])
     return TaskGroup(**dict(zip(COLUMNS, found[0], strict=True))) if found else None
 
 
-def find_for(task_id: str, id: str) -> tuple[TaskGroup | None, bool]:
+def load_group_for(task_id: str, id: str) -> tuple[TaskGroup | None, bool]:
     """The group, or None, for a task that is to join it; and whether there is such a task already."""
     [(is_there, *found)] = fetch(GROUP_AND_TASK, [task_id, id])
     return None if found[0] is None else TaskGroup(**dict(zip(COLUMNS, found, strict=True))), bool(is_there)
 
 
-def add(group: TaskGroup) -> bool:
+def insert_group(group: TaskGroup) -> bool:
     """Write a new group; False where somebody else has just done so."""
     sql = f"INSERT INTO conductor_taskgroup ({', '.join(COLUMNS)}) VALUES ({placeholders(COLUMNS)}) ON CONFLICT DO NOTHING"
     return run(sql, [getattr(group, column) for column in COLUMNS]) == 1
 
 
-def leave_message(writes: Writes, group_id: str, now: int) -> None:
+def insert_check_message(writes: StatementBatch, group_id: str, now: int) -> None:
     """Somebody has to look at the group, and at all of which that is said in the same second together."""
     due_at = (now // SECOND_MS + 2) * SECOND_MS
     columns = ('"to"', "subject", "facts", "sent_at", "due_at", "tries", "error")
     writes.insert(Message, columns, [[group_id, ABOUT_GROUP, "{}", now, due_at, 0, ""]])
 
 
-def forget_messages(writes: Writes, group_id: str) -> None:
+def delete_check_messages(writes: StatementBatch, group_id: str) -> None:
     """Nobody has to look at the group any more."""
     writes.run(f"DELETE FROM conductor_message WHERE subject = '{ABOUT_GROUP}' AND \"to\" = %s", [group_id])
 
 
-def forget_unresolved(now: int) -> int:
+def delete_premature_messages(now: int) -> int:
     """Delete the messages about groups that have more to do: the last of those tasks will see all others."""
     found = (
         f"SELECT m.id FROM conductor_message m WHERE m.subject = '{ABOUT_GROUP}' AND m.due_at <= %s "

@@ -6,13 +6,13 @@ from .statements import fetch, run_together
 WAITING = "a.id = w.attempt_id AND a.status = 'LEASED'"
 
 
-def paths_of(workflow: str) -> list[tuple[str, ...]]:
+def condition_paths(workflow: str) -> list[tuple[str, ...]]:
     """Return the sets of paths that conditions of the workflow's tasks have named."""
     rows = WebhookPaths.objects.filter(workflow=workflow).values_list("paths", flat=True)
     return [tuple(paths) for paths in rows]
 
 
-def waiting(workflow: str, version: int, digest: str, most: int) -> list[str]:
+def waiting_attempts(workflow: str, version: int, digest: str, most: int) -> list[str]:
     """Return the attempts that wait for this digest, those that have waited longest first; version 0 is any."""
     rows = fetch(
         f"SELECT w.attempt_id FROM conductor_webhookwait w JOIN conductor_attempt a ON {WAITING} "

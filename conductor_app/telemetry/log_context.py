@@ -15,9 +15,9 @@ _known: ContextVar[dict[str, str | int]] = ContextVar("about", default={})  # no
 
 
 @contextmanager
-def doing(what: str, **facts: str | int) -> Iterator[None]:
+def log_context(what: str, **facts: str | int) -> Iterator[None]:
     """Let lines say what they are about while the block runs, and make a span of it."""
-    found = _told(facts)
+    found = _format_facts(facts)
     before = _known.get()
     if found.get("run_id", before.get("run_id")) != before.get("run_id"):
         before = {name: fact for name, fact in before.items() if name not in OF_ONE_RUN}
@@ -29,24 +29,24 @@ def doing(what: str, **facts: str | int) -> Iterator[None]:
         _known.reset(token)
 
 
-def begin(**facts: str | int) -> None:
+def reset(**facts: str | int) -> None:
     """A thread turns to something else: lines say these facts, and nothing of what it did before."""
-    _known.set(_told(facts))
+    _known.set(_format_facts(facts))
 
 
-def learn(**facts: str | int) -> None:
+def bind(**facts: str | int) -> None:
     """More is known of what is being done."""
-    _known.set({**_known.get(), **_told(facts)})
+    _known.set({**_known.get(), **_format_facts(facts)})
 
 
-def merged(logger: Any, method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def merge_context(logger: Any, method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """A log line with what it is about; what it says itself goes first."""
     for name, fact in _known.get().items():
         line.setdefault(name, fact)
     return line
 
 
-def _told(facts: dict[str, str | int]) -> dict[str, str | int]:
+def _format_facts(facts: dict[str, str | int]) -> dict[str, str | int]:
     return {name: fact[:LONGEST] if isinstance(fact, str) else fact for name, fact in facts.items() if fact}
 
 

@@ -27,7 +27,7 @@ class Requests:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         began, id = perf_counter(), id_of(request)
-        log_context.begin(request_id=id)
+        log_context.reset(request_id=id)
         try:
             with spans.span(str(request.method), {"request_id": id}, _caller(request.META)) as span:
                 response = self.get_response(request)
@@ -39,11 +39,11 @@ class Requests:
                 log.debug("answered", extra=facts | {"took_ms": round((perf_counter() - began) * 1000, 1)})
             return response
         finally:
-            log_context.begin()
+            log_context.reset()
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: dict[str, Any]) -> None:
         """The address is known now, and with it what it is about."""
-        log_context.learn(**ids_in(kwargs))
+        log_context.bind(**ids_in(kwargs))
 
 
 def ids_in(kwargs: Mapping[str, Any]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import Any
 from ..core.events import event_of
 from ..models import Attempt
 from .sinks import SinkFailed, publish
-from .worker import Outcome, Worker
+from .worker import Worker, WorkResult
 
 
 class Event(Worker):
@@ -26,11 +26,11 @@ class Event(Worker):
         }
         return {"id": attempt.id, "event": event, "payload": {**attempt.input, **about, "event_produced": event}}
 
-    def perform(self, inputs: dict[str, Any]) -> Outcome:
+    def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Publish; with asyncComplete the task stays open until somebody completes it."""
         payload = inputs["payload"]
         try:
             publish(inputs["event"], inputs["id"], payload)
         except SinkFailed as failed:
-            return Outcome("FAILED", payload, str(failed))
-        return Outcome("IN_PROGRESS" if payload.get("asyncComplete") is True else "COMPLETED", payload)
+            return WorkResult("FAILED", payload, str(failed))
+        return WorkResult("IN_PROGRESS" if payload.get("asyncComplete") is True else "COMPLETED", payload)

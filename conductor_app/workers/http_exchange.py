@@ -10,11 +10,11 @@ from http.client import HTTPException
 import requests
 from urllib3 import exceptions as broken
 
-from conductor_app.workers.deadline import Deadline
-from conductor_app.workers.guard import AddressRefused, Guard, Session
 from conductor_app.workers.http_reply import FAILURE, NoAnswer, Reply, read
 from conductor_app.workers.http_request import BadRequest, requested
-from conductor_app.workers.worker import Outcome
+from conductor_app.workers.network_guard import AddressRefused, Guard, Session
+from conductor_app.workers.socket_deadline import Deadline
+from conductor_app.workers.worker import WorkResult
 
 REDIRECTS = (301, 302, 303, 307, 308)
 MOST_REDIRECTS = 5
@@ -43,7 +43,7 @@ class Unanswered(Exception):
     `may_change`: the same request may be answered another time.
     """
 
-    def __init__(self, outcome: Outcome, may_change: bool = False) -> None:
+    def __init__(self, outcome: WorkResult, may_change: bool = False) -> None:
         super().__init__(outcome.reason)
         self.outcome, self.may_change = outcome, may_change
 
@@ -104,14 +104,14 @@ class Transport:
 
 def failed(text):
     """The outcome of a request that got no answer."""
-    return Outcome("FAILED", {"response": text}, f"{FAILURE} {text}")
+    return WorkResult("FAILED", {"response": text}, f"{FAILURE} {text}")
 
 
 def refused(request, refusal):
     """The outcome of a request that may not be made; trying again would not help."""
     rule = "is not a public address, and no network in HTTP_TASK_ALLOWED_NETWORKS contains it"
     text = f"{refusal.address} {rule} ({request})"
-    return Outcome("FAILED_WITH_TERMINAL_ERROR", {"response": text}, f"{FAILURE} {text}")
+    return WorkResult("FAILED_WITH_TERMINAL_ERROR", {"response": text}, f"{FAILURE} {text}")
 
 
 CAUSES = (

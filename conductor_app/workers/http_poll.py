@@ -7,7 +7,7 @@ from typing import Any
 from conductor_app import conf
 from conductor_app.scripts.pool import Unavailable, evaluate
 from conductor_app.workers.http_exchange import Transport, Unanswered, configured
-from conductor_app.workers.worker import Outcome, Worker
+from conductor_app.workers.worker import Worker, WorkResult
 
 STRATEGIES = {
     "FIXED": lambda polls: 1,
@@ -31,26 +31,28 @@ class HttpPoll(Worker):
     def __init__(self, limits=configured) -> None:
         self._transport = Transport(limits)
 
-    def perform(self, inputs: dict[str, Any]) -> Outcome:
+    def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Ask for the first time."""
         return self.perform_again(inputs, 1)
 
-    def perform_again(self, inputs: dict[str, Any], polls: int) -> Outcome:
+    def perform_again(self, inputs: dict[str, Any], polls: int) -> WorkResult:
         """Ask once. An answer as wanted ends the task; any other, a refusal too, is its output until the next."""
         try:
-            plan = planned(inputs)
+            plan = parse_policy(inputs)
             outcome = self._transport.reply_to(inputs).outcome
         except BadPoll as error:
-            return Outcome("FAILED_WITH_TERMINAL_ERROR", {}, str(error))
+            return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, str(error))
         except Unanswered as failure:
             outcome = failure.outcome
             if not failure.may_change:
-                return Outcome(outcome.status, outcome.output | {"polls": polls}, outcome.reason)
-        return after(plan, inputs, Outcome(outcome.status, outcome.output | {"polls": polls}, outcome.reason))
+                return WorkResult(outcome.status, outcome.output | {"polls": polls}, outcome.reason)
+        return schedule_next_poll(
+            plan, inputs, WorkResult(outcome.status, outcome.output | {"polls": polls}, outcome.reason)
+        )
 
 
 @dataclass(frozen=True)
-class Plan:
+class PollPolicy:
     """How to poll. `most` 0: as often as it takes."""
 
     condition: str
@@ -63,7 +65,7 @@ class Plan:
         return math.ceil(min(self.interval * STRATEGIES[self.strategy](polls), LONGEST_INTERVAL))
 
 
-def planned(inputs: dict[str, Any]) -> Plan:
+def parse_policy(inputs: dict[str, Any]) -> PollPolicy:
     """How to poll, as the input says: beside `http_request`, or in it."""
     request = inputs.get("http_request")
     given = {**(request if isinstance(request, dict) else {}), **inputs}
@@ -73,7 +75,9 @@ def planned(inputs: dict[str, Any]) -> Plan:
     if not isinstance(strategy, str) or strategy.upper() not in STRATEGIES:
         raise BadPoll(f"pollingStrategy must be one of {', '.join(STRATEGIES)}")
     interval = number_of(given, "pollingInterval", DEFAULT_INTERVAL)
-    return Plan((condition or "").strip(), max(interval, 1), strategy.upper(), int(number_of(given, "maxPollCount", 0)))
+    return PollPolicy(
+        (condition or "").strip(), max(interval, 1), strategy.upper(), int(number_of(given, "maxPollCount", 0))
+    )
 
 
 def number_of(given: dict[str, Any], name: str, default: float) -> float:
@@ -88,31 +92,33 @@ def number_of(given: dict[str, Any], name: str, default: float) -> float:
     return number
 
 
-def after(plan: Plan, inputs: dict[str, Any], answer: Outcome) -> Outcome:
+def schedule_next_poll(plan: PollPolicy, inputs: dict[str, Any], answer: WorkResult) -> WorkResult:
     """What an answer comes to: done, ask again later, or given up. A refusal is none without a condition for it."""
     output, polls, is_refusal = answer.output, answer.output["polls"], answer.status == "FAILED"
     try:
-        wanted, error = is_wanted(plan.condition, inputs, output) if plan.condition or not is_refusal else (False, "")
+        wanted, error = (
+            is_condition_met(plan.condition, inputs, output) if plan.condition or not is_refusal else (False, "")
+        )
     except Unavailable:
         # No helper was free to evaluate the condition: the next poll will tell.
         wanted, error = False, ""
     if error and not is_refusal:
         reason = f"The terminationCondition failed: {error}"
-        return Outcome("FAILED_WITH_TERMINAL_ERROR", output, reason)
+        return WorkResult("FAILED_WITH_TERMINAL_ERROR", output, reason)
     if wanted:
-        return Outcome("COMPLETED", output)
+        return WorkResult("COMPLETED", output)
     if plan.most and polls >= plan.most:
         last = f" The last answer: {answer.reason}" if is_refusal else ""
-        return Outcome("FAILED", output, f"The terminationCondition did not become true within {polls} polls.{last}")
-    return Outcome("IN_PROGRESS", output, answer.reason, plan.seconds(polls))
+        return WorkResult("FAILED", output, f"The terminationCondition did not become true within {polls} polls.{last}")
+    return WorkResult("IN_PROGRESS", output, answer.reason, plan.seconds(polls))
 
 
-def is_wanted(condition: str, inputs: dict[str, Any], output: dict[str, Any]) -> tuple[bool, str]:
+def is_condition_met(condition: str, inputs: dict[str, Any], output: dict[str, Any]) -> tuple[bool, str]:
     """Whether the condition holds of the answer, or why that cannot be said. Without one, any answer is wanted."""
     if not condition:
         return True, ""
     answer = evaluate(
-        "javascript", condition, scope(inputs, output), conf.script_seconds, pool_size=conf.script_pool_size
+        "javascript", condition, condition_scope(inputs, output), conf.script_seconds, pool_size=conf.script_pool_size
     )
     if answer.error:
         return False, answer.error
@@ -120,7 +126,7 @@ def is_wanted(condition: str, inputs: dict[str, Any], output: dict[str, Any]) ->
     return answer.value is True or (is_number and answer.value > 0), ""
 
 
-def scope(inputs: dict[str, Any], output: dict[str, Any]) -> dict[str, Any]:
+def condition_scope(inputs: dict[str, Any], output: dict[str, Any]) -> dict[str, Any]:
     """What the condition calls `$`: `output` as it is stored, the answer's parts in it, and the task's inputs.
 
     The parts of the answer, and the fields of its body, can also be named without going through `output.response`. Of

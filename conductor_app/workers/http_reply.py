@@ -8,7 +8,7 @@ from email.message import Message
 import requests
 
 from conductor_app.workers.http_request import Request
-from conductor_app.workers.worker import Outcome
+from conductor_app.workers.worker import WorkResult
 
 CHUNK = 1 << 16
 LONGEST_EXCERPT = 1000
@@ -36,11 +36,11 @@ class Reply:
         if status >= 400:
             said = f"{status} {self.response.reason or ''}".strip()[:200] + f" ({self.request})"
             output = {"response": f"{said}: {text[:LONGEST_EXCERPT]}" if text else said, "statusCode": status}
-            return Outcome("FAILED", output, f"{FAILURE} {said}")
+            return WorkResult("FAILED", output, f"{FAILURE} {said}")
         output = {"response": self._described(parsed(text))}
         if not 200 <= status < 300:
-            return Outcome("FAILED", output, text[:LONGEST_EXCERPT] or f"{FAILURE} {status} ({self.request})")
-        return Outcome("IN_PROGRESS" if self.request.is_async else "COMPLETED", output)
+            return WorkResult("FAILED", output, text[:LONGEST_EXCERPT] or f"{FAILURE} {status} ({self.request})")
+        return WorkResult("IN_PROGRESS" if self.request.is_async else "COMPLETED", output)
 
     def _described(self, body):
         headers = self.response.raw.headers

@@ -6,7 +6,7 @@ from typing import Any
 
 from conductor_app.workers.sql import postgresql, sqlite
 from conductor_app.workers.sql.statement import BadStatement, Limits, StatementFailed, described
-from conductor_app.workers.worker import Outcome, Worker
+from conductor_app.workers.worker import Worker, WorkResult
 
 FAILURE = "The SQL statement failed:"
 DATABASES = {"postgresql": postgresql.perform, "postgres": postgresql.perform, "sqlite": sqlite.perform}
@@ -39,7 +39,7 @@ class Jdbc(Worker):
     def __init__(self, site: Callable[[], Site] = configured) -> None:
         self._site = site
 
-    def perform(self, inputs: dict[str, Any]) -> Outcome:
+    def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """The rows as `result`, or their number as `update_count`; no reason holds the address of the database."""
         site = self._site()
         try:
@@ -47,15 +47,15 @@ class Jdbc(Worker):
             url = address(inputs, site.connections)
             came = DATABASES[url.partition("://")[0]](url, statement, site.limits)
         except BadStatement as error:
-            return Outcome("FAILED_WITH_TERMINAL_ERROR", {}, f"{FAILURE} {error}")
+            return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"{FAILURE} {error}")
         except StatementFailed as error:
-            return Outcome("FAILED", {}, f"{FAILURE} {error}")
+            return WorkResult("FAILED", {}, f"{FAILURE} {error}")
         if statement.reads:
-            return Outcome("COMPLETED", {"result": came})
+            return WorkResult("COMPLETED", {"result": came})
         if statement.expected not in (None, came):
             reason = f"{FAILURE} it changed {came} rows where {statement.expected} were expected; it was taken back."
-            return Outcome("FAILED", {"update_count": came}, reason)
-        return Outcome("COMPLETED", {"update_count": came})
+            return WorkResult("FAILED", {"update_count": came}, reason)
+        return WorkResult("COMPLETED", {"update_count": came})
 
 
 def address(inputs: dict[str, Any], connections: Mapping[str, str]) -> str:

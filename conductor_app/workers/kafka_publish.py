@@ -5,10 +5,10 @@ import socket
 from typing import Any
 
 from .. import conf
-from .guard import AddressRefused, Guard
+from .network_guard import AddressRefused, Guard
 from .sinks import PROVIDERS, SinkFailed
 from .sinks.kafka import send
-from .worker import Outcome, Worker
+from .worker import Worker, WorkResult
 
 SHORTEST_MS, LONGEST_MS = 5_000, 60_000
 
@@ -25,7 +25,7 @@ class KafkaPublish(Worker):
     def __init__(self) -> None:
         self._guard = Guard(lambda: conf.http_task_allowed_networks)
 
-    def perform(self, inputs: dict[str, Any]) -> Outcome:
+    def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Publish; every failure is an outcome that a person can read."""
         try:
             request = inputs.get("kafka_request")
@@ -33,10 +33,10 @@ class KafkaPublish(Worker):
                 raise BadRequest("kafka_request is missing: it needs bootStrapServers, topic and value")
             self._send(request)
         except BadRequest as error:
-            return Outcome("FAILED", {}, f"Failed to publish to Kafka: {error}.")
+            return WorkResult("FAILED", {}, f"Failed to publish to Kafka: {error}.")
         except (SinkFailed, AddressRefused) as error:
-            return Outcome("FAILED", {}, f"Failed to publish to Kafka: {error}")
-        return Outcome("COMPLETED")
+            return WorkResult("FAILED", {}, f"Failed to publish to Kafka: {error}")
+        return WorkResult("COMPLETED")
 
     def _send(self, request: dict[str, Any]) -> None:
         servers = self._servers(request.get("bootStrapServers"))

@@ -4,13 +4,13 @@ import logging
 from collections.abc import Callable, Iterable
 from socket import gethostname
 
-from ..access.secrets import hidden
+from ..access.redaction import redact
 from ..core.reports import Report
 from ..engine import tasks
 from ..models import Attempt
-from ..telemetry.log_context import doing
+from ..telemetry.log_context import log_context
 from . import WORKERS
-from .worker import Outcome
+from .worker import WorkResult
 
 log = logging.getLogger(__name__)
 
@@ -20,28 +20,30 @@ _at_work: dict[str, Attempt] = {}
 SPELLED = {"FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
 
 
-def work_off(is_stopping: Callable[[], bool] = lambda: False, queues: Iterable[str] = tuple(WORKERS)) -> int:
+def run_built_in_workers(
+    is_stopping: Callable[[], bool] = lambda: False, queues: Iterable[str] = tuple(WORKERS)
+) -> int:
     """Do the built-in workers' tasks until none is left in these queues; returns how many were done."""
     done = 0
     for queue in queues:
         while not is_stopping() and (claimed := claim(queue)):
             for attempt in claimed:
-                work(attempt)
+                run_attempt(attempt)
                 done += 1
     return done
 
 
 def claim(queue: str, wait_ms: int = 0) -> list[Attempt]:
     """Take one task of a built-in worker's queue."""
-    return tasks.claim(queue, worker=NAME, wait_ms=wait_ms)
+    return tasks.claim_tasks(queue, worker=NAME, wait_ms=wait_ms)
 
 
-def work(attempt: Attempt) -> bool:
+def run_attempt(attempt: Attempt) -> bool:
     """Do one task and report it; False where it was over already."""
-    with doing(attempt.task.type, run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id):
+    with log_context(attempt.task.type, run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id):
         _at_work[attempt.id] = attempt
         try:
-            return _worked(attempt)
+            return _run_and_report(attempt)
         finally:
             _at_work.pop(attempt.id, None)
 
@@ -56,7 +58,7 @@ def hand_back() -> int:
         lease = attempt.scheduled_at
         asks_for_time = Report("IN_PROGRESS", worker=NAME, merges=True, is_kept=False, lease=lease)
         try:
-            handed_back += tasks.report(attempt.run_id, attempt.id, asks_for_time, NAME)
+            handed_back += tasks.report_task(attempt.run_id, attempt.id, asks_for_time, NAME)
             _at_work.pop(attempt.id, None)
         except Exception:
             # Its lease runs out: that is late, but no reason to keep the others.
@@ -64,9 +66,9 @@ def hand_back() -> int:
     return handed_back
 
 
-def _worked(attempt: Attempt) -> bool:
+def _run_and_report(attempt: Attempt) -> bool:
     named = attempt.task.step_state.get("secrets", ())
-    outcome = _performed(attempt)
+    outcome = _perform(attempt)
     if attempt.id not in _at_work and outcome.status != "COMPLETED":
         # It was handed back meanwhile: that it was cut off says nothing of the work.
         return False
@@ -74,17 +76,17 @@ def _worked(attempt: Attempt) -> bool:
     masked = getattr(attempt, "masked", ()) if outcome.status.startswith("FAILED") else ()
     report = Report(
         SPELLED.get(outcome.status, outcome.status),
-        hidden(outcome.output, named, masked),
-        hidden(outcome.reason, named, masked),
+        redact(outcome.output, named, masked),
+        redact(outcome.reason, named, masked),
         outcome.callback_seconds,
         NAME,
         is_kept=not outcome.callback_seconds,
         lease=attempt.scheduled_at,
     )
-    return tasks.report(attempt.run_id, attempt.id, report, NAME)
+    return tasks.report_task(attempt.run_id, attempt.id, report, NAME)
 
 
-def _performed(attempt: Attempt) -> Outcome:
+def _perform(attempt: Attempt) -> WorkResult:
     kind = attempt.task.step_state.get("type", attempt.task.type)
     try:
         # A DYNAMIC step comes to the type that it names.
@@ -93,4 +95,4 @@ def _performed(attempt: Attempt) -> Outcome:
     except Exception as error:
         # A fault of ours must not leave the task to wait for its lease: it fails, and its policy decides.
         log.exception("built_in_worker_failed", extra={"attempt_id": attempt.id})
-        return Outcome("FAILED", {}, f"The built-in {kind} worker failed: {type(error).__name__}.")
+        return WorkResult("FAILED", {}, f"The built-in {kind} worker failed: {type(error).__name__}.")

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..access.secrets import revealed
+from ..access.redaction import substitute_secrets
 from ..models import Attempt
 
 Status = Literal["COMPLETED", "FAILED", "FAILED_WITH_TERMINAL_ERROR", "IN_PROGRESS"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class WorkResult:
     """What a built-in worker reports of its attempt, in the words that a worker across the network uses."""
 
     status: Status
@@ -26,12 +26,12 @@ class Worker:
 
     def given(self, attempt: Attempt) -> dict[str, Any]:
         """What it is told of an attempt: the input, with the secrets put in that the step's author names."""
-        return revealed(attempt.input, attempt.task.step_state.get("secrets", ()))
+        return substitute_secrets(attempt.input, attempt.task.step_state.get("secrets", ()))
 
-    def perform(self, inputs: dict[str, Any]) -> Outcome:
+    def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Do the work and say how it went; a bad input is an outcome, not an exception."""
         raise NotImplementedError
 
-    def perform_again(self, inputs: dict[str, Any], polls: int) -> Outcome:
+    def perform_again(self, inputs: dict[str, Any], polls: int) -> WorkResult:
         """Do the work of an attempt that is handed out for the `polls`th time, counted from one."""
         return self.perform(inputs)

@@ -3,7 +3,7 @@
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from conductor_app.access import keys, tokens
+from conductor_app.access import access_keys, tokens
 from conductor_app.access.roles import role_group
 from conductor_app.engine.access.grants import grant
 from conductor_app.engine.access.subjects import Subject
@@ -13,7 +13,7 @@ from tests.api.conftest import Api
 
 def application(name: str = "shop", *roles: str) -> Application:
     """An application with these roles."""
-    made = keys.new_application(name)
+    made = access_keys.new_application(name)
     for role in roles:
         made.user.groups.add(role_group(role))
     return made
@@ -21,9 +21,9 @@ def application(name: str = "shop", *roles: str) -> Application:
 
 def api_of(made: Application) -> Api:
     """The API as the application's clients reach it."""
-    key_id, _ = keys.new_key(made)
+    key_id, _ = access_keys.new_key(made)
     api = Api()
-    api.client = Client(headers={"X-Authorization": tokens.issue(key_id, made.name)})
+    api.client = Client(headers={"X-Authorization": tokens.issue_token(key_id, made.name)})
     return api
 
 

@@ -11,8 +11,8 @@ from mohawk.bewit import get_bewit
 from taskcluster.client import createTemporaryCredentials
 
 from conductor_app import clock
-from conductor_app.access.callers import Caller, identified
-from conductor_app.access.hawk import Asked
+from conductor_app.access.hawk import HawkRequest
+from conductor_app.access.taskcluster_auth import Caller, identify_caller
 
 HOST = "http://tc.example.org:8000"
 PING = "/api/queue/v1/ping"
@@ -71,4 +71,6 @@ def signed_address(given: dict[str, str], path: str = PING, seconds: int = 900) 
 def caller(given: dict[str, str], authorized: list[str] | None = None, **asked: str) -> Caller:
     """Whom the server takes the sender of a signed request for."""
     header = signed(given, authorized, **asked)
-    return identified(Asked(asked.get("method", "GET"), asked.get("path", PING), "tc.example.org", "8000"), header)
+    return identify_caller(
+        HawkRequest(asked.get("method", "GET"), asked.get("path", PING), "tc.example.org", "8000"), header
+    )

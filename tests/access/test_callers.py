@@ -5,17 +5,11 @@ from django.test import RequestFactory
 
 from conductor_app import clock as product_clock
 from conductor_app.access import clients, temporary_credentials
-from conductor_app.access.callers import ANYBODY, asked_of, caller_of, identified
-from conductor_app.access.hawk import Asked
+from conductor_app.access.hawk import HawkRequest
+from conductor_app.access.taskcluster_auth import ANYBODY, authenticate, identify_caller, signed_request_of
 from conductor_app.core.errors import Forbidden, Invalid, Unauthenticated
-from conductor_app.engine.access.client_upkeep import note_use
-from conductor_app.engine.access.clients import (
-    Wanted,
-    create_client,
-    delete_client,
-    reset_token,
-    set_disabled,
-)
+from conductor_app.engine.access.client_maintenance import record_client_use
+from conductor_app.engine.access.clients import ClientSettings, create_client, delete_client, reset_token, set_disabled
 from conductor_app.engine.access.scope_roles import create_role, update_role
 from conductor_app.models import Client
 from tests.engine.test_statements import Counted
@@ -39,7 +33,7 @@ def fleet(clock):
 
 
 def made(id, *scopes, days=1):
-    _, token = create_client(id, Wanted(scopes, product_clock.now() + days * DAY_MS), "olga")
+    _, token = create_client(id, ClientSettings(scopes, product_clock.now() + days * DAY_MS), "olga")
     return credentials(id, token)
 
 
@@ -48,7 +42,7 @@ def pair(given):
 
 
 def test_whoever_does_not_sign_may_do_what_everybody_may():
-    nobody = identified(Asked("GET", PING, "tc.example.org", "8000"), "")
+    nobody = identify_caller(HawkRequest("GET", PING, "tc.example.org", "8000"), "")
 
     assert (nobody.client_id, nobody.listed) == ("anonymous", ("assume:anonymous", PUBLIC))
 
@@ -175,7 +169,7 @@ def test_authorized_scopes_narrow_temporary_credentials_too(fleet):
 def test_what_this_server_issues_for_a_task_is_good_for_that_alone(clock):
     now = clock.now()
     given = dict(
-        temporary_credentials.issue(
+        temporary_credentials.issue_credentials(
             clients.ISSUER,
             clients.issuing_key(),
             "task-client/x",
@@ -198,11 +192,11 @@ def test_nobody_can_be_made_under_the_name_of_the_issuer():
 def test_a_signed_address_is_good_for_reading(fleet):
     path = signed_address(fleet, "/api/queue/v1/task/x/artifacts/private%2Fa?limit=2")
 
-    assert identified(Asked("HEAD", path, "tc.example.org", "8000"), "").client_id == "fleet/1"
+    assert identify_caller(HawkRequest("HEAD", path, "tc.example.org", "8000"), "").client_id == "fleet/1"
     with pytest.raises(Unauthenticated, match="reading"):
-        identified(Asked("POST", path, "tc.example.org", "8000"), "")
+        identify_caller(HawkRequest("POST", path, "tc.example.org", "8000"), "")
     with pytest.raises(Unauthenticated, match="twice"):
-        identified(Asked("GET", path, "tc.example.org", "8000"), signed(fleet, path=path))
+        identify_caller(HawkRequest("GET", path, "tc.example.org", "8000"), signed(fleet, path=path))
 
 
 def request(**meta):
@@ -227,28 +221,28 @@ ASKED = {
 def test_what_was_asked_is_read_behind(case):
     meta, (resource, port) = ASKED[case]
 
-    assert asked_of(request(**meta)) == Asked("GET", resource, "tc.example.org", port)
+    assert signed_request_of(request(**meta)) == HawkRequest("GET", resource, "tc.example.org", port)
 
 
 def test_what_was_asked_is_read_under_asgi():
     made = request()
     made.scope = {"raw_path": b"/api/queue/v1/task-queues/a%2Fb", "query_string": b"x=%41"}
 
-    assert asked_of(made).resource == RAW
+    assert signed_request_of(made).resource == RAW
 
 
 def test_a_body_that_was_not_signed_so_is_refused(fleet):
     header = signed(fleet, method="POST").replace('hash="', 'hash="x')
     with pytest.raises(Unauthenticated):
-        caller_of(request(RAW_URI=PING, HTTP_AUTHORIZATION=header), bytes)
+        authenticate(request(RAW_URI=PING, HTTP_AUTHORIZATION=header), bytes)
 
 
 def test_a_request_is_heard_with_the_body_that_it_was_signed_with(fleet):
     meta = {"RAW_URI": PING, "HTTP_HOST": "tc.example.org:8000", "HTTP_AUTHORIZATION": signed(fleet)}
 
-    assert caller_of(request(**meta, CONTENT_TYPE=""), bytes).client_id == "fleet/1"
+    assert authenticate(request(**meta, CONTENT_TYPE=""), bytes).client_id == "fleet/1"
     with pytest.raises(Unauthenticated, match="body"):
-        caller_of(request(**meta, CONTENT_TYPE=""), lambda: b"{}")
+        authenticate(request(**meta, CONTENT_TYPE=""), lambda: b"{}")
 
 
 def test_a_caller_who_is_known_costs_no_statement(fleet, clock):
@@ -262,16 +256,16 @@ def test_a_caller_who_is_known_costs_no_statement(fleet, clock):
 
 
 def test_the_use_of_a_client_is_noted_now_and_then(fleet, clock):
-    note_use("fleet/1")
+    record_client_use("fleet/1")
     first = Client.objects.get().used_at
     clock.advance(seconds=60)
     with Counted() as counted:
-        note_use("fleet/1")
+        record_client_use("fleet/1")
     assert first == clock.now() - 60_000
     assert not [sql for sql in counted.statements if "UPDATE" in sql]
 
     clock.advance(seconds=3600)
-    note_use("fleet/1")
+    record_client_use("fleet/1")
     assert Client.objects.get().used_at == clock.now()
 
 
@@ -282,20 +276,20 @@ class TestOnLoopback:
 
     def test_everybody_may_do_everything_until_there_is_a_client(self):
         stranger = {"RAW_URI": PING, "HTTP_AUTHORIZATION": 'Hawk id="me", ts="1", nonce="n", mac="m"'}
-        assert caller_of(request(**stranger), bytes) is ANYBODY
+        assert authenticate(request(**stranger), bytes) is ANYBODY
         assert "whatever:there/is" in ANYBODY.scopes
 
         made("fleet/1", "*")
 
         with pytest.raises(Unauthenticated):
-            caller_of(request(**stranger), bytes)
-        assert caller_of(request(RAW_URI=PING), bytes).listed == ("assume:anonymous", PUBLIC)
+            authenticate(request(**stranger), bytes)
+        assert authenticate(request(RAW_URI=PING), bytes).listed == ("assume:anonymous", PUBLIC)
 
     def test_a_page_of_another_site_may_not(self):
         with pytest.raises(Forbidden):
-            caller_of(request(HTTP_ORIGIN="https://evil.example.org"), bytes)
+            authenticate(request(HTTP_ORIGIN="https://evil.example.org"), bytes)
 
 
 def test_no_line_and_no_value_shows_a_key(fleet):
-    assert fleet["accessToken"] not in repr(clients.holder_of("fleet/1"))
+    assert fleet["accessToken"] not in repr(clients.find_client_key("fleet/1"))
     assert fleet["accessToken"] not in str(Client.objects.values().get())

@@ -50,7 +50,7 @@ def test_a_second_later_one_statement_asks_whether_anything_has_changed(worker, 
 
 
 def test_what_is_known_is_read_again_only_when_something_has_changed(worker, clock):
-    before = permission_cache.current()
+    before = permission_cache.current_cache()
     clock.advance(seconds=5)
 
-    assert permission_cache.current() is before
+    assert permission_cache.current_cache() is before

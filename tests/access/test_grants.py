@@ -232,15 +232,15 @@ class TestPeople:
 
 
 def test_a_login_makes_no_process_read_again(admin, clock):
-    before = permission_cache.current()
+    before = permission_cache.current_cache()
     user = User.objects.create_user("olga")
-    assert permission_cache.current() is not before
-    before = permission_cache.current()
+    assert permission_cache.current_cache() is not before
+    before = permission_cache.current_cache()
 
     browser_of(user)
 
     clock.advance(seconds=2)
-    assert permission_cache.current() is before
+    assert permission_cache.current_cache() is before
 
 
 def test_a_report_under_the_id_of_another_run_needs_permission_on_both_runs(with_logins):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.access.secrets import hidden
+from conductor_app.access.redaction import redact
 
 NAMED = ("KEY",)
 
@@ -27,20 +27,20 @@ SPELLINGS = {
 
 @pytest.mark.parametrize(("said", "kept"), SPELLINGS.values(), ids=SPELLINGS)
 def test_spellings_of_a_secret_that_are_hidden(said, kept):
-    assert hidden(said, NAMED) == kept
+    assert redact(said, NAMED) == kept
 
 
 def test_it_is_hidden_wherever_it_stands_in_a_value():
-    assert hidden({"a": [1, None, {"b": 'to p"s3cret'}]}, NAMED) == {"a": [1, None, {"b": "***"}]}
+    assert redact({"a": [1, None, {"b": 'to p"s3cret'}]}, NAMED) == {"a": [1, None, {"b": "***"}]}
 
 
 def test_the_parts_of_a_secret_that_is_json_are_hidden_but_no_part_of_a_few_characters():
-    assert hidden(["on db.inside by 98765", "7 times"], ("DB",)) == ["on *** by ***", "7 times"]
+    assert redact(["on db.inside by 98765", "7 times"], ("DB",)) == ["on *** by ***", "7 times"]
 
 
 def test_other_secrets_are_none_of_its_business():
-    assert hidden("somebody else's", NAMED) == "somebody else's"
+    assert redact("somebody else's", NAMED) == "somebody else's"
 
 
 def test_a_secret_that_does_not_exist_hides_nothing(db):
-    assert hidden("text", ("NOBODY",)) == "text"
+    assert redact("text", ("NOBODY",)) == "text"

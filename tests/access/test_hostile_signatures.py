@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.access.callers import identified
-from conductor_app.access.hawk import Asked
+from conductor_app.access.hawk import HawkRequest
+from conductor_app.access.taskcluster_auth import identify_caller
 from conductor_app.access.temporary_credentials import read_ext
 from conductor_app.core.errors import Unauthenticated
 from tests.tries import tries
@@ -34,14 +34,14 @@ PARTS = st.sampled_from(["version", "scopes", "start", "expiry", "seed", "signat
 @given(HEADERS | st.text(min_size=1))
 def test_a_header(header):
     with pytest.raises(Unauthenticated):
-        identified(Asked("GET", "/a", "h", "80"), header)
+        identify_caller(HawkRequest("GET", "/a", "h", "80"), header)
 
 
 @WHATEVER
 @given(st.text(max_size=20) | st.binary(max_size=40).map(lambda raw: base64.urlsafe_b64encode(raw).decode()))
 def test_a_bewit(bewit):
     with contextlib.suppress(Unauthenticated):
-        assert identified(Asked("GET", f"/a?bewit={bewit}", "h", "80"), "").client_id == "anonymous"
+        assert identify_caller(HawkRequest("GET", f"/a?bewit={bewit}", "h", "80"), "").client_id == "anonymous"
 
 
 @WHATEVER

@@ -109,7 +109,7 @@ def test_a_person_with_a_grant_on_the_workflow_may_answer_on_the_page_as_by_the_
 
     assert browser_of(vera).post(page, {"do": "take"}).status_code == 403
     allow_group(team, "WORKFLOW_DEF", "order", "EXECUTE")
-    permission_cache.forget()
+    permission_cache.clear_cache()
     assert browser_of(vera).post(page, {"do": "take"}).status_code == 302
     assert admin.get(f"/human/tasks/{task}").json()["claimant"]["user"] == "vera"
     browser_of(vera).post(page, {"outcome": "COMPLETED", "output": "{}"})

@@ -4,7 +4,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from conductor_app.access import secret_cache, vault
-from conductor_app.access.secrets import delivered, hidden, revealed
+from conductor_app.access.redaction import redact, runtime_metadata, substitute_secrets
 from conductor_app.core.errors import Conflict, Forbidden, Invalid, NotFound
 from conductor_app.engine import secrets_and_variables
 from conductor_app.models import AuditEntry, Secret
@@ -22,22 +22,22 @@ def _still(clock):
 
 def put(name: str, value: str) -> None:
     secrets_and_variables.put_secret(name, value, BY)
-    secret_cache.forget()
+    secret_cache.clear_cache()
 
 
 def test_a_kept_secret_is_put_in_where_the_author_names_it():
     put("DB", '{"user": "u", "password": "p4ssword"}')
 
-    assert revealed({"x": "${workflow.secrets.DB.password}"}, ["DB"]) == {"x": "p4ssword"}
-    assert revealed(WHOLE, ["OTHER"]) == {"x": None}
-    assert revealed(WHOLE, []) == WHOLE
+    assert substitute_secrets({"x": "${workflow.secrets.DB.password}"}, ["DB"]) == {"x": "p4ssword"}
+    assert substitute_secrets(WHOLE, ["OTHER"]) == {"x": None}
+    assert substitute_secrets(WHOLE, []) == WHOLE
 
 
 def test_what_names_no_secret_asks_the_table_nothing():
     with Counted() as counted:
-        revealed(WHOLE, [])
-        hidden(WHOLE, [])
-        delivered([])
+        substitute_secrets(WHOLE, [])
+        redact(WHOLE, [])
+        runtime_metadata([])
 
     assert counted.count == 0
 
@@ -48,41 +48,43 @@ def test_several_secrets_take_one_statement_and_then_none_for_a_while(clock):
 
     with Counted() as counted:
         for _ in range(3):
-            revealed(["${workflow.secrets.A}", "${workflow.secrets.B}", "${workflow.secrets.C}"], ["A", "B", "C"])
+            substitute_secrets(
+                ["${workflow.secrets.A}", "${workflow.secrets.B}", "${workflow.secrets.C}"], ["A", "B", "C"]
+            )
     assert counted.count == 1
     clock.advance(seconds=2)
     with Counted() as counted:
-        revealed(["${workflow.secrets.A}"], ["A"])
+        substitute_secrets(["${workflow.secrets.A}"], ["A"])
 
     assert counted.count == 1
 
 
 def test_a_change_by_another_process_is_noticed_within_seconds(clock):
     put("DB", "before")
-    assert revealed(WHOLE, ["DB"]) == {"x": "before"}
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "before"}
 
-    Secret.objects.update(sealed=vault.seal("DB", "after"))
-    assert revealed(WHOLE, ["DB"]) == {"x": "before"}
+    Secret.objects.update(sealed=vault.encrypt("DB", "after"))
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "before"}
     clock.advance(seconds=2)
 
-    assert revealed(WHOLE, ["DB"]) == {"x": "after"}
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "after"}
 
 
 def test_a_deleted_secret_is_told_no_more(clock):
     put("DB", "s3cret")
-    assert revealed(WHOLE, ["DB"]) == {"x": "s3cret"}
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "s3cret"}
 
     secrets_and_variables.delete_secret("DB", BY)
     clock.advance(seconds=2)
 
-    assert revealed(WHOLE, ["DB"]) == {"x": None}
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": None}
 
 
 def test_the_environments_secret_comes_before_the_kept_one_and_cannot_be_changed(monkeypatch):
     put("DB", "kept")
     monkeypatch.setenv("CONDUCTOR_SECRET_DB", "given")
 
-    assert revealed(WHOLE, ["DB"]) == {"x": "given"}
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "given"}
     with pytest.raises(Conflict):
         secrets_and_variables.put_secret("DB", "other", BY)
     with pytest.raises(Conflict):
@@ -96,14 +98,14 @@ def test_a_task_definition_has_secrets_and_variables_delivered():
     put("TOKEN", "s3cret")
     secrets_and_variables.put_variable("REGION", "eu", BY)
 
-    assert delivered(["TOKEN", "REGION", "NOTHING", 7]) == {"TOKEN": "s3cret", "REGION": "eu"}
+    assert runtime_metadata(["TOKEN", "REGION", "NOTHING", 7]) == {"TOKEN": "s3cret", "REGION": "eu"}
 
 
 def test_a_secret_that_no_key_opens_counts_as_missing_and_is_logged_by_name(caplog, settings):
     put("DB", "s3cret")
     settings.SECRET_KEY = "another one"
 
-    assert revealed(WHOLE, ["DB"]) == {"x": None}
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": None}
     assert "secret_unreadable" in caplog.text
     assert "s3cret" not in caplog.text
 
@@ -149,7 +151,7 @@ def test_secrets_are_sealed_anew_with_the_newest_key(settings, capsys):
 
     assert "1 secrets" in capsys.readouterr().out
     assert all(vault.is_current(row.sealed) for row in Secret.objects.all())
-    assert vault.opened("A", Secret.objects.get(pk="A").sealed) == "aaaaaa"
+    assert vault.decrypt("A", Secret.objects.get(pk="A").sealed) == "aaaaaa"
 
 
 def test_resealing_names_the_secret_that_no_key_opens(settings):

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 
-from conductor_app.engine.access.leftovers import names
+from conductor_app.engine.access.cleanup_on_delete import name_columns
 from conductor_app.models import Grant, Tag
 from tests.api.conftest import Api
 from tests.api.steps import simple
@@ -48,7 +48,7 @@ def api(clock, db) -> Api:
     return Api()
 
 
-COLUMNS = {target: (model, column) for model, (target, column) in names().items()}
+COLUMNS = {target: (model, column) for model, (target, column) in name_columns().items()}
 
 
 def left(target: str, name: str) -> list[int]:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.access.scope_roles import assumes_itself, expanded
-from conductor_app.access.scopes import granted
+from conductor_app.access.scope_roles import assumes_itself, expand_scopes
+from conductor_app.access.scopes import scope_set
 from tests.tries import tries
 
 ROLES = {
@@ -35,20 +35,20 @@ EXPANDED = {
 def test_scopes_are_expanded(case):
     scopes, implied = EXPANDED[case]
 
-    assert set(expanded(scopes, ROLES)) == {*scopes, *implied}
+    assert set(expand_scopes(scopes, ROLES)) == {*scopes, *implied}
 
 
 def test_a_beginning_of_assume_with_a_star_assumes_all_roles():
     for scope in ("assume:*", "assume*", "a*"):
-        assert {"queue:build", "secrets:shop", "queue:route:*"} <= set(expanded([scope], ROLES))
+        assert {"queue:build", "secrets:shop", "queue:route:*"} <= set(expand_scopes([scope], ROLES))
 
 
 def test_whoever_may_do_everything_is_given_nothing_more():
-    assert expanded(["*", "assume:build"], ROLES) == ["*"]
+    assert expand_scopes(["*", "assume:build"], ROLES) == ["*"]
 
 
 def test_roles_that_assume_one_another_come_to_an_end():
-    assert expanded(["assume:a"], {"a": ["assume:b", "x"], "b": ["assume:a", "y"]}) == [
+    assert expand_scopes(["assume:a"], {"a": ["assume:b", "x"], "b": ["assume:a", "y"]}) == [
         "assume:a", "assume:b", "x", "y",
     ]  # fmt: skip
 
@@ -82,7 +82,7 @@ ENDED = st.builds("{}{}".format, TEXT, st.sampled_from(["", "*"]))
     roles=st.dictionaries(ENDED, st.lists(st.builds("{}{}".format, st.sampled_from(["x:<..>", "y", ""]), ENDED))),
 )
 def test_an_expansion_holds_what_it_was_made_of_and_expands_no_further(scopes, roles):
-    once = expanded(scopes, roles)
+    once = expand_scopes(scopes, roles)
 
-    assert all(scope in granted(once) for scope in scopes)
-    assert expanded(once, roles) == once
+    assert all(scope in scope_set(once) for scope in scopes)
+    assert expand_scopes(once, roles) == once

@@ -2,7 +2,14 @@
 
 import pytest
 
-from conductor_app.access.scopes import granted, is_satisfied, lacking, rendered, without_covered, written
+from conductor_app.access.scopes import (
+    drop_covered,
+    format_expression,
+    is_satisfied,
+    missing_scopes,
+    render_expression,
+    scope_set,
+)
 
 SATISFIED = {
     "the same": (["a:b"], "a:b", True),
@@ -27,41 +34,43 @@ SATISFIED = {
 @pytest.mark.parametrize("case", SATISFIED)
 def test_scopes_satisfy(case):
     scopes, expression, is_enough = SATISFIED[case]
-    held = granted(scopes)
+    held = scope_set(scopes)
 
     assert is_satisfied(expression, held) is is_enough
-    assert (lacking(expression, held) is None) is is_enough
+    assert (missing_scopes(expression, held) is None) is is_enough
 
 
 def test_what_is_lacking_is_the_smallest_part_that_would_do():
     expression = {"AllOf": ["a", {"AnyOf": ["b", "c"]}, {"AnyOf": ["d", "a"]}]}
 
-    assert lacking(expression, granted(["a"])) == {"AnyOf": ["b", "c"]}
-    assert lacking(expression, granted([])) == expression
+    assert missing_scopes(expression, scope_set(["a"])) == {"AnyOf": ["b", "c"]}
+    assert missing_scopes(expression, scope_set([])) == expression
 
 
 def test_an_expression_can_be_read_by_a_person():
-    assert written({"AllOf": ["a", {"AnyOf": ["b", "c"]}]}) == "all of:\n  a\n  any of:\n    b\n    c"
+    assert format_expression({"AllOf": ["a", {"AnyOf": ["b", "c"]}]}) == "all of:\n  a\n  any of:\n    b\n    c"
 
 
 def test_a_template_is_filled_in():
     template = {"AllOf": ["queue:create:<queue>", {"for": "scope", "in": "scopes", "each": "<scope>"}]}
 
-    assert rendered(template, {"queue": "p/w", "scopes": ["x:*", "y"]}) == {"AllOf": ["queue:create:p/w", "x:*", "y"]}
+    assert render_expression(template, {"queue": "p/w", "scopes": ["x:*", "y"]}) == {
+        "AllOf": ["queue:create:p/w", "x:*", "y"]
+    }
 
 
 def test_a_parameter_is_filled_in_as_it_is():
-    assert rendered("get:<name>", {"name": "<name>*"}) == "get:<name>*"
+    assert render_expression("get:<name>", {"name": "<name>*"}) == "get:<name>*"
 
 
 def test_what_depends_on_a_fact_that_is_not_so_needs_nothing():
     template = {"if": "private", "then": "get:<name>"}
 
-    assert rendered(template, {"private": False, "name": "a"}) == {"AllOf": []}
-    assert rendered(template, {"private": True, "name": "a"}) == "get:a"
-    assert rendered({"AnyOf": ["b", template]}, {"private": False, "name": "a"}) == {"AnyOf": ["b"]}
-    assert rendered(None, {}) == {"AllOf": []}
+    assert render_expression(template, {"private": False, "name": "a"}) == {"AllOf": []}
+    assert render_expression(template, {"private": True, "name": "a"}) == "get:a"
+    assert render_expression({"AnyOf": ["b", template]}, {"private": False, "name": "a"}) == {"AnyOf": ["b"]}
+    assert render_expression(None, {}) == {"AllOf": []}
 
 
 def test_scopes_that_another_one_covers_are_left_out():
-    assert without_covered(["a:b", "a:*", "b", "a:b*", "b", "a:", "b!"]) == ["a:*", "b", "b!"]
+    assert drop_covered(["a:b", "a:*", "b", "a:b*", "b", "a:", "b!"]) == ["a:*", "b", "b!"]

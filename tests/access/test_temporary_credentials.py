@@ -8,7 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from taskcluster.client import createTemporaryCredentials
 
-from conductor_app.access.temporary_credentials import Certificate, issue, read_ext, signature, temporary_key, verify
+from conductor_app.access.temporary_credentials import (
+    Certificate,
+    issue_credentials,
+    read_ext,
+    sign_certificate,
+    temporary_key,
+    verify_certificate,
+)
 from conductor_app.core.errors import Unauthenticated
 
 KEY = "n1kRt0kenForVectorsOnly000"
@@ -32,8 +39,8 @@ def ext(value) -> str:
 def test_named_and_unnamed_certificates_are_signed_as_others_sign_them():
     unnamed = replace(VECTOR, issuer=None)
 
-    assert signature(VECTOR, NAME, KEY) == VECTOR.signature
-    assert signature(unnamed, NAME, KEY) == "1BB8Ga3m54jd0W/zcsRwxys6YkjVwede2CpxgM9hzHQ="
+    assert sign_certificate(VECTOR, NAME, KEY) == VECTOR.signature
+    assert sign_certificate(unnamed, NAME, KEY) == "1BB8Ga3m54jd0W/zcsRwxys6YkjVwede2CpxgM9hzHQ="
     assert temporary_key(VECTOR, KEY) == "if-mj7WYDM4UPf7kRp0M_picnxVHOSOi1OwEatwjJh8"
 
 
@@ -44,35 +51,35 @@ def test_credentials_that_the_official_client_makes_are_verified(name):
 
     certificate, authorized = read_ext(ext({"certificate": json.loads(made["certificate"])}))
 
-    verify(certificate, name or "me", KEY, START)
+    verify_certificate(certificate, name or "me", KEY, START)
     assert temporary_key(certificate, KEY) == made["accessToken"].decode()
     assert (certificate.scopes, certificate.issuer, authorized) == (("a", "b:*"), "me" if name else None, None)
 
 
 def test_what_is_issued_here_is_verified_here():
-    made = issue("static/queue", KEY, NAME, ["a", "b:*"], start=START, expiry=START + MINUTE)
+    made = issue_credentials("static/queue", KEY, NAME, ["a", "b:*"], start=START, expiry=START + MINUTE)
 
     certificate, _ = read_ext(ext({"certificate": json.loads(made["certificate"])}))
 
-    verify(certificate, made["clientId"], KEY, START)
+    verify_certificate(certificate, made["clientId"], KEY, START)
     assert (made["clientId"], made["accessToken"]) == (NAME, temporary_key(certificate, KEY))
 
 
 def test_a_certificate_holds_from_its_start_to_its_expiry_and_five_minutes_around():
-    verify(VECTOR, NAME, KEY, START - 5 * MINUTE)
-    verify(VECTOR, NAME, KEY, VECTOR.expiry + 5 * MINUTE)
+    verify_certificate(VECTOR, NAME, KEY, START - 5 * MINUTE)
+    verify_certificate(VECTOR, NAME, KEY, VECTOR.expiry + 5 * MINUTE)
     for moment in (START - 5 * MINUTE - 1, VECTOR.expiry + 5 * MINUTE + 1):
         with pytest.raises(Unauthenticated):
-            verify(VECTOR, NAME, KEY, moment)
+            verify_certificate(VECTOR, NAME, KEY, moment)
 
 
 def test_no_certificate_holds_for_more_than_31_days():
     long = replace(VECTOR, expiry=START + 31 * 24 * 60 * MINUTE)
-    verify(replace(long, signature=signature(long, NAME, KEY)), NAME, KEY, START)
+    verify_certificate(replace(long, signature=sign_certificate(long, NAME, KEY)), NAME, KEY, START)
 
     too_long = replace(long, expiry=long.expiry + 1)
     with pytest.raises(Unauthenticated, match="31 days"):
-        verify(replace(too_long, signature=signature(too_long, NAME, KEY)), NAME, KEY, START)
+        verify_certificate(replace(too_long, signature=sign_certificate(too_long, NAME, KEY)), NAME, KEY, START)
 
 
 FORGED = {
@@ -93,14 +100,14 @@ def test_a_certificate_is_not_signed_for(case):
     changes, name = FORGED[case]
 
     with pytest.raises(Unauthenticated):
-        verify(replace(VECTOR, **changes), name, KEY, START)
+        verify_certificate(replace(VECTOR, **changes), name, KEY, START)
 
 
 def test_nobody_issues_a_name_that_is_his_own():
     own = replace(VECTOR, issuer=NAME)
 
     with pytest.raises(Unauthenticated, match="issuer"):
-        verify(replace(own, signature=signature(own, NAME, KEY)), NAME, KEY, START)
+        verify_certificate(replace(own, signature=sign_certificate(own, NAME, KEY)), NAME, KEY, START)
 
 
 WHOLE = {"version": 1, "scopes": ["a"], "start": 1, "expiry": 2, "seed": VECTOR.seed, "signature": "s", "issuer": "i"}

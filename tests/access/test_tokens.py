@@ -5,19 +5,19 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from conductor_app.access import keys, permission_cache, tokens
+from conductor_app.access import access_keys, permission_cache, tokens
 from conductor_app.models import AccessKey, Application, AuditEntry
 
 
 @pytest.fixture(autouse=True)
 def needs_a_token(settings, db, monkeypatch):
     settings.CONDUCTOR_API_ACCESS = "token"
-    monkeypatch.setattr(tokens, "_remembered", tokens.Remembered())
+    monkeypatch.setattr(tokens, "_remembered", tokens.VerifiedTokens())
 
 
 @pytest.fixture
 def key():
-    return keys.create_key("billing")
+    return access_keys.create_key("billing")
 
 
 def ask(key_id, secret):
@@ -117,7 +117,7 @@ def test_a_withdrawn_key_gives_no_token_and_its_tokens_end_soon(key, clock):
 def test_another_process_hears_of_a_withdrawn_key_within_a_second(key, clock):
     token = ask(*key).json()["token"]
     definitions(token)
-    remembered = permission_cache.current()
+    remembered = permission_cache.current_cache()
     AccessKey.objects.get().delete()
     permission_cache._known = remembered
 

@@ -8,49 +8,49 @@ OLD, NEW = "an old key of the operator, long enough", "a new key of the operator
 
 
 def test_what_was_sealed_is_opened_and_cannot_be_read_before():
-    sealed = vault.seal("DB", "s3cret ä\0\n")
+    sealed = vault.encrypt("DB", "s3cret ä\0\n")
 
     assert "s3cret" not in sealed
-    assert vault.opened("DB", sealed) == "s3cret ä\0\n"
+    assert vault.decrypt("DB", sealed) == "s3cret ä\0\n"
 
 
 def test_the_same_value_is_never_sealed_alike():
-    assert vault.seal("DB", "s3cret") != vault.seal("DB", "s3cret")
+    assert vault.encrypt("DB", "s3cret") != vault.encrypt("DB", "s3cret")
 
 
 def test_a_sealed_value_is_of_no_use_under_another_name():
-    with pytest.raises(vault.Unreadable):
-        vault.opened("OTHER", vault.seal("DB", "s3cret"))
+    with pytest.raises(vault.DecryptionFailed):
+        vault.decrypt("OTHER", vault.encrypt("DB", "s3cret"))
 
 
 @pytest.mark.parametrize("damage", [lambda text: text[:-8], lambda text: text + "A", lambda text: "?", lambda text: ""])
 def test_a_damaged_value_is_unreadable(damage):
-    with pytest.raises(vault.Unreadable):
-        vault.opened("DB", damage(vault.seal("DB", "s3cret")))
+    with pytest.raises(vault.DecryptionFailed):
+        vault.decrypt("DB", damage(vault.encrypt("DB", "s3cret")))
 
 
 def test_a_new_key_seals_and_old_ones_still_open(settings):
-    by_the_server = vault.seal("DB", "one")
+    by_the_server = vault.encrypt("DB", "one")
     settings.CONDUCTOR_SECRETS_KEYS = (OLD,)
-    by_the_old = vault.seal("DB", "two")
+    by_the_old = vault.encrypt("DB", "two")
     settings.CONDUCTOR_SECRETS_KEYS = (NEW, OLD)
-    by_the_new = vault.seal("DB", "three")
+    by_the_new = vault.encrypt("DB", "three")
 
-    assert [vault.opened("DB", each) for each in (by_the_server, by_the_old, by_the_new)] == ["one", "two", "three"]
+    assert [vault.decrypt("DB", each) for each in (by_the_server, by_the_old, by_the_new)] == ["one", "two", "three"]
     assert [vault.is_current(each) for each in (by_the_server, by_the_old, by_the_new)] == [False, False, True]
 
 
 def test_without_its_key_a_value_is_lost(settings):
     settings.CONDUCTOR_SECRETS_KEYS = (OLD,)
-    sealed = vault.seal("DB", "s3cret")
+    sealed = vault.encrypt("DB", "s3cret")
     settings.CONDUCTOR_SECRETS_KEYS = (NEW,)
 
-    with pytest.raises(vault.Unreadable):
-        vault.opened("DB", sealed)
+    with pytest.raises(vault.DecryptionFailed):
+        vault.decrypt("DB", sealed)
 
 
 def test_a_rotated_key_of_the_server_still_opens(settings):
-    sealed = vault.seal("DB", "s3cret")
+    sealed = vault.encrypt("DB", "s3cret")
     settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "another key of the server"
 
-    assert vault.opened("DB", sealed) == "s3cret"
+    assert vault.decrypt("DB", sealed) == "s3cret"

@@ -48,7 +48,7 @@ def test_only_whole_pages_stand_in_the_shell(operator, headers):
 def test_a_page_that_broke_says_under_which_request_the_log_says_why(operator):
     request = operator.get("/admin/strip/").wsgi_request
 
-    with log_context.doing("look", request_id="asked-1"):
+    with log_context.log_context("look", request_id="asked-1"):
         shown = page(broken(request), 500)
 
     assert SIDEBAR in shown

@@ -24,11 +24,11 @@ def hostile(operator, clock):
     attempt = claim("charge", worker=EVIL)
     tasks.add_log(attempt.pk, EVIL)
     Attempt.objects.filter(pk=attempt.pk).update(worker=BREAKOUT)
-    runs.pause(run.pk, EVIL, f"{EVIL} `{EVIL}`")
-    runs.resume(run.pk, BREAKOUT, BREAKOUT)
+    runs.pause_run(run.pk, EVIL, f"{EVIL} `{EVIL}`")
+    runs.resume_run(run.pk, BREAKOUT, BREAKOUT)
     from conductor_app.core.reports import Report
 
-    tasks.report(run.pk, attempt.pk, Report("FAILED", reason=f"{EVIL}\n{BREAKOUT}", output={EVIL: EVIL}), EVIL)
+    tasks.report_task(run.pk, attempt.pk, Report("FAILED", reason=f"{EVIL}\n{BREAKOUT}", output={EVIL: EVIL}), EVIL)
     return run
 
 

@@ -17,8 +17,8 @@ from django.test import RequestFactory
 
 from conductor_app.core.reports import Report
 from conductor_app.engine import runs, tasks
-from conductor_app.engine.groups import acts
-from conductor_app.engine.groups import tasks as standalone_tasks
+from conductor_app.engine.standalone import task_actions
+from conductor_app.engine.standalone import tasks as standalone_tasks
 from tests.api.taskcluster.conftest import LINUX
 from tests.builders import policy, step
 from tests.engine.test_groups_parallel import RETRIES as RETRIED
@@ -137,7 +137,7 @@ def orders(clock) -> list[str]:
 
 
 def said(run_id: str, ref: str, outcome: str) -> Callable[[], Any]:
-    return lambda: tasks.report_on_ref(run_id, ref, Report(outcome, {"n": 1}), BY)
+    return lambda: tasks.report_by_ref(run_id, ref, Report(outcome, {"n": 1}), BY)
 
 
 def changes_of(run_id: str) -> list[Callable[[], Any]]:
@@ -239,7 +239,7 @@ def test_what_becomes_of_a_run_between_two_statements_of_a_reader_is_not_shown(a
 @pytest.fixture
 def jobs(clock, settings) -> "Jobs":
     settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
-    first = standalone_tasks.create(new_task(clock, queue=f"{LINUX}-never", retries=RETRIES))
+    first = standalone_tasks.create_task(new_task(clock, queue=f"{LINUX}-never", retries=RETRIES))
     return Jobs(clock, first.group_id, first.id)
 
 
@@ -253,7 +253,7 @@ class Jobs:
     def new(self, number: int) -> str:
         facts = {"group_id": self.group, "requires": (self.first,), "retries": RETRIES}
         task = new_task(self.clock, queue=f"{LINUX}-{number}", definition={"scopes": []}, **facts)
-        return acts.act("schedule", standalone_tasks.create(task).id, BY).id
+        return task_actions.apply_action("schedule", standalone_tasks.create_task(task).id, BY).id
 
     def tried_again_and_again(self, api: Web, number: int) -> Act:
         """A worker that never gets anywhere; what it is told must agree as well."""

@@ -6,11 +6,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from prometheus_client.parser import text_string_to_metric_families
 
-from conductor_app.access import keys, tokens
+from conductor_app.access import access_keys, tokens
 from conductor_app.engine import sweeps
-from conductor_app.insight.load import load, waiting_by_queue
+from conductor_app.insight.engine_load import measure_load, waiting_by_queue
 from conductor_app.models import Message
-from conductor_app.telemetry import measures
+from conductor_app.telemetry import metrics
 from tests.access.people import application
 from tests.builders import definition, fork, step, sub_workflow
 from tests.story import Story, forget_all_that_was_seen
@@ -51,7 +51,7 @@ def test_a_queue_shows_how_much_waits_and_since_when(clock):
 def test_further_queues_are_counted_as_one(clock):
     Story(clock, *fork([step("a")], [step("b")], [step("c")]))
 
-    queues = load(most_queues=1, others="(others)").queues
+    queues = measure_load(most_queues=1, others="(others)").queues
 
     assert {name: waiting.count for name, waiting in queues.items()} == {"a": 1, "(others)": 2}
 
@@ -106,12 +106,12 @@ def test_a_child_that_is_started_by_a_run_is_counted(clock):
 
 
 def test_names_beyond_the_most_are_counted_together(monkeypatch):
-    monkeypatch.setattr(measures, "MOST_NAMES", 2)
-    counted = measures.Counted("test_names", "For this test.", "name", "status")
+    monkeypatch.setattr(metrics, "MOST_NAMES", 2)
+    counted = metrics.Counted("test_names", "For this test.", "name", "status")
     for name in ("a", "b", "c", "d", "a"):
         counted.count(name, "ENDED")
 
-    found = samples_of(measures.exposition("")[0])
+    found = samples_of(metrics.exposition("")[0])
 
     assert {name: found["test_names_total", name, "ENDED"] for name in ("a", "b", "(others)")} == {
         "a": 2, "b": 1, "(others)": 2,
@@ -151,7 +151,7 @@ class TestWithLogins:
     @pytest.fixture(autouse=True)
     def with_logins(self, settings, monkeypatch):
         settings.CONDUCTOR_API_ACCESS = "token"
-        monkeypatch.setattr(tokens, "_remembered", tokens.Remembered())
+        monkeypatch.setattr(tokens, "_remembered", tokens.VerifiedTokens())
 
     def ask(self, **headers):
         return Client(headers=headers).get("/metrics")
@@ -182,8 +182,8 @@ class TestWithLogins:
     @pytest.mark.parametrize("header", ["X-Authorization", "Authorization"])
     def test_a_token_of_the_api_is_good_where_its_holder_may_see_all_runs(self, role, status, header):
         made = application("watcher", role)
-        key_id, _ = keys.new_key(made)
-        token = tokens.issue(key_id, made.name)
+        key_id, _ = access_keys.new_key(made)
+        token = tokens.issue_token(key_id, made.name)
 
         reply = self.ask(**{header: f"Bearer {token}" if header == "Authorization" else token})
 

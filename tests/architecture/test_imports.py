@@ -10,7 +10,7 @@ import pytest
 
 APP = Path(__file__).parents[2] / "conductor_app"
 LEAVES = {"clock", "conf", "gc_tuning", "json_values", "randomness"}
-BELOW_FACES = {"telemetry", "engine", "insight", "access", "models", "core", "wakeups"}
+BELOW_FACES = {"telemetry", "engine", "insight", "access", "models", "core", "notifications"}
 
 # Each room and what it may import beside itself and the leaves. A room within a room has its own line.
 ROOMS: dict[str, set[str]] = {
@@ -22,14 +22,14 @@ ROOMS: dict[str, set[str]] = {
     "json_values": set(),
     "scripts": set(),
     "demo": set(),
-    "wakeups": set(),
+    "notifications": set(),
     "blob_storage": set(),
     "telemetry": {"core"},
     "models": {"telemetry", "core"},
     "store": {"models", "core"},
     "insight": {"models", "core"},
     "access": {"models", "core"},
-    "engine": {"telemetry", "store", "insight", "access", "models", "core", "wakeups", "scripts", "blob_storage"},
+    "engine": {"telemetry", "store", "insight", "access", "models", "core", "notifications", "scripts", "blob_storage"},
     "api.conductor": BELOW_FACES | {"blob_storage"},
     "api.taskcluster": BELOW_FACES,
     "api": BELOW_FACES,

@@ -3,7 +3,7 @@
 import pytest
 from kombu.exceptions import OperationalError
 
-from conductor_app import wakeups
+from conductor_app import notifications
 from conductor_app.background import job_trigger, jobs
 from conductor_app.celery import app
 
@@ -11,7 +11,7 @@ from conductor_app.celery import app
 @pytest.fixture
 def bell(monkeypatch):
     """A bell that has not rung yet."""
-    monkeypatch.setattr(job_trigger, "_bell", job_trigger.Bell())
+    monkeypatch.setattr(job_trigger, "_bell", job_trigger.JobTrigger())
 
 
 @pytest.fixture
@@ -25,19 +25,19 @@ def broker(bell):
 
 
 def test_work_for_a_built_in_worker_is_told(broker):
-    wakeups.announce(["HTTP"])
+    notifications.announce(["HTTP"])
 
     assert broker.get(timeout=2).headers["task"] == jobs.work.name
 
 
 def test_work_for_others_is_not_told(broker):
-    wakeups.announce(["pay", "ship"])
+    notifications.announce(["pay", "ship"])
 
     assert broker.qsize() == 0
 
 
 def test_a_crowd_of_tasks_is_told_by_a_few_messages(broker):
-    wakeups.announce(["HTTP"] * 1000)
+    notifications.announce(["HTTP"] * 1000)
 
     assert 1 <= broker.qsize() <= 20
 
@@ -51,7 +51,7 @@ def test_a_broker_that_is_away_is_left_alone_for_a_while(bell, monkeypatch):
 
     monkeypatch.setattr(jobs.work, "apply_async", refuse)
 
-    wakeups.announce(["HTTP", "HTTP"])
-    wakeups.announce(["HTTP"])
+    notifications.announce(["HTTP", "HTTP"])
+    notifications.announce(["HTTP"])
 
     assert tries == ["try"]

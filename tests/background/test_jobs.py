@@ -20,7 +20,7 @@ def test_built_in_workers_with_nothing_to_do_end_at_once():
 def test_who_finds_the_door_held_goes_away():
     door = BoundedSemaphore(1)
 
-    with jobs._entered(door) as first, jobs._entered(door) as second:
+    with jobs._acquire(door) as first, jobs._acquire(door) as second:
         assert (first, second) == (True, False)
 
     assert held(door) == 0
@@ -31,10 +31,10 @@ def test_who_waits_at_the_door_enters_when_it_is_left():
     entered = []
 
     def come():
-        with jobs._entered(door, seconds=5) as is_mine:
+        with jobs._acquire(door, seconds=5) as is_mine:
             entered.append(is_mine)
 
-    with jobs._entered(door):
+    with jobs._acquire(door):
         waiter = Thread(target=come)
         waiter.start()
     waiter.join()
@@ -46,7 +46,7 @@ def test_who_waits_at_the_door_enters_when_it_is_left():
 def test_the_door_is_left_when_the_job_fails():
     door = BoundedSemaphore(1)
 
-    with pytest.raises(ZeroDivisionError), jobs._entered(door):
+    with pytest.raises(ZeroDivisionError), jobs._acquire(door):
         _ = 1 / 0
 
     assert held(door) == 0

@@ -3,14 +3,14 @@
 import pytest
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
-from conductor_app.background.periodic_jobs import BEATS, sync_beats
+from conductor_app.background.periodic_jobs import BEATS, sync_periodic_jobs
 from conductor_app.celery import app
 
 pytestmark = pytest.mark.django_db
 
 
 def test_beats_rows_say_what_the_table_says():
-    sync_beats()
+    sync_periodic_jobs()
 
     assert {task.name: task.task for task in PeriodicTask.objects.all()} == {
         name: beat.job for name, beat in BEATS.items()
@@ -18,16 +18,16 @@ def test_beats_rows_say_what_the_table_says():
 
 
 def test_a_beat_of_half_a_second_is_kept_exactly():
-    sync_beats()
+    sync_periodic_jobs()
 
     assert PeriodicTask.objects.get(name="sweep").schedule.run_every.total_seconds() == 0.5
 
 
 def test_nothing_is_written_twice():
-    sync_beats()
+    sync_periodic_jobs()
     changed_at = PeriodicTask.objects.get(name="sweep").date_changed
 
-    sync_beats()
+    sync_periodic_jobs()
 
     assert PeriodicTask.objects.get(name="sweep").date_changed == changed_at
     assert PeriodicTask.objects.count() == len(BEATS)
@@ -35,19 +35,19 @@ def test_nothing_is_written_twice():
 
 
 def test_a_beat_that_an_operator_has_switched_off_stays_off():
-    sync_beats()
+    sync_periodic_jobs()
     PeriodicTask.objects.filter(name="prune").update(enabled=False)
 
-    sync_beats()
+    sync_periodic_jobs()
 
     assert not PeriodicTask.objects.get(name="prune").enabled
 
 
 def test_a_row_that_was_changed_by_hand_is_corrected():
-    sync_beats()
+    sync_periodic_jobs()
     PeriodicTask.objects.filter(name="sweep").update(expire_seconds=None)
 
-    sync_beats()
+    sync_periodic_jobs()
 
     assert PeriodicTask.objects.get(name="sweep").expire_seconds == 1
 

@@ -18,8 +18,8 @@ def start(name: str) -> str:
 
 
 def work(queue: str, outcome: str = "COMPLETED", reason: str = "") -> None:
-    [attempt] = tasks.claim(queue, worker="w7@41", wait_ms=0)
-    tasks.report(attempt.run_id, attempt.id, Report(outcome, {}, reason), BY)
+    [attempt] = tasks.claim_tasks(queue, worker="w7@41", wait_ms=0)
+    tasks.report_task(attempt.run_id, attempt.id, Report(outcome, {}, reason), BY)
 
 
 def again(page) -> set[str]:
@@ -83,9 +83,9 @@ def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_can
     page.get_by_role("button", name="Pause", exact=True).click()
     expect(page.locator("main h1")).to_contain_text("Paused")
     page.get_by_role("button", name="Resume", exact=True).click()
-    bulk_operations.work_off()
+    bulk_operations.run_due_operations()
     BulkOperation.objects.update(paced_at=operation.created_at - 10_000, due_at=0)
-    bulk_operations.work_off()
+    bulk_operations.run_due_operations()
     page.reload()
     done = BulkOperation.objects.get().done
     assert 1 <= done <= 10
@@ -101,7 +101,7 @@ def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_can
 def test_a_waiting_task_says_which_gate_holds_it_and_raising_the_limit_releases_it(page):
     register(definition(bare("ship"), name="shipping"), tasks=[policy("ship", concurrent_limit=1)])
     first, second = start("shipping"), start("shipping")
-    [held] = tasks.claim("ship", worker="van@7", wait_ms=0)
+    [held] = tasks.claim_tasks("ship", worker="van@7", wait_ms=0)
     waiting = second if held.run_id == first else first
 
     page.goto(f"/admin/conductor/run/{waiting}/change/?task=ship")
@@ -116,4 +116,4 @@ def test_a_waiting_task_says_which_gate_holds_it_and_raising_the_limit_releases_
     page.go_back()
     page.reload()
     expect(page.locator(".cause")).to_contain_text("Every gate is open")
-    assert [attempt.run_id for attempt in tasks.claim("ship", worker="van@8", wait_ms=0)] == [waiting]
+    assert [attempt.run_id for attempt in tasks.claim_tasks("ship", worker="van@8", wait_ms=0)] == [waiting]

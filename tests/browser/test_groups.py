@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from conductor_app import clock
 from conductor_app.admin.standalone.addresses import group_address, standalone_address
 from conductor_app.engine.artifacts import contents
-from conductor_app.engine.groups import acts, claims, tasks
+from conductor_app.engine.standalone import claims, task_actions, tasks
 from conductor_app.models import Artifact, AuditEntry, Task
 from tests.api.taskcluster.conftest import slug
 from tests.engine.test_groups_parallel import LINUX, create
@@ -35,14 +35,14 @@ def build(transactional_db, settings) -> tuple[str, dict[str, str]]:
 
 def done(id: str, how: str) -> None:
     """A worker does the task, and leaves a log."""
-    [claim] = claims.claim(LINUX, "here", "w1", 1)
+    [claim] = claims.claim_tasks(LINUX, "here", "w1", 1)
     assert claim.standalone.id == id
     text = b"".join(b"step %d\n" % n for n in range(200)) + b"\x1b[1;31mit " + how.encode() + b"\x1b[0m <b>\n"
     now = clock.now()
     facts = {"content_type": "text/plain", "created_at": now, "expires_at": now + 3_600_000}
     Artifact.objects.create(task_id=id, number=0, name=LOG, kind="s3", **facts)
-    contents.fill(id, 0, LOG, ContentFile(gzip.compress(text)), "gzip")
-    tasks.report(id, 0, how)
+    contents.store_content(id, 0, LOG, ContentFile(gzip.compress(text)), "gzip")
+    tasks.report_task(id, 0, how)
 
 
 @pytest.mark.looks
@@ -102,7 +102,7 @@ def test_the_page_follows_the_group_and_keeps_what_is_ticked(page, build):
     page.locator(f"input[value='{ids['sources']}']").check()
     page.evaluate("window.stays = true")
 
-    acts.act("schedule", ids["release"], "otto")
+    task_actions.apply_action("schedule", ids["release"], "otto")
     page.clock.fast_forward(3000)
     expect(page.locator(f"tr[data-key='{ids['release']}']")).to_contain_text("Pending")
     expect(page.locator(f"input[value='{ids['sources']}']")).to_be_checked()

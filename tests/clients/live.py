@@ -12,8 +12,8 @@ from django.test.testcases import QuietWSGIRequestHandler
 from conductor_app import clock
 from conductor_app.api.presence import SOCKET
 from conductor_app.engine.sweeps import sweep_until
-from conductor_app.workers.publishing import publish_off
-from conductor_app.workers.runner import work_off
+from conductor_app.workers.event_publisher import publish_due_events
+from conductor_app.workers.runner import run_built_in_workers
 from conductor_app.wsgi import application
 
 TICK_MS = 100
@@ -100,7 +100,7 @@ def ring_the_bell(stopping: Event) -> None:
     """Do what Celery's jobs do: sweep on time, and serve the built-in workers."""
     while not stopping.is_set():
         sweep_until(clock.now() + TICK_MS)
-        work_off(stopping.is_set)
-        publish_off(stopping.is_set)
+        run_built_in_workers(stopping.is_set)
+        publish_due_events(stopping.is_set)
         stopping.wait(TICK_MS / 1000)
     connections.close_all()

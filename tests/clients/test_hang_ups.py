@@ -5,7 +5,7 @@ from http.client import HTTPConnection
 import pytest
 import taskcluster
 
-from conductor_app.telemetry.measures import WAITING
+from conductor_app.telemetry.metrics import WAITING
 
 from .shop import Shop
 from .test_taskcluster_queue import LINUX, claimed, created

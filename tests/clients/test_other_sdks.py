@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from conductor_app.access.keys import create_key
+from conductor_app.access.access_keys import create_key
 
 from .shop import Shop
 from .wire import SDKS, Wire

@@ -6,7 +6,7 @@ from conductor.client.configuration.settings.authentication_settings import Auth
 from conductor.client.http.rest import AuthorizationException
 from conductor.client.orkes_clients import OrkesClients
 
-from conductor_app.access.keys import create_key
+from conductor_app.access.access_keys import create_key
 
 from . import handled
 from .shop import Shop, served, worker

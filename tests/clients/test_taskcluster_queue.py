@@ -8,7 +8,7 @@ import pytest
 import taskcluster
 from taskcluster.exceptions import TaskclusterRestFailure
 
-from conductor_app import wakeups
+from conductor_app import notifications
 
 from .waiting import eventually
 
@@ -88,7 +88,7 @@ def test_every_method_of_the_client_has_its_address(queue):
 def test_who_waits_for_work_is_handed_it_as_soon_as_it_is_there(queue, server):
     with ThreadPoolExecutor(1) as hands:
         waiting = hands.submit(claimed, taskcluster.Queue({"rootUrl": server}))
-        eventually(lambda: wakeups.waiting())
+        eventually(lambda: notifications.count_waiting())
         id = created(queue)
 
         [claim] = waiting.result(15)

@@ -8,8 +8,8 @@ from conductor_app.core.errors import Conflict, NotFound, Refused
 from conductor_app.core.reports import Report, hear
 from conductor_app.engine import definitions, skip_and_jump, tasks
 from conductor_app.models import Attempt
-from conductor_app.store import due
-from conductor_app.store.definitions import plan
+from conductor_app.store import due_rows
+from conductor_app.store.definitions import load_definition
 from tests.builders import definition, step
 from tests.engine.views import complaints, decided, differences, picture
 from tests.next_versions import neighbour
@@ -68,7 +68,7 @@ class Chance:
 
     def poll(self) -> None:
         with committed():
-            taken = tasks.claim(self.random.choice(TYPES), worker="w", count=self.random.randint(1, 3), wait_ms=0)
+            taken = tasks.claim_tasks(self.random.choice(TYPES), worker="w", count=self.random.randint(1, 3), wait_ms=0)
         out = {attempt.id for attempt in self.held if self.is_in(attempt, "LEASED")}
         assert not out & {attempt.id for attempt in taken}, "an attempt was handed to two workers"
         self.held = [attempt for attempt in self.held if attempt.id in out] + taken
@@ -100,7 +100,7 @@ class Chance:
             self.compare(attempt.run_id, [attempt.id], hear(attempt.id, said))
         try:
             with committed():
-                return tasks.report(attempt.run_id, attempt.id, said, BY)
+                return tasks.report_task(attempt.run_id, attempt.id, said, BY)
         except NotFound:
             # A loop that keeps few turns has forgotten it.
             return False
@@ -117,11 +117,11 @@ class Chance:
 
     def rest(self) -> None:
         """Time passes; what is due is compared too."""
-        moment = due.next_moment()
+        moment = due_rows.next_due_moment()
         seconds = self.random.choice((1, 9, 30))
         if moment is not None and moment <= self.story.clock.now() + seconds * 1000:
             self.story._at(moment)
-            for found in due.attempts(self.story.clock.now(), 100):
+            for found in due_rows.due_attempts(self.story.clock.now(), 100):
                 self.compare(found.run_id, found.attempt_ids, nothing)
         self.story.later(seconds)
 
@@ -137,14 +137,14 @@ class Chance:
 
     def detour(self) -> None:
         """The operator leads the run off its way, where that can be done."""
-        known = plan(self.story.row.plan_id)
+        known = load_definition(self.story.row.plan_id)
         with suppress(Refused):
             if self.random.random() < 0.3:
                 document = neighbour(self.random, dict(known.document) | {"version": self.newest})
                 self.newest = document["version"]
                 definitions.save_workflow(document, BY, overwrite=True)
                 with committed():
-                    skip_and_jump.upgrade(self.story.id, known.name, self.newest, BY)
+                    skip_and_jump.upgrade_run(self.story.id, known.name, self.newest, BY)
             else:
                 act = self.random.choice((self.story.skip, self.story.jump))
                 act(self.random.choice(sorted(known.steps)))

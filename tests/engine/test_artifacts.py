@@ -11,7 +11,7 @@ from conductor_app.api.taskcluster.uploads import Body, Upload
 from conductor_app.core.errors import Busy, Conflict, Invalid, NotFound
 from conductor_app.core.standalone.artifacts import Artifact
 from conductor_app.engine.artifacts import contents, entries
-from conductor_app.engine.groups import claims, tasks
+from conductor_app.engine.standalone import claims, tasks
 from conductor_app.engine.sweeps import prune_finished
 from conductor_app.models import Artifact as Row
 from conductor_app.models import PulseMessage, StoredPayload
@@ -25,7 +25,7 @@ TASK = "AAAAAAAAQAKAAAAAAAAAAA"
 def job(clock):
     """A task that a worker holds; its id."""
     now = clock.now()
-    tasks.create(
+    tasks.create_task(
         tasks.NewTask(
             id=TASK, group_id=TASK, scheduler_id="-", project_id="none", queue="p/w", priority=1, retries=0,
             deadline_at=now + HOUR_MS, expires_at=now + 2 * HOUR_MS, requires=(), accepts_failure=False,
@@ -57,12 +57,12 @@ def empty_storage(db):
 
 
 def read(name="public/a") -> bytes:
-    return b"".join(contents.stream(contents.arrived(TASK, 0, name)))
+    return b"".join(contents.stream_content(contents.find_present(TASK, 0, name)))
 
 
 def test_content_goes_with_its_artifact(create, clock):
     create()
-    contents.fill(TASK, 0, "public/a", ContentFile(b"x"))
+    contents.store_content(TASK, 0, "public/a", ContentFile(b"x"))
 
     clock.advance(seconds=3599 + conf.taskcluster_expiration_delay)
     prune_finished(10)
@@ -77,7 +77,7 @@ def test_content_goes_with_its_artifact(create, clock):
 
 def test_content_stays_as_long_as_an_artifact_that_was_created_for_longer(create, clock):
     create()
-    contents.fill(TASK, 0, "public/a", ContentFile(b"x"))
+    contents.store_content(TASK, 0, "public/a", ContentFile(b"x"))
     create(hours=2)
 
     clock.advance(seconds=3601 + conf.taskcluster_expiration_delay)
@@ -89,7 +89,7 @@ def test_content_stays_as_long_as_an_artifact_that_was_created_for_longer(create
 def test_more_than_a_pass_takes_is_deleted_in_one_call(create, clock):
     for number in range(5):
         create(f"public/{number}")
-        contents.fill(TASK, 0, f"public/{number}", ContentFile(b"x"))
+        contents.store_content(TASK, 0, f"public/{number}", ContentFile(b"x"))
     clock.advance(seconds=3601 + conf.taskcluster_expiration_delay)
 
     assert entries.expire(2) == 5
@@ -98,8 +98,8 @@ def test_more_than_a_pass_takes_is_deleted_in_one_call(create, clock):
 
 def test_what_was_replaced_is_deleted_by_the_next_pass(create):
     create()
-    contents.fill(TASK, 0, "public/a", ContentFile(b"old"))
-    contents.fill(TASK, 0, "public/a", ContentFile(b"new"))
+    contents.store_content(TASK, 0, "public/a", ContentFile(b"old"))
+    contents.store_content(TASK, 0, "public/a", ContentFile(b"new"))
 
     prune_finished(10)
 
@@ -112,7 +112,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(create):
     upload = Upload(Body(lambda size: pieces.pop() if pieces else b"", 8, 100))
 
     with pytest.raises(Busy):
-        contents.fill(TASK, 0, "public/a", upload)
+        contents.store_content(TASK, 0, "public/a", upload)
 
     assert isinstance(upload.body.fault, Invalid)
     assert stored() == []
@@ -125,8 +125,8 @@ def test_a_large_artifact_comes_and_goes_in_little_memory(create):
     size, piece = 32 * 1024 * 1024, bytes(64 * 1024)
     tracemalloc.start()
     try:
-        contents.fill(TASK, 0, "public/a", Upload(Body(lambda count: piece[:count], size, size)))
-        received = sum(len(chunk) for chunk in contents.stream(contents.arrived(TASK, 0, "public/a")))
+        contents.store_content(TASK, 0, "public/a", Upload(Body(lambda count: piece[:count], size, size)))
+        received = sum(len(chunk) for chunk in contents.stream_content(contents.find_present(TASK, 0, "public/a")))
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -162,7 +162,7 @@ def test_a_task_that_is_not_known_takes_no_artifact(create, clock):
 
 
 def test_an_attempt_that_was_resolved_takes_none(create, job):
-    tasks.report(job, 0, "completed")
+    tasks.report_task(job, 0, "completed")
 
     with pytest.raises(Conflict):
         create()

@@ -6,8 +6,8 @@ import pytest
 
 from conductor_app.core.errors import Conflict, Invalid, NotAllowedInState, NotFound
 from conductor_app.engine import bulk_operations, failures, labels
-from conductor_app.engine.bulk_operations import Asked, work
-from conductor_app.engine.bulk_operations.actions import deed_of
+from conductor_app.engine.bulk_operations import BulkRequest, executor
+from conductor_app.engine.bulk_operations.actions import bulk_action_of
 from conductor_app.models import AuditEntry, BulkItem, BulkOperation, FailureGroup, Run, RunLabel
 from tests.builders import step
 from tests.story import BY, Story, committed
@@ -29,7 +29,7 @@ def failed(clock, count: int, reason: str = "no luck") -> Story:
 
 
 def begun(**asked) -> str:
-    return bulk_operations.start(Asked(**{"action": "retry", "selection": FAILED, "rate": 10.0, **asked}), BY)
+    return bulk_operations.start(BulkRequest(**{"action": "retry", "selection": FAILED, "rate": 10.0, **asked}), BY)
 
 
 def row(id: str) -> BulkOperation:
@@ -40,7 +40,7 @@ def passes(clock, seconds: float) -> None:
     """Time in which the engine looks twice a second."""
     for _ in range(round(seconds * 2)):
         with committed():
-            bulk_operations.work_off()
+            bulk_operations.run_due_operations()
         clock.advance(seconds=0.5)
 
 
@@ -68,14 +68,14 @@ def test_no_more_than_the_rate_are_begun(clock):
     failed(clock, 12)
     id = begun(rate=4.0)
     with committed():
-        bulk_operations.work_off()
-        bulk_operations.work_off()
+        bulk_operations.run_due_operations()
+        bulk_operations.run_due_operations()
     counts = [running()]
 
     for _ in range(3):
         clock.advance(seconds=1)
         with committed():
-            bulk_operations.work_off()
+            bulk_operations.run_due_operations()
         counts.append(running())
 
     assert counts == [1, 5, 9, 12]
@@ -89,7 +89,7 @@ def test_what_was_not_used_of_the_rate_is_not_made_up_for(clock):
     clock.advance(seconds=60)
 
     with committed():
-        bulk_operations.work_off()
+        bulk_operations.run_due_operations()
 
     assert row(id).done <= 8
 
@@ -101,7 +101,7 @@ def test_between_two_beats_it_goes_on_at_its_rate(clock, monkeypatch):
     until = clock.now() + 500
 
     with committed():
-        bulk_operations.work_off_until(until, wait_ms=500)
+        bulk_operations.run_operations_until(until, wait_ms=500)
 
     assert clock.now() - until <= 100
     assert 25 <= row(id).done <= 30
@@ -112,7 +112,7 @@ def test_who_is_told_to_stop_goes_on_with_nothing(clock):
     id = begun(rate=1000.0)
 
     with committed():
-        bulk_operations.work_off_until(clock.now() + 500, wait_ms=500, is_stopping=lambda: True)
+        bulk_operations.run_operations_until(clock.now() + 500, wait_ms=500, is_stopping=lambda: True)
 
     assert row(id).done == 0
 
@@ -124,9 +124,9 @@ def test_what_is_stopped_or_taken_out_while_a_run_is_acted_on_comes_to_nothing(c
     seen, items = row(id), list(BulkItem.objects.filter(operation=id, outcome="WAITING").values_list("pk", "run_id"))
 
     bulk_operations.withdraw(id, [items[0][1]], BY)
-    assert work._do(seen, *items[0], deed_of(seen))
+    assert executor._process_item(seen, *items[0], bulk_action_of(seen))
     bulk_operations.stop(id, BY)
-    assert not work._do(seen, *items[1], deed_of(seen))
+    assert not executor._process_item(seen, *items[1], bulk_action_of(seen))
 
     assert running() == row(id).done
     assert (row(id).withdrawn, row(id).left) == (1, 3 - row(id).done)
@@ -206,7 +206,7 @@ def test_one_that_is_refused_does_not_hold_up_the_others_and_can_be_tried_again(
     story = failed(clock, 3)
     id = begun()
     with committed():
-        bulk_operations.work_off()
+        bulk_operations.run_due_operations()
     story.retry()
     passes(clock, 2)
     refused = BulkItem.objects.get(operation=id, outcome="REFUSED")
@@ -228,7 +228,7 @@ def test_some_are_left_out_from_the_start_and_others_taken_out_on_the_way(clock)
     ids = list(Run.objects.order_by("id").values_list("pk", flat=True))
     id = begun(excluded=[story.id], rate=0.5)
     with committed():
-        bulk_operations.work_off()
+        bulk_operations.run_due_operations()
 
     assert bulk_operations.withdraw(id, [ids[-1], "nobody"], BY) == 1
     passes(clock, 10)
@@ -239,12 +239,12 @@ def test_some_are_left_out_from_the_start_and_others_taken_out_on_the_way(clock)
 
 
 def test_runs_are_gathered_in_batches_and_those_that_fail_later_are_not_among_them(clock, monkeypatch):
-    monkeypatch.setattr(work, "BATCH", 2)
-    monkeypatch.setattr(work, "BATCHES_A_PASS", 2)
+    monkeypatch.setattr(executor, "BATCH", 2)
+    monkeypatch.setattr(executor, "BATCHES_A_PASS", 2)
     failed(clock, 7)
     id = begun()
     with committed():
-        bulk_operations.work_off()
+        bulk_operations.run_due_operations()
     assert (row(id).state, row(id).total) == ("GATHERING", 4)
 
     passes(clock, 3)
@@ -278,7 +278,7 @@ def test_a_group_of_failures_is_retried_as_one(clock):
 def test_a_process_that_died_leaves_its_operation_to_the_next(clock):
     failed(clock, 1)
     id = begun()
-    BulkOperation.objects.filter(pk=id).update(held_until=clock.now() + work.HELD_MS)
+    BulkOperation.objects.filter(pk=id).update(held_until=clock.now() + executor.HELD_MS)
     passes(clock, 2)
     assert row(id).total == 0
 
@@ -383,7 +383,7 @@ def test_what_waits_can_be_declined(clock, settings):
 def test_labels_are_put_on_many_runs_and_taken_off_again(clock):
     failed(clock, 3)
     first = Run.objects.order_by("pk").first()
-    labels.add(first.pk, [f"old {number}" for number in range(labels.MOST_LABELS)], BY)
+    labels.add_labels(first.pk, [f"old {number}" for number in range(labels.MOST_LABELS)], BY)
 
     put_on = begun(action="label", labels=["gateway", "may"], reason="the outage")
     passes(clock, 2)
@@ -410,10 +410,10 @@ def test_what_is_no_label_is_refused_before_anything_begins(clock, names):
 def test_labels_that_were_refused_are_tried_again_as_they_were(clock):
     failed(clock, 1)
     run = Run.objects.get()
-    labels.add(run.pk, [f"old {number}" for number in range(labels.MOST_LABELS)], BY)
+    labels.add_labels(run.pk, [f"old {number}" for number in range(labels.MOST_LABELS)], BY)
     id = begun(action="label", labels=["late"])
     passes(clock, 2)
-    labels.remove(run.pk, ["old 0"], BY)
+    labels.remove_labels(run.pk, ["old 0"], BY)
 
     bulk_operations.retry_refused(id, BY)
     passes(clock, 2)

@@ -6,13 +6,13 @@ from django.core.management import call_command
 from conductor_app.access import clients as known
 from conductor_app.core.errors import Conflict, Invalid, NotFound
 from conductor_app.engine.access import clients, scope_roles
-from conductor_app.engine.access.clients import Wanted
-from conductor_app.engine.access.first import ensure_first_access
+from conductor_app.engine.access.bootstrap import ensure_first_access
+from conductor_app.engine.access.clients import ClientSettings
 from conductor_app.engine.sweeps import prune_finished
 from conductor_app.models import AuditEntry, Client, ScopeRole
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
-WANTED = Wanted(["b", "a", "b"], known.FOR_EVER, "a fleet")
+WANTED = ClientSettings(["b", "a", "b"], known.FOR_EVER, "a fleet")
 
 
 def test_the_answer_to_a_request_that_was_lost_is_given_again(clock):
@@ -25,7 +25,7 @@ def test_the_answer_to_a_request_that_was_lost_is_given_again(clock):
 
 OTHERWISE = {
     "somebody else": (WANTED, "otto", 0),
-    "other scopes": (Wanted(["a"], known.FOR_EVER, "a fleet"), "olga", 0),
+    "other scopes": (ClientSettings(["a"], known.FOR_EVER, "a fleet"), "olga", 0),
     "a later time": (WANTED, "olga", 16 * 60),
 }
 
@@ -75,8 +75,8 @@ def test_tokens_are_sealed_each_for_its_client():
     clients.create_client("ship", WANTED, "olga")
     Client.objects.filter(pk="ship").update(sealed=Client.objects.get(pk="fleet").sealed)
 
-    assert known.holder_of("fleet").key == token
-    assert known.holder_of("ship") is None
+    assert known.find_client_key("fleet").key == token
+    assert known.find_client_key("ship") is None
 
 
 def test_tokens_are_sealed_anew_with_the_newest_key(settings, capsys):
@@ -88,13 +88,13 @@ def test_tokens_are_sealed_anew_with_the_newest_key(settings, capsys):
 
     assert capsys.readouterr().out == "1 secrets were sealed anew.\n"
     assert Client.objects.get().sealed != before
-    assert known.opened("fleet", Client.objects.get().sealed) == token
+    assert known.decrypt_token("fleet", Client.objects.get().sealed) == token
 
 
 def test_clients_that_want_it_are_deleted_when_they_expire(clock):
     soon = clock.now() + 1000
-    clients.create_client("short", Wanted([], soon, "", True), "olga")
-    clients.create_client("kept", Wanted([], soon), "olga")
+    clients.create_client("short", ClientSettings([], soon, "", True), "olga")
+    clients.create_client("kept", ClientSettings([], soon), "olga")
 
     prune_finished(10)
     assert Client.objects.count() == 2
@@ -132,8 +132,8 @@ class TestTheFirstClient:
         ensure_first_access()
         ensure_first_access()
 
-        assert known.holder_of("static/root").key == "x" * 22
-        assert known.holder_of("static/root").scopes == ("*",)
+        assert known.find_client_key("static/root").key == "x" * 22
+        assert known.find_client_key("static/root").scopes == ("*",)
         assert AuditEntry.objects.count() == 1
 
     def test_it_has_the_token_that_the_environment_says(self, settings):
@@ -143,14 +143,14 @@ class TestTheFirstClient:
 
         ensure_first_access()
 
-        assert known.holder_of("static/root").key == "y" * 22
-        assert known.holder_of("static/root").scopes == ("a", "b")
+        assert known.find_client_key("static/root").key == "y" * 22
+        assert known.find_client_key("static/root").scopes == ("a", "b")
 
 
 def test_everybody_may_read_public_artifacts_until_somebody_says_otherwise():
-    assert known.expanded(["assume:anonymous"]) == ["assume:anonymous", "queue:get-artifact:public/*"]
+    assert known.expand_scopes(["assume:anonymous"]) == ["assume:anonymous", "queue:get-artifact:public/*"]
     scope_roles.update_role("anonymous", [], "", "olga")
 
     ensure_first_access()
 
-    assert known.expanded(["assume:anonymous"]) == ["assume:anonymous"]
+    assert known.expand_scopes(["assume:anonymous"]) == ["assume:anonymous"]

@@ -8,8 +8,8 @@ from conductor_app.core import task_impact
 from conductor_app.core.errors import Refused
 from conductor_app.core.reports import Report
 from conductor_app.engine import tasks
-from conductor_app.engine.operations import Operation, carry_out
-from conductor_app.engine.planning import Plan, plan
+from conductor_app.engine.operations import Operation, apply_operation
+from conductor_app.engine.planning import OperationPlan, plan_operation
 from conductor_app.models import Attempt, Run, Task
 from tests.builders import Document, definition, dynamic_fork, each, fork, loop, step, sub_workflow, try_
 from tests.engine.views import complaints
@@ -108,7 +108,7 @@ class Tree:
         for _ in range(reports):
             self.clock.advance(seconds=1)
             with committed():
-                taken = tasks.claim(WORKER, worker=self.random.choice("vw"), wait_ms=0)
+                taken = tasks.claim_tasks(WORKER, worker=self.random.choice("vw"), wait_ms=0)
             if not taken:
                 break
             [attempt] = taken
@@ -118,7 +118,7 @@ class Tree:
             outcome = "FAILED" if self.random.random() < fails else "COMPLETED"
             said = Report(outcome, {"at": self.clock.now()}, "by chance", worker=attempt.worker)
             with committed():
-                assert tasks.report(attempt.run_id, attempt.id, said, BY)
+                assert tasks.report_task(attempt.run_id, attempt.id, said, BY)
         return given
 
     def operation(self) -> tuple[str, Operation]:
@@ -133,7 +133,7 @@ class Tree:
         choices.append(Operation("rerun"))
         return run.pk, self.random.choice(choices)
 
-    def named(self, planned: Plan) -> set[Path]:
+    def named(self, planned: OperationPlan) -> set[Path]:
         """The places of the tasks that the plan says will be done again, dropped or cancelled."""
         touched = {task_impact.AGAIN, task_impact.DROPPED, task_impact.CANCELLED}
         found, dropped = set(), set()
@@ -156,10 +156,10 @@ def test_only_what_the_plan_names_is_done_again(clock, seed):
         run_id, operation = tree.operation()
         before = tree.completed()
         try:
-            planned = plan(run_id, operation)
+            planned = plan_operation(run_id, operation)
         except Refused:
             with pytest.raises(Refused), committed():
-                carry_out(run_id, operation, BY)
+                apply_operation(run_id, operation, BY)
             continue
         named = tree.named(planned)
         kept = {path: facts for path, facts in before.items() if path not in named}
@@ -168,7 +168,7 @@ def test_only_what_the_plan_names_is_done_again(clock, seed):
         assert named & before.keys() <= asked_for, "work is done again that the caller has not asked for"
 
         with committed():
-            carry_out(run_id, operation, BY, revision=planned.revision)
+            apply_operation(run_id, operation, BY, revision=planned.revision)
 
         after = tree.completed()
         assert {path: after.get(path) for path in kept} == kept, (operation, run_id)

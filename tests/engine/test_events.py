@@ -17,12 +17,14 @@ ACTION = {"action": "start_workflow", "start_workflow": {"name": "other"}}
 @pytest.fixture
 def handler():
     register(definition(step("x"), name="other"))
-    event_handlers.add([{"name": "h", "event": "a:b", "active": True, "condition": "true", "actions": [ACTION]}], "me")
+    event_handlers.create_handlers(
+        [{"name": "h", "event": "a:b", "active": True, "condition": "true", "actions": [ACTION]}], "me"
+    )
 
 
 def heard_without_what_follows() -> Message:
     """The event is written down; the process dies before it acts."""
-    events.receive("a:b", "m", {}, "a test")
+    events.receive_event("a:b", "m", {}, "a test")
     return Message.objects.get(subject="act")
 
 
@@ -40,11 +42,11 @@ def test_two_processes_that_do_the_same_action_do_it_once(clock, handler):
     order = heard_without_what_follows()
 
     with committed():
-        event_actions.act(order)
+        event_actions.run_action(order)
         # The other one has read the same message and the same row before.
         row = EventAction.objects.select_related("delivery").get()
-        with pytest.raises(event_actions.HeardElsewhere):
-            event_actions._do(event_actions.Order(order, row))
+        with pytest.raises(event_actions.AlreadyHandled):
+            event_actions._dispatch_action(event_actions.ActionRequest(order, row))
 
     assert Run.objects.filter(name="other").count() == 1
 
@@ -52,11 +54,11 @@ def test_two_processes_that_do_the_same_action_do_it_once(clock, handler):
 def test_an_event_in_the_outbox_is_written_down_once_though_two_deliver_it(clock, handler):
     now = clock.now()
     facts = {"event": "a:b", "id": "m", "payload": {}}
-    message = messages.read(Message.objects.create(subject="event", facts=facts, sent_at=now, due_at=now).pk)
+    message = messages.read_message(Message.objects.create(subject="event", facts=facts, sent_at=now, due_at=now).pk)
 
     with committed():
-        events.hear(message)
-        events.hear(message)
+        events.handle_internal_event(message)
+        events.handle_internal_event(message)
 
     delivery = EventDelivery.objects.get()
     assert (delivery.duplicates, EventAction.objects.count()) == (0, 1)
@@ -95,15 +97,15 @@ def test_what_never_works_is_given_up_with_a_reason(clock, handler, monkeypatch)
 
 def test_a_message_id_of_any_length_is_told_apart(clock, handler):
     with committed():
-        assert events.receive("a:b", "x" * 1000, {}, "a test")
-        assert events.receive("a:b", "x" * 1001, {}, "a test")
-        assert not events.receive("a:b", "x" * 1001, {}, "a test")
+        assert events.receive_event("a:b", "x" * 1000, {}, "a test")
+        assert events.receive_event("a:b", "x" * 1001, {}, "a test")
+        assert not events.receive_event("a:b", "x" * 1001, {}, "a test")
 
 
 @pytest.mark.parametrize("payload", [None, "text", 7, [1, {"a": "\0"}], {"a": "\ud800"}, {"n": 10**30}])
 def test_any_payload_is_heard_and_kept(clock, handler, payload):
     with committed():
-        assert events.receive("a:b", "m\0", payload, "a test")
+        assert events.receive_event("a:b", "m\0", payload, "a test")
 
     assert EventDelivery.objects.get().payload == payload
     assert EventAction.objects.get().status == "COMPLETED"

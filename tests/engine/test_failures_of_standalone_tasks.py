@@ -3,8 +3,8 @@
 import pytest
 
 from conductor_app.engine import failures
-from conductor_app.engine.groups import expiry
-from conductor_app.insight.failures import story
+from conductor_app.engine.standalone import expiry
+from conductor_app.insight.failures import failure_detail
 from conductor_app.insight.workers import workforce
 from conductor_app.models import AuditEntry, Failure, FailureGroup, MinuteCount
 from tests.admin.reading import words
@@ -82,14 +82,14 @@ def test_the_page_of_the_group_leads_to_the_tasks(queue, admin_client):
 
     assert id in shown
     assert "Tasks affected" in shown
-    assert story(group, queue.clock.now()).runs == 1
+    assert failure_detail(group, queue.clock.now()).runs == 1
 
 
 def test_with_the_task_its_failures_go(queue):
     queue.does(named(queue, "build"), "failed")
 
     [(id,)] = Failure.objects.values_list("task_id")
-    expiry.remove(id)
+    expiry.delete_task(id)
 
     assert not Failure.objects.exists()
 

@@ -5,9 +5,9 @@ from django.core import mail
 from django.urls import reverse
 
 from conductor_app.core.errors import Conflict, Invalid
-from conductor_app.engine.groups import acts, claims, expiry, tasks, watches
+from conductor_app.engine.standalone import claims, expiry, task_actions, tasks, watches
 from conductor_app.models import GroupWatch
-from conductor_app.workers.publishing import publish_off
+from conductor_app.workers.event_publisher import publish_due_events
 
 from .test_groups_parallel import LINUX, create
 
@@ -25,20 +25,20 @@ def group(db, clock, settings) -> str:
 
 
 def done(how: str) -> None:
-    [claim] = claims.claim(LINUX, "here", "w1", 1)
-    tasks.report(claim.standalone.id, 0, how)
+    [claim] = claims.claim_tasks(LINUX, "here", "w1", 1)
+    tasks.report_task(claim.standalone.id, 0, how)
 
 
 def told() -> list[str]:
     """What was sent, after a look."""
     mail.outbox.clear()
-    watches.look(10)
-    publish_off()
+    watches.check_watched_groups(10)
+    publish_due_events()
     return [message.subject for message in mail.outbox]
 
 
 def test_the_end_is_told_once(group):
-    watches.watch(group, "resolved", ANN, "olga")
+    watches.watch_group(group, "resolved", ANN, "olga")
     done("failed")
     assert told() == []
 
@@ -48,7 +48,7 @@ def test_the_end_is_told_once(group):
 
 
 def test_the_first_failure_is_told(group):
-    watches.watch(group, "failed", ANN, "olga")
+    watches.watch_group(group, "failed", ANN, "olga")
     done("completed")
     assert told() == []
 
@@ -60,11 +60,11 @@ def test_what_has_happened_and_what_makes_no_sense_is_refused(group):
     done("failed")
 
     with pytest.raises(Conflict):
-        watches.watch(group, "failed", ANN, "olga")
+        watches.watch_group(group, "failed", ANN, "olga")
     with pytest.raises(Invalid):
-        watches.watch(group, "started", ANN, "olga")
+        watches.watch_group(group, "started", ANN, "olga")
     with pytest.raises(Invalid):
-        watches.watch(group, "resolved", "no address", "olga")
+        watches.watch_group(group, "resolved", "no address", "olga")
 
 
 def test_an_operator_asks_on_the_page_and_takes_it_back(group, client, django_user_model):
@@ -79,10 +79,10 @@ def test_an_operator_asks_on_the_page_and_takes_it_back(group, client, django_us
 
 
 def test_a_watch_goes_with_its_group(group, clock):
-    watches.watch(group, "resolved", ANN, "olga")
-    acts.act("cancel", group, "olga")
+    watches.watch_group(group, "resolved", ANN, "olga")
+    task_actions.apply_action("cancel", group, "olga")
     clock.advance(seconds=100 * 86_400)
 
-    expiry.expire(10)
+    expiry.delete_expired_tasks(10)
 
     assert not GroupWatch.objects.exists()

@@ -10,7 +10,7 @@ from conductor_app.core.errors import Refused
 from conductor_app.core.standalone.endings import ENDINGS
 from conductor_app.core.states import TASK
 from conductor_app.engine import sweeps
-from conductor_app.engine.groups import acts, claims, expiry, groups, tasks, whole
+from conductor_app.engine.standalone import claims, expiry, group_commands, groups, task_actions, tasks
 from conductor_app.models import Attempt, Dependency, Failure, Message, PulseMessage, StandaloneTask, Task, TaskGroup
 from tests.api.taskcluster.conftest import LINUX, slug
 
@@ -39,7 +39,7 @@ def new_task(clock, **fields) -> tasks.NewTask:
 
 
 def create(clock, **fields) -> str:
-    return tasks.create(new_task(clock, **fields)).id
+    return tasks.create_task(new_task(clock, **fields)).id
 
 
 def complaints(task_id: str) -> list[str]:
@@ -82,17 +82,17 @@ def test_no_run_is_claimed_twice_and_none_is_left(clock):
     for _ in range(40):
         create(clock)
 
-    taken = at_once(lambda number: claims.claim(LINUX, "here", f"w{number}", 4), 16)
+    taken = at_once(lambda number: claims.claim_tasks(LINUX, "here", f"w{number}", 4), 16)
 
     ids = [claimed.attempt.id for found in taken for claimed in found]
-    rest = claims.claim(LINUX, "here", "last", 32)
+    rest = claims.claim_tasks(LINUX, "here", "last", 32)
     assert len(ids) + len(rest) == len({*ids, *(claimed.attempt.id for claimed in rest)}) == 40
 
 
 def test_the_same_task_asked_for_at_once_is_created_once(clock):
     new = new_task(clock)
 
-    at_once(lambda number: tasks.create(new), 10)
+    at_once(lambda number: tasks.create_task(new), 10)
 
     assert Attempt.objects.filter(task_id=new.id).count() == 1
     assert TaskGroup.objects.count() == 1
@@ -102,22 +102,22 @@ def test_an_unscheduled_task_that_is_canceled_by_many_gets_one_run(clock):
     first = create(clock)
     id = create(clock, requires=(first,))
 
-    at_once(lambda number: acts.act("cancel", id, "olga"), 10)
+    at_once(lambda number: task_actions.apply_action("cancel", id, "olga"), 10)
 
     assert list(Attempt.objects.filter(task_id=id).values_list("cause", "reason")) == [("exception", "canceled")]
 
 
 def test_a_task_whose_dependencies_end_while_it_is_created_is_not_forgotten(clock):
     firsts = [create(clock, group_id=slug()) for _ in range(6)]
-    held = {claimed.standalone.id for claimed in claims.claim(LINUX, "here", "w", 32)}
+    held = {claimed.standalone.id for claimed in claims.claim_tasks(LINUX, "here", "w", 32)}
     assert held == set(firsts)
     waiting = [new_task(clock, requires=tuple(firsts)) for _ in range(6)]
 
     def act(number: int) -> None:
         if number % 2:
-            tasks.create(waiting[number // 2])
+            tasks.create_task(waiting[number // 2])
         else:
-            tasks.report(firsts[number // 2], 0, "completed")
+            tasks.report_task(firsts[number // 2], 0, "completed")
 
     at_once(act, 12)
     sweeps.sweep_once()
@@ -130,30 +130,30 @@ def act(id: str, verb: str, number: int, worker: str, group: str) -> None:
     """One thing that a worker, an operator or the clock does; it may be refused."""
     match verb:
         case "cancel group":
-            whole.cancel(group, "olga")
+            group_commands.cancel_group(group, "olga")
         case "prioritize group":
-            whole.prioritize(group, 1 + number, "olga")
+            group_commands.prioritize_group(group, 1 + number, "olga")
         case "expire":
-            expiry.expire(2)
+            expiry.delete_expired_tasks(2)
         case "claim":
-            claims.claim(LINUX, "here", worker, 1)
+            claims.claim_tasks(LINUX, "here", worker, 1)
         case "renew":
-            tasks.renew(id, number)
+            tasks.renew_lease(id, number)
         case "rerun" | "cancel" | "schedule":
-            acts.act(verb, id, "olga")
+            task_actions.apply_action(verb, id, "olga")
         case _:
-            tasks.report(id, number, verb)
+            tasks.report_task(id, number, verb)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed, monkeypatch):
-    monkeypatch.setattr(whole, "WAITED_FOR", 2)
+    monkeypatch.setattr(group_commands, "WAITED_FOR", 2)
     group = slug()
     firsts = [create(clock, group_id=group) for _ in range(3)]
     more = {"requires": tuple(firsts), "accepts_failure": True, "group_id": group}
     ids = [*firsts, *(create(clock, **more) for _ in range(3))]
     expired = [create(clock, group_id=group, expires_at=clock.now() - HOUR_MS) for _ in range(2)]
-    groups.seal(group)
+    groups.seal_group(group)
 
     def live(worker: int) -> Counter:
         chance, done = random.Random(seed * 1000 + worker), Counter()
@@ -176,7 +176,7 @@ def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed, monkeypatch)
     clock.advance(seconds=3600)
     while sweeps.sweep_once():
         pass
-    expiry.expire(10)
+    expiry.delete_expired_tasks(10)
     assert not Task.objects.open().exists()
     assert {id: found for id in ids if (found := complaints(id))} == {}
     assert PulseMessage.objects.filter(task_id="", group_id=group, name="task-group-resolved").exists()
@@ -188,14 +188,14 @@ def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed, monkeypatch)
 def test_a_group_is_canceled_while_others_work_in_it(clock):
     group = slug()
     ids = [create(clock, group_id=group) for _ in range(12)]
-    groups.seal(group)
+    groups.seal_group(group)
 
     def live(number: int) -> list[str]:
         if number < 2:
-            return whole.cancel(group, "olga")
-        for claimed in claims.claim(LINUX, "here", f"w{number}", 2):
+            return group_commands.cancel_group(group, "olga")
+        for claimed in claims.claim_tasks(LINUX, "here", f"w{number}", 2):
             try:
-                tasks.report(claimed.standalone.id, 0, "completed")
+                tasks.report_task(claimed.standalone.id, 0, "completed")
             except Refused:
                 continue
         return []
@@ -211,9 +211,9 @@ def test_that_a_group_is_resolved_is_told_though_its_last_tasks_end_at_once(cloc
     group = slug()
     for _ in range(8):
         create(clock, group_id=group)
-    held = claims.claim(LINUX, "here", "w", 8)
+    held = claims.claim_tasks(LINUX, "here", "w", 8)
 
-    at_once(lambda number: tasks.report(held[number].standalone.id, 0, "completed"), 8)
+    at_once(lambda number: tasks.report_task(held[number].standalone.id, 0, "completed"), 8)
     clock.advance(seconds=2)
     while sweeps.sweep_once():
         pass

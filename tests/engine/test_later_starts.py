@@ -4,10 +4,10 @@ import pytest
 
 from conductor_app.core.errors import Invalid
 from conductor_app.engine import bulk_operations
-from conductor_app.engine.bulk_operations import Asked
-from conductor_app.insight.cause import cause
+from conductor_app.engine.bulk_operations import BulkRequest
+from conductor_app.insight.cause import run_cause
 from conductor_app.models import Run
-from conductor_app.store import due
+from conductor_app.store import due_rows
 from tests.builders import step
 from tests.story import BY, Story, View
 
@@ -25,8 +25,8 @@ def ahead(clock, *steps, **fields) -> tuple[Story, View]:
 def test_it_takes_its_first_step_at_its_moment(clock):
     story, later = ahead(clock)
     moment = clock.now() + HOUR_MS
-    assert (later.status, later.statuses, due.next_moment()) == ("RUNNING", {}, moment)
-    assert cause(later.row).sentence.endswith("in 1 h")
+    assert (later.status, later.statuses, due_rows.next_due_moment()) == ("RUNNING", {}, moment)
+    assert run_cause(later.row).sentence.endswith("in 1 h")
 
     story.later(seconds=3599)
     assert later.statuses == {}
@@ -86,11 +86,11 @@ def test_it_takes_no_place_of_its_limit_before_its_start(clock):
 
 def test_operations_on_many_runs_reach_it_too(clock):
     _, later = ahead(clock)
-    bulk_operations.start(Asked("terminate", {"definition": "order", "status": ["RUNNING"]}, rate=1000.0), BY)
+    bulk_operations.start(BulkRequest("terminate", {"definition": "order", "status": ["RUNNING"]}, rate=1000.0), BY)
 
     for _ in range(3):
         clock.advance(seconds=1)
-        bulk_operations.work_off()
+        bulk_operations.run_due_operations()
 
     assert set(Run.objects.values_list("status", flat=True)) == {"TERMINATED"}
     assert later.row.reason

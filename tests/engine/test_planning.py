@@ -4,8 +4,8 @@ import pytest
 
 from conductor_app.core import task_impact
 from conductor_app.core.errors import Conflict, Moved, NotFound, Refused
-from conductor_app.engine.operations import Operation, carry_out
-from conductor_app.engine.planning import Plan, plan
+from conductor_app.engine.operations import Operation, apply_operation
+from conductor_app.engine.planning import OperationPlan, plan_operation
 from conductor_app.models import Attempt, AuditEntry, Run, Task
 from tests.builders import definition, dynamic_fork, fork, loop, policy, step, sub_workflow, switch
 from tests.engine.chance import Chance
@@ -16,7 +16,7 @@ from tests.tries import seeds
 pytestmark = pytest.mark.django_db
 
 
-def told(planned: Plan, run_id: str = "") -> dict[str, str]:
+def told(planned: OperationPlan, run_id: str = "") -> dict[str, str]:
     """The fate of each task of one run, by its name."""
     [run] = [run for run in planned.runs if run.run_id == (run_id or planned.target)]
     return {str(fate.key): fate.name + (", later" if fate.is_later else "") for fate in run.fates}
@@ -24,7 +24,7 @@ def told(planned: Plan, run_id: str = "") -> dict[str, str]:
 
 def do(run_id: str, operation: Operation, **more) -> None:
     with committed():
-        carry_out(run_id, operation, BY, **more)
+        apply_operation(run_id, operation, BY, **more)
 
 
 def forked(clock) -> Story:
@@ -43,7 +43,7 @@ def forked(clock) -> Story:
 def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_shows_exactly_what_is_done_again(clock):
     story = forked(clock)
 
-    planned = plan(story.id, Operation("rerun", attempt_id=story.task("a__2").id))
+    planned = plan_operation(story.id, Operation("rerun", attempt_id=story.task("a__2").id))
 
     again = {name for name, fate in told(planned).items() if fate.startswith("again")}
     assert again == {"l", "a__2", "b__2", "join__2", "d__2"}
@@ -56,7 +56,7 @@ def test_then_it_is_done(clock):
     story = forked(clock)
     operation = Operation("rerun", attempt_id=story.task("a__2").id, reason="the data was wrong")
     kept = {name: story.task(name).id for name in ("first", "a__1", "c__2")}
-    planned = plan(story.id, operation)
+    planned = plan_operation(story.id, operation)
 
     do(story.id, operation, revision=planned.revision)
 
@@ -70,7 +70,7 @@ def test_a_plan_changes_nothing(clock):
     story = forked(clock)
     before = everything()
 
-    plan(story.id, Operation("restart", latest=True))
+    plan_operation(story.id, Operation("restart", latest=True))
 
     assert everything() == before
 
@@ -80,7 +80,7 @@ def test_a_retry_reuses_what_succeeded(clock):
     story.worker("a").completes()
     story.worker("b").fails()
 
-    planned = plan(story.id, Operation("retry"))
+    planned = plan_operation(story.id, Operation("retry"))
 
     assert told(planned) == {"a": "reused", "fork_join": "reused", "b": "again", "c": "again", "join": "again"}
     assert planned.counts == {"again": 3, "reused": 2}
@@ -90,7 +90,7 @@ def test_a_task_that_an_end_would_stop_is_cancelled(clock):
     story = Story(clock, *fork([step("a")], [sub_workflow("s", definition(step("x"), name="leaf"))]))
     child = story.child("s")
 
-    planned = plan(story.id, Operation("terminate"))
+    planned = plan_operation(story.id, Operation("terminate"))
 
     assert told(planned)["a"] == told(planned)["s"] == "cancelled"
     assert told(planned, child.id) == {"x": "cancelled"}
@@ -99,7 +99,7 @@ def test_a_task_that_an_end_would_stop_is_cancelled(clock):
 def test_what_is_skipped_is_new(clock):
     story = Story(clock, step("a"), step("b"))
 
-    planned = plan(story.id, Operation("skip", ref="b"))
+    planned = plan_operation(story.id, Operation("skip", ref="b"))
 
     assert told(planned) == {"a": "goes on", "b": "new"}
 
@@ -112,8 +112,8 @@ def test_a_task_with_effects_outside_is_warned_of_when_it_has_run(clock):
         story.worker(name).completes()
     story.worker("b").fails()
 
-    from_start = plan(story.id, Operation("restart"))
-    retried = plan(story.id, Operation("retry"))
+    from_start = plan_operation(story.id, Operation("restart"))
+    retried = plan_operation(story.id, Operation("retry"))
 
     assert [str(fate.key) for _, fate in from_start.external] == ["charge"]
     assert retried.external == []
@@ -129,7 +129,7 @@ def test_the_effects_of_a_child_that_is_started_anew_are_warned_of(clock):
     story.worker("x").completes()
     story.worker("z").fails()
 
-    planned = plan(story.id, Operation("rerun", attempt_id=story.task("s").id))
+    planned = plan_operation(story.id, Operation("rerun", attempt_id=story.task("s").id))
 
     assert [(run.run_id, run.is_replaced, str(fate.key)) for run, fate in planned.external] == [
         (old.id, True, "charge")
@@ -142,7 +142,7 @@ def test_a_retry_inside_a_child_shows_that_its_parents_go_on(clock):
     story.worker("x").fails()
     child = story.child("s")
 
-    planned = plan(story.id, Operation("retry", resume_children=True))
+    planned = plan_operation(story.id, Operation("retry", resume_children=True))
 
     assert planned.target == child.id
     assert told(planned, child.id) == {"x": "again"}
@@ -152,7 +152,7 @@ def test_a_retry_inside_a_child_shows_that_its_parents_go_on(clock):
 def test_what_is_confirmed_after_the_run_has_moved_is_refused(clock):
     story = Story(clock, step("a"))
     story.worker("a").fails()
-    planned = plan(story.id, Operation("retry"))
+    planned = plan_operation(story.id, Operation("retry"))
     story.retry()
     story.worker("a").fails()
 
@@ -168,12 +168,12 @@ def test_a_restart_by_another_version_is_planned_and_done_by_that_version(clock)
     register(definition(step("a"), step("b"), version=2), definition(step("c"), version=3))
 
     by_second = Operation("restart", version=2)
-    assert {run.version for run in plan(story.id, by_second).runs} == {2}
+    assert {run.version for run in plan_operation(story.id, by_second).runs} == {2}
     do(story.id, by_second)
 
     assert story.row.version == 2
     assert story.is_waiting_for("a")
-    assert plan(Story(clock, step("z"), name="y").id, Operation("pause")).counts == {"goes on": 1}
+    assert plan_operation(Story(clock, step("z"), name="y").id, Operation("pause")).counts == {"goes on": 1}
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_what_is_not_possible_has_no_plan(clock, operation, error):
     story = Story(clock, step("a"))
 
     with pytest.raises(error):
-        plan(story.id, operation)
+        plan_operation(story.id, operation)
 
 
 def test_a_dynamic_forks_branches_are_done_again_when_what_led_to_it_is(clock):
@@ -200,7 +200,7 @@ def test_a_dynamic_forks_branches_are_done_again_when_what_led_to_it_is(clock):
         story.worker("pay").completes()
     story.worker("z").fails()
 
-    planned = plan(story.id, Operation("rerun", attempt_id=story.task("a").id))
+    planned = plan_operation(story.id, Operation("rerun", attempt_id=story.task("a").id))
 
     assert set(told(planned).values()) == {"again", "again, later"}
 
@@ -245,7 +245,7 @@ def test_what_was_planned_is_what_becomes_of_every_task(clock, seed):
             )
         )
         try:
-            planned = plan(id, operation)
+            planned = plan_operation(id, operation)
         except Refused as refused:
             with pytest.raises(type(refused)):
                 do(id, operation)
@@ -269,6 +269,6 @@ def test_a_switch_in_a_plan_follows_the_new_input(clock):
     story = Story(clock, switch("way", {"x": [step("b")], "y": [step("c")]}), input={"way": "x"})
     story.worker("b").fails()
 
-    planned = plan(story.id, Operation("rerun", input={"way": "y"}))
+    planned = plan_operation(story.id, Operation("rerun", input={"way": "y"}))
 
     assert told(planned) == {"way": "again", "b": "dropped", "c": "new"}

@@ -121,7 +121,7 @@ class Deeds:
         return commands.Retry(), lambda: runs.retry(self.id, BY)
 
     def terminate(self):
-        return commands.terminate("enough"), lambda: runs.terminate(self.id, BY, "enough")
+        return commands.terminate("enough"), lambda: runs.terminate_run(self.id, BY, "enough")
 
     def below(self):
         """A child is retried or restarted."""

@@ -4,8 +4,8 @@ import pytest
 
 from conductor_app.core.errors import Conflict, Invalid, NotFound
 from conductor_app.engine import definitions, queues, sweeps
-from conductor_app.insight.explain import explain, shut
-from conductor_app.insight.position import position
+from conductor_app.insight.gate_verdicts import closed_gates, explain_attempt
+from conductor_app.insight.queue_position import queue_position
 from conductor_app.models import Attempt, AuditEntry, HistoryEntry, MinuteCount
 from tests.builders import bare, policy, step
 from tests.engine.test_statements import Counted
@@ -20,18 +20,18 @@ def do(command, *given, **more) -> None:
 
 
 def obstacles(attempt: Attempt) -> dict[str, str]:
-    return {verdict.gate: verdict.sentence for verdict in shut(explain(attempt.pk))}
+    return {verdict.gate: verdict.sentence for verdict in closed_gates(explain_attempt(attempt.pk))}
 
 
 def test_a_paused_queue_hands_nothing_out_and_says_who_paused_it(clock):
     story = Story(clock, step("ship"))
     story.worker("other").polls()
-    do(queues.pause, "ship", reason="the printer burns")
+    do(queues.pause_queue, "ship", reason="the printer burns")
 
     assert story.worker("ship").polls() == []
     assert obstacles(story.task("ship")) == {"queue": "The queue was paused by a test: the printer burns."}
 
-    do(queues.resume, "ship", reason="it is out")
+    do(queues.resume_queue, "ship", reason="it is out")
     assert story.worker("ship").polls() == ["ship"]
     assert list(AuditEntry.objects.filter(object_type="queue").order_by("id").values_list("action", "reason")) == [
         ("pause", "the printer burns"),
@@ -41,7 +41,7 @@ def test_a_paused_queue_hands_nothing_out_and_says_who_paused_it(clock):
 
 def test_a_queue_that_is_paused_until_a_moment_opens_by_itself(clock):
     story = Story(clock, step("ship"))
-    do(queues.pause, "ship", until_at=clock.now() + 60_000)
+    do(queues.pause_queue, "ship", until_at=clock.now() + 60_000)
 
     assert story.worker("ship").polls() == []
     assert "it opens in 60.0 s" in obstacles(story.task("ship"))["queue"]
@@ -51,19 +51,19 @@ def test_a_queue_that_is_paused_until_a_moment_opens_by_itself(clock):
 
 def test_a_pause_holds_for_its_queue_alone_and_for_limited_tasks_too(clock):
     story = Story(clock, bare("ship"), tasks=[policy("ship", concurrent_limit=5)])
-    do(queues.pause, "east:ship")
+    do(queues.pause_queue, "east:ship")
     assert "queue" not in obstacles(story.task("ship"))
-    do(queues.pause, "ship")
+    do(queues.pause_queue, "ship")
 
     assert story.worker("ship").polls() == []
-    do(queues.resume, "ship")
+    do(queues.resume_queue, "ship")
     assert story.worker("ship").polls() == ["ship"]
 
 
 def test_what_a_worker_holds_goes_on_in_a_paused_queue(clock):
     story = Story(clock, step("ship"))
     story.worker("ship").polls()
-    do(queues.pause, "ship")
+    do(queues.pause_queue, "ship")
 
     assert story.worker("ship").completes()
     assert story.status == "COMPLETED"
@@ -72,19 +72,19 @@ def test_what_a_worker_holds_goes_on_in_a_paused_queue(clock):
 def test_a_drained_worker_is_handed_nothing_more_and_others_are(clock):
     story = Story(clock, step("a"), step("b"))
     story.worker("a", "w1").polls()
-    do(queues.drain, "w1", reason="its host is replaced")
+    do(queues.drain_worker, "w1", reason="its host is replaced")
     story.worker("a", "w1").completes()
 
     assert story.worker("b", "w1").polls() == []
     assert obstacles(story.task("b")) == {"polled": "Only workers that are drained poll queue `b`."}
     assert story.worker("b", "w2").polls() == ["b"]
-    do(queues.undrain, "w1")
+    do(queues.undrain_worker, "w1")
     assert AuditEntry.objects.filter(object_type="worker").count() == 2
 
 
 def test_holds_cost_a_poll_no_statement(clock):
     story = Story(clock, step("a"))
-    do(queues.pause, "elsewhere")
+    do(queues.pause_queue, "elsewhere")
 
     with Counted() as counted:
         assert story.worker("a").polls() == ["a"]
@@ -105,23 +105,23 @@ def three(clock) -> tuple[Story, list[Attempt]]:
 def test_a_higher_priority_goes_first(clock):
     story, (first, _, third) = three(clock)
 
-    do(queues.prioritise, third.pk, 7, reason="a good customer")
+    do(queues.prioritize, third.pk, 7, reason="a good customer")
 
     assert story.worker("ship").polls() and story.worker("ship").held.pk == third.pk
     assert HistoryEntry.objects.filter(run_id=third.run_id).last().effects == [
         {"effect": "RequeueAttempt", "task": "ship", "priority": 7}
     ]
     with pytest.raises(Invalid):
-        queues.prioritise(first.pk, 100, BY)
+        queues.prioritize(first.pk, 100, BY)
 
 
 def test_what_is_moved_to_the_front_is_handed_out_next(clock):
     story, (_, second, third) = three(clock)
-    do(queues.prioritise, second.pk, 3)
+    do(queues.prioritize, second.pk, 3)
 
     do(queues.move_to_front, third.pk)
 
-    assert position(Attempt.objects.get(pk=third.pk), clock.now()).ahead == 0
+    assert queue_position(Attempt.objects.get(pk=third.pk), clock.now()).ahead == 0
     story.worker("ship").polls()
     assert story.worker("ship").held.pk == third.pk
 
@@ -151,21 +151,21 @@ def test_what_does_not_wait_cannot_be_moved(clock):
     with pytest.raises(NotFound):
         queues.move_to_front("nobody", BY)
     with pytest.raises(Conflict):
-        queues.resume("ship", BY)
+        queues.resume_queue("ship", BY)
     with pytest.raises(Conflict):
-        queues.undrain("w1", BY)
+        queues.undrain_worker("w1", BY)
     with pytest.raises(Invalid):
-        queues.pause("ship", BY, until_at=clock.now())
+        queues.pause_queue("ship", BY, until_at=clock.now())
     with pytest.raises(Invalid):
-        queues.pause(" ", BY)
+        queues.pause_queue(" ", BY)
 
 
 def test_the_place_in_the_queue_is_the_order_in_which_it_is_handed_out(clock):
     story, attempts = three(clock)
-    do(queues.prioritise, attempts[1].pk, 1)
+    do(queues.prioritize, attempts[1].pk, 1)
     now = clock.now()
 
-    places = {attempt.pk: position(Attempt.objects.get(pk=attempt.pk), now).ahead for attempt in attempts}
+    places = {attempt.pk: queue_position(Attempt.objects.get(pk=attempt.pk), now).ahead for attempt in attempts}
     order = []
     for _ in attempts:
         story.worker("ship").held = None
@@ -173,7 +173,7 @@ def test_the_place_in_the_queue_is_the_order_in_which_it_is_handed_out(clock):
         order.append(story.worker("ship").held.pk)
 
     assert sorted(places, key=places.get) == order
-    assert position(Attempt.objects.get(pk=order[0]), now) is None
+    assert queue_position(Attempt.objects.get(pk=order[0]), now) is None
 
 
 def test_the_speed_of_a_queue_tells_when_a_turn_comes(clock):
@@ -188,7 +188,7 @@ def test_the_speed_of_a_queue_tells_when_a_turn_comes(clock):
     clock.advance(seconds=0.1)
     waiting = story.starts("order").task("ship")
 
-    found = position(waiting, clock.now())
+    found = queue_position(waiting, clock.now())
 
     assert found.ahead == 2
     assert found.rate == pytest.approx(12 / 60, rel=0.1)
@@ -197,7 +197,7 @@ def test_the_speed_of_a_queue_tells_when_a_turn_comes(clock):
     assert sum(row.done for row in counts) == 12
     assert sum(row.done for row in MinuteCount.objects.filter(kind="worker", name="worker")) == 12
     clock.advance(seconds=180)
-    assert position(waiting, clock.now()).rate == pytest.approx(12 / 240, rel=0.1)
+    assert queue_position(waiting, clock.now()).rate == pytest.approx(12 / 240, rel=0.1)
 
 
 def test_tallies_are_kept_for_two_days(clock):
@@ -214,7 +214,7 @@ def test_a_shut_limit_names_its_holders_and_raising_it_releases(clock):
     story.worker("ship", "w7").polls()
     waiting = story.starts("order").task("ship")
 
-    [verdict] = [verdict for verdict in shut(explain(waiting.pk)) if verdict.gate == "concurrency"]
+    [verdict] = [verdict for verdict in closed_gates(explain_attempt(waiting.pk)) if verdict.gate == "concurrency"]
     assert [(holder.run_id, holder.worker) for holder in verdict.holders] == [(story.id, "w7")]
 
     definitions.save_task(policy("ship", concurrent_limit=2), BY)

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core.errors import Invalid, NotFound
 from conductor_app.engine import retention, sweeps
-from conductor_app.insight.retention import growth, policies, preview
+from conductor_app.insight.retention import growth_by_definition, preview_removal, retention_policies
 from conductor_app.models import AuditEntry, Run
 from tests.builders import definition, step
 from tests.story import BY, Story, committed, register
@@ -40,8 +40,8 @@ def swept() -> int:
 
 
 def foreseen(clock) -> dict[str, int]:
-    known = policies()
-    return {policy.definition: preview(policy, known, clock.now()).count for policy in known}
+    known = retention_policies()
+    return {policy.definition: preview_removal(policy, known, clock.now()).count for policy in known}
 
 
 def test_without_a_policy_the_setting_decides(story, clock, settings):
@@ -54,8 +54,8 @@ def test_without_a_policy_the_setting_decides(story, clock, settings):
 
 
 def test_a_policy_of_a_definition_goes_before_that_of_all_others(story, clock):
-    retention.save("", 30, 30, 0, BY)
-    retention.save("order", 30, 90, 0, BY, "we look at failures for longer")
+    retention.save_policy("", 30, 30, 0, BY)
+    retention.save_policy("order", 30, 90, 0, BY, "we look at failures for longer")
 
     assert foreseen(clock) == {"order": 2, "": 1}
     assert swept() == 3
@@ -65,7 +65,7 @@ def test_a_policy_of_a_definition_goes_before_that_of_all_others(story, clock):
 
 
 def test_the_newest_may_be_kept_however_old_they_are(story, clock):
-    retention.save("order", 1, 1, 3, BY)
+    retention.save_policy("order", 1, 1, 3, BY)
 
     assert foreseen(clock)["order"] == 1
     assert swept() == 1
@@ -73,7 +73,7 @@ def test_the_newest_may_be_kept_however_old_they_are(story, clock):
 
 
 def test_open_runs_are_never_removed_and_zero_days_are_for_ever(story, clock):
-    retention.save("", 0, 1, 0, BY)
+    retention.save_policy("", 0, 1, 0, BY)
 
     assert swept() == 1
     assert Run.objects.filter(status="FAILED").count() == 0
@@ -81,20 +81,20 @@ def test_open_runs_are_never_removed_and_zero_days_are_for_ever(story, clock):
 
 
 def test_a_sweep_removes_no_more_at_once_than_it_is_told(story, clock):
-    retention.save("", 1, 1, 0, BY)
+    retention.save_policy("", 1, 1, 0, BY)
 
-    assert len(list(retention.due(3))) == 3
+    assert len(list(retention.runs_to_remove(3))) == 3
 
 
 def test_what_makes_no_sense_is_refused(db):
     for numbers in ((-1, 0, 0), (0, 10**6, 0), (0, 0, 10**6)):
         with pytest.raises(Invalid):
-            retention.save("order", *numbers, BY)
+            retention.save_policy("order", *numbers, BY)
     with pytest.raises(NotFound):
-        retention.remove("order", BY)
+        retention.delete_policy("order", BY)
 
 
 def test_growth_is_measured_on_the_newest_runs(story, clock):
-    found = {each.definition: each.count for each in growth(clock.now())}
+    found = {each.definition: each.count for each in growth_by_definition(clock.now())}
 
     assert found == {"order": 4, "refund": 1}

@@ -9,7 +9,7 @@ from conductor_app.core.errors import Busy
 from conductor_app.engine import runs, schedules, sweeps
 from conductor_app.engine.schedules import firing
 from conductor_app.models import Run, Schedule, ScheduleExecution
-from conductor_app.store import due
+from conductor_app.store import due_rows
 from tests.engine.test_statements import Counted
 from tests.schedules import HOURLY, came_to, order_is_known, scheduled
 from tests.story import committed
@@ -38,7 +38,7 @@ def test_a_slot_takes_few_statements(clock, policy, most):
     clock.advance(seconds=3600)
 
     with Counted() as counted:
-        schedules.fire(schedule.pk)
+        schedules.fire_schedule(schedule.pk)
 
     assert Run.objects.filter(schedule="hourly").count() == 1
     assert counted.count <= most, counted.statements
@@ -58,11 +58,11 @@ def test_a_slot_that_somebody_else_has_handled_is_left_alone(hour, monkeypatch):
 
     def slowly(request, by, also):
         monkeypatch.setattr(runs, "start", began)
-        schedules.fire(Schedule.objects.get().pk)
+        schedules.fire_schedule(Schedule.objects.get().pk)
         return began(request, by, also)
 
     monkeypatch.setattr(runs, "start", slowly)
-    schedules.fire(Schedule.objects.get().pk)
+    schedules.fire_schedule(Schedule.objects.get().pk)
 
     assert Run.objects.count() == ScheduleExecution.objects.count() == 1
     assert Schedule.objects.get().next_run_at == hour.now() + HOUR_MS
@@ -76,7 +76,7 @@ def test_a_schedule_that_is_changed_meanwhile_does_not_start_the_old_slot(hour, 
         return began(request, by, also)
 
     monkeypatch.setattr(runs, "start", after_a_change)
-    schedules.fire(Schedule.objects.get().pk)
+    schedules.fire_schedule(Schedule.objects.get().pk)
 
     assert Run.objects.count() == 0
 
@@ -86,9 +86,9 @@ def test_a_crash_before_the_commit_loses_nothing_and_doubles_nothing(hour, monke
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(firing, "_write", crash)
+        patched.setattr(firing, "_save_execution", crash)
         with pytest.raises(KeyboardInterrupt):
-            schedules.fire(Schedule.objects.get().pk)
+            schedules.fire_schedule(Schedule.objects.get().pk)
     assert Run.objects.count() == 0
     assert Schedule.objects.get().next_run_at == hour.now()
 
@@ -144,16 +144,16 @@ def test_a_fault_of_ours_is_noted_with_its_trace_and_the_schedule_goes_on(hour, 
 
 def test_the_next_moment_is_that_of_the_earliest_schedule(clock):
     order_is_known()
-    assert due.next_moment() is None
+    assert due_rows.next_due_moment() is None
     scheduled("b", "0 30 * * * *")
     scheduled("a")
-    assert due.next_moment() == clock.now() + HOUR_MS // 2
+    assert due_rows.next_due_moment() == clock.now() + HOUR_MS // 2
 
-    schedules.pause("b", "a test")
-    assert due.next_moment() == clock.now() + HOUR_MS
-    schedules.hold_all("a test")
+    schedules.pause_schedule("b", "a test")
+    assert due_rows.next_due_moment() == clock.now() + HOUR_MS
+    schedules.pause_all("a test")
 
-    assert due.next_moment() is None
+    assert due_rows.next_due_moment() is None
 
 
 def test_ten_thousand_schedules_that_are_due_at_once_are_worked_off_in_bounded_passes(clock):
@@ -209,7 +209,7 @@ def test_slots_that_wait_for_one_another_do_not_begin_together(clock):
     def begin(id: str) -> None:
         barrier.wait(10)
         try:
-            schedules.start_waiting(id)
+            schedules.start_waiting_execution(id)
         finally:
             connections.close_all()
 

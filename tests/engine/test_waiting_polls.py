@@ -5,7 +5,7 @@ from threading import Thread
 
 from django.db import connection
 
-from conductor_app import wakeups
+from conductor_app import notifications
 from conductor_app.engine import tasks
 
 
@@ -14,7 +14,7 @@ def test_a_poll_beyond_those_that_may_wait_is_answered_at_once(transactional_db,
     answers = []
 
     def poll() -> None:
-        answers.append(tasks.claim("nothing", wait_ms=60_000))
+        answers.append(tasks.claim_tasks("nothing", wait_ms=60_000))
         connection.close()
 
     poller = Thread(target=poll, daemon=True)
@@ -28,19 +28,19 @@ def test_nothing_is_taken_for_a_worker_that_has_left():
     taken = []
 
     for wait_ms in (0, 60_000):
-        assert tasks.waiting("pay", wait_ms, lambda: taken.append("pay") or ["pay"], lambda: True) == []
+        assert tasks.long_poll("pay", wait_ms, lambda: taken.append("pay") or ["pay"], lambda: True) == []
 
     assert taken == []
 
 
 def test_a_hint_that_finds_its_worker_gone_goes_to_whoever_waits_next(db):
-    answers, ears = iter([False, True]), []
+    answers, waiters = iter([False, True]), []
     with ExitStack() as others:
 
         def another_comes_and_so_does_work():
-            ears.append(others.enter_context(wakeups.listening("pay")))
-            wakeups.announce(["pay"])
+            waiters.append(others.enter_context(notifications.subscribe("pay")))
+            notifications.announce(["pay"])
             return []
 
-        assert tasks.waiting("pay", 60_000, another_comes_and_so_does_work, lambda: next(answers)) == []
-        assert [ear.has_heard for ear in ears] == [True]
+        assert tasks.long_poll("pay", 60_000, another_comes_and_so_does_work, lambda: next(answers)) == []
+        assert [waiter.was_notified for waiter in waiters] == [True]

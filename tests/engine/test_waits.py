@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 
-from conductor_app import wakeups
+from conductor_app import notifications
 from conductor_app.core.reports import Report
-from conductor_app.engine import tasks, waits
+from conductor_app.engine import run_waits, tasks
 from conductor_app.engine.runs import StartRequest, start
 from conductor_app.models import Run
+from conductor_app.notifications.waiters import EARS
 from conductor_app.store import run_tree
-from conductor_app.wakeups.waiters import EARS
 from tests.builders import definition, fork, human, loop, policy, step, sub_workflow, wait
 from tests.clients.waiting import eventually
 from tests.story import Story, register
@@ -26,7 +26,7 @@ LONG = 60.0
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks again by itself: only what is told can end a wait."""
-    monkeypatch.setattr(waits, "LONGEST_NAP", LONG)
+    monkeypatch.setattr(run_waits, "LONGEST_NAP", LONG)
 
 
 @pytest.fixture
@@ -43,29 +43,29 @@ def in_thread(wait: Callable[[], Any]) -> tuple[Thread, list]:
         found.append(wait())
         connection.close()
 
-    before = wakeups.waiting()
+    before = notifications.count_waiting()
     thread = Thread(target=run, daemon=True)
     thread.start()
-    eventually(lambda: wakeups.waiting() > before)
+    eventually(lambda: notifications.count_waiting() > before)
     return thread, found
 
 
 def report_on(run_id: str, ref: str) -> None:
-    assert tasks.report_on_ref(run_id, ref, Report("COMPLETED"), BY)
+    assert tasks.report_by_ref(run_id, ref, Report("COMPLETED"), BY)
 
 
 def test_the_end_of_a_run_ends_the_wait_for_it(run, patient):
-    thread, found = in_thread(lambda: waits.wait_for(run, LONG))
+    thread, found = in_thread(lambda: run_waits.wait_for_run(run, LONG))
 
     report_on(run, "a")
     report_on(run, "b")
     thread.join(10)
 
-    assert found == [waits.Standstill(run)]
+    assert found == [run_waits.WaitOutcome(run)]
 
 
 def test_a_task_that_was_waited_for_ends_the_wait(run, patient):
-    thread, found = in_thread(lambda: waits.wait_for(run, LONG, ["a"]))
+    thread, found = in_thread(lambda: run_waits.wait_for_run(run, LONG, ["a"]))
 
     report_on(run, "a")
     thread.join(10)
@@ -75,7 +75,7 @@ def test_a_task_that_was_waited_for_ends_the_wait(run, patient):
 
 
 def test_every_waiter_hears_of_it(run, patient):
-    waiters = [in_thread(lambda: waits.wait_for(run, LONG, ["a"])) for _ in range(5)]
+    waiters = [in_thread(lambda: run_waits.wait_for_run(run, LONG, ["a"])) for _ in range(5)]
 
     report_on(run, "a")
 
@@ -88,7 +88,7 @@ def test_the_wait_of_a_child_that_begins_later_ends_the_wait_for_its_parent(tran
     register(definition(step("c"), wait("approve"), name="child"))
     register(definition(step("a"), sub_workflow("inner")))
     run = start(StartRequest("order"), BY)
-    thread, found = in_thread(lambda: waits.wait_for(run, LONG))
+    thread, found = in_thread(lambda: run_waits.wait_for_run(run, LONG))
 
     report_on(run, "a")
     child = Run.objects.get(parent_id=run).id
@@ -102,7 +102,7 @@ def test_a_child_that_was_there_before_is_heard_too(transactional_db, patient):
     register(definition(step("c"), wait("approve"), name="child"))
     register(definition(sub_workflow("inner")))
     run = start(StartRequest("order"), BY)
-    thread, found = in_thread(lambda: waits.wait_for(run, LONG))
+    thread, found = in_thread(lambda: run_waits.wait_for_run(run, LONG))
 
     report_on(child := Run.objects.get(parent_id=run).id, "c")
     thread.join(10)
@@ -111,12 +111,12 @@ def test_a_child_that_was_there_before_is_heard_too(transactional_db, patient):
 
 
 def test_a_wait_that_lasts_too_long_says_so(run):
-    assert waits.wait_for(run, 0.05) == waits.Standstill(run, timed_out=True)
+    assert run_waits.wait_for_run(run, 0.05) == run_waits.WaitOutcome(run, timed_out=True)
 
 
 def test_nobody_is_told_of_a_run_that_nobody_waits_for(run, monkeypatch):
     told = []
-    wakeups.on_announce(told.extend)
+    notifications.on_announce(told.extend)
 
     report_on(run, "a")
 
@@ -129,11 +129,11 @@ def test_fifty_waiting_requests_hold_no_connection(run):
         pytest.skip("A SQLite file stays open: that costs nothing, and opening it each second does.")
     before = held()
     with ThreadPoolExecutor(50) as pool:
-        waiting = [pool.submit(lambda: (waits.wait_for(run, LONG), connections.close_all())) for _ in range(50)]
+        waiting = [pool.submit(lambda: (run_waits.wait_for_run(run, LONG), connections.close_all())) for _ in range(50)]
         eventually(lambda: EARS.count >= 50 and held() <= before)
         report_on(run, "a")
         report_on(run, "b")
-        assert all(one.result(timeout=20)[0] == waits.Standstill(run) for one in waiting)
+        assert all(one.result(timeout=20)[0] == run_waits.WaitOutcome(run) for one in waiting)
 
 
 def held() -> int:
@@ -167,9 +167,9 @@ def test_a_named_task_is_found_in_any_turn_or_in_one(clock):
     story.worker("a").completes()
     story.worker("a").completes()
 
-    assert waits.look(story.id, ["a"]).attempt_id == story.task("a__1").id
-    assert waits.look(story.id, ["a__2"]).attempt_id == story.task("a__2").id
-    assert waits.look(story.id, ["a__3", "b"]) is None
+    assert run_waits.check_standstill(story.id, ["a"]).attempt_id == story.task("a__1").id
+    assert run_waits.check_standstill(story.id, ["a__2"]).attempt_id == story.task("a__2").id
+    assert run_waits.check_standstill(story.id, ["a__3", "b"]) is None
 
 
 @pytest.mark.django_db
@@ -177,18 +177,18 @@ def test_a_failed_attempt_that_is_tried_again_has_not_ended_its_task(clock):
     story = Story(clock, step("a", policy=policy(retries=1)))
 
     story.worker("a").fails()
-    assert waits.look(story.id, ["a"]) is None
+    assert run_waits.check_standstill(story.id, ["a"]) is None
 
     story.worker("a").completes()
-    assert waits.look(story.id, ["a"]) == waits.Standstill(story.id)
+    assert run_waits.check_standstill(story.id, ["a"]) == run_waits.WaitOutcome(story.id)
 
 
 @pytest.mark.django_db
 def test_a_person_is_not_what_a_signal_reaches(clock):
     story = Story(clock, *fork([human("sign")], [wait("approve")]))
 
-    assert waits.signal(story.id, Report("COMPLETED", {"n": 1}, merges=True), BY) == story.task("approve").id
-    assert waits.signal(story.id, Report("COMPLETED"), BY) is None
+    assert run_waits.signal_run(story.id, Report("COMPLETED", {"n": 1}, merges=True), BY) == story.task("approve").id
+    assert run_waits.signal_run(story.id, Report("COMPLETED"), BY) is None
 
 
 @pytest.mark.django_db
@@ -196,8 +196,8 @@ def test_an_earlier_watcher_keeps_its_name(clock):
     story = Story(clock, step("a"))
     now = clock.now()
 
-    first = run_tree.watch([story.id], "somebody", now + 10_000, now)
-    second = run_tree.watch([story.id], story.id, now + 5_000, now)
-    third = run_tree.watch([story.id], story.id, now + 30_000, now + 10_000)
+    first = run_tree.mark_watched([story.id], "somebody", now + 10_000, now)
+    second = run_tree.mark_watched([story.id], story.id, now + 5_000, now)
+    third = run_tree.mark_watched([story.id], story.id, now + 30_000, now + 10_000)
 
     assert (first, second, third) == ({"somebody"}, {"somebody"}, {story.id})

@@ -7,7 +7,7 @@ from conductor_app import clock
 from conductor_app.core.data_requests import ScriptEvaluation, WholeRun
 from conductor_app.core.decide import Command, Decision, command_then_decide
 from conductor_app.core.snapshot import UNKNOWN, Run
-from conductor_app.engine.answers import Answers
+from conductor_app.engine.data_loading import LoadedData
 from conductor_app.models import Attempt, Message, Task
 from conductor_app.models import Run as RunRow
 from conductor_app.store import runs as store
@@ -15,13 +15,13 @@ from conductor_app.store import runs as store
 
 def decided(run_id: str, near: list[str] | None, command: Command) -> tuple[Decision, bool]:
     """What would happen, nothing saved; and whether the whole run was read for it."""
-    answers, run = Answers(), store.lock(run_id, near)
+    answers, run = LoadedData(), store.load_for_update(run_id, near)
     while True:
         decision = command_then_decide(run, command, answers, clock.now())
         if not decision.questions:
             return decision, run.is_whole
         if WholeRun() in decision.questions and not run.is_whole:
-            run = store.lock(run_id)
+            run = store.load_for_update(run_id)
             answers.clear()
             continue
         scripts = {question for question in decision.questions if isinstance(question, ScriptEvaluation)}

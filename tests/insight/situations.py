@@ -38,7 +38,7 @@ def started(*steps: dict[str, Any], name: str = "order", **request: Any) -> Run:
 
 def claim(queue: str, worker: str = "w7") -> Attempt | None:
     """The attempt that a poll of this queue hands out."""
-    taken = tasks.claim(queue, worker=worker, wait_ms=0)
+    taken = tasks.claim_tasks(queue, worker=worker, wait_ms=0)
     return taken[0] if taken else None
 
 
@@ -46,7 +46,7 @@ def work(queue: str, outcome: str = "COMPLETED", worker: str = "w7", **said: Any
     """A worker takes the next attempt of the queue and reports on it."""
     attempt = claim(queue, worker)
     assert attempt is not None, f"nothing to do in {queue}"
-    tasks.report(attempt.run_id, attempt.pk, Report(outcome, **said), worker)
+    tasks.report_task(attempt.run_id, attempt.pk, Report(outcome, **said), worker)
 
 
 def attempt_of(run: Run, ref: str) -> Attempt:

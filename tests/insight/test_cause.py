@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.engine import runs
-from conductor_app.insight.cause import cause, failures
+from conductor_app.insight.cause import failure_reasons, run_cause
 
 from .situations import claim, define, define_task, now_of, start, started, step, work
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 
 def said(run):
-    return cause(now_of(run)).sentence
+    return run_cause(now_of(run)).sentence
 
 
 def test_a_failed_run_names_the_task_the_attempt_and_the_first_line_of_the_reason(clock):
@@ -108,7 +108,7 @@ def test_a_run_that_its_workflows_limit_holds_says_so(clock):
 def test_a_paused_run_says_who_paused_it_why_and_what_is_still_out(clock):
     run = started(step("ship"))
     claim("ship")
-    runs.pause(run.pk, "bob", "stock count")
+    runs.pause_run(run.pk, "bob", "stock count")
     clock.advance(seconds=180)
 
     assert said(run) == "Paused by bob 3 min ago: stock count; 1 task is still with workers"
@@ -116,7 +116,7 @@ def test_a_paused_run_says_who_paused_it_why_and_what_is_still_out(clock):
 
 def test_a_terminated_run_says_who_ended_it_and_why(clock):
     run = started(step("ship"))
-    runs.terminate(run.pk, "bob", "ordered twice")
+    runs.terminate_run(run.pk, "bob", "ordered twice")
     clock.advance(seconds=2)
 
     assert said(run) == "Terminated by bob 2 s ago: ordered twice"
@@ -138,6 +138,6 @@ def test_the_failures_of_a_list_are_read_in_one_query(clock, django_assert_num_q
     listed = [now_of(run) for run in failed]
 
     with django_assert_num_queries(1):
-        found = failures(listed)
+        found = failure_reasons(listed)
 
     assert sorted(found.values()) == [("charge", f"reason {number}") for number in range(3)]

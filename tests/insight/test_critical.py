@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from conductor_app.insight.critical import Stretch, branches, critical_of, critical_path
+from conductor_app.insight.critical_path import TaskSpan, branches, critical_path, critical_path_of
 from tests.builders import bare, definition, fork, sub_workflow
 from tests.story import Story
 
 
 def task(key, begin, end, **facts):
     ref, *path = key.split("__")
-    return Stretch(key, ref, begin, end, facts.pop("seq", 0), iteration_path=tuple(path), **facts)
+    return TaskSpan(key, ref, begin, end, facts.pop("seq", 0), iteration_path=tuple(path), **facts)
 
 
 def numbered(*tasks):
@@ -107,6 +107,6 @@ def test_a_run_with_a_fork_and_a_sub_workflow_is_told_from_its_rows(clock, djang
     run = story.row
 
     with django_assert_max_num_queries(2):  # one of them for the plan, which is read once in a process
-        found = critical_of(run, clock.now())
+        found = critical_path_of(run, clock.now())
 
     assert [link.key for link in found] == ["sub", "ship"]

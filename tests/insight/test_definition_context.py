@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.language.lint import findings
-from conductor_app.insight.definition_context import surroundings
+from conductor_app.insight.definition_context import definition_context
 from conductor_app.models import WorkflowDefinition
 
 from .situations import claim, define, define_task, started, step, work
@@ -16,7 +16,7 @@ def rows(clock, db):
 
 def said(name: str) -> list[str]:
     document = WorkflowDefinition.objects.get(name=name).document
-    return [finding.message for finding in findings(document, surroundings([document]))]
+    return [finding.message for finding in findings(document, definition_context([document]))]
 
 
 def test_what_a_task_gave_lately_is_known():
@@ -58,4 +58,4 @@ def test_the_queries_do_not_grow_with_the_definitions(django_assert_num_queries)
         documents.append(WorkflowDefinition.objects.get(name=f"order{number}").document)
 
     with django_assert_num_queries(3):
-        surroundings(documents, with_examples=False)
+        definition_context(documents, with_examples=False)

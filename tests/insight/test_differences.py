@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.insight.differences import MISSING, MOST, differences
+from conductor_app.insight.differences import MISSING, MOST, find_differences
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -25,14 +25,14 @@ JSON = st.recursive(
     ],
 )
 def test_each_place_that_differs_is_named(before, after, expected):
-    assert [(each.path, each.kind) for each in differences(before, after)] == expected
+    assert [(each.path, each.kind) for each in find_differences(before, after)] == expected
 
 
 @given(JSON)
 def test_a_value_does_not_differ_from_itself(value):
-    assert differences(value, value) == []
+    assert find_differences(value, value) == []
 
 
 def test_no_more_are_listed_than_are_read():
-    assert len(differences({}, dict.fromkeys(map(str, range(1000)), 1))) == MOST
-    assert differences({}, {"a": 1})[0].before is MISSING
+    assert len(find_differences({}, dict.fromkeys(map(str, range(1000)), 1))) == MOST
+    assert find_differences({}, {"a": 1})[0].before is MISSING

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.insight.durations import span
+from conductor_app.insight.durations import format_duration
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from conductor_app.insight.durations import span
     ],
 )
 def test_a_span_is_said_in_its_two_largest_units(milliseconds, words):
-    assert span(milliseconds) == words
+    assert format_duration(milliseconds) == words

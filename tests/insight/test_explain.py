@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.engine import runs
-from conductor_app.insight.explain import explain, shut
+from conductor_app.insight.gate_verdicts import closed_gates, explain_attempt
 
 from .situations import attempt_of, claim, define, define_task, start, started, step, work
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 
 def obstacles(attempt):
-    return {verdict.gate: verdict.sentence for verdict in shut(explain(attempt.pk))}
+    return {verdict.gate: verdict.sentence for verdict in closed_gates(explain_attempt(attempt.pk))}
 
 
 def test_an_attempt_that_nobody_ever_polled_for_says_so(clock):
@@ -82,10 +82,10 @@ def test_a_held_run_names_the_workflows_limit(clock):
 def test_a_paused_run_is_said_but_keeps_no_attempt_back(clock):
     claim("ship")
     run = started(step("ship"))
-    runs.pause(run.pk, "ann")
+    runs.pause_run(run.pk, "ann")
 
     waiting = attempt_of(run, "ship")
-    sentences = [verdict.sentence for verdict in explain(waiting.pk)]
+    sentences = [verdict.sentence for verdict in explain_attempt(waiting.pk)]
 
     assert any("The run is paused" in sentence for sentence in sentences)
     assert obstacles(waiting) == {}
@@ -110,5 +110,5 @@ def test_an_attempt_that_does_not_wait_needs_no_explanation(clock):
     run = started(step("ship"))
     work("ship")
 
-    assert explain(attempt_of(run, "ship").pk) == []
-    assert explain("no-such-attempt") == []
+    assert explain_attempt(attempt_of(run, "ship").pk) == []
+    assert explain_attempt("no-such-attempt") == []

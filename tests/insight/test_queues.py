@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.insight.queues import oldest, queue_sizes, queues
+from conductor_app.insight.queues import list_queues, oldest_waiting_at, queue_sizes
 
 from .situations import claim, define, start, started, step
 
@@ -14,7 +14,7 @@ def test_a_queue_counts_what_waits_and_what_is_out(clock):
     start("order"), start("order")
     claim("ship")
 
-    [queue] = queues()
+    [queue] = list_queues()
 
     assert (queue.name, queue.pending, queue.leased, queue.pollers) == ("ship", 1, 1, 1)
     assert queue_sizes() == {"ship": 1}
@@ -27,8 +27,8 @@ def test_the_queue_whose_work_waits_longest_comes_first(clock):
     clock.advance(seconds=60)
     started(step("ship"), name="shipping")
 
-    assert [queue.name for queue in queues()] == ["pack", "ship"]
-    assert oldest("pack") == begun
+    assert [queue.name for queue in list_queues()] == ["pack", "ship"]
+    assert oldest_waiting_at("pack") == begun
 
 
 def test_what_waits_is_counted_up_to_a_bound_queue_by_queue(clock, monkeypatch):
@@ -39,7 +39,7 @@ def test_what_waits_is_counted_up_to_a_bound_queue_by_queue(clock, monkeypatch):
             clock.advance(seconds=1)
             start(name)
 
-    found = {queue.name: (queue.counted, queue.is_more) for queue in queues()}
+    found = {queue.name: (queue.counted, queue.is_more) for queue in list_queues()}
 
     assert found == {"ship": (2, True), "pack": (2, False), "a:b": (1, False)}
 
@@ -47,7 +47,7 @@ def test_what_waits_is_counted_up_to_a_bound_queue_by_queue(clock, monkeypatch):
 def test_a_queue_is_neglected_when_work_waits_and_nobody_polls(clock):
     claim("ship")
     started(step("ship"))
-    [polled] = queues()
+    [polled] = list_queues()
     assert not polled.is_neglected(clock.now())
 
     clock.advance(seconds=61)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from conductor_app.insight.replay import past_of, replayed
+from conductor_app.insight.history_replay import replay_history, run_at_revision
 from conductor_app.models import HistoryEntry, Task
 from tests.builders import bare, fork, loop, policy, step
 from tests.story import Story
@@ -19,7 +19,7 @@ def moved(kind, task, event):
 
 
 def told(*decisions):
-    past = replayed(enumerate(decisions, 1))
+    past = replay_history(enumerate(decisions, 1))
     return past.status, {task.key: task.status for task in past.tasks}
 
 
@@ -49,7 +49,9 @@ def test_what_was_taken_back_or_forgotten_is_gone():
 
 
 def test_lines_that_were_too_many_to_be_kept_are_counted():
-    past = replayed([(1, [created("a"), {"effect": "…", "more": 800}]), (2, [{"effect": "TakeBack", "count": 60}])])
+    past = replay_history(
+        [(1, [created("a"), {"effect": "…", "more": 800}]), (2, [{"effect": "TakeBack", "count": 60}])]
+    )
 
     assert past.unknown == 860
 
@@ -81,7 +83,7 @@ def test_the_newest_revision_is_the_run_as_it_is(clock, seed):
     story.pause() if story.status == "RUNNING" else None
 
     revisions = HistoryEntry.objects.filter(run_id=story.id).count()
-    past = past_of(story.id, revisions)
+    past = run_at_revision(story.id, revisions)
 
     assert past.status == story.status
     assert {task.key: task.status for task in past.tasks} == {

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from conductor_app.core.errors import Invalid
-from conductor_app.insight.schedule_forecast import coming
+from conductor_app.insight.schedule_forecast import upcoming_slots
 
 
 def at(text: str) -> int:
@@ -13,7 +13,7 @@ def at(text: str) -> int:
 
 
 def next_times(expression: str, zone_id: str, now: str, most: int = 3):
-    return coming({"cronExpression": expression, "zoneId": zone_id}, at(now), most)
+    return upcoming_slots({"cronExpression": expression, "zoneId": zone_id}, at(now), most)
 
 
 def test_the_next_times_are_told_on_the_clocks_of_the_zone():
@@ -36,17 +36,17 @@ def test_times_of_several_clocks_come_in_their_order():
         {"cronExpression": "0 0 12 * * *", "zoneId": "Asia/Tokyo"},
     ]
 
-    found = coming({"cronSchedules": clocks}, at("2027-01-10T00:00"), 2)
+    found = upcoming_slots({"cronSchedules": clocks}, at("2027-01-10T00:00"), 2)
 
     assert [each.zone_id for each in found] == ["Asia/Tokyo", "UTC"]
 
 
 def test_what_cannot_be_read_is_refused():
     with pytest.raises(Invalid):
-        coming({"cronExpression": "never"}, 0)
+        upcoming_slots({"cronExpression": "never"}, 0)
 
 
 def test_a_schedule_that_has_ended_has_no_times_to_come():
     document = {"cronExpression": "0 0 * * * *", "scheduleEndTime": at("2027-01-01T00:00")}
 
-    assert coming(document, at("2027-01-02T00:00")) == []
+    assert upcoming_slots(document, at("2027-01-02T00:00")) == []

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core.errors import Invalid
 from conductor_app.insight import selections
-from conductor_app.insight.selections.queries import as_query
+from conductor_app.insight.selections.api_queries import to_query
 from conductor_app.models import Run
 
 from .situations import define, define_task, start, step, work
@@ -25,7 +25,7 @@ def runs(clock):
 
 
 def names(runs, selection) -> set[str]:
-    found = set(selections.runs(selection).values_list("pk", flat=True))
+    found = set(selections.selected_runs(selection).values_list("pk", flat=True))
     return {name for name, id in runs.items() if id in found}
 
 
@@ -69,14 +69,16 @@ def test_what_ended_in_a_span_and_took_some_time_is_the_same_however_many_ended(
 
 def test_every_field_has_words(runs):
     assert selections.FILTERS.keys() == selections.WORDS.keys()
-    assert selections.in_words({"definition": "order", "status": ["FAILED"]}) == "runs of order, that are FAILED"
-    assert selections.in_words({}) == "all runs"
+    assert (
+        selections.describe_selection({"definition": "order", "status": ["FAILED"]}) == "runs of order, that are FAILED"
+    )
+    assert selections.describe_selection({}) == "all runs"
 
 
 @pytest.mark.parametrize("selection", [{"x": 1}, {"status": "FAILED"}, {"version": True}, {"started_since": "now"}])
 def test_what_cannot_be_read_is_refused(clock, selection):
     with pytest.raises(Invalid):
-        selections.runs(selection)
+        selections.selected_runs(selection)
     assert not Run.objects.exists()
 
 
@@ -93,9 +95,9 @@ def test_what_cannot_be_read_is_refused(clock, selection):
     ids=str,
 )
 def test_a_query_of_the_api_finds_the_same_runs(runs, selection):
-    assert names(runs, {"search": as_query(selection)}) == names(runs, selection)
+    assert names(runs, {"search": to_query(selection)}) == names(runs, selection)
 
 
 def test_what_the_api_has_no_words_for_has_no_query(runs):
     for selection in ({"task": "pay:FAILED"}, {"definition": "it's"}, {"definition": "order", "least_ms": 5}):
-        assert as_query(selection) is None
+        assert to_query(selection) is None

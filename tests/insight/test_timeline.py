@@ -1,6 +1,6 @@
 """The timeline: attempts as segments in percent of the run's span."""
 
-from conductor_app.insight.timeline import Scale, segments_of
+from conductor_app.insight.timeline import TimeScale, segments_of
 from conductor_app.models import Attempt
 
 
@@ -10,7 +10,7 @@ def attempt(**facts):
 
 
 def drawn(attempt, *, end=100, now=100):
-    return [(s.kind, s.left, s.width) for s in segments_of(attempt, Scale(0, end), now)]
+    return [(s.kind, s.left, s.width) for s in segments_of(attempt, TimeScale(0, end), now)]
 
 
 def test_an_attempt_that_waited_and_ran_is_two_segments():
@@ -43,8 +43,8 @@ def test_moments_before_the_start_and_after_the_end_are_drawn_at_the_edges():
 
 
 def test_the_axis_is_marked_at_round_spans():
-    assert [tick.label for tick in Scale(0, 24_000).ticks()] == ["0", "5.0 s", "10.0 s", "15.0 s", "20.0 s"]
+    assert [tick.label for tick in TimeScale(0, 24_000).ticks()] == ["0", "5.0 s", "10.0 s", "15.0 s", "20.0 s"]
 
 
 def test_a_span_of_years_still_has_few_marks():
-    assert len(Scale(0, 10**12).ticks()) <= 6
+    assert len(TimeScale(0, 10**12).ticks()) <= 6

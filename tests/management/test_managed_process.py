@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from conductor_app.management import managed_process
-from conductor_app.management.managed_process import Child
+from conductor_app.management.managed_process import ManagedProcess
 
 from .server import until
 
@@ -30,7 +30,7 @@ def told():
 @pytest.fixture
 def child(time):
     """A child that ends at once, with code 3."""
-    child = Child("web", [sys.executable, "-c", "raise SystemExit(3)"])
+    child = ManagedProcess("web", [sys.executable, "-c", "raise SystemExit(3)"])
     child.start()
     yield child
     child.kill()

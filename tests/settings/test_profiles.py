@@ -38,7 +38,7 @@ def test_a_cluster_refuses_to_start_without_each_of_its_variables(loaded, missin
 def test_a_cluster_asks_for_a_token_and_rings_over_redis(loaded):
     told = loaded("cluster", "settings.CONDUCTOR_API_ACCESS, settings.CONDUCTOR_WAKEUPS", **CLUSTER)
 
-    assert told == "token conductor_app.wakeups.redis"
+    assert told == "token conductor_app.notifications.redis"
 
 
 def test_a_cluster_refuses_a_redis_address_that_is_none(loaded):

@@ -53,10 +53,10 @@ def write_until(is_copied):
     try:
         while written < 3 or not is_copied.is_set():
             runs.start(runs.StartRequest("order"), BY)
-            for attempt in tasks.claim("a", worker="w", wait_ms=0):
+            for attempt in tasks.claim_tasks("a", worker="w", wait_ms=0):
                 written += 1
                 if written % 3:
-                    tasks.report(attempt.run_id, attempt.id, Report("COMPLETED"), BY)
+                    tasks.report_task(attempt.run_id, attempt.id, Report("COMPLETED"), BY)
         return written
     finally:
         connections.close_all()

@@ -1,6 +1,6 @@
 """What definitions may read of the environment of the server."""
 
-from conductor_app.store.environment import of_process
+from conductor_app.store.environment_variables import process_variables
 
 
 def test_expressions_see_only_the_environment_that_is_meant_for_them(monkeypatch):
@@ -8,7 +8,7 @@ def test_expressions_see_only_the_environment_that_is_meant_for_them(monkeypatch
     monkeypatch.setenv("NETFLIX_STACK", "blue")
     monkeypatch.setenv("CONDUCTOR_SECRET_PASSWORD", "hidden")
 
-    seen = of_process()
+    seen = process_variables()
 
     assert (seen["REGION"], seen["NETFLIX_STACK"]) == ("eu", "blue")
     assert "PATH" not in seen and "hidden" not in seen.values()

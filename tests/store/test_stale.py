@@ -10,7 +10,7 @@ from conductor_app.core.reports import Report, hear
 from conductor_app.engine.change import change
 from conductor_app.store import run_writer
 from conductor_app.store import runs as store
-from conductor_app.store.statement_batch import Stale, Writes
+from conductor_app.store.statement_batch import StaleRow, StatementBatch
 from tests.builders import policy, step
 from tests.engine.views import decided
 from tests.story import BY, Story
@@ -21,16 +21,16 @@ pytestmark = pytest.mark.django_db
 def save_after(story: Story, command: Command, meanwhile) -> None:
     """Decide, let something else happen, then write."""
     with transaction.atomic():
-        before = store.lock(story.id)
+        before = store.load_for_update(story.id)
         decision, _ = decided(story.id, None, command)
         meanwhile()
-        run_writer.save(Writes(), before, decision.effects, decision.after, product_clock.now(), BY, "")
+        run_writer.save_run(StatementBatch(), before, decision.effects, decision.after, product_clock.now(), BY, "")
 
 
 def test_a_run_that_another_has_changed_is_not_written(clock):
     story = Story(clock, step("a"))
 
-    with pytest.raises(Stale):
+    with pytest.raises(StaleRow):
         save_after(story, commands.pause, story.terminate)
 
 
@@ -39,7 +39,7 @@ def test_an_attempt_that_was_claimed_meanwhile_is_not_written(clock, retries):
     story = Story(clock, step("a", policy=policy(retries=retries)))
     said = hear(story.task("a").id, Report("FAILED"))
 
-    with pytest.raises(Stale):
+    with pytest.raises(StaleRow):
         save_after(story, said, story.worker("a").polls)
 
 
@@ -64,4 +64,4 @@ def test_deciding_from_rows_gives_nothing_more_after_what_was_written(clock):
     story = Story(clock, step("a"), step("b"))
     story.worker("a").completes()
 
-    assert command_then_decide(store.load(story.id), commands.nothing, {}, product_clock.now()).effects == ()
+    assert command_then_decide(store.load_run(story.id), commands.nothing, {}, product_clock.now()).effects == ()

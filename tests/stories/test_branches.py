@@ -213,7 +213,7 @@ def test_a_child_that_is_removed_while_it_runs_is_a_canceled_task(clock):
     story = Story(clock, sub_workflow("s"), others=[definition(step("x"), name="child")])
 
     with committed():
-        runs.remove(story.child("s").id, BY, archive=False)
+        runs.remove_run(story.child("s").id, BY, archive=False)
     story.later(1)
 
     assert (story.statuses["s"], story.status) == ("CANCELED", "TERMINATED")

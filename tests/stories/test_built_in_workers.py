@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from conductor_app.workers.runner import work_off
+from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import Document, policy, step
 from tests.story import Story, committed
 from tests.web import answering, as_json
@@ -25,7 +25,7 @@ def http(ref: str, uri: str, type: str = "HTTP", inputs: Document | None = None,
 
 def work() -> int:
     with committed():
-        return work_off()
+        return run_built_in_workers()
 
 
 def test_an_http_task_ends_with_the_answer(clock, server):

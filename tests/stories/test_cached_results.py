@@ -60,7 +60,7 @@ def test_only_what_was_completed_is_used_again(clock, outcome):
     first = ask(clock)
     first.worker("rate").polls()
     with committed():
-        tasks.report(first.id, first.task("rate").id, Report(outcome, {"n": 1}), BY)
+        tasks.report_task(first.id, first.task("rate").id, Report(outcome, {"n": 1}), BY)
 
     assert ask(clock).is_waiting_for("rate")
 
@@ -101,7 +101,7 @@ def test_a_result_is_gone_with_its_run_and_old_ones_are_swept(clock):
     first.worker("rate").completes(n=7)
     first.terminate()
     with committed():
-        runs.remove(first.id, BY)
+        runs.remove_run(first.id, BY)
 
     assert ask(clock).is_waiting_for("rate")
     clock.advance(seconds=60)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import runs, simulate, sweeps
+from conductor_app.engine import runs, simulation, sweeps
 from conductor_app.models import CachedResult
 from tests.builders import bare, definition, policy, step, sub_workflow, wait
 from tests.engine.views import complaints
@@ -87,7 +87,7 @@ def test_an_output_is_gone_with_its_run(clock):
     first = ask(clock)
     first.worker("rate").completes(n=7)
     with committed():
-        runs.remove(first.id, BY)
+        runs.remove_run(first.id, BY)
 
     assert ask(clock).is_waiting_for("rate")
 
@@ -128,7 +128,7 @@ def test_what_is_tried_out_is_no_repetition(clock):
     ask(clock).worker("rate").completes(n=7)
 
     request = runs.StartRequest("rates", input={"to": "USD"})
-    document, _children = simulate.simulate_whole(request, simulate.Written())
+    document, _children = simulation.simulate_workflow(request, simulation.Written())
 
     assert (document["status"], len(document["tasks"])) == ("RUNNING", 1)
 

@@ -13,7 +13,9 @@ PAID = "conductor:order:paid"
 
 
 def handle(*actions: dict[str, Any], name: str = "h", event: str = PAID, **fields: Any) -> None:
-    event_handlers.add([{"name": name, "event": event, "active": True, "actions": list(actions), **fields}], "a test")
+    event_handlers.create_handlers(
+        [{"name": name, "event": event, "active": True, "actions": list(actions), **fields}], "a test"
+    )
 
 
 def start(name: str = "other", **fields: Any) -> dict[str, Any]:
@@ -26,7 +28,7 @@ def report(action: str, **fields: Any) -> dict[str, Any]:
 
 def tell(payload: Any, id: str = "m1", event: str = PAID) -> bool:
     with committed():
-        return events.receive(event, id, payload, "a test")
+        return events.receive_event(event, id, payload, "a test")
 
 
 def telling(clock, **fields: Any) -> Story:

@@ -14,7 +14,7 @@ DAY = 86_400
 def send(story: Story, *numbers: int) -> None:
     for n in numbers:
         with committed():
-            inbox.send(story.id, {"n": n})
+            inbox.send_inbox_message(story.id, {"n": n})
 
 
 def taken(story: Story, ref: str) -> list[int]:
@@ -123,7 +123,7 @@ def test_what_nobody_has_taken_is_gone_with_the_end_of_the_run(clock):
 
     assert (story.status, InboxMessage.objects.count()) == ("COMPLETED", 0)
     with pytest.raises(NotAllowedInState):
-        inbox.send(story.id, {})
+        inbox.send_inbox_message(story.id, {})
 
 
 def test_only_so_many_messages_may_wait_and_those_of_yesterday_do_not_count(clock, monkeypatch):
@@ -132,7 +132,7 @@ def test_only_so_many_messages_may_wait_and_those_of_yesterday_do_not_count(cloc
     send(story, 1, 2)
 
     with pytest.raises(QueueFull):
-        inbox.send(story.id, {})
+        inbox.send_inbox_message(story.id, {})
     story.later(DAY)
     send(story, 3)
 
@@ -141,12 +141,12 @@ def test_only_so_many_messages_may_wait_and_those_of_yesterday_do_not_count(cloc
 
 def test_nobody_hears_a_message_to_a_run_that_does_not_exist(db):
     with pytest.raises(NotFound):
-        inbox.send("nobody", {})
+        inbox.send_inbox_message("nobody", {})
 
 
 def test_a_message_whose_waking_got_lost_is_found_by_the_sweep(clock):
     story = Story(clock, pull("next"))
-    inbox.send(story.id, {"n": 1})
+    inbox.send_inbox_message(story.id, {"n": 1})
     assert story.is_waiting_for("next")
 
     story.later(1)
@@ -160,13 +160,13 @@ def test_a_retry_waits_for_another_message_where_the_first_one_ended_the_run(clo
     )
     story = Story(clock, pull("next"), ends, step("after"))
     with committed():
-        inbox.send(story.id, {"n": "no"})
+        inbox.send_inbox_message(story.id, {"n": "no"})
     assert (story.status, story.reason) == ("FAILED", "refused")
 
     story.retry()
     assert (story.statuses, story.attempts("next")) == ({"next": "IN_PROGRESS"}, ["COMPLETED", "IN_PROGRESS"])
     with committed():
-        inbox.send(story.id, {"n": "yes"})
+        inbox.send_inbox_message(story.id, {"n": "yes"})
 
     assert story.is_waiting_for("after")
 

@@ -3,9 +3,9 @@
 import pytest
 
 from conductor_app.insight.execution import run_document
-from conductor_app.insight.explain import explain
-from conductor_app.workers.isolated import queues
-from conductor_app.workers.runner import work_off
+from conductor_app.insight.gate_verdicts import explain_attempt
+from conductor_app.workers.isolation_groups import queues
+from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import Document, policy, step
 from tests.story import Story, committed
 from tests.web import answering, as_json
@@ -39,8 +39,8 @@ def test_only_those_who_serve_the_group_do_its_tasks(clock, server, isolation, q
     story = Story(clock, http(server, **isolation))
 
     with committed():
-        assert (work_off(), story.queue(queue)) == (0, ["get, attempt 1"])
-        assert work_off(queues=queues(["green", group])) == 1
+        assert (run_built_in_workers(), story.queue(queue)) == (0, ["get, attempt 1"])
+        assert run_built_in_workers(queues=queues(["green", group])) == 1
 
     assert (story.status, len(server.asked)) == ("COMPLETED", 1)
 
@@ -49,7 +49,7 @@ def test_those_who_serve_a_group_do_no_others_tasks(clock, server):
     story = Story(clock, http(server))
 
     with committed():
-        assert work_off(queues=queues(["blue", "@east"])) == 0
+        assert run_built_in_workers(queues=queues(["blue", "@east"])) == 0
 
     assert story.queue("HTTP") == ["get, attempt 1"]
 
@@ -57,7 +57,7 @@ def test_those_who_serve_a_group_do_no_others_tasks(clock, server):
 def test_operators_see_that_nobody_serves_a_group(clock, server):
     story = Story(clock, http(server, isolationGroupId="blue"))
 
-    [verdict] = [verdict for verdict in explain(story.task("get").id) if not verdict.is_open]
+    [verdict] = [verdict for verdict in explain_attempt(story.task("get").id) if not verdict.is_open]
 
     assert verdict.sentence == "No worker has ever polled queue `HTTP-blue`."
 

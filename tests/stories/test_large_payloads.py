@@ -40,7 +40,7 @@ def test_a_large_output_is_read_where_an_expression_names_it(clock):
 
     a = story.task("a")
     assert (a.output, a.output_size > 3000, a.output_path != "") == ({}, True, True)
-    assert payloads.content_of(a.output_path)["n"] == 1
+    assert payloads.load_payload(a.output_path)["n"] == 1
     assert story.task("b").input == {"last": "z", "n": 1}
 
 
@@ -88,16 +88,16 @@ def test_branches_with_large_outputs_come_to_their_join(clock):
     story.worker("b").completes(text=MUCH, n=2)
 
     assert (story.status, story.output) == ("COMPLETED", {"n": 1})
-    assert payloads.content_of(story.task("join").output_path)["b"]["n"] == 2
+    assert payloads.load_payload(story.task("join").output_path)["b"]["n"] == 2
 
 
 def test_what_is_laid_over_a_large_output_is_laid_over_all_of_it(clock):
     story = Story(clock, wait("approve"))
     story.reports("approve", "IN_PROGRESS", text=MUCH, n=1)
 
-    tasks.report(story.id, story.task("approve").id, Report("COMPLETED", {"n": 2}, merges=True), BY)
+    tasks.report_task(story.id, story.task("approve").id, Report("COMPLETED", {"n": 2}, merges=True), BY)
 
-    assert payloads.content_of(story.task("approve").output_path) == {"text": MUCH, "n": 2}
+    assert payloads.load_payload(story.task("approve").output_path) == {"text": MUCH, "n": 2}
 
 
 def test_a_retried_task_gets_its_large_input_again(clock):
@@ -124,11 +124,11 @@ def test_payloads_go_with_the_last_run_that_uses_them(clock):
     payloads_of_both = StoredPayload.objects.get().expires_at, second.row.input_path
     assert payloads_of_both == (None, path)
 
-    runs.remove(story.id, BY, archive=False)
+    runs.remove_run(story.id, BY, archive=False)
     sweeps.prune_finished(100)
-    assert payloads.content_of(path) == {"text": MUCH}
+    assert payloads.load_payload(path) == {"text": MUCH}
 
-    runs.remove(second.id, BY, archive=False)
+    runs.remove_run(second.id, BY, archive=False)
     sweeps.prune_finished(100)
     assert (stored(), PayloadReference.objects.count()) == (0, 0)
     with pytest.raises(blob_storage.OutOfReach):
@@ -136,7 +136,7 @@ def test_payloads_go_with_the_last_run_that_uses_them(clock):
 
 
 def test_an_upload_that_nobody_used_is_forgotten_after_a_day(clock):
-    payloads.keep("task/output", '{"n":1}')
+    payloads.store_payload("task/output", '{"n":1}')
 
     clock.advance(seconds=DAY - 1)
     sweeps.prune_finished(100)

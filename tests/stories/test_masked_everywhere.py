@@ -13,7 +13,7 @@ from conductor_app.core.reports import Report
 from conductor_app.engine import event_handlers, event_replays, inbox, payloads, runs, schedules, tasks
 from conductor_app.engine.change import change
 from conductor_app.models import EventDelivery, HandlerEvaluation, Run, Schedule, StoredPayload
-from conductor_app.workers.runner import work_off
+from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import definition, dynamic_fork, event, policy, step, sub_workflow
 from tests.story import BY, Story, committed, register
 
@@ -44,8 +44,8 @@ def heard(name: str = "conductor:order:tell", **handler) -> dict:
 
 
 def upload(value: dict) -> str:
-    path = payloads.reserve("task/output")
-    payloads.fill(path, ContentFile(json.dumps(value).encode()))
+    path = payloads.reserve_path("task/output")
+    payloads.store_reserved(path, ContentFile(json.dumps(value).encode()))
     return path
 
 
@@ -53,7 +53,7 @@ def test_what_an_event_tells_is_sealed_until_a_handler_acts_on_it(clock):
     starts = {"name": "other", "input": {"number": "${card.number}", "seen": "${card.holder}"}}
     action = {"action": "start_workflow", "start_workflow": starts}
     condition = "$.card.number.length == 9 && $.card.holder == 'Ada'"
-    event_handlers.add([heard(condition=condition, actions=[action])], BY)
+    event_handlers.create_handlers([heard(condition=condition, actions=[action])], BY)
     tells = event("tell", "conductor", inputs={"card": "${workflow.input.card}"})
 
     story = Story(clock, tells, others=[definition(step("pay"), name="other", **MASKED)], input=CARD, **MASKED)
@@ -65,7 +65,7 @@ def test_what_an_event_tells_is_sealed_until_a_handler_acts_on_it(clock):
     assert (verdict.outcome, verdict.value) == ("MATCHED", True)
     assert NUMBER not in str(verdict.seen)
     assert verdict.seen["$.card.holder"] == "Ada"
-    [started] = tasks.claim("pay", wait_ms=0)
+    [started] = tasks.claim_tasks("pay", wait_ms=0)
     assert Run.objects.get(pk=started.run_id).input["number"] == HIDDEN
 
 
@@ -82,15 +82,15 @@ def test_an_event_that_is_heard_again_is_heard_as_it_was(clock):
         input=CARD,
         **MASKED,
     )
-    event_handlers.add([handler], BY)
+    event_handlers.create_handlers([handler], BY)
 
     original = EventDelivery.objects.get()
-    [foreseen] = event_replays.plan(original)
+    [foreseen] = event_replays.plan_replay(original)
     with committed():
         event_replays.replay(original.pk, ["h"], BY, "it was not heard")
 
     assert (foreseen.verdict.outcome, foreseen.acts[0].params["input"]) == ("MATCHED", {"number": HIDDEN})
-    [started] = tasks.claim("pay", wait_ms=0)
+    [started] = tasks.claim_tasks("pay", wait_ms=0)
     assert started.input == {"number": NUMBER}
     # What an author writes in a condition is shown as it was written.
     assert clear_places() == {"eventhandler", "handlerevaluation"}
@@ -103,7 +103,7 @@ def test_an_event_that_waits_in_the_outbox_is_sealed(clock):
     worker.polls()
 
     # Not committed: what follows the commit does not happen, and the message stays.
-    tasks.report(story.id, worker.held.id, Report("COMPLETED"), BY)
+    tasks.report_task(story.id, worker.held.id, Report("COMPLETED"), BY)
 
     assert clear_places() == set()
 
@@ -113,7 +113,7 @@ def test_a_message_to_a_run_is_sealed_until_a_step_takes_it(clock):
     after = step("after", inputs={"n": "${pull.output.messages[0].payload.number}"})
     story = Story(clock, step("first"), pull, after, **MASKED)
     with committed():
-        inbox.send(story.id, {"number": NUMBER, "open": 1})
+        inbox.send_inbox_message(story.id, {"number": NUMBER, "open": 1})
     assert clear_places() == set()
 
     story.worker("first").completes()
@@ -133,7 +133,7 @@ def test_an_input_that_was_uploaded_is_kept_sealed_in_its_place(clock):
     assert StoredPayload.objects.get(pk=path).expires_at == 0
     row = Run.objects.get(pk=id)
     assert (row.input, row.input_path) == ({"card": {"number": HIDDEN, "holder": "Ada"}}, "")
-    given = [attempt.input for attempt in tasks.claim("pay", count=5, wait_ms=0)]
+    given = [attempt.input for attempt in tasks.claim_tasks("pay", count=5, wait_ms=0)]
     assert given == [{"number": NUMBER}, {"number": NUMBER}]
 
 
@@ -148,7 +148,7 @@ def test_a_large_input_that_was_uploaded_is_kept_elsewhere_anew(clock, settings)
     row = Run.objects.get(pk=id)
     assert row.input_path not in ("", path)
     assert clear_places() == set()
-    assert [attempt.input for attempt in tasks.claim("pay", count=5, wait_ms=0)][1] == {"number": NUMBER}
+    assert [attempt.input for attempt in tasks.claim_tasks("pay", count=5, wait_ms=0)][1] == {"number": NUMBER}
 
 
 def test_an_output_that_was_uploaded_is_kept_sealed_in_its_place(clock):
@@ -158,11 +158,11 @@ def test_an_output_that_was_uploaded_is_kept_sealed_in_its_place(clock):
     path = upload({"number": NUMBER})
 
     with committed():
-        tasks.report(story.id, worker.held.id, Report("COMPLETED"), BY, output_path=path)
+        tasks.report_task(story.id, worker.held.id, Report("COMPLETED"), BY, output_path=path)
 
     assert clear_places() == set()
     assert (story.task("pay").output, story.task("pay").output_path) == ({"number": HIDDEN}, "")
-    assert [attempt.input for attempt in tasks.claim("after", wait_ms=0)] == [{"number": NUMBER}]
+    assert [attempt.input for attempt in tasks.claim_tasks("after", wait_ms=0)] == [{"number": NUMBER}]
 
 
 def test_an_upload_in_which_nothing_is_masked_stays_where_it_is(clock):
@@ -172,7 +172,7 @@ def test_an_upload_in_which_nothing_is_masked_stays_where_it_is(clock):
     path = upload({"sum": 3})
 
     with committed():
-        tasks.report(story.id, worker.held.id, Report("COMPLETED"), BY, output_path=path)
+        tasks.report_task(story.id, worker.held.id, Report("COMPLETED"), BY, output_path=path)
 
     assert (story.status, story.task("pay").output_path) == ("COMPLETED", path)
 
@@ -184,7 +184,7 @@ def test_branches_of_dynamic_forks_keep_their_inputs_sealed_and_try_again_with_t
     assert clear_places() == set()
 
     story.worker("a").fails()
-    [again] = tasks.claim("a", wait_ms=0)
+    [again] = tasks.claim_tasks("a", wait_ms=0)
 
     assert again.input == {"number": NUMBER, "open": 1}
     assert clear_places() == set()
@@ -198,7 +198,7 @@ def test_what_operators_give_is_sealed(clock):
     assert clear_places() == set()
     story.worker("pay").fails()
 
-    assert [attempt.input for attempt in tasks.claim("pay", wait_ms=0)] == [{"number": NUMBER}]
+    assert [attempt.input for attempt in tasks.claim_tasks("pay", wait_ms=0)] == [{"number": NUMBER}]
     story.terminate()
     story.restart()
     story.skip("after", input={"number": NUMBER}, output={"number": NUMBER})
@@ -212,10 +212,10 @@ def test_what_was_shown_as_masked_and_is_sent_back_stays_what_it_was(clock):
     shown = {**story.row.input, "more": 2}
 
     story.rerun(input=shown)
-    [first] = tasks.claim("pay", wait_ms=0)
+    [first] = tasks.claim_tasks("pay", wait_ms=0)
     story.terminate()
     story.rerun("pay", task_input={**story.task("pay").input, "n": 7})
-    [second] = tasks.claim("pay", wait_ms=0)
+    [second] = tasks.claim_tasks("pay", wait_ms=0)
 
     assert (story.row.input["card"]["number"], story.row.input["more"]) == (HIDDEN, 2)
     assert (first.input["number"], second.input) == (NUMBER, {"number": NUMBER, "n": 7})
@@ -247,13 +247,13 @@ def test_a_schedule_hands_nothing_that_is_sealed_to_another_workflow(clock):
     register(definition(step("pay"), **MASKED), definition(step("tell"), name="leak", **MASKED))
     request = {"name": "order", "input": CARD}
     document = {"name": "nightly", "cronExpression": "0 0 3 * * *", "startWorkflowRequest": request}
-    shown = schedules.save(document, BY).document["startWorkflowRequest"]["input"]
+    shown = schedules.save_schedule(document, BY).document["startWorkflowRequest"]["input"]
 
-    schedules.save({**document, "startWorkflowRequest": {"name": "leak", "input": shown}}, BY)
+    schedules.save_schedule({**document, "startWorkflowRequest": {"name": "leak", "input": shown}}, BY)
     with committed():
         id = schedules.run_now("nightly", BY)
 
-    assert payloads.opened(payloads.written_input(id))["card"]["number"] == HIDDEN
+    assert payloads.decrypt_masked(payloads.load_stored_input(id))["card"]["number"] == HIDDEN
 
 
 def test_a_schedule_keeps_its_input_sealed_and_starts_with_it(clock):
@@ -261,20 +261,20 @@ def test_a_schedule_keeps_its_input_sealed_and_starts_with_it(clock):
     request = {"name": "order", "input": {**CARD, "list": [{"number": 1}, {"number": 2}]}}
     document = {"name": "nightly", "cronExpression": "0 0 3 * * *", "startWorkflowRequest": request}
 
-    saved = schedules.save(document, BY)
+    saved = schedules.save_schedule(document, BY)
     assert saved.document["startWorkflowRequest"]["input"]["card"] == {"number": HIDDEN, "holder": "Ada"}
     # Whoever changes something else sends back what was shown.
     changed = {**Schedule.objects.get().document["startWorkflowRequest"]["input"], "more": {"number": 3}}
-    schedules.save({**document, "startWorkflowRequest": {**request, "input": changed}}, BY)
-    schedules.pause("nightly", BY)
-    schedules.resume("nightly", BY)
+    schedules.save_schedule({**document, "startWorkflowRequest": {**request, "input": changed}}, BY)
+    schedules.pause_schedule("nightly", BY)
+    schedules.resume_schedule("nightly", BY)
     with committed():
         id = schedules.run_now("nightly", BY)
 
     assert clear_places() == set()
-    assert [attempt.input for attempt in tasks.claim("pay", wait_ms=0)] == [{"number": NUMBER}]
-    assert payloads.opened(payloads.written_input(id))["list"] == [{"number": 1}, {"number": 2}]
-    assert payloads.opened(payloads.written_input(id))["more"] == {"number": 3}
+    assert [attempt.input for attempt in tasks.claim_tasks("pay", wait_ms=0)] == [{"number": NUMBER}]
+    assert payloads.decrypt_masked(payloads.load_stored_input(id))["list"] == [{"number": 1}, {"number": 2}]
+    assert payloads.decrypt_masked(payloads.load_stored_input(id))["more"] == {"number": 3}
 
 
 def test_a_built_in_worker_does_not_repeat_it_in_its_reason(clock):
@@ -283,7 +283,7 @@ def test_a_built_in_worker_does_not_repeat_it_in_its_reason(clock):
     story = Story(clock, {**step("get", inputs=request), "type": "HTTP"}, input=CARD, maskedFields=["uri", "number"])
 
     with committed():
-        work_off()
+        run_built_in_workers()
 
     assert f"(GET {HIDDEN})" in story.task("get").reason
     assert clear_places() == set()

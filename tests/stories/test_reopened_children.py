@@ -439,7 +439,7 @@ def test_a_child_that_waits_for_nobody_is_opened_without_a_word(clock):
     story = root(clock, sub_workflow("s", "leaf"))
     child = story.child("s")
     story.worker("x").fails()
-    runs.remove(story.id, "a test")
+    runs.remove_run(story.id, "a test")
 
     child.retry()
 

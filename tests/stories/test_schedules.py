@@ -81,10 +81,10 @@ def test_slots_of_a_pause_are_passed_over_even_with_catch_up(time):
     scheduled(runCatchupScheduleInstances=True)
     time.passes(hours=1)
 
-    schedules.pause("hourly", BY, "inventory")
+    schedules.pause_schedule("hourly", BY, "inventory")
     time.passes(hours=2.5)
     assert Schedule.objects.get().next_run_at is None
-    schedules.resume("hourly", BY)
+    schedules.resume_schedule("hourly", BY)
     time.passes(hours=1)
 
     assert hours(time.began) == [1, 4]
@@ -94,10 +94,10 @@ def test_all_schedules_are_held_and_go_on_as_after_a_downtime(time):
     scheduled("one", runCatchupScheduleInstances=True)
     scheduled("two")
 
-    schedules.hold_all(BY)
+    schedules.pause_all(BY)
     time.passes(hours=2.5)
     assert Run.objects.count() == 0
-    schedules.let_all_go(BY)
+    schedules.resume_all(BY)
     time.passes(hours=1)
 
     assert hours(time.began) == [1, 1, 2, 3, 3]
@@ -170,8 +170,8 @@ def test_a_forgotten_schedule_fires_no_more_and_what_it_started_goes_on(time):
     scheduled()
     time.passes(hours=1)
 
-    schedules.delete("hourly", BY)
-    schedules.delete("hourly", BY)
+    schedules.delete_schedule("hourly", BY)
+    schedules.delete_schedule("hourly", BY)
     time.passes(hours=2)
 
     assert [run.status for run in Run.objects.all()] == ["RUNNING"]
@@ -236,7 +236,7 @@ def test_slots_that_wait_are_forgotten_with_their_schedule(time):
     scheduled(overlapPolicy="QUEUE")
     time.passes(hours=2)
 
-    schedules.delete("hourly", BY)
+    schedules.delete_schedule("hourly", BY)
     time.ends(hour=1)
     time.passes(hours=1)
 
@@ -292,8 +292,8 @@ def test_a_backfill_tries_again_what_had_failed(time):
 
 def test_a_backfill_goes_one_by_one_where_runs_must_not_overlap(time):
     scheduled(overlapPolicy="SKIP", scheduleStartTime=time.began + 10_000 * 3_600_000)
-    schedules.pause("hourly", BY)
-    schedules.resume("hourly", BY)
+    schedules.pause_schedule("hourly", BY)
+    schedules.resume_schedule("hourly", BY)
     Schedule.objects.update(document={**Schedule.objects.get().document, "scheduleStartTime": None})
     time.passes(hours=3.5, sleeping=True)
 
@@ -330,11 +330,11 @@ def test_a_schedule_that_has_lost_its_next_moment_is_given_one(time):
     scheduled("paused", paused=True)
     Schedule.objects.filter(name="hourly").update(next_run_at=None)
 
-    assert schedules.requeue(BY) == (1, ["hourly"])
+    assert schedules.repair_schedules(BY) == (1, ["hourly"])
     assert Schedule.objects.get(name="hourly").next_run_at == time.began + 3_600_000
 
 
-@pytest.mark.parametrize("command", [schedules.pause, schedules.resume, schedules.run_now])
+@pytest.mark.parametrize("command", [schedules.pause_schedule, schedules.resume_schedule, schedules.run_now])
 def test_what_is_not_there_is_not_found(time, command):
     with pytest.raises(NotFound):
         command("nothing", BY)
@@ -344,7 +344,7 @@ def test_a_schedule_that_is_not_paused_cannot_be_resumed(time):
     scheduled()
 
     with pytest.raises(NotFound):
-        schedules.resume("hourly", BY)
+        schedules.resume_schedule("hourly", BY)
 
 
 def test_old_slots_are_removed_when_their_retention_is_over(time, settings):

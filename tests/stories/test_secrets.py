@@ -5,11 +5,11 @@ from urllib.parse import quote
 import pytest
 from django.db import connection
 
-from conductor_app.access.secrets import revealed
+from conductor_app.access.redaction import substitute_secrets
 from conductor_app.core.reports import Report
 from conductor_app.engine import secrets_and_variables, tasks
 from conductor_app.models import TaskLog, Variable
-from conductor_app.workers.runner import work_off
+from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import policy, set_variable, step
 from tests.story import BY, Story, committed
 from tests.web import answering, as_json
@@ -23,7 +23,7 @@ def a_secret(monkeypatch):
 def handed_to(story: Story, name: str) -> dict:
     worker = story.worker(name)
     worker.polls()
-    return revealed(worker.held.input, worker.held.task.step_state.get("secrets", ()))
+    return substitute_secrets(worker.held.input, worker.held.task.step_state.get("secrets", ()))
 
 
 def test_a_secret_that_the_author_names_is_filled_in_when_the_task_is_handed_out(clock):
@@ -86,7 +86,7 @@ def test_a_secret_is_in_no_table_and_no_log_after_a_whole_story(clock, settings,
         assert handed_to(story, "a") == {"key": SECRET, "text": f"key={SECRET}"}
         story.worker("a").completes()
         with committed():
-            work_off()
+            run_built_in_workers()
         assert server.asked[0]["headers"]["X-Key"] == SECRET
 
     assert story.status == "COMPLETED"
@@ -103,7 +103,7 @@ def test_a_secret_that_a_worker_says_again_is_kept_nowhere(clock):
 
     worker.polls()
     report = Report("FAILED", {"tried": [f"key={SECRET}!"]}, f"refused: {SECRET}")
-    tasks.report(story.id, worker.held.id, report, BY, logs=[(f"with {SECRET}", 0)])
+    tasks.report_task(story.id, worker.held.id, report, BY, logs=[(f"with {SECRET}", 0)])
     tasks.add_log(worker.held.id, f"it was {SECRET}")
 
     assert worker.held.task.attempts.get(number=0).output == {"tried": ["key=***!"]}

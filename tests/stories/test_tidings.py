@@ -7,7 +7,7 @@ from django.db import connection
 
 from conductor_app.core.definition import Definition
 from conductor_app.models import EventDelivery, Message
-from conductor_app.store import due
+from conductor_app.store import due_rows
 from tests.builders import definition, dynamic_fork, human, noop, policy, step, sub_workflow
 from tests.story import Story
 
@@ -186,7 +186,7 @@ def test_other_systems_are_told_by_way_of_the_outbox(clock, sink):
 
     found = Message.objects.filter(subject="publish").order_by("id")
     assert [(message.to, message.facts["sink"]) for message in found] == [(sink, sink), ("redis:here", "redis:here")]
-    assert due.messages(clock.now(), 10) == []
+    assert due_rows.due_messages(clock.now(), 10) == []
 
 
 def test_the_servers_settings_may_send_states_elsewhere(clock, settings):
@@ -254,7 +254,7 @@ def test_each_part_of_the_outbox_is_found_by_its_own_index(db):
             cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
             return cursor.fetchall()[0][-1]
 
-    assert "message_due" in way(due.EARLIEST["deliver_messages"])
+    assert "message_due" in way(due_rows.EARLIEST["deliver_messages"])
     chosen = (
         "SELECT m.id FROM conductor_message m WHERE m.subject = 'publish' AND m.due_at <= 1 ORDER BY m.due_at, m.id"
     )

@@ -204,11 +204,11 @@ def test_a_run_moves_to_versions_of_its_own_definition_only(clock):
     story = Story(clock, step("a"), others=[definition(step("a"), name="other")])
 
     with pytest.raises(Invalid, match="another version"):
-        skip_and_jump.upgrade(story.id, "other", 1, BY)
+        skip_and_jump.upgrade_run(story.id, "other", 1, BY)
     with pytest.raises(NotFound):
-        skip_and_jump.upgrade(story.id, "order", 9, BY)
+        skip_and_jump.upgrade_run(story.id, "order", 9, BY)
     with pytest.raises(NotFound):
-        skip_and_jump.upgrade("nobody", "order", 1, BY)
+        skip_and_jump.upgrade_run("nobody", "order", 1, BY)
 
 
 @pytest.mark.parametrize("act", ["pause", "terminate"])

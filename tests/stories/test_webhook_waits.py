@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from conductor_app.core.reports import Report
-from conductor_app.engine import events, sweeps, waits, webhooks
+from conductor_app.engine import events, run_waits, sweeps, webhooks
 from conductor_app.models import EventDelivery, WebhookPaths, WebhookWait
 from tests.builders import definition, fork, loop, policy, step, sub_workflow, wait_for_webhook, yield_
 from tests.engine.views import complaints
@@ -25,12 +25,12 @@ def shop(db) -> str:
 
 def webhook(name: str, receivers: dict[str, int]) -> str:
     fields = {"verifier": "HEADER_BASED", "headers": {"X-Key": KEY}}
-    return webhooks.add({"name": name, "receiverWorkflowNamesToVersions": receivers, **fields}, BY).pk
+    return webhooks.create_webhook({"name": name, "receiverWorkflowNamesToVersions": receivers, **fields}, BY).pk
 
 
 def tell(webhook_id: str, payload: Any) -> None:
     with committed():
-        webhooks.receive(webhook_id, {"x-key": KEY}, json.dumps(payload).encode())
+        webhooks.receive_webhook(webhook_id, {"x-key": KEY}, json.dumps(payload).encode())
 
 
 def paid(order: int, **more: Any) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def test_a_message_that_is_told_twice_completes_once(clock, shop):
     delivery = EventDelivery.objects.get()
     assert story.statuses == {"l": "IN_PROGRESS", "w__1": "COMPLETED", "w__2": "IN_PROGRESS"}
     with committed():
-        events.receive(delivery.event, delivery.message_id, {"n": 1}, "webhook")
+        events.receive_event(delivery.event, delivery.message_id, {"n": 1}, "webhook")
 
     assert story.statuses["w__2"] == "IN_PROGRESS"
 
@@ -207,7 +207,7 @@ def test_what_an_event_costs_does_not_grow_with_what_waits(clock, shop):
             ) as queries,
             committed(),
         ):
-            webhooks.receive(shop, {"x-key": KEY}, json.dumps(paid(order)).encode())
+            webhooks.receive_webhook(shop, {"x-key": KEY}, json.dumps(paid(order)).encode())
         return len(queries)
 
     few = cost(1000)
@@ -237,7 +237,7 @@ def test_a_signal_completes_a_yield(clock):
     assert (story.statuses, story.task("y").input) == ({"y": "IN_PROGRESS"}, {"shown": 1})
 
     with committed():
-        waits.signal(story.id, Report("COMPLETED", {"by": "ann"}), BY)
+        run_waits.signal_run(story.id, Report("COMPLETED", {"by": "ann"}), BY)
 
     assert story.statuses == {"y": "COMPLETED", "after": "SCHEDULED"}
     assert story.task("y").output == {"by": "ann"}
@@ -248,7 +248,7 @@ def test_a_run_stands_still_at_a_yield_of_a_child(clock):
     child = definition(yield_("y"), name="child")
     story = Story(clock, sub_workflow("s", "child"), others=[child])
 
-    found = waits.look(story.id)
+    found = run_waits.check_standstill(story.id)
 
     assert (found.run_id, found.attempt_id) == (story.child("s").id, story.child("s").task("y").id)
 

@@ -208,7 +208,7 @@ def test_a_newcomer_does_not_overtake_a_run_that_waits(clock):
     story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
     waiting = story.later(1).starts("limited", {"customer": "x"})
     # The hint is lost: nobody hears of the end before the next start.
-    runs.terminate(story.id, BY)
+    runs.terminate_run(story.id, BY)
     clock.advance(seconds=1)
     newcomer = story.starts("limited", {"customer": "x"})
 

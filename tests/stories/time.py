@@ -5,7 +5,7 @@ from typing import Any
 from conductor_app.core.reports import Report
 from conductor_app.engine import schedules, sweeps, tasks
 from conductor_app.models import Run
-from conductor_app.store import due
+from conductor_app.store import due_rows
 from tests.story import BY, committed
 
 
@@ -18,7 +18,7 @@ class Time:
     def passes(self, *, hours: float, sleeping: bool = False) -> None:
         """So many hours go by; while the server sleeps, nothing is handled."""
         until = self.clock.now() + round(hours * 3_600_000)
-        while not sleeping and (moment := due.next_moment()) is not None and moment <= until:
+        while not sleeping and (moment := due_rows.next_due_moment()) is not None and moment <= until:
             self._at(moment)
             if not self._sweep():
                 break
@@ -36,7 +36,7 @@ class Time:
         slot = self.began + round(hour * 3_600_000)
         [run] = [run for run in Run.objects.open() if run.input["_scheduledTime"] == slot]
         with committed():
-            assert tasks.report_on_ref(run.pk, "pay", Report("COMPLETED", {}), BY)
+            assert tasks.report_by_ref(run.pk, "pay", Report("COMPLETED", {}), BY)
 
     def run_now(self, schedule: str) -> str:
         with committed():

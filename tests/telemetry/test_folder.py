@@ -15,7 +15,7 @@ COUNTS = """
 import os, django
 os.environ["DJANGO_SETTINGS_MODULE"] = "conductor_app.settings.testing"
 django.setup()
-from conductor_app.telemetry import measures
+from conductor_app.telemetry import metrics as measures
 measures.RUNS_STARTED.count("shop")
 measures.WAITING.inc()
 print(measures.exposition("")[0].decode())

@@ -10,7 +10,7 @@ from conductor_app.background import jobs
 from conductor_app.engine import sweeps, tasks
 from conductor_app.models import Attempt, Message
 from conductor_app.settings.logs import logging_at
-from conductor_app.telemetry.log_context import doing
+from conductor_app.telemetry.log_context import log_context
 from conductor_app.workers import WORKERS, runner
 from tests.builders import policy, step
 from tests.story import Story, committed
@@ -92,8 +92,8 @@ def test_nothing_of_a_request_is_said_after_it(client, lines):
 
 
 def test_what_is_said_of_one_run_is_not_said_of_the_next(lines):
-    with doing("outer", run_id="one", attempt_id="its attempt", request_id="r"):
-        with doing("inner", run_id="two"):
+    with log_context("outer", run_id="one", attempt_id="its attempt", request_id="r"):
+        with log_context("inner", run_id="two"):
             log.warning("inside")
         log.warning("outside")
 
@@ -108,7 +108,7 @@ def test_a_sweep_that_steps_over_a_fault_says_which_run_it_was(clock, lines, set
     story = Story(clock, step("pay", policy=policy(lease_seconds=1)))
     story.worker("pay").polls()
     clock.advance(seconds=5)
-    monkeypatch.setattr("conductor_app.engine.change._once", breaks)
+    monkeypatch.setattr("conductor_app.engine.change._try_once", breaks)
 
     jobs.sweep.apply()
 
@@ -121,7 +121,7 @@ def test_a_sweep_that_steps_over_a_fault_says_which_run_it_was(clock, lines, set
 def test_a_message_that_cannot_be_delivered_is_told_with_its_run(clock, lines, monkeypatch):
     story = Story(clock, step("pay"))
     message = Message.objects.create(to=story.id, subject="begin", sent_at=1, due_at=1)
-    monkeypatch.setattr("conductor_app.engine.change._once", breaks)
+    monkeypatch.setattr("conductor_app.engine.change._try_once", breaks)
 
     sweeps.deliver_messages(10)
 
@@ -135,8 +135,8 @@ def test_a_built_in_worker_says_which_task_it_was_at(clock, lines, monkeypatch):
     story = Story(clock, http)
     monkeypatch.setattr(WORKERS["HTTP"], "perform_again", breaks)
     with committed():
-        [attempt] = tasks.claim("HTTP", wait_ms=0)
-        runner.work(attempt)
+        [attempt] = tasks.claim_tasks("HTTP", wait_ms=0)
+        runner.run_attempt(attempt)
 
     [line] = [line for line in lines() if line["event"] == "built_in_worker_failed"]
     row = Attempt.objects.get(pk=attempt.id)

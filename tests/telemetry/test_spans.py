@@ -120,8 +120,8 @@ def test_the_work_of_a_built_in_worker_is_a_span(clock, seen):
     http = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParameters": {"uri": "nowhere"}}
     story = Story(clock, http)
     with committed():
-        [attempt] = tasks.claim("HTTP", wait_ms=0)
-        runner.work(attempt)
+        [attempt] = tasks.claim_tasks("HTTP", wait_ms=0)
+        runner.run_attempt(attempt)
 
     found = seen()["HTTP"].attributes
     assert (found["conductor.run_id"], found["conductor.attempt_id"]) == (story.id, attempt.id)

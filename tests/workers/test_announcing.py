@@ -5,9 +5,9 @@ import json
 import pytest
 from kombu import Connection, Exchange, Queue
 
-from conductor_app.engine.groups import claims, outbox, tasks
+from conductor_app.engine.standalone import claims, outbox, tasks
 from conductor_app.models import PulseMessage
-from conductor_app.workers.announcing import announce_off
+from conductor_app.workers.pulse_publisher import publish_due_messages
 from tests.engine.test_groups_parallel import LINUX, new_task
 
 from . import brokers
@@ -51,11 +51,11 @@ def test_what_is_told_is_heard_in_its_order_and_by_the_routes_too(clock, setting
     settings.CONDUCTOR_TASKCLUSTER_AMQP_URL = broker
     new = new_task(clock, routes=["index.mine.latest"], tags={"kind": "build"})
     all_of_it, by_route = heard(broker, f"primary.{new.id}.#"), heard(broker, "route.index.mine.#")
-    tasks.create(new)
-    claims.claim(LINUX, "here", "w1", 1)
-    tasks.report(new.id, 0, "completed")
+    tasks.create_task(new)
+    claims.claim_tasks(LINUX, "here", "w1", 1)
+    tasks.report_task(new.id, 0, "completed")
 
-    assert announce_off() == 5
+    assert publish_due_messages() == 5
 
     *told, last = all_of_it()
     assert [name for name, _ in (*told, last)] == list(NAMES)
@@ -66,20 +66,20 @@ def test_what_is_told_is_heard_in_its_order_and_by_the_routes_too(clock, setting
 
 def test_a_broker_that_is_away_is_told_later_in_order(clock, settings, nobody_waits):
     settings.CONDUCTOR_TASKCLUSTER_AMQP_URL = f"amqp://me:secret@127.0.0.1:{brokers.free_port()}//"
-    id = tasks.create(new_task(clock)).id
+    id = tasks.create_task(new_task(clock)).id
 
-    assert announce_off() == 0
+    assert publish_due_messages() == 0
 
     first, second = PulseMessage.objects.filter(task_id=id).order_by("id")
     assert (first.tries, second.tries) == (1, 0)
     assert "secret" not in first.error
-    assert outbox.take(10) == []
+    assert outbox.take_due(10) == []
     clock.advance(seconds=2)
-    assert outbox.take(10) == [first]
+    assert outbox.take_due(10) == [first]
 
 
 def test_without_a_broker_what_was_told_stays_to_be_read(clock):
-    tasks.create(new_task(clock))
+    tasks.create_task(new_task(clock))
 
-    assert announce_off() == 0
+    assert publish_due_messages() == 0
     assert PulseMessage.objects.count() == 2

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.models import EventDelivery
-from conductor_app.workers.runner import work_off
+from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import event, policy, step
 from tests.story import Story, committed
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 def works() -> None:
     with committed():
-        work_off()
+        run_built_in_workers()
 
 
 @pytest.mark.parametrize("sink", ["nonsense:orders", "nonsense", ""])

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from conductor_app.workers.deadline import Deadline, watched
-from conductor_app.workers.guard import AddressRefused, Guard
 from conductor_app.workers.http import Http, Limits
+from conductor_app.workers.network_guard import AddressRefused, Guard
+from conductor_app.workers.socket_deadline import Deadline, watched
 
 NOT_PUBLIC = {
     "loopback": "127.0.0.1",

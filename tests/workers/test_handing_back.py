@@ -5,7 +5,7 @@ import pytest
 from conductor_app.engine import tasks
 from conductor_app.models import Attempt
 from conductor_app.workers import WORKERS, runner
-from conductor_app.workers.worker import Outcome
+from conductor_app.workers.worker import WorkResult
 from tests.story import Story, committed
 
 pytestmark = pytest.mark.django_db
@@ -22,12 +22,12 @@ def test_what_is_being_done_goes_back_at_once_and_only_late_success_is_heard(clo
             assert runner.hand_back() == 1
         row = Attempt.objects.get(run_id=story.id)
         seen.append((row.status, row.number, row.visible_at <= clock.now()))
-        return Outcome(outcome, {"late": True})
+        return WorkResult(outcome, {"late": True})
 
     monkeypatch.setattr(WORKERS["HTTP"], "perform_again", perform_while_the_process_is_told_to_stop)
     with committed():
-        [attempt] = tasks.claim("HTTP", worker=runner.NAME, wait_ms=0)
-        runner.work(attempt)
+        [attempt] = tasks.claim_tasks("HTTP", worker=runner.NAME, wait_ms=0)
+        runner.run_attempt(attempt)
 
     assert seen == [("PENDING", 0, True)]
     assert story.status == status
@@ -36,7 +36,7 @@ def test_what_is_being_done_goes_back_at_once_and_only_late_success_is_heard(clo
 def test_with_nothing_at_hand_nothing_goes_back(clock):
     Story(clock, CALL)
     with committed():
-        tasks.claim("HTTP", worker="another process", wait_ms=0)
+        tasks.claim_tasks("HTTP", worker="another process", wait_ms=0)
 
         assert runner.hand_back() == 0
     assert Attempt.objects.get().status == "LEASED"

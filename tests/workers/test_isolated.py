@@ -4,9 +4,9 @@ from threading import Event
 
 import pytest
 
-from conductor_app import wakeups
-from conductor_app.workers import isolated
-from conductor_app.workers.isolated import Desk, queues
+from conductor_app import notifications
+from conductor_app.workers import isolation_groups
+from conductor_app.workers.isolation_groups import Desk, queues
 from tests.builders import policy, step
 from tests.management.server import until
 from tests.story import Story, forget_all_that_was_seen
@@ -16,7 +16,7 @@ from tests.web import answering, as_json
 @pytest.mark.django_db(transaction=True)
 def test_work_that_comes_while_somebody_waits_is_done(settings, clock, monkeypatch):
     # Who waits at the door when this ends waits to its end.
-    monkeypatch.setattr(isolated, "WAIT_MS", 1000)
+    monkeypatch.setattr(isolation_groups, "WAIT_MS", 1000)
     forget_all_that_was_seen()
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
     stopping = Event()
@@ -31,7 +31,7 @@ def test_work_that_comes_while_somebody_waits_is_done(settings, clock, monkeypat
             until(lambda: story.status == "COMPLETED")
     finally:
         stopping.set()
-        wakeups.announce(["HTTP-blue"])
+        notifications.announce(["HTTP-blue"])
         for thread in desk.threads:
             thread.join(30)
 

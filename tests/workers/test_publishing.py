@@ -8,7 +8,7 @@ import pytest
 
 from conductor_app.engine import outbox, sweeps
 from conductor_app.models import Message
-from conductor_app.workers.publishing import publish_off
+from conductor_app.workers.event_publisher import publish_due_events
 from tests.builders import noop, step
 from tests.story import Story
 
@@ -43,7 +43,7 @@ def listener(settings):
 def test_the_status_of_a_run_is_posted_to_the_listener(clock, listener):
     story = Story(clock, noop("a"), workflowStatusListenerEnabled=True)
 
-    assert publish_off() == 3
+    assert publish_due_events() == 3
 
     assert [body["event"] for _, body in listener.heard] == ["STARTED", "COMPLETED", "FINALIZED"]
     headers, body = listener.heard[0]
@@ -57,7 +57,7 @@ def test_the_status_of_a_task_is_posted_to_its_own_listener(clock, listener, set
     settings.CONDUCTOR_TASK_STATUS_LISTENER_URL = settings.CONDUCTOR_WORKFLOW_STATUS_LISTENER_URL
     Story(clock, noop("a"), name="posted task by task")
 
-    assert publish_off() == 1
+    assert publish_due_events() == 1
 
     [(_, body)] = listener.heard
     assert (body["event"], body["referenceTaskName"], body["status"]) == ("TASK_STATUS", "a", "COMPLETED")
@@ -67,15 +67,15 @@ def test_a_listener_that_fails_is_tried_again_later_and_nothing_is_lost(clock, l
     listener.status = 500
     Story(clock, noop("a"), workflowStatusListenerEnabled=True)
 
-    assert publish_off() == 0
+    assert publish_due_events() == 0
     # One failure a round is enough to know.
     assert len(listener.heard) == 1
-    assert publish_off() == 0
+    assert publish_due_events() == 0
     assert len(listener.heard) == 1
 
     listener.status = 200
     clock.advance(seconds=1)
-    assert publish_off() == 3
+    assert publish_due_events() == 3
     assert [body["event"] for _, body in listener.heard[1:]] == ["STARTED", "COMPLETED", "FINALIZED"]
 
 
@@ -83,7 +83,7 @@ def test_why_it_failed_is_kept_without_the_addresss_secrets(clock, listener):
     listener.status = 500
     Story(clock, step("a"), workflowStatusListenerEnabled=True)
 
-    publish_off()
+    publish_due_events()
 
     message = Message.objects.get()
     assert "500" in message.error or "HTTP" in message.error
@@ -95,7 +95,7 @@ def test_a_listener_in_a_network_that_is_not_allowed_hears_nothing(clock, listen
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ()
     Story(clock, step("a"), workflowStatusListenerEnabled=True)
 
-    assert publish_off() == 0
+    assert publish_due_events() == 0
 
     assert listener.heard == []
     assert "127.0.0.1" in Message.objects.get().error
@@ -105,7 +105,7 @@ def test_one_sink_that_fails_keeps_no_other_from_being_told(clock, listener):
     Story(clock, step("a"), workflowStatusListenerEnabled=True, workflowStatusListenerSink="nonsense:queue")
     Story(clock, step("a"), name="other", workflowStatusListenerEnabled=True)
 
-    assert publish_off() == 1
+    assert publish_due_events() == 1
 
     assert "has no provider" in Message.objects.get().error
 
@@ -113,11 +113,11 @@ def test_one_sink_that_fails_keeps_no_other_from_being_told(clock, listener):
 def test_what_its_taker_never_told_of_is_taken_by_another(clock, listener):
     Story(clock, step("a"), workflowStatusListenerEnabled=True)
 
-    assert len(outbox.take(10)) == 1
-    assert outbox.take(10) == []
+    assert len(outbox.take_due(10)) == 1
+    assert outbox.take_due(10) == []
     clock.advance(seconds=120)
 
-    assert publish_off() == 1
+    assert publish_due_events() == 1
 
 
 def test_what_no_sink_would_hear_is_kept_for_people_and_then_forgotten(clock, listener, settings, monkeypatch):
@@ -127,7 +127,7 @@ def test_what_no_sink_would_hear_is_kept_for_people_and_then_forgotten(clock, li
     Story(clock, step("a"), workflowStatusListenerEnabled=True)
 
     for _ in range(4):
-        publish_off()
+        publish_due_events()
         clock.advance(seconds=600)
 
     assert len(listener.heard) == 2
@@ -143,6 +143,6 @@ def test_who_is_told_to_stop_hands_back_what_it_has_taken(clock, listener):
     Story(clock, noop("a"), workflowStatusListenerEnabled=True)
     answers = iter([False, False, True, True])
 
-    assert publish_off(lambda: next(answers)) == 1
+    assert publish_due_events(lambda: next(answers)) == 1
 
-    assert publish_off() == 2
+    assert publish_due_events() == 2

@@ -10,8 +10,8 @@ import pytest
 
 from conductor_app.engine import event_handlers, events
 from conductor_app.models import EventDelivery
-from conductor_app.workers.listening import is_anything_configured, listen, wanted
-from conductor_app.workers.runner import work_off
+from conductor_app.workers.event_consumer import configured_queues, consume_events, is_anything_configured
+from conductor_app.workers.runner import run_built_in_workers
 from conductor_app.workers.sinks import PROVIDERS, SinkFailed, publish
 from tests.builders import event
 from tests.clients.waiting import eventually
@@ -63,13 +63,13 @@ def configured(settings, addresses) -> Callable[[str], None]:
 
 
 def handle(sink: str) -> None:
-    event_handlers.add([{"name": sink, "event": sink, "active": True, "actions": [ACTION]}], "a test")
+    event_handlers.create_handlers([{"name": sink, "event": sink, "active": True, "actions": [ACTION]}], "a test")
 
 
 @contextmanager
 def listening() -> Iterator[None]:
     stopping = Event()
-    thread = Thread(target=listen, args=(stopping, 0.1))
+    thread = Thread(target=consume_events, args=(stopping, 0.1))
     thread.start()
     try:
         yield
@@ -107,7 +107,7 @@ def test_an_event_task_is_published_by_a_built_in_worker(configured, provider, c
     story = Story(clock, event("tell", f"{provider}:told", inputs={"n": 1}))
 
     with committed():
-        work_off()
+        run_built_in_workers()
 
     attempt = story.task("tell")
     assert story.statuses == {"tell": "COMPLETED"}, attempt.reason
@@ -130,7 +130,7 @@ def test_with_async_complete_it_is_published_once_and_waits(configured, clock):
 
     for _ in range(3):
         with committed():
-            work_off()
+            run_built_in_workers()
         story.later(600)
 
     assert story.statuses == {"tell": "IN_PROGRESS"}
@@ -146,7 +146,7 @@ def test_what_could_not_be_heard_comes_again(configured, provider, monkeypatch):
     handle(sink)
     publish(sink, "m", {"n": 1})
     refused = []
-    receive = events.receive
+    receive = events.receive_event
 
     def breaks_at_first(*args, **options):
         if not refused:
@@ -154,7 +154,7 @@ def test_what_could_not_be_heard_comes_again(configured, provider, monkeypatch):
             raise OSError("the database went away")
         return receive(*args, **options)
 
-    monkeypatch.setattr(events, "receive", breaks_at_first)
+    monkeypatch.setattr(events, "receive_event", breaks_at_first)
 
     with listening():
         eventually(lambda: heard(sink), 60)
@@ -186,7 +186,7 @@ def test_a_broker_that_nobody_has_named_fails_the_task_and_says_what_is_missing(
     story = Story(clock, event("tell", f"{provider}:told"))
 
     with committed():
-        work_off()
+        run_built_in_workers()
 
     assert story.statuses == {"tell": "FAILED"}
     assert f"EVENT_QUEUES_{SETTINGS[provider]}" in story.task("tell").reason
@@ -200,7 +200,7 @@ def test_a_broker_that_is_away_fails_the_task_without_its_password(clock, settin
     story = Story(clock, event("tell", f"{provider}:told"))
 
     with committed():
-        work_off()
+        run_built_in_workers()
 
     assert story.statuses == {"tell": "FAILED"}
     assert "secret" not in story.task("tell").reason
@@ -210,9 +210,11 @@ def test_only_what_is_active_and_configured_is_listened_to(settings):
     settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = "redis://127.0.0.1:1"
     for sink in ("redis:a", "kafka:b", "conductor:c:d", "unknown:e", "redis:"):
         handle(sink)
-    event_handlers.replace({"name": "redis:a", "event": "redis:f", "active": True, "actions": [ACTION]}, "a test")
+    event_handlers.update_handler(
+        {"name": "redis:a", "event": "redis:f", "active": True, "actions": [ACTION]}, "a test"
+    )
 
-    assert list(wanted()) == ["redis:f"]
+    assert list(configured_queues()) == ["redis:f"]
     assert is_anything_configured()
     settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = ""
     assert not is_anything_configured()

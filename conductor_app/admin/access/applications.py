@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...access.rights import ACCESSES, GRANTABLE
+from ...access.access_types import ACCESSES, GRANTABLE
 from ...engine.access import applications, grants
 from ...engine.access.subjects import Subject
 from ...models import Application, Grant

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...engine.access import clients
-from ...engine.access.clients import Wanted
+from ...engine.access.clients import ClientSettings
 from ...models import Client
 from ..badges import ago
 from .scoped import EditedByTheEngine, WithScopes
@@ -42,10 +42,10 @@ class ClientForm(WithScopes):
         clients.check_client(id, wanted(cleaned))
 
 
-def wanted(said: dict[str, Any]) -> Wanted:
+def wanted(said: dict[str, Any]) -> ClientSettings:
     """What a form says of a client."""
     expires_at = round(said["expires"].timestamp() * 1000)
-    return Wanted(said["scopes"], expires_at, said["description"], said["is_deleted_when_expired"])
+    return ClientSettings(said["scopes"], expires_at, said["description"], said["is_deleted_when_expired"])
 
 
 class ClientAdmin(EditedByTheEngine):

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...access.rights import ADMIN
+from ...access.access_types import ADMIN
 from ...engine.access import applications
 from ...models import AccessKey, Application
 from ..badges import ago

@@ -14,8 +14,8 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
-from ...access.rights import ASKED, SYSTEM_ROLES
-from ...engine.access.notes import note
+from ...access.access_types import ASKED, SYSTEM_ROLES
+from ...engine.access.access_audit import record_access_change
 from ..badges import ago
 from ..sidebar import page_name
 
@@ -41,7 +41,7 @@ class Audited:
     def _note(self, request: HttpRequest, obj: Model, action: str, message: Any) -> None:
         fields = [name for part in message if isinstance(part, dict) for each in part.values()
                   for name in each.get("fields", ())]  # fmt: skip
-        note(self.kind, str(obj), action, request.user.get_username(), fields=fields)
+        record_access_change(self.kind, str(obj), action, request.user.get_username(), fields=fields)
 
 
 VERBS = {

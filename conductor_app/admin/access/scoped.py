@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...access.clients import expanded
+from ...access.clients import expand_scopes
 from ...core.errors import Refused
 from ...models import Client, ScopeRole
 from ..badges import ago
@@ -93,7 +93,9 @@ class EditedByTheEngine(ReadOnlyAdmin):
     @admin.display(description=gettext_lazy("stands for"))
     def stands_for(self, row: Client | ScopeRole) -> SafeString:
         """The scopes with all that their roles imply."""
-        return format_html_join("", "<div><code>{}</code></div>", ((scope,) for scope in expanded(row.scopes))) or "–"
+        return (
+            format_html_join("", "<div><code>{}</code></div>", ((scope,) for scope in expand_scopes(row.scopes))) or "–"
+        )
 
     @admin.display(description=gettext_lazy("made"))
     def made(self, row: Client | ScopeRole) -> SafeString:

@@ -16,7 +16,7 @@ from ...core.errors import Invalid, NotFound, Refused
 from ...core.states import BULK, PAUSED
 from ...engine import bulk_operations
 from ...insight import selections
-from ...insight.bulk import answers
+from ...insight.bulk import frequent_answers
 from ...models import AuditEntry, BulkItem, BulkOperation, FailureGroup
 from ..badges import pill
 from ..error_messages import require, tell
@@ -94,7 +94,7 @@ class BulkOperationPage(ObjectPage):
             "may_act": request.user.has_perm(PERMISSION),
             "share": _shares(row),
             "seconds": round(row.left / row.rate) * 1000 if row.state in BULK.open and row.left else None,
-            "answers": [(pill(*OUTCOMES[outcome]), answer, count) for outcome, answer, count in answers(row)],
+            "answers": [(pill(*OUTCOMES[outcome]), answer, count) for outcome, answer, count in frequent_answers(row)],
             "items": [(item, pill(*OUTCOMES[item.outcome])) for item in items[:PAGE]],
             "next": items[PAGE - 1].number if len(items) > PAGE else None,
             "outcome": outcome,
@@ -228,7 +228,7 @@ class _Echo:
 
 def _words(row: BulkOperation) -> str:
     try:
-        return selections.in_words(row.selection)
+        return selections.describe_selection(row.selection)
     except Invalid:
         return _("runs of a selection that is no longer understood")
 

@@ -13,12 +13,12 @@ from django.utils.translation import gettext_lazy
 from ...core.errors import Invalid, Refused
 from ...core.states import RUNNING
 from ...engine import bulk_operations
-from ...engine.bulk_operations import Asked
+from ...engine.bulk_operations import BulkRequest
 from ...engine.bulk_operations.actions import LABELLING
 from ...engine.bulk_operations.commands import ACTIONS
-from ...engine.skip_and_jump import reasons_to_stay
+from ...engine.skip_and_jump import upgrade_obstacles
 from ...insight import selections
-from ...insight.bulk import selected
+from ...insight.bulk import count_selection
 from ...models import BulkOperation
 from ..error_messages import require, tell
 from ..object_pages import ObjectPage
@@ -65,7 +65,7 @@ def selection_of(given: QueryDict) -> dict[str, Any]:
             found[name] = [part for value in values for part in value.split(",") if part]
         elif values:
             found[name] = _number(values[0], name) if name in NUMBERS else values[0].replace("\0", "")
-    return selections.checked(found)
+    return selections.clean_selection(found)
 
 
 def of_list(given: QueryDict) -> dict[str, str]:
@@ -119,12 +119,12 @@ class BulkPlanPage(ObjectPage):
         }
         try:
             selection = selection_of(given)
-            found = selected(selection)
+            found = count_selection(selection)
         except Refused as refused:
             return shown | {"refused": refused.message}
         fields = [(name, ",".join(value) if name in LISTS else str(value)) for name, value in selection.items()]
         return shown | {
-            "words": selections.in_words(selection),
+            "words": selections.describe_selection(selection),
             "selected": found,
             "fields": fields,
             "needs_approval": bulk_operations.needs_approval(shown["action"], selection),
@@ -134,8 +134,8 @@ class BulkPlanPage(ObjectPage):
 
 def _moves(selection: dict[str, Any]) -> dict[str, Any]:
     """Of the newest runs under way: how many could move to the newest version, and why the others could not."""
-    running = selections.runs(selection).filter(status=RUNNING).order_by("-pk")
-    stay = reasons_to_stay(running.values_list("pk", flat=True)[:MOST_CHECKED])
+    running = selections.selected_runs(selection).filter(status=RUNNING).order_by("-pk")
+    stay = upgrade_obstacles(running.values_list("pk", flat=True)[:MOST_CHECKED])
     reasons: dict[str, list[str]] = {}
     for run_id, problems in stay.items():
         for problem in problems:
@@ -148,9 +148,9 @@ def _moves(selection: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _asked(given: QueryDict) -> Asked:
+def _asked(given: QueryDict) -> BulkRequest:
     action = given.get("action", "")
-    return Asked(
+    return BulkRequest(
         action=action,
         selection=selection_of(given),
         reason=given.get("reason", "").strip()[:2000],

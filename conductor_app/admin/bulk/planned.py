@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.task_impact import AGAIN, CANCELLED, DROPPED, FATES, GOES_ON, NEW, RESUMED, REUSED, Fate
-from ...engine.planning import Plan, RunPlan
-from ...insight.diagram import Diagram, Mark, Seen, diagram
-from ...insight.plans import plan as definition_of
+from ...engine.planning import OperationPlan, PlannedRun
+from ...insight.diagram import Diagram, StepMark, StepMarks, diagram
+from ...insight.parsed_definitions import parsed_definition as definition_of
 from ...models import Run
 from ..badges import badge, many, pill
 
@@ -66,7 +66,7 @@ class Row:
 class Part:
     """One run and its tasks."""
 
-    run: RunPlan
+    run: PlannedRun
     status: SafeString
     then: SafeString
     counts: list[SafeString]
@@ -74,7 +74,7 @@ class Part:
     more: int
 
 
-def planned(plan: Plan, run: Run) -> dict[str, Any]:
+def planned(plan: OperationPlan, run: Run) -> dict[str, Any]:
     """What the template shows of it."""
     return {
         "counts": [_counted(name, count) for name, count in plan.counts.items()],
@@ -98,7 +98,7 @@ def _count_in_words(name: str, count: int) -> str:
     return f"{many(count)} {WORDS[name]}"
 
 
-def _part(run: RunPlan) -> Part:
+def _part(run: PlannedRun) -> Part:
     counts = Counter(fate.name for fate in run.fates)
     ordered = sorted(run.fates, key=lambda fate: RANK[fate.name])
     return Part(
@@ -120,7 +120,7 @@ def _row(fate: Fate) -> Row:
     )
 
 
-def _picture(plan: Plan, run: Run) -> Diagram | None:
+def _picture(plan: OperationPlan, run: Run) -> Diagram | None:
     """The definition of the run with the fate of each step; of several turns the one that matters most."""
     definition = definition_of(run.plan_id)
     own = next((part for part in plan.runs if part.run_id == run.pk), None)
@@ -128,7 +128,7 @@ def _picture(plan: Plan, run: Run) -> Diagram | None:
         return None
     fates = _by_step(own.fates)
     marks = {ref: _mark(fate, count) for ref, (fate, count) in fates.items()}
-    seen = Seen(marks, _forked(own.fates))
+    seen = StepMarks(marks, _forked(own.fates))
     drawn = diagram(definition.document, seen, link=lambda ref, path: f"#task-{ref}")
     for node in drawn.nodes:
         fate = fates[node.ref][0].name if node.ref in fates else node.status
@@ -146,9 +146,9 @@ def _forked(fates: Iterable[Fate]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _mark(fate: Fate, count: int) -> Mark:
+def _mark(fate: Fate, count: int) -> StepMark:
     """What is reused is drawn as what it is: done, with the way that led on from it."""
-    return Mark(fate.status if fate.name == REUSED else fate.name, count, word=str(SHORT[fate.name]))
+    return StepMark(fate.status if fate.name == REUSED else fate.name, count, word=str(SHORT[fate.name]))
 
 
 def _by_step(fates: Iterable[Fate]) -> dict[str, tuple[Fate, int]]:

@@ -14,11 +14,11 @@ from django.utils.translation import gettext_lazy
 from ...core.commands import Upgrade
 from ...core.errors import Invalid, NotFound, Refused
 from ...core.states import RUN, RUNNING
-from ...engine.operations import Operation, carry_out
-from ...engine.planning import Plan, plan
+from ...engine.operations import Operation, apply_operation
+from ...engine.planning import OperationPlan, plan_operation
 from ...engine.skip_and_jump import plan_upgrade
-from ...insight.differences import Difference, differences
-from ...insight.plans import plan as definition_of
+from ...insight.differences import Difference, find_differences
+from ...insight.parsed_definitions import parsed_definition as definition_of
 from ...models import Attempt, Run, Task, WorkflowDefinition
 from ..badges import badge
 from ..documents import LARGE
@@ -90,7 +90,7 @@ class PlannerPage(ObjectPage):
         try:
             revision = number(request.POST.get("revision", ""), _("revision"))
             operation = asked(request.POST, run, attempt_of(request.POST, run))
-            carry_out(run.pk, operation, request.user.get_username(), revision=revision)
+            apply_operation(run.pk, operation, request.user.get_username(), revision=revision)
         except Refused as refused:
             tell(request, refused, (_("Plan it again"), plan_address(run.pk, do=request.POST.get("do", ""))))
             return None
@@ -126,7 +126,7 @@ class PlannerPage(ObjectPage):
         try:
             if do == "upgrade" and (move := _move(given, run)).problems:
                 return shown | {"move": move}
-            found = plan(run.pk, asked(given, run, attempt))
+            found = plan_operation(run.pk, asked(given, run, attempt))
         except Refused as refused:
             possible = [way for way in shown["ways"] if way[2] and way[0] != do]
             return shown | {"refused": refused.message, "possible": possible}
@@ -162,13 +162,13 @@ def attempt_of(given: Mapping[str, str], run: Run) -> Attempt | None:
     return found
 
 
-def changes(found: Plan, run: Run, attempt: Attempt | None) -> list[tuple[str, list[Difference]]]:
+def changes(found: OperationPlan, run: Run, attempt: Attempt | None) -> list[tuple[str, list[Difference]]]:
     """What the edited inputs change."""
     pairs = (
         (_("The task's input"), attempt.input if attempt else None, found.operation.task_input),
         (_("The run's input"), run.input, found.operation.input),
     )
-    return [(name, differences(old, new)) for name, old, new in pairs if new is not None]
+    return [(name, find_differences(old, new)) for name, old, new in pairs if new is not None]
 
 
 def _editors(do: str, run: Run, attempt: Attempt | None, given: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -75,7 +75,9 @@ class BundlePages:
             require(request, permission)
         name = request.GET.get("name")
         names = [name] if name else self.model.objects.order_by("name").values_list("name", flat=True).distinct()
-        shown = bundles.bundle(list(names[:MOST_EXPORTED]), with_templates=request.user.has_perm(VIEWS_TEMPLATES))
+        shown = bundles.export_bundle(
+            list(names[:MOST_EXPORTED]), with_templates=request.user.has_perm(VIEWS_TEMPLATES)
+        )
         return as_file(shown, name or "definitions")
 
     def take_in(self, request: HttpRequest) -> HttpResponse:
@@ -88,21 +90,21 @@ class BundlePages:
             text = form.cleaned_data["text"]
             try:
                 given = _read(text)
-                if any(kind == bundles.TEMPLATE for kind, _document in bundles.read(given)):
+                if any(kind == bundles.TEMPLATE for kind, _document in bundles.parse_bundle(given)):
                     for permission in CHANGES_TEMPLATES:
                         require(request, permission)
                 if request.POST.get("step") == "take":
                     return self._taken(request, form, given)
-                items = bundles.plan(given)
+                items = bundles.plan_import(given)
             except Refused as refused:
                 form.add_error(None, refused.message)
-        shown = {"form": form, "items": items, "text": text, "counts": bundles.counted(items)}
+        shown = {"form": form, "items": items, "text": text, "counts": bundles.count_by_verdict(items)}
         return self.page(request, "import", _("Import definitions"), **shown)
 
     def _taken(self, request: HttpRequest, form: BundleForm, given: Any) -> HttpResponse:
         said = form.cleaned_data
         how = said["how"] or bundles.AS_NEW_VERSIONS
-        result = bundles.take_in(given, how, request.user.get_username(), said["reason"])
+        result = bundles.import_bundle(given, how, request.user.get_username(), said["reason"])
         kept, refused = len(result["kept"]), result["refused"]
         said = ngettext("%(count)s definition taken in.", "%(count)s definitions taken in.", kept)
         messages.success(request, said % {"count": kept})

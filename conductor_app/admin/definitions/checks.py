@@ -12,8 +12,8 @@ from ...core.language.lint import ERROR, HINT, WARNING, Finding
 from ...core.language.positions import Position, Positions
 from ...engine import definitions
 from ...insight import completion
-from ...insight.definition_context import surroundings
-from ...insight.handlers import findings_of_handler
+from ...insight.definition_context import definition_context
+from ...insight.handler_findings import lint_handler
 from ..form_parsing import json_value
 from ..json_editor import COMPLAINT
 from ..pictures import picture
@@ -103,20 +103,20 @@ def _refused(name: str) -> None:
 
 
 def _workflow(document: dict[str, Any], text: str) -> Checked:
-    known = surroundings([document])
-    said = definitions.workflow_findings_of(document, known, definitions.workflow_complaints_of(document))
-    return Checked(document, placed(said, text), completion.of_workflow(document, known))
+    known = definition_context([document])
+    said = definitions.lint_workflow(document, known, definitions.validate_workflow(document))
+    return Checked(document, placed(said, text), completion.complete_workflow(document, known))
 
 
 def _task(document: dict[str, Any], text: str) -> Checked:
-    complaints = definitions.task_complaints_of(document)
+    complaints = definitions.validate_task(document)
     refused = [Finding(ERROR, "refused", each.path, each.message) for each in complaints]
-    said = [*refused, *definitions.task_findings_of(document)]
-    return Checked(document, placed(said, text), completion.of_task())
+    said = [*refused, *definitions.lint_task(document)]
+    return Checked(document, placed(said, text), completion.complete_task())
 
 
 def _handler(document: dict[str, Any], text: str) -> Checked:
-    return Checked(document, placed(findings_of_handler(document), text), completion.of_handler())
+    return Checked(document, placed(lint_handler(document), text), completion.complete_handler())
 
 
 CHECKS = {WORKFLOW: _workflow, TASK: _task, HANDLER: _handler}

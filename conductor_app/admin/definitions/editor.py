@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from ...core.errors import Refused, ValidationFailed
 from ...core.language.meaning import changes
 from ...engine import drafts
-from ...insight.text_diff import hunks
+from ...insight.text_diff import diff_hunks
 from ...models import DefinitionDraft
 from ..error_messages import require
 from ..json_editor import formatted
@@ -69,11 +69,11 @@ class EditorPages:
             return HttpResponseNotAllowed(["POST"])
         name, by = request.GET.get("name", ""), request.user.get_username()
         if "discard" in request.POST:
-            drafts.drop(self.kind, name, by)
+            drafts.delete_draft(self.kind, name, by)
             messages.success(request, _("The draft is forgotten."))
             return HttpResponseRedirect(request.POST["discard"] if _is_ours(request.POST["discard"]) else "../")
         try:
-            drafts.keep(self.kind, name, request.POST.get("document", ""), request.POST.get("base", ""), by)
+            drafts.save_draft(self.kind, name, request.POST.get("document", ""), request.POST.get("base", ""), by)
         except Refused as refused:
             return JsonResponse({"message": refused.message}, status=413)
         return JsonResponse({"kept": True})
@@ -94,7 +94,7 @@ class EditorPages:
             self._keep_draft(request, row)
             return self._review(request, form, row)
         if self.saved(request, form, row):
-            drafts.drop(self.kind, row.name if row else "", request.user.get_username())
+            drafts.delete_draft(self.kind, row.name if row else "", request.user.get_username())
             return self.back_to(form.cleaned_data["document"])
         return self._offer(request, form, row, begun)
 
@@ -124,7 +124,7 @@ class EditorPages:
         """Whatever was sent, JSON or not, is not lost."""
         text, by = request.POST.get("document", ""), request.user.get_username()
         if text and len(text) <= drafts.LONGEST_DRAFT:
-            drafts.keep(self.kind, row.name if row else "", text, request.POST.get("base", ""), by)
+            drafts.save_draft(self.kind, row.name if row else "", text, request.POST.get("base", ""), by)
 
     def saved(self, request: HttpRequest, form: DefinitionForm, row: Model | None) -> bool:
         """Whether the engine has kept the document; if not, the form says why."""
@@ -158,7 +158,7 @@ class EditorPages:
             "row": row,
             "checked": checked(self.kind, typed),
             "changes": changes(before, document) if row else None,
-            "hunks": hunks(formatted(before) if row else "", formatted(document)),
+            "hunks": diff_hunks(formatted(before) if row else "", formatted(document)),
             **self.impact(row, document),
         }
         title = _("Save %(name)s") % {"name": document.get("name", "")}

@@ -96,7 +96,9 @@ class _Editor(ObjectPage):
             return None
         try:
             is_new = is_new or (row is None and not document.get("version"))
-            return form_templates.save([document], by, new_version=is_new, reason=form.cleaned_data["reason"])[0]
+            return form_templates.save_templates(
+                [document], by, new_version=is_new, reason=form.cleaned_data["reason"]
+            )[0]
         except ValidationFailed as failed:
             for each in failed.complaints:
                 form.add_error("document", f"{each.path}: {each.message}")
@@ -108,7 +110,7 @@ class _Editor(ObjectPage):
         require(request, DELETE)
         try:
             reason = request.POST.get("reason", "").strip()[:500]
-            form_templates.remove(row.name, row.version, request.user.get_username(), reason)
+            form_templates.delete_template(row.name, row.version, request.user.get_username(), reason)
             messages.success(request, _("The form template %(template)s is deleted.") % {"template": row})
         except Refused as refused:
             tell(request, refused)

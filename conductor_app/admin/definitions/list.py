@@ -11,10 +11,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...insight.durations import span
-from ...insight.task_catalog import shelved_tasks
-from ...insight.usage import newest
-from ...insight.workflow_catalog import Shelved, shelved
+from ...insight.definition_usage import newest_definitions
+from ...insight.durations import format_duration
+from ...insight.task_catalog import catalog_tasks
+from ...insight.workflow_catalog import CatalogWorkflow, catalog_workflows
 from ...models import WorkflowDefinition
 from ..badges import many, pill
 from ..read_only import BoundedList
@@ -35,9 +35,9 @@ class ShelvedList(BoundedList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        found = shelved(self.result_list, clock.now())
+        found = catalog_workflows(self.result_list, clock.now())
         for row in self.result_list:
-            row.shelved = found.get(row.pk, Shelved())
+            row.shelved = found.get(row.pk, CatalogWorkflow())
 
 
 class VersionsFilter(admin.SimpleListFilter):
@@ -55,7 +55,7 @@ class VersionsFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         if self.value() == "all":
             return queryset
-        return queryset.filter(pk__in=newest().values("pk"), archived_at__isnull=self.value() != "archived")
+        return queryset.filter(pk__in=newest_definitions().values("pk"), archived_at__isnull=self.value() != "archived")
 
 
 class ArchiveFilter(admin.SimpleListFilter):
@@ -80,7 +80,7 @@ class ShelvedTasks(BoundedList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        found = shelved_tasks(self.result_list)
+        found = catalog_tasks(self.result_list)
         for row in self.result_list:
             row.shelved = found[row.pk]
 
@@ -120,7 +120,7 @@ class ShelfColumns:
 
     @admin.display(description=gettext_lazy("p95"))
     def p95(self, row: WorkflowDefinition) -> str:
-        return "–" if row.shelved.health.p95_ms is None else span(row.shelved.health.p95_ms)
+        return "–" if row.shelved.health.p95_ms is None else format_duration(row.shelved.health.p95_ms)
 
     @admin.display(description=gettext_lazy("why"))
     def why(self, row: WorkflowDefinition) -> str:

@@ -67,7 +67,7 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
             definitions.archive(self.model, row.name, by, reason)
             messages.success(request, _("%(name)s is archived: lists show it no more.") % {"name": row.name})
         else:
-            definitions.take_back(self.model, row.name, by, reason)
+            definitions.unarchive(self.model, row.name, by, reason)
             messages.success(request, _("%(name)s is back.") % {"name": row.name})
         return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[pk]))
 

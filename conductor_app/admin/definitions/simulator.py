@@ -11,12 +11,12 @@ from django.utils.translation import gettext as _
 from ...core.errors import Refused, ValidationFailed
 from ...core.language.lint.places import spots
 from ...core.samples import sample_of
-from ...engine import cases, drafts
+from ...engine import drafts, simulation_cases
 from ...insight.diagram import Diagram
 from ...insight.inner_workflows import inner_workflows
-from ...insight.last_inputs import last_started, started_like
-from ...insight.recorded import recorded_outputs
-from ...insight.simulation_report import Played, played
+from ...insight.last_inputs import recent_starts, start_to_repeat
+from ...insight.recorded_outputs import recorded_outputs
+from ...insight.simulation_report import SimulationReport, simulation_report
 from ...models import DefinitionDraft, SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
 from ..error_messages import require
 from ..form_parsing import json_value
@@ -67,7 +67,7 @@ class SimulatorPages:
         if not trial.is_valid():
             return None, ""
         try:
-            return cases.play_out(trial.document, trial.given, trial.outcomes), ""
+            return simulation_cases.simulate_with_children(trial.document, trial.given, trial.outcomes), ""
         except ValidationFailed as failed:
             return None, "; ".join(f"{each.path} {each.message}".strip() for each in failed.complaints[:5])
         except Refused as refused:
@@ -76,9 +76,9 @@ class SimulatorPages:
     def _keep(self, request: HttpRequest, row: WorkflowDefinition, trial: Trial, execution: Any) -> HttpResponse:
         name, by = request.POST.get("case_name", ""), request.user.get_username()
         outcomes = {ref: list(outcome) for ref, outcome in trial.outcomes.items()}
-        kept = {"input": trial.given, "outcomes": outcomes, "expected": cases.outcome_of(execution[0])}
+        kept = {"input": trial.given, "outcomes": outcomes, "expected": simulation_cases.case_outcome(execution[0])}
         try:
-            drafts.keep_case(row.name, name, kept, by)
+            drafts.save_case(row.name, name, kept, by)
         except Refused as refused:
             return self._shown(request, row, trial, execution, "", refused.message)
         messages.success(request, _kept(name, row))
@@ -86,7 +86,7 @@ class SimulatorPages:
 
     def _forget(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
         try:
-            drafts.forget_case(row.name, request.POST["forget"], request.user.get_username())
+            drafts.delete_case(row.name, request.POST["forget"], request.user.get_username())
         except Refused as refused:
             messages.error(request, refused.message)
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))
@@ -95,7 +95,7 @@ class SimulatorPages:
         """Whether cases that differ hold the definition back."""
         require(request, self.change_permission)
         holds = request.POST.get("cases_hold") == "block"
-        drafts.set_case_rule(row.name, holds, request.user.get_username())
+        drafts.set_save_requirement(row.name, holds, request.user.get_username())
         messages.success(request, _("It is not saved while a case differs.") if holds else _("Cases only warn."))
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))
 
@@ -105,7 +105,7 @@ class SimulatorPages:
         until = request.POST.get("until", "")
         whole, children = execution or (None, {})
         moment = int(until) if until.isdecimal() and len(until) < 6 else None
-        story = played(whole, trial.document, moment, children)
+        story = simulation_report(whole, trial.document, moment, children)
         shown = {
             "row": row,
             "trial": trial,
@@ -118,13 +118,13 @@ class SimulatorPages:
             "note": note,
             "cases": SimulationCase.objects.filter(workflow=row.name).order_by("name"),
             "case": request.GET.get("case", ""),
-            "last": last_started(row.name),
+            "last": recent_starts(row.name),
             "query": request.META.get("QUERY_STRING", ""),
         }
         return self.page(request, "simulator", _("Try %(name)s") % {"name": row.name}, **shown)
 
 
-def _inner_pictures(trial: Trial, story: Played | None) -> list[tuple[str, str, Diagram]]:
+def _inner_pictures(trial: Trial, story: SimulationReport | None) -> list[tuple[str, str, Diagram]]:
     """The sub-workflows that were played, in the order of their steps: the way there, the name, the picture."""
     if story is None:
         return []
@@ -161,9 +161,9 @@ def _all_steps(document: dict[str, Any]) -> list[dict[str, Any]]:
 def _first_input(request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> Any:
     """That of a run (`?like=`), of the last one, from the schema, or the names that are expected."""
     like = request.GET.get("like", "")
-    newest = last_started(row.name)[:1]
+    newest = recent_starts(row.name)[:1]
     chosen = like or (newest[0].pk if newest else "")
-    found = started_like(row.name, chosen) if chosen else None
+    found = start_to_repeat(row.name, chosen) if chosen else None
     if found is not None and found.is_whole:
         return found.input
     schema = document.get("inputSchema")
@@ -174,7 +174,7 @@ def _first_input(request: HttpRequest, row: WorkflowDefinition, document: dict[s
     return {str(name): "" for name in names} if isinstance(names, list) else {}
 
 
-def _trees(story: Played | None) -> dict[str, Any]:
+def _trees(story: SimulationReport | None) -> dict[str, Any]:
     """What went in and came out, as trees."""
     if story is None:
         return {}

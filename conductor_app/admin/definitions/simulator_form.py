@@ -22,7 +22,7 @@ from ...core.simulation.outcomes import (
     Outcome,
     steps_to_tell,
 )
-from ...insight.inner_workflows import Inner
+from ...insight.inner_workflows import InnerWorkflow
 from ..form_parsing import json_value
 from ..json_editor import formatted
 
@@ -71,7 +71,7 @@ class Trial:
     document: dict[str, Any]
     input: str
     steps: list[Told]
-    inner: Mapping[str, Inner] = field(default_factory=dict)
+    inner: Mapping[str, InnerWorkflow] = field(default_factory=dict)
     error: str = ""
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     given: dict[str, Any] = field(default_factory=dict)
@@ -111,7 +111,7 @@ def begun(
     input: Any,
     recorded: Mapping[str, Any],
     tasks: Mapping[str, Mapping[str, Any]],
-    inner: Mapping[str, Inner],
+    inner: Mapping[str, InnerWorkflow],
 ) -> Trial:
     """A try as it is offered: every step gives what it gave lately, or else what its definition promises.
 
@@ -124,7 +124,7 @@ def _steps(
     document: Mapping[str, Any],
     recorded: Mapping[str, Any],
     tasks: Mapping[str, Mapping[str, Any]],
-    inner: Mapping[str, Inner],
+    inner: Mapping[str, InnerWorkflow],
     way: str,
 ) -> Iterator[Told]:
     for spot in steps_to_tell(document):

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from ...core.errors import InputRefused, Refused, ValidationFailed
 from ...core.masking import HIDDEN
 from ...engine.manual_start import start_by_hand
-from ...insight.last_inputs import last_started, started_like
+from ...insight.last_inputs import recent_starts, start_to_repeat
 from ...models import WorkflowDefinition
 from ...models.fields import dumps
 from ..error_messages import require
@@ -71,7 +71,7 @@ class StartPages:
             "above": start.above,
             "notes": notes,
             "versions": versions[:MOST_VERSIONS],
-            "last": last_started(row.name),
+            "last": recent_starts(row.name),
             "like": request.GET.get("like", ""),
             "strategies": STRATEGIES,
             "zone": get_current_timezone_name(),
@@ -91,7 +91,7 @@ def _given(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any
     like = request.GET.get("like", "").strip()
     if not like:
         return given, []
-    found = started_like(row.name, like)
+    found = start_to_repeat(row.name, like)
     if found is None:
         return given, [_("There is no run %(id)s of %(name)s.") % {"id": like[:64], "name": row.name}]
     run = found.run

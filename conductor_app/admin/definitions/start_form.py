@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid
-from ...engine.labels import checked
+from ...engine.labels import clean_labels
 from ...engine.runs import StartRequest
 from ...models import WorkflowDefinition
 from ..document_form import AS_FORM, DocumentForm
@@ -47,7 +47,7 @@ class StartForm(forms.Form):
     def clean_labels(self) -> list[str]:
         """Labels with commas between them."""
         try:
-            return checked(label for label in self.cleaned_data["labels"].split(",") if label.strip())
+            return clean_labels(label for label in self.cleaned_data["labels"].split(",") if label.strip())
         except Invalid as refused:
             raise forms.ValidationError(refused.message) from refused
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...insight.task_policy import limits, policy_of, schedule
+from ...insight.task_policy import policy_of, retry_schedule, time_limits
 
 
 def drawings(document: Mapping[str, Any]) -> dict[str, Any]:
     """What `ops/definition/task_drawings.html` shows; the document need not be valid."""
     policy = policy_of(document)
-    return {"drawn": {"schedule": schedule(policy), "limits": limits(policy)}}
+    return {"drawn": {"schedule": retry_schedule(policy), "limits": time_limits(policy)}}

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...engine import definitions
-from ...insight.usage import users_of_task
+from ...insight.definition_usage import users_of_task
 from ...models import TaskDefinition
 from ..badges import many
 from ..json_editor import formatted
@@ -49,7 +49,7 @@ class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
         return many(row.shelved.used_by) if row.shelved.used_by else "–"
 
     def more(self, request: HttpRequest, row: TaskDefinition) -> dict[str, Any]:
-        found = placed(definitions.task_findings_of(row.document), formatted(row.document))
+        found = placed(definitions.lint_task(row.document), formatted(row.document))
         return {
             "used_by": users_of_task(row.name),
             "checked": Checked(row.document, found) if found else None,

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from ...core.errors import Refused, ValidationFailed
 from ...core.language.meaning import changes
 from ...engine import definitions
-from ...insight.text_diff import hunks
+from ...insight.text_diff import diff_hunks
 from ...models import WorkflowDefinition
 from ..error_messages import require, tell
 from ..json_editor import formatted
@@ -38,7 +38,7 @@ class VersionPages:
         old = by_pk.get(request.GET.get("with", ""), older)
         shown: dict[str, Any] = {"row": row, "old": old, "new": new, "versions": versions}
         shown |= {"changes": changes(old.document, new.document)}
-        shown |= {"hunks": hunks(formatted(old.document), formatted(new.document))}
+        shown |= {"hunks": diff_hunks(formatted(old.document), formatted(new.document))}
         facts = {"name": row.name, "old": old.version, "new": new.version}
         title = _("%(name)s: versions %(old)s and %(new)s") % facts
         return self.page(request, "compare", title, **shown)

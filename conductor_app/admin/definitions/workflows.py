@@ -15,9 +15,9 @@ from ...core.language.lint import Finding
 from ...core.language.lint.places import spots
 from ...core.language.meaning import HOLDS_STEPS
 from ...core.language.parts import type_of
-from ...engine import cases, definitions
-from ...insight.definition_context import surroundings
-from ...insight.version_history import SAMPLE, ledger, open_runs
+from ...engine import definitions, simulation_cases
+from ...insight.definition_context import definition_context
+from ...insight.version_history import SAMPLE, open_runs, version_history
 from ...models import SaveRequirement, SimulationCase, WorkflowDefinition
 from ..json_editor import formatted
 from ..json_tree import tree
@@ -71,7 +71,7 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
         ]
 
     def more(self, request: HttpRequest, row: WorkflowDefinition) -> dict[str, Any]:
-        chosen, versions = request.GET.get("step", ""), ledger(row.name)
+        chosen, versions = request.GET.get("step", ""), version_history(row.name)
         newest = versions[0].row if versions else row
         others = [version for version in versions if version.row.version < row.version]
         return {
@@ -92,8 +92,8 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
 
     @staticmethod
     def _findings(row: WorkflowDefinition) -> tuple[list[Finding], str]:
-        complaints = definitions.workflow_complaints_of(row.document)
-        said = definitions.workflow_findings_of(row.document, surroundings([row.document]), complaints)
+        complaints = definitions.validate_workflow(row.document)
+        said = definitions.lint_workflow(row.document, definition_context([row.document]), complaints)
         return said, formatted(row.document)
 
     def drawn(self, result: Any) -> dict[str, Any]:
@@ -102,8 +102,8 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
     def impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
         if row is None:
             return {}
-        kept = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: cases.MOST_AT_ONCE]
-        tried = cases.verdicts({**document, "name": row.name}, kept)
+        kept = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: simulation_cases.MOST_AT_ONCE]
+        tried = simulation_cases.run_cases({**document, "name": row.name}, kept)
         holds = SaveRequirement.objects.filter(workflow=row.name, holds=True).exists()
         is_held = holds and any(verdict.differs for verdict in tried)
         return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": tried, "is_held": is_held}

@@ -6,7 +6,7 @@ from typing import Any
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from ...insight.events import OUTCOMES, Sought
+from ...insight.events import OUTCOMES, EventFilter
 from ...models import EventHandler
 from ..schedules.form import moment_of
 from .words import OUTCOME_WORDS, SOURCE_WORDS
@@ -16,11 +16,11 @@ LONGEST = 255
 MOST_NAMES = 500
 
 
-def sought(given: QueryDict) -> Sought:
+def sought(given: QueryDict) -> EventFilter:
     """What is looked for. Raises Invalid for a moment that cannot be read."""
     said = {name: given.get(name, "").strip().replace("\0", "")[:LONGEST] for name in FIELDS}
     outcome = said["outcome"] if said["outcome"] in OUTCOMES else ""
-    return Sought(
+    return EventFilter(
         said["event"], said["handler"], outcome, said["source"], moment_of(said["since"]), moment_of(said["until"])
     )
 

@@ -15,10 +15,10 @@ from django.utils.translation import gettext_lazy
 from ...core.errors import Refused, ValidationFailed
 from ...core.language.checks import read_handler
 from ...engine import event_handlers
-from ...engine.event_replays import TRIED, try_out
+from ...engine.event_replays import TRIED, try_on_past_events
 from ...insight import events
-from ...insight.events import Sought
-from ...insight.handlers import findings_of_handler, with_last_verdict
+from ...insight.events import EventFilter
+from ...insight.handler_findings import lint_handler, with_last_verdict
 from ...models import EventHandler
 from ..badges import ago, pill
 from ..definitions.checks import HANDLER, Checked, placed
@@ -77,9 +77,9 @@ class EventHandlerAdmin(DefinitionAdmin):
         return super().changelist_view(request, {"tab": "handlers", **(extra_context or {})})
 
     def more(self, request: HttpRequest, row: EventHandler) -> dict[str, Any]:
-        last = events.page(Sought(handler=row.name)).told[:MOST_HEARD]
+        last = events.event_page(EventFilter(handler=row.name)).told[:MOST_HEARD]
         return {
-            "checked": Checked(row.document, placed(findings_of_handler(row.document), formatted(row.document))),
+            "checked": Checked(row.document, placed(lint_handler(row.document), formatted(row.document))),
             "heard": [(told.delivery, _of(row.name, words.made(told))) for told in last],
         }
 
@@ -89,13 +89,13 @@ class EventHandlerAdmin(DefinitionAdmin):
         if complaints:
             raise ValidationFailed(complaints)
         if row is None:
-            event_handlers.add([read], by, reason)
+            event_handlers.create_handlers([read], by, reason)
         else:
             refuse_another_name(document, row)
-            event_handlers.replace(read, by, reason)
+            event_handlers.update_handler(read, by, reason)
 
     def tried(self, document: dict[str, Any]) -> dict[str, Any]:
-        return {"trial": shown_trial(try_out(read_handler(document)[0]))}
+        return {"trial": shown_trial(try_on_past_events(read_handler(document)[0]))}
 
     def drawn(self, result: Any) -> dict[str, Any]:
         return {"most_tried": TRIED}
@@ -108,12 +108,12 @@ class EventHandlerAdmin(DefinitionAdmin):
         row, by, reason = self.found(request, pk), request.user.get_username(), request.POST.get("reason", "").strip()
         try:
             if act == "delete":
-                event_handlers.remove(row.name, by, reason)
+                event_handlers.delete_handler(row.name, by, reason)
                 messages.success(request, _("%(name)s is forgotten; what it did stays on record.") % {"name": row.name})
                 return HttpResponseRedirect(reverse("admin:conductor_eventhandler_changelist"))
             if act not in ("listen", "rest"):
                 raise Http404
-            event_handlers.switch(row.name, act == "listen", by, reason)
+            event_handlers.set_active(row.name, act == "listen", by, reason)
             said = _("%(name)s listens.") if act == "listen" else _("%(name)s listens no more.")
             messages.success(request, said % {"name": row.name})
         except Refused as refused:

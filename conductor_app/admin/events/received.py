@@ -29,9 +29,9 @@ class EventsPage(Page):
     name, title, template, permission = "events", "Events", "ops/events/list.html", VIEW
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
-        given, refused, found = request.GET, "", events.Events(())
+        given, refused, found = request.GET, "", events.EventPage(())
         try:
-            found = events.page(sought(given), given.get("after", "")[:40], given.get("before", "")[:40])
+            found = events.event_page(sought(given), given.get("after", "")[:40], given.get("before", "")[:40])
         except Invalid as wrong:
             refused = wrong.message
         first = found.told[0].delivery.received_at if found.told and not given.get("after") else 0
@@ -56,7 +56,7 @@ class EventsPage(Page):
         since, count = request.GET.get("than", ""), 0
         if since.isdecimal() and len(since) <= 15:
             try:
-                count = events.news(sought(request.GET), int(since))
+                count = events.count_new_events(sought(request.GET), int(since))
             except Invalid:
                 count = 0
         shown = {"news": count, "most": events.MOST_NEWS, "query": without(request.GET)[1:]}
@@ -79,7 +79,7 @@ class EventPage(ObjectPage):
 
     def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         row = one(which["event_id"], with_documents(EventDelivery.objects.defer("payload"), ("payload",)))
-        [told] = events.tell([row.pk])
+        [told] = events.load_events([row.pk])
         return {
             "title": row.event,
             "row": row,

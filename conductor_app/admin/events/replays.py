@@ -27,7 +27,7 @@ class ReplayPage(ObjectPage):
         row = one(which["event_id"])
         shown = {"title": _("Replay %(event)s") % {"event": row.event}, "row": row}
         try:
-            return shown | {"plan": [ahead(each) for each in event_replays.plan(row)]}
+            return shown | {"plan": [ahead(each) for each in event_replays.plan_replay(row)]}
         except Refused as refused:
             return shown | {"plan": [], "refused": refused.message}
 

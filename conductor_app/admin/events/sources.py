@@ -7,7 +7,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from ... import clock
-from ...insight.event_sources import Source, sources
+from ...insight.event_sources import EventSource, event_sources
 from ..badges import pill
 from ..pages import Page
 from .received import VIEW
@@ -20,11 +20,11 @@ class SourcesPage(Page):
     live_template = "ops/events/source_rows.html"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = [(source, state(source)) for source in sources(clock.now())]
+        rows = [(source, state(source)) for source in event_sources(clock.now())]
         return {"rows": rows, "tab": "sources"}
 
 
-def state(source: Source) -> SafeString:
+def state(source: EventSource) -> SafeString:
     """How it goes with a source."""
     if source.is_heard_here:
         return pill("succeeded", _("told to this server"))

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from ...engine.event_replays import Foreseen, Trial
+from ...engine.event_replays import HandlerPreview, HandlerTrial
 from ...models import EventDelivery
 from ...models.events import FAILED, MATCHED, NOT_MATCHED
 from ...models.fields import dumps
@@ -40,7 +40,7 @@ class TriedOn:
     before: SafeString | None
 
 
-def ahead(foreseen: Foreseen) -> Ahead:
+def ahead(foreseen: HandlerPreview) -> Ahead:
     """What would come of it."""
     verdict = foreseen.verdict
     group, word = words.VERDICTS[verdict.outcome]
@@ -61,7 +61,7 @@ def _cut(params: Any) -> str:
     return text if len(text) <= LONGEST_PARAMS else f"{text[:LONGEST_PARAMS]}…"
 
 
-def shown_trial(trial: Trial) -> dict[str, Any]:
+def shown_trial(trial: HandlerTrial) -> dict[str, Any]:
     """All events that it was tried on, and how many of each kind there are."""
     rows = [TriedOn(event, ahead(each), _before(event, each)) for event, each in trial.tried]
     kinds = [each.verdict.outcome for _event, each in trial.tried]
@@ -74,7 +74,7 @@ def shown_trial(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _before(event: EventDelivery, each: Foreseen) -> SafeString | None:
+def _before(event: EventDelivery, each: HandlerPreview) -> SafeString | None:
     name, outcome = each.verdict.handler.name, each.verdict.outcome
     then = next((row for row in event.verdicts.all() if row.handler == name), None)
     if then is None:

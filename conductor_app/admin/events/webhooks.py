@@ -45,13 +45,13 @@ class _Form(ObjectPage):
     template = "ops/events/webhook.html"
 
     def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
-        row = webhooks.find(which["webhook_id"]) if which else None
+        row = webhooks.find_webhook(which["webhook_id"]) if which else None
         given = initial_of(row.name, row.document) if row else {"verifier": "HMAC_BASED"}
         return self._around(request, row, WebhookForm(initial=given))
 
     def sent(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
         require(request, CHANGE)
-        row = webhooks.find(which["webhook_id"]) if which else None
+        row = webhooks.find_webhook(which["webhook_id"]) if which else None
         act = request.POST.get("do", "save")
         if row is not None and act in ("rotate", "delete"):
             return (self._rotated if act == "rotate" else self._deleted)(request, row)
@@ -68,8 +68,8 @@ class _Form(ObjectPage):
         by, reason = request.user.get_username(), form.cleaned_data["reason"]
         try:
             if row is None:
-                return webhooks.add(form.document({}), by, reason)
-            return webhooks.replace(row.pk, form.document(row.document), by, reason)
+                return webhooks.create_webhook(form.document({}), by, reason)
+            return webhooks.update_webhook(row.pk, form.document(row.document), by, reason)
         except ValidationFailed as failed:
             for each in failed.complaints:
                 form.add_error(FIELDS.get(each.path), each.message)
@@ -97,15 +97,15 @@ class _Form(ObjectPage):
         keep = KEEPS.get(request.POST.get("keep", ""), KEEPS["day"])
         fresh = {"secretValue": said["secret"], "headers": said["headers"]}
         try:
-            webhooks.rotate(row.pk, fresh, keep, by, said["reason"])
+            webhooks.rotate_secret(row.pk, fresh, keep, by, said["reason"])
             messages.success(request, _("The secret is changed."))
         except Refused as refused:
             tell(request, refused)
             drawn = ""
-        return self._told(request, webhooks.find(row.pk), drawn)
+        return self._told(request, webhooks.find_webhook(row.pk), drawn)
 
     def _deleted(self, request: HttpRequest, row: Webhook) -> HttpResponse:
-        webhooks.remove(row.pk, request.user.get_username(), request.POST.get("reason", "").strip())
+        webhooks.delete_webhook(row.pk, request.user.get_username(), request.POST.get("reason", "").strip())
         messages.success(request, _("%(name)s is forgotten: its address is known no more.") % {"name": row.name})
         return HttpResponseRedirect(reverse("admin:webhooks"))
 
@@ -116,12 +116,12 @@ class _Form(ObjectPage):
             "row": row,
             "form": form,
             "address": address_of(request, row) if row else "",
-            "former_until": webhooks.former_until(row) if row else None,
+            "former_until": webhooks.former_secret_valid_until(row) if row else None,
             "header_example": "X-Key: …",
             "needs_headers": verifier == "HEADER_BASED",
             "is_issued": verifier in ISSUED_BY_THE_SENDER,
             "may_edit": request.user.has_perm(CHANGE),
-            "waiting": waiting_tasks(webhooks.receivers_of(row)) if row else [],
+            "waiting": waiting_tasks(webhooks.receiving_workflows(row)) if row else [],
             "tab": "webhooks",
         }
 

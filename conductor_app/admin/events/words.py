@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.events import INTERNAL
-from ...insight.events import ACTION_FAILED, DUPLICATE, UNHEARD, Told
-from ...insight.waits import first_line
+from ...insight.attempt_waits import first_line
+from ...insight.events import ACTION_FAILED, DUPLICATE, UNHEARD, DeliveredEvent
 from ...models import EventAction, HandlerEvaluation
 from ...models.events import COMPLETED, FAILED, MATCHED, NOT_MATCHED
 from ...models.fields import dumps
@@ -109,7 +109,7 @@ class Made:
     row: HandlerEvaluation
 
 
-def made(told: Told) -> list[Made]:
+def made(told: DeliveredEvent) -> list[Made]:
     """What each handler made of an event."""
     return [
         Made(

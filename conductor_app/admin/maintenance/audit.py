@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...insight.audit import changes, others, owners
+from ...insight.audit import application_owners, other_facts, value_changes
 from ...insight.differences import MISSING
 from ...insight.durations import DAY, HOUR
 from ...models import AuditEntry
@@ -63,7 +63,7 @@ class AuditList(BoundedList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        made_by = owners(self.result_list)
+        made_by = application_owners(self.result_list)
         for entry in self.result_list:
             entry.made_by = made_by.get(entry.actor, "")
 
@@ -109,7 +109,7 @@ class AuditAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("actor"))
     def who(self, entry: AuditEntry) -> SafeString | str:
-        made_by = entry.made_by if hasattr(entry, "made_by") else owners([entry]).get(entry.actor, "")
+        made_by = entry.made_by if hasattr(entry, "made_by") else application_owners([entry]).get(entry.actor, "")
         if not made_by:
             return entry.actor
         return format_html(
@@ -125,12 +125,12 @@ class AuditAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("changed"))
     def changed(self, entry: AuditEntry) -> SafeString:
-        rows = ((each.path, _short(each.before), _short(each.after)) for each in changes(entry)[:20])
+        rows = ((each.path, _short(each.before), _short(each.after)) for each in value_changes(entry)[:20])
         return format_html_join("\n", '<span class="diff"><code>{}</code> <del>{}</del> → <ins>{}</ins></span>', rows)
 
     @admin.display(description=gettext_lazy("told with it"))
     def told(self, entry: AuditEntry) -> SafeString:
-        rows = ((name, _short(value, 2_000)) for name, value in others(entry).items())
+        rows = ((name, _short(value, 2_000)) for name, value in other_facts(entry).items())
         return format_html_join("\n", "<p><code>{}</code> {}</p>", rows)
 
     @admin.display(description=gettext_lazy("request id"))

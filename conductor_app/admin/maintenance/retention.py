@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Invalid, Refused
 from ...engine import retention as engine
-from ...insight.retention import course, growth, policies, preview
+from ...insight.retention import database_growth, growth_by_definition, preview_removal, retention_policies
 from ...models import SweepPass
 from ..error_messages import require, tell
 from ..pages import Page
@@ -28,14 +28,14 @@ class RetentionPage(Page):
     permission = "conductor.view_retentionpolicy"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
-        now, known = clock.now(), policies()
+        now, known = clock.now(), retention_policies()
         asked = request.GET.get("preview")
         shown = [each for each in known if asked is None or each.definition == asked][:MOST_PREVIEWED]
-        next_up = {each.definition: preview(each, known, now) for each in shown}
+        next_up = {each.definition: preview_removal(each, known, now) for each in shown}
         return {
             "policies": [(policy, next_up.get(policy.definition)) for policy in known],
-            "growth": growth(now),
-            "course": course(),
+            "growth": growth_by_definition(now),
+            "course": database_growth(),
             "may_act": request.user.has_perm(PERMISSION),
             "permission": PERMISSION,
             "sweep": SweepPass.objects.filter(name="prune_finished").first(),
@@ -47,11 +47,11 @@ class RetentionPage(Page):
         definition, reason = said.get("definition", ""), said.get("reason", "").strip()
         try:
             if said.get("do") == "remove":
-                engine.remove(definition, by, reason)
+                engine.delete_policy(definition, by, reason)
                 messages.success(request, _("Its runs are kept as all others are."))
             else:
                 numbers = [_number(said.get(name, "")) for name in ("days", "failed_days", "keep_last")]
-                engine.save(definition, *numbers, by, reason)
+                engine.save_policy(definition, *numbers, by, reason)
                 messages.success(request, _("The policy is kept. Below is what the next sweep removes by it."))
         except Refused as refused:
             tell(request, refused)

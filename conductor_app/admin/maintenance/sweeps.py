@@ -7,8 +7,8 @@ from django.utils.translation import gettext_lazy
 from django_celery_beat.models import PeriodicTask
 
 from ... import clock
-from ...insight.durations import span
-from ...insight.health import has_failed, is_late
+from ...insight.durations import format_duration
+from ...insight.health import has_sweep_failed, is_sweep_late
 from ...models import SweepPass
 from ..badges import ago
 from ..pages import Page
@@ -32,12 +32,12 @@ def _shown(sweep: SweepPass, now: int) -> dict[str, Any]:
     return {
         "sweep": sweep,
         "began": ago(sweep.began_at, now),
-        "took": span(sweep.ended_at - sweep.began_at),
+        "took": format_duration(sweep.ended_at - sweep.began_at),
         "worked": ago(sweep.worked_at, now),
-        "lag": span(sweep.lag_ms),
+        "lag": format_duration(sweep.lag_ms),
         "failed": ago(sweep.failed_at, now),
-        "is_late": is_late(sweep, now),
-        "has_failed": has_failed(sweep),
+        "is_late": is_sweep_late(sweep, now),
+        "has_failed": has_sweep_failed(sweep),
     }
 
 

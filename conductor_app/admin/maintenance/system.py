@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...insight.database import database
-from ...insight.system import advice, configuration, loops
+from ...insight.database import database_status
+from ...insight.system import configuration, operator_advice, sweep_statuses
 from ..badges import marked, pill
 from ..pages import Page
 
@@ -31,8 +31,8 @@ class SystemPage(Page):
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
-        found, known = loops(now), database()
-        told = list(advice(found, known, now))
+        found, known = sweep_statuses(now), database_status()
+        told = list(operator_advice(found, known, now))
         return {
             "loops": [(loop.sweep, pill(loop.tone, LOOP_WORDS[loop.word])) for loop in found],
             "database": known,

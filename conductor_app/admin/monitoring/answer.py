@@ -15,9 +15,15 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Invalid, NotFound, OutputRefused, Refused
 from ...core.people import NAME as ASK
-from ...engine import people
+from ...engine import human_tasks
 from ...insight.durations import MINUTE
-from ...insight.people import OPEN_FOR_PEOPLE, ask_of, expected, said_of, schema_of_answer
+from ...insight.waiting_for_people import (
+    OPEN_FOR_PEOPLE,
+    expected_output_names,
+    human_task_view,
+    output_schema,
+    task_comments,
+)
 from ...models import Attempt, HumanTask
 from ..badges import status_in_words
 from ..document_form import AS_FORM, AS_JSON, DocumentForm
@@ -42,9 +48,9 @@ class Answer(DocumentForm):
     """What the task's output is to be: drawn from its schema, else JSON with the names that later steps read."""
 
     def __init__(self, attempt: Attempt, typed: Mapping[str, str] | None = None, mode: str = AS_FORM) -> None:
-        self.expected = expected(attempt.run.plan_id, attempt.task.ref)
-        schema = schema_of_answer(attempt, attempt.input)
-        saved = people.output_of(attempt) if typed is None else {}
+        self.expected = expected_output_names(attempt.run.plan_id, attempt.task.ref)
+        schema = output_schema(attempt, attempt.input)
+        saved = human_tasks.load_output(attempt) if typed is None else {}
         blank = dict.fromkeys(self.expected)
         super().__init__("output", _("Output"), schema, typed, given=saved, blank=blank, mode=mode)
         self.json.fields["output"].widget.attrs["rows"] = 8
@@ -82,7 +88,7 @@ class AnswerPage(ObjectPage):
 
 def _shown(request: HttpRequest, attempt: Attempt, answer: Answer) -> dict[str, Any]:
     now, user = clock.now(), request.user
-    ask = ask_of(attempt, attempt.input, HumanTask.objects.filter(pk=attempt.task_id).first(), now)
+    ask = human_task_view(attempt, attempt.input, HumanTask.objects.filter(pk=attempt.task_id).first(), now)
     return {
         "title": _("%(task)s waits for a person") % {"task": ask.title},
         "ask": ask,
@@ -97,7 +103,7 @@ def _shown(request: HttpRequest, attempt: Attempt, answer: Answer) -> dict[str, 
         "answer": answer,
         "fields": answer.shown(),
         "expected": answer.expected,
-        "said": [(entry, _said(entry)) for entry in said_of(attempt)],
+        "said": [(entry, _said(entry)) for entry in task_comments(attempt)],
         "people": User.objects.filter(is_active=True).order_by("username")[:MOST_NAMES],
         "groups": Group.objects.order_by("name")[:MOST_NAMES],
         "documents": documents(_without_what_it_asks(attempt), ("input",)),
@@ -141,16 +147,16 @@ def _conclude(request: HttpRequest, attempt: Attempt, answer: Answer) -> None:
             else _("It cannot be read: its fields say why.")
         )
     said, reason = request.POST.get("outcome", ""), answer.reason.cleaned_data["reason"].strip()
-    people.conclude(attempt.run_id, attempt.pk, said, request.user.get_username(), answer.document, reason)
+    human_tasks.resolve_task(attempt.run_id, attempt.pk, said, request.user.get_username(), answer.document, reason)
 
 
 def _take(request: HttpRequest, task_id: str) -> str:
-    people.take(task_id, request.user.get_username(), _reason(request))
+    human_tasks.claim_task(task_id, request.user.get_username(), _reason(request))
     return _("It is yours.")
 
 
 def _put_back(request: HttpRequest, task_id: str) -> str:
-    people.put_back(task_id, request.user.get_username(), _reason(request))
+    human_tasks.release_task(task_id, request.user.get_username(), _reason(request))
     return _("Nobody has it now.")
 
 
@@ -161,17 +167,17 @@ def _hand_on(request: HttpRequest, task_id: str) -> str:
         raise Invalid(_("%(text)r is no number of minutes.") % {"text": minutes[:40]})
     due_at = clock.now() + int(minutes) * MINUTE if minutes else None
     by, is_group = request.user.get_username(), kind == "group"
-    people.hand_on(task_id, to, by, _reason(request), is_group=is_group, due_at=due_at)
+    human_tasks.delegate_task(task_id, to, by, _reason(request), is_group=is_group, due_at=due_at)
     return _("It is asked of %(who)s now.") % {"who": to}
 
 
 def _skip(request: HttpRequest, task_id: str) -> str:
-    people.skip(task_id, request.user.get_username(), _reason(request))
+    human_tasks.skip_assignment(task_id, request.user.get_username(), _reason(request))
     return _("The next one is asked.")
 
 
 def _comment(request: HttpRequest, task_id: str) -> str:
-    people.comment(task_id, request.POST.get("text", ""), request.user.get_username())
+    human_tasks.add_comment(task_id, request.POST.get("text", ""), request.user.get_username())
     return _("Your comment is kept.")
 
 

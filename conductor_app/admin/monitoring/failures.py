@@ -15,7 +15,7 @@ from ... import clock
 from ...core.errors import Invalid, NotFound, Refused
 from ...core.states import FAILURE, REGRESSED
 from ...engine import failures
-from ...insight.failures import VIEWS, Listed, inbox, story
+from ...insight.failures import VIEWS, ListedFailureGroup, failure_detail, failure_inbox
 from ...models import AuditEntry, FailureGroup
 from ..badges import pill
 from ..charts import spark
@@ -80,7 +80,7 @@ class FailuresPage(Page):
         view, asked = request.GET.get("view", "open"), request.GET
         view = view if view in VIEWS else "open"
         definition, text = asked.get("definition", "").replace("\0", ""), asked.get("q", "").replace("\0", "")
-        found = inbox(view, request.user.get_username(), clock.now(), definition=definition, text=text)
+        found = failure_inbox(view, request.user.get_username(), clock.now(), definition=definition, text=text)
         return {
             "tabs": [(name, words, found.counts[name], name == view) for name, (words, _states) in VIEWS.items()],
             "view": view,
@@ -93,7 +93,7 @@ class FailuresPage(Page):
         }
 
 
-def _row(listed: Listed) -> dict[str, Any]:
+def _row(listed: ListedFailureGroup) -> dict[str, Any]:
     group = listed.group
     return {
         "group": group,
@@ -130,7 +130,7 @@ class FailureGroupPage(ObjectPage):
     def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         group = _group(which["group_id"])
         place = request.GET.get("place", "").replace("\0", "").strip()[:200].removeprefix("input.")
-        told = story(group, clock.now(), place)
+        told = failure_detail(group, clock.now(), place)
         acts = AuditEntry.objects.filter(object_type="failure group", object_id=str(group.pk)).order_by("-id")
         versions = [int(value) for value, _count in told.by["version"]]
         return {
@@ -177,7 +177,7 @@ def _move(event: str) -> Callable[[FailureGroup, Mapping[str, str], str], str]:
         if version and (not version.isdecimal() or len(version) > 9):
             raise Invalid(_("%(text)s is no version.") % {"text": repr(version[:40])})
         known = {"version": int(version) if version else None, "build": build[:255]}
-        moved = failures.move(group.pk, event, by, said.get("reason", "").strip(), **known)
+        moved = failures.transition_group(group.pk, event, by, said.get("reason", "").strip(), **known)
         return _("The group is %(state)s now.") % {"state": LOOKS[moved.state][2]}
 
     return act
@@ -185,12 +185,12 @@ def _move(event: str) -> Callable[[FailureGroup, Mapping[str, str], str], str]:
 
 def _assign(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
     who = said.get("assignee", "").strip()
-    failures.assign(group.pk, who, by, said.get("reason", "").strip())
+    failures.assign_group(group.pk, who, by, said.get("reason", "").strip())
     return _("%(who)s looks after it.") % {"who": who} if who else _("Nobody looks after it.")
 
 
 def _annotate(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
-    failures.annotate(group.pk, said.get("note", ""), by)
+    failures.annotate_group(group.pk, said.get("note", ""), by)
     return _("The note is kept.")
 
 
@@ -198,12 +198,12 @@ def _merge(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
     into = said.get("into", "").strip()
     if not into.isdecimal() or len(into) > 18:
         raise Invalid(_("%(text)s is no number of a group.") % {"text": repr(into[:40])})
-    failures.merge(group.pk, int(into), by, said.get("reason", "").strip())
+    failures.merge_groups(group.pk, int(into), by, said.get("reason", "").strip())
     return _("It is part of group %(number)s now.") % {"number": into}
 
 
 def _split(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
-    failures.split(group.pk, by, said.get("reason", "").strip())
+    failures.split_group(group.pk, by, said.get("reason", "").strip())
     return _("It is a group of its own again.")
 
 

@@ -6,12 +6,12 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...core.states import FAILURE
-from ...insight.cause import failures
-from ...insight.durations import span
-from ...insight.health import Health, is_late
-from ...insight.people import overdue, waiting
-from ...insight.queues import QueueState, queues
-from ...insight.waits import first_line
+from ...insight.attempt_waits import first_line
+from ...insight.cause import failure_reasons
+from ...insight.durations import format_duration
+from ...insight.health import EngineHealth, is_sweep_late
+from ...insight.queues import QueueState, list_queues
+from ...insight.waiting_for_people import count_overdue, waiting_attempts
 from ...models import BulkOperation, FailureGroup, QueueHold, Run, WorkflowDefinition
 from ..badges import ago, at_least, badge
 from ..paginator import MOST_COUNTED
@@ -23,10 +23,10 @@ MOST_FAILURES = 8
 MOST_PEOPLE = 100
 
 
-def overview(health: Health) -> dict[str, Any]:
+def overview(health: EngineHealth) -> dict[str, Any]:
     """What the front page shows: the numbers, the first steps, and what needs attention."""
     now = clock.now()
-    known = tile(_("The queues"), "", lambda: {"states": queues()})
+    known = tile(_("The queues"), "", lambda: {"states": list_queues()})
     states: list[QueueState] = known.shown.get("states", [])
     numbers = tile(_("The numbers"), "ops/overview/numbers.html", lambda: _numbers(states))
     concerns = [
@@ -66,9 +66,10 @@ def _steps(states: list[QueueState], numbers: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sweeps(health: Health, now: int) -> list[dict[str, Any]]:
+def _sweeps(health: EngineHealth, now: int) -> list[dict[str, Any]]:
     return [
-        {"sweep": sweep, "is_late": is_late(sweep, now), "began": ago(sweep.began_at, now)} for sweep in health.troubled
+        {"sweep": sweep, "is_late": is_sweep_late(sweep, now), "began": ago(sweep.began_at, now)}
+        for sweep in health.troubled
     ]
 
 
@@ -80,7 +81,7 @@ def _neglected(states: list[QueueState], now: int) -> list[dict[str, Any]]:
         {
             "queue": queue,
             "address": queue_address(queue.name),
-            "oldest": span(now - (queue.oldest_at or now)),
+            "oldest": format_duration(now - (queue.oldest_at or now)),
             "hold": holds.get(queue.name),
         }
         for queue in waiting
@@ -89,8 +90,12 @@ def _neglected(states: list[QueueState], now: int) -> list[dict[str, Any]]:
 
 
 def _people(now: int) -> dict[str, Any]:
-    count = waiting().order_by()[: MOST_PEOPLE + 1].count()
-    return {"count": min(count, MOST_PEOPLE), "is_cut": count > MOST_PEOPLE, "overdue": overdue(now) if count else 0}
+    count = waiting_attempts().order_by()[: MOST_PEOPLE + 1].count()
+    return {
+        "count": min(count, MOST_PEOPLE),
+        "is_cut": count > MOST_PEOPLE,
+        "overdue": count_overdue(now) if count else 0,
+    }
 
 
 def _proposed() -> dict[str, Any]:
@@ -108,7 +113,7 @@ def _failed(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
 def _failures(now: int) -> list[dict[str, Any]]:
     light = Run.objects.light().filter(status="FAILED").defer("input", "output", "variables", "domains")
     runs = list(light.order_by("-created_at")[:MOST_FAILURES])
-    failed = failures(runs) if runs else {}
+    failed = failure_reasons(runs) if runs else {}
     return [_failure(run, *failed.get(run.pk, ("", first_line(run.reason, 200))), now) for run in runs]
 
 

@@ -10,11 +10,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...insight.durations import HOUR, decimal, span
-from ...insight.hourly_activity import Line, Rhythm, rhythm
-from ...insight.overview_metrics import beats, late
-from ...insight.queues import queues
-from ...insight.slowest import Slow, slowest
+from ...insight.durations import HOUR, format_decimal, format_duration
+from ...insight.hourly_activity import ActivityLine, HourlyActivity, hourly_activity
+from ...insight.overview_metrics import overdue_runs, overview_metrics
+from ...insight.queues import list_queues
+from ...insight.slowest import SlowDefinition, slowest_definitions
 from ..badges import exact, many
 from ..charts import against
 from ..pages import Page
@@ -40,7 +40,7 @@ class PulsePage(Page):
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
-        of_the_day = cache(lambda: rhythm(now))
+        of_the_day = cache(lambda: hourly_activity(now))
         return {
             "columns": [
                 [
@@ -60,19 +60,19 @@ def runs_where(**asked: str) -> str:
     return reverse("admin:conductor_run_changelist", query=asked)
 
 
-def _hour(found: Rhythm, now: int) -> dict[str, Any]:
+def _hour(found: HourlyActivity, now: int) -> dict[str, Any]:
     return {
-        "beats": [(beat, runs_where(**beat.asked)) for beat in beats(found, now)],
-        "late": [{"run": run, "usual": usual, "address": address(run.pk)} for run, usual in late(now)],
+        "beats": [(beat, runs_where(**beat.asked)) for beat in overview_metrics(found, now)],
+        "late": [{"run": run, "usual": usual, "address": address(run.pk)} for run, usual in overdue_runs(now)],
     }
 
 
-def _day(found: Rhythm) -> dict[str, Any]:
+def _day(found: HourlyActivity) -> dict[str, Any]:
     lines = [_line(line, found.since) for line in found.lines if line.kind in KINDS]
     return {"is_silent": found.is_silent, "lines": lines}
 
 
-def _line(line: Line, since: int) -> dict[str, Any]:
+def _line(line: ActivityLine, since: int) -> dict[str, Any]:
     word, moment, asked, tone = KINDS[line.kind]
     hours = [
         (_hour_in_words(begin, now, then), runs_where(**_within(moment, begin, begin + HOUR), **asked), now, then)
@@ -102,21 +102,21 @@ def _hour_in_words(begin: int, now: int, then: int) -> str:
 
 
 def _slow(now: int) -> dict[str, Any]:
-    return {"rows": [_definition(each, now) for each in slowest(now)]}
+    return {"rows": [_definition(each, now) for each in slowest_definitions(now)]}
 
 
-def _definition(each: Slow, now: int) -> dict[str, Any]:
+def _definition(each: SlowDefinition, now: int) -> dict[str, Any]:
     asked = {"name": each.name, "version": str(each.version), "status": "COMPLETED"}
     return {
         "slow": each,
         "address": runs_where(**asked, ended_since=str(now - HOUR)),
-        "factor": decimal(each.factor) if each.factor < 10 else many(round(each.factor)),
+        "factor": format_decimal(each.factor) if each.factor < 10 else many(round(each.factor)),
     }
 
 
 def _oldest(now: int) -> list[dict[str, Any]]:
-    waiting = [queue for queue in queues() if queue.oldest_at is not None]
+    waiting = [queue for queue in list_queues() if queue.oldest_at is not None]
     return [
-        {"queue": queue, "address": queue_address(queue.name), "age": span(now - (queue.oldest_at or now))}
+        {"queue": queue, "address": queue_address(queue.name), "age": format_duration(now - (queue.oldest_at or now))}
         for queue in waiting[:MOST_QUEUES]
     ]

@@ -12,10 +12,10 @@ from ... import clock
 from ...core.errors import Invalid, NotFound, Refused
 from ...core.snapshot import NEVER
 from ...engine import queues as engine
-from ...insight.durations import MINUTE, span
-from ...insight.flow import FIELDS
-from ...insight.position import per_time
-from ...insight.queue import QueueStory, is_alive, queue_story
+from ...insight.durations import MINUTE, format_duration
+from ...insight.queue_detail import QueueDetail, is_polling, queue_detail
+from ...insight.queue_position import format_rate
+from ...insight.throughput import FIELDS
 from ...models import QueueHold
 from ..badges import exact, many
 from ..charts import stacked
@@ -33,7 +33,7 @@ class QueuePage(ObjectPage):
 
     def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         now, name = clock.now(), _name(request)
-        story = queue_story(name, now)
+        story = queue_detail(name, now)
         hour = story.hour
         return {
             "title": name,
@@ -43,10 +43,13 @@ class QueuePage(ObjectPage):
             "speed": _speed(story, now),
             "chart": stacked([(kind, hour.minutes[kind]) for kind in FIELDS], str(CHART)),
             "highest": max(count for kind in FIELDS for count in hour.minutes[kind]),
-            "marks": [*(_("%(span)s ago") % {"span": span(minutes * MINUTE)} for minutes in QUARTERS), _("now")],
+            "marks": [
+                *(_("%(span)s ago") % {"span": format_duration(minutes * MINUTE)} for minutes in QUARTERS),
+                _("now"),
+            ],
             "totals": [((kind, KINDS[kind]), hour.total(kind)) for kind in FIELDS],
             "has_moved": any(hour.total(kind) for kind in FIELDS),
-            "pollers": [(poller, is_alive(poller, now)) for poller in story.pollers],
+            "pollers": [(poller, is_polling(poller, now)) for poller in story.pollers],
             "may_act": request.user.has_perm(PERMISSION),
             "permission": PERMISSION,
             "address": queue_address(name),
@@ -75,12 +78,12 @@ QUARTERS = (60, 45, 30, 15)
 CHART = gettext_lazy("Scheduled, handed out, done and failed in each of the last 60 minutes")
 
 
-def _sentence(story: QueueStory, now: int) -> tuple[str, str]:
+def _sentence(story: QueueDetail, now: int) -> tuple[str, str]:
     """The colour and the words of how the queue is."""
     hold = story.hold
     if hold is not None:
         return "paused", _paused(hold)
-    alive, many_wait = sum(is_alive(poller, now) for poller in story.pollers), {"count": many(story.pending)}
+    alive, many_wait = sum(is_polling(poller, now) for poller in story.pollers), {"count": many(story.pending)}
     if story.pending and not alive:
         return "failed", _("Nobody polls: %(count)s wait.") % many_wait
     if any(limit.is_reached for limit in story.limits) and story.pending:
@@ -104,19 +107,19 @@ def _paused(hold: QueueHold) -> str:
     return said % named
 
 
-def _speed(story: QueueStory, now: int) -> str:
+def _speed(story: QueueDetail, now: int) -> str:
     """How fast it moves, and when it would be empty."""
     if not story.rate:
         return ""
-    named = {"rate": per_time(story.rate), "span": span(round(story.pending / story.rate * 1000))}
-    if story.pending and story.hold is None and any(is_alive(poller, now) for poller in story.pollers):
+    named = {"rate": format_rate(story.rate), "span": format_duration(round(story.pending / story.rate * 1000))}
+    if story.pending and story.hold is None and any(is_polling(poller, now) for poller in story.pollers):
         return _("It hands out %(rate)s: empty in about %(span)s.") % named
     return _("It hands out %(rate)s.") % named
 
 
 def _pause(queue: str, said: Mapping[str, str], by: str) -> str:
     until_at = _minutes_from_now(said) if said.get("minutes", "").strip() else None
-    engine.pause(queue, by, said.get("reason", "").strip(), until_at)
+    engine.pause_queue(queue, by, said.get("reason", "").strip(), until_at)
     return _("The queue hands nothing out. What workers hold goes on.")
 
 
@@ -128,7 +131,7 @@ def _minutes_from_now(said: Mapping[str, str]) -> int:
 
 
 def _resume(queue: str, said: Mapping[str, str], by: str) -> str:
-    engine.resume(queue, by, said.get("reason", "").strip())
+    engine.resume_queue(queue, by, said.get("reason", "").strip())
     return _("The queue hands out again.")
 
 
@@ -141,7 +144,7 @@ def _prioritise(queue: str, said: Mapping[str, str], by: str) -> str:
     priority = said.get("priority", "").strip()
     if not priority.isdecimal() or len(priority) > 3:
         raise Invalid(_("%(text)r is no priority.") % {"text": priority[:40]})
-    engine.prioritise(said.get("attempt", ""), int(priority), by, said.get("reason", "").strip())
+    engine.prioritize(said.get("attempt", ""), int(priority), by, said.get("reason", "").strip())
     return _("Its priority is %(priority)s.") % {"priority": priority}
 
 
@@ -155,12 +158,12 @@ def _to_domain(queue: str, said: Mapping[str, str], by: str) -> str:
 
 def _hold(queue: str, said: Mapping[str, str], by: str) -> str:
     until_at = _minutes_from_now(said)
-    engine.hold(said.get("attempt", ""), until_at, by, said.get("reason", "").strip())
+    engine.delay_until(said.get("attempt", ""), until_at, by, said.get("reason", "").strip())
     return _("It is not handed out before %(moment)s.") % {"moment": exact(until_at)}
 
 
 def _cancel(queue: str, said: Mapping[str, str], by: str) -> str:
-    engine.cancel(said.get("attempt", ""), by, said.get("reason", "").strip())
+    engine.cancel_attempt(said.get("attempt", ""), by, said.get("reason", "").strip())
     return _("The task is canceled: it is not tried again.")
 
 

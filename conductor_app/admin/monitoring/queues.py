@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...insight.durations import span
-from ...insight.flow import Hour, last_hour
-from ...insight.position import per_time, rates
-from ...insight.queues import QueueState, limits_used, queues
+from ...insight.durations import format_duration
+from ...insight.queue_position import format_rate, queue_rates
+from ...insight.queues import QueueState, limits_used, list_queues
+from ...insight.throughput import HourOfMinutes, last_hour
 from ...models import MinuteCount, QueueHold
 from ..badges import ago, pill
 from ..charts import spark
@@ -29,13 +29,13 @@ class QueuesPage(Page):
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
-        found = queues()
+        found = list_queues()
         names = [queue.name for queue in found]
-        hours, speeds = last_hour(MinuteCount.QUEUE, names, now), rates(names, now)
+        hours, speeds = last_hour(MinuteCount.QUEUE, names, now), queue_rates(names, now)
         holds, limits = QueueHold.objects.filter(until_at__gt=now).in_bulk(), limits_used(found)
         return {
             "queues": [
-                _shown(each, hours.get(each.name, Hour()), speeds.get(each.name), now)
+                _shown(each, hours.get(each.name, HourOfMinutes()), speeds.get(each.name), now)
                 | {"state": _state(each, holds.get(each.name), limits.get(each.name), now)}
                 | {"limit": limits.get(each.name), "eta": _eta(each, speeds.get(each.name), holds.get(each.name))}
                 for each in found
@@ -43,15 +43,15 @@ class QueuesPage(Page):
         }
 
 
-def _shown(queue: QueueState, hour: Hour, speed: float | None, now: int) -> dict[str, Any]:
+def _shown(queue: QueueState, hour: HourOfMinutes, speed: float | None, now: int) -> dict[str, Any]:
     coming = hour.rate("scheduled")
     return {
         "queue": queue,
         "address": queue_address(queue.name),
-        "oldest": span(now - queue.oldest_at) if queue.oldest_at else "–",
+        "oldest": format_duration(now - queue.oldest_at) if queue.oldest_at else "–",
         "polled": ago(queue.polled_at, now),
-        "in": per_time(coming) if coming else "–",
-        "rate": per_time(speed) if speed else "–",
+        "in": format_rate(coming) if coming else "–",
+        "rate": format_rate(speed) if speed else "–",
         "spark": spark(hour.bars("started"), _("handed out by %(queue)s, five minutes a bar") % {"queue": queue.name}),
     }
 
@@ -60,7 +60,7 @@ def _eta(queue: QueueState, speed: float | None, hold: QueueHold | None) -> str:
     """When it will be empty at its speed of the last minutes."""
     if not (speed and queue.pending and hold is None):
         return "–"
-    needs = span(round(queue.counted / speed * 1000))
+    needs = format_duration(round(queue.counted / speed * 1000))
     return _("more than %(span)s") % {"span": needs} if queue.is_more else needs
 
 

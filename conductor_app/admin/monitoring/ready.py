@@ -13,7 +13,7 @@ from ... import clock
 from ...core.errors import Invalid
 from ...insight import selections
 from ...insight.durations import DAY, HOUR
-from ...insight.selections.queries import as_query
+from ...insight.selections.api_queries import to_query
 from ..bulk.bulk_plan import params
 from ..runs.filters import FIELDS, Field, span_of
 
@@ -52,7 +52,7 @@ def _of(name: str, selection: dict[str, Any]) -> Ready:
 def words(selection: Mapping[str, Any]) -> str:
     """A selection as a person would say it."""
     try:
-        return selections.in_words(selection)
+        return selections.describe_selection(selection)
     except Invalid:
         return _("a selection that is no longer understood")
 
@@ -84,7 +84,7 @@ def exported(selection: Mapping[str, Any], format: str) -> str:
 
 def api_address(request: HttpRequest, selection: Mapping[str, Any]) -> str:
     """Where programs find the same runs; empty where the API has no words for it."""
-    query = as_query(selection)
+    query = to_query(selection)
     if query is None:
         return ""
     return request.build_absolute_uri(f"/api/workflow/search?{urlencode({'query': query})}")

@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...core.errors import NotFound
-from ...insight.explain import shut, verdicts_on
-from ...insight.position import before, position
+from ...insight.gate_verdicts import closed_gates, verdicts_on
+from ...insight.queue_position import attempts_ahead, queue_position
 from ...models import Attempt, TaskDefinition
 from ..badges import badge, marked
 from ..object_pages import ObjectPage
@@ -38,8 +38,8 @@ class TurnPage(ObjectPage):
         if attempt is None:
             raise NotFound(f"There is no task {which['attempt_id'][:64]}.")
         verdicts = verdicts_on(attempt, now)
-        closed = shut(verdicts)
-        place = position(attempt, now)
+        closed = closed_gates(verdicts)
+        place = queue_position(attempt, now)
         ahead = _ahead(attempt, now) if place and place.ahead else []
         definition = TaskDefinition.objects.filter(name=attempt.name).only("pk").first()
         return {
@@ -64,7 +64,7 @@ class TurnPage(ObjectPage):
 
 def _ahead(attempt: Attempt, now: int) -> list[Attempt]:
     """The first of those that are handed out before it."""
-    rows = before(attempt, now).light().select_related("task", "run")
+    rows = attempts_ahead(attempt, now).light().select_related("task", "run")
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
     return list(rows.defer("input", "output", "task__step_state", *payloads)[:MOST_AHEAD])
 

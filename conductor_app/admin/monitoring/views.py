@@ -15,8 +15,8 @@ from ... import clock
 from ...core.alerts import Quiet
 from ...core.errors import Invalid, NotFound, Refused
 from ...engine import alerts as engine
-from ...insight import listing, selections
-from ...insight.alerts import rings_of_late, rule_of
+from ...insight import keyset_pages, selections
+from ...insight.alerts import recent_firings, rule_of
 from ...models import Alert, AlertFiring, SavedView
 from ..badges import exact, pill
 from ..bulk.bulk_plan import of_list, params, selection_of
@@ -67,7 +67,7 @@ class ViewsPage(Page):
             return {}
         try:
             fresh = of_list(request.GET) if "from_list" in request.GET else params(selection_of(request.GET))
-            selections.runs(_read(fresh)).order_by()[:1].exists()
+            selections.selected_runs(_read(fresh)).order_by()[:1].exists()
             return {"fresh": fresh, "fresh_words": words(_read(fresh))}
         except Refused as refused:
             return {"refused": refused.message}
@@ -114,7 +114,7 @@ class ViewPage(ObjectPage):
             "alerts": [(alert, _sentence(alert), _address(alert, may_act)) for alert in alerts],
             "rings": [(ring, _heard(ring)) for ring in rings],
             "tried": tried,
-            "would": [(exact(at), count) for at, count in rings_of_late(tried, now)] if tried else [],
+            "would": [(exact(at), count) for at, count in recent_firings(tried, now)] if tried else [],
             "is_own": view.owner == request.user.get_username(),
             "may_act": may_act,
             "permission": PERMISSION,
@@ -166,7 +166,7 @@ class TilesPage(Page):
 def _tile(view: SavedView) -> dict[str, Any]:
     """Its count; a selection that is no longer understood has none, and does not take the others along."""
     try:
-        count, is_capped = listing.count(selections.runs(view.selection))
+        count, is_capped = keyset_pages.count_rows(selections.selected_runs(view.selection))
     except Invalid:
         count, is_capped = None, False
     return {"view": view, "count": count, "is_capped": is_capped, "address": listed(view.selection)}

@@ -9,13 +9,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ... import clock
-from ...access.actors import Actor
-from ...access.people import may_answer, require_answer
-from ...access.permission_cache import powers_of
-from ...access.permissions import task_thing
+from ...access.conductor_auth import Actor
+from ...access.human_tasks import can_complete_human_task, require_completion_right
+from ...access.permission_cache import permission_set_of
+from ...access.permissions import task_target
 from ...core.errors import Invalid, Refused
-from ...engine import people
-from ...insight.people import Ask, expected, inbox, waiting
+from ...engine import human_tasks
+from ...insight.waiting_for_people import HumanTaskView, expected_output_names, human_task_inbox, waiting_attempts
 from ...models import Attempt
 from ..badges import pill
 from ..error_messages import require, tell
@@ -35,7 +35,7 @@ class WaitingPage(Page):
     live_template = "ops/waiting/rows.html"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
-        now, found, user = clock.now(), inbox(clock.now()), request.user
+        now, found, user = clock.now(), human_task_inbox(clock.now()), request.user
         groups = set(user.groups.values_list("name", flat=True))
         of = {
             "all": found.asks,
@@ -63,21 +63,21 @@ class WaitingPage(Page):
 
 def person_of(request: HttpRequest) -> Actor:
     """Return the signed-in person as the one who acts."""
-    return Actor(request.user.get_username(), powers_of(request.user.pk), request.user.pk)
+    return Actor(request.user.get_username(), permission_set_of(request.user.pk), request.user.pk)
 
 
 def may_act(request: HttpRequest, attempt: Attempt) -> bool:
     """Whether the person may claim, hand on and answer this task: by the rule that the API asks too."""
     # ACT is the right over all runs, which the framework has read already.
-    return request.user.has_perm(ACT) or may_answer(person_of(request), thing_of(attempt))
+    return request.user.has_perm(ACT) or can_complete_human_task(person_of(request), thing_of(attempt))
 
 
 def thing_of(attempt: Attempt) -> dict[str, str]:
     """Return the task by what there are permissions over."""
-    return dict(task_thing(attempt.queue, attempt.domain, attempt.task.name, attempt.run_id, attempt.run.name))
+    return dict(task_target(attempt.queue, attempt.domain, attempt.task.name, attempt.run_id, attempt.run.name))
 
 
-def whose(ask: Ask) -> str:
+def whose(ask: HumanTaskView) -> str:
     """Who has it or is asked, in words."""
     to = ask.standing.assignee
     if ask.taken_by:
@@ -87,7 +87,7 @@ def whose(ask: Ask) -> str:
     return _("the group %(who)s") % {"who": to.who} if to.is_group else to.who
 
 
-def _row(request: HttpRequest, ask: Ask, now: int) -> dict[str, Any]:
+def _row(request: HttpRequest, ask: HumanTaskView, now: int) -> dict[str, Any]:
     return {
         "ask": ask,
         "attempt": ask.attempt,
@@ -99,15 +99,15 @@ def _row(request: HttpRequest, ask: Ask, now: int) -> dict[str, Any]:
     }
 
 
-def is_simple(ask: Ask) -> bool:
+def is_simple(ask: HumanTaskView) -> bool:
     """Whether it can be answered together with others: no later step reads anything of its output."""
-    return not expected(ask.attempt.run.plan_id, ask.attempt.task.ref)
+    return not expected_output_names(ask.attempt.run.plan_id, ask.attempt.task.ref)
 
 
 def _answer_all(request: HttpRequest) -> tuple[int, list[str]]:
     """Answer each of the chosen, in its own transaction; one that refuses does not hold up the others."""
     chosen = list(dict.fromkeys(request.POST.getlist("attempt")))[: MOST_AT_ONCE + 1]
-    attempts = list(waiting().filter(pk__in=chosen))
+    attempts = list(waiting_attempts().filter(pk__in=chosen))
     if not any(may_act(request, attempt) for attempt in attempts):
         require(request, ACT)
     outcome, reason = request.POST.get("outcome", ""), request.POST.get("reason", "").strip()
@@ -119,10 +119,10 @@ def _answer_all(request: HttpRequest) -> tuple[int, list[str]]:
     for attempt in attempts:
         try:
             if not may_act(request, attempt):
-                require_answer(person_of(request), thing_of(attempt))
-            if outcome == "COMPLETED" and expected(attempt.run.plan_id, attempt.task.ref):
+                require_completion_right(person_of(request), thing_of(attempt))
+            if outcome == "COMPLETED" and expected_output_names(attempt.run.plan_id, attempt.task.ref):
                 raise Invalid(_("Later steps read its output: answer it by itself."))
-            people.conclude(attempt.run_id, attempt.pk, outcome, request.user.get_username(), {}, reason)
+            human_tasks.resolve_task(attempt.run_id, attempt.pk, outcome, request.user.get_username(), {}, reason)
             done += 1
         except Refused as why:
             refused.append(f"{attempt.task} ({attempt.run.name}): {why.message}")

@@ -12,9 +12,9 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Invalid, Refused
 from ...engine import queues
-from ...insight.clock_skew import skews
-from ...insight.durations import span
-from ...insight.workers import Worker, workforce
+from ...insight.clock_skew import clock_skews
+from ...insight.durations import format_duration
+from ...insight.workers import WorkerSummary, workforce
 from ..badges import many, pill
 from ..error_messages import require, tell
 from ..pages import Page
@@ -27,9 +27,9 @@ LOOKS = {
     "gone": ("stopped", gettext_lazy("gone")),
 }
 DONE = {
-    queues.drain: gettext_lazy("It is handed nothing more, and finishes what it has."),
-    queues.undrain: gettext_lazy("It is handed work again."),
-    queues.forget: gettext_lazy("It is listed no more."),
+    queues.drain_worker: gettext_lazy("It is handed nothing more, and finishes what it has."),
+    queues.undrain_worker: gettext_lazy("It is handed work again."),
+    queues.forget_worker: gettext_lazy("It is listed no more."),
 }
 MOST_QUEUES = 6
 
@@ -42,7 +42,7 @@ class WorkersPage(Page):
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         now, text = clock.now(), _text(request)
-        found, off = workforce(now, text), skews(now)
+        found, off = workforce(now, text), clock_skews(now)
         return {
             "workers": [_shown(worker, now) | {"skew": _skew(off.get(worker.name, 0))} for worker in found.workers],
             "builds": found.builds,
@@ -58,11 +58,11 @@ class WorkersPage(Page):
         require(request, PERMISSION)
         worker, by = request.POST.get("worker", "").replace("\0", ""), request.user.get_username()
         reason = request.POST.get("reason", "").strip()
-        acts = {"drain": queues.drain, "undrain": queues.undrain, "forget": queues.forget}
+        acts = {"drain": queues.drain_worker, "undrain": queues.undrain_worker, "forget": queues.forget_worker}
         try:
             do = request.POST.get("do", "")
             if do == "release":
-                released = queues.release(worker, by, reason)
+                released = queues.release_worker_tasks(worker, by, reason)
                 messages.success(request, _("Handed to others: %(count)s.") % {"count": released})
             elif do in acts:
                 acts[do](worker, by, reason)
@@ -83,7 +83,7 @@ def _address(text: str) -> str:
     return reverse("admin:workers", query={"q": text} if text else None)
 
 
-def _shown(worker: Worker, now: int) -> dict[str, Any]:
+def _shown(worker: WorkerSummary, now: int) -> dict[str, Any]:
     return {
         "worker": worker,
         "state": _state(worker, now),
@@ -98,10 +98,10 @@ def _skew(off: int) -> SafeString | str:
     if not off:
         return ""
     said = _("its clock is ahead by %(span)s") if off > 0 else _("its clock is behind by %(span)s")
-    return pill("failed", said % {"span": span(abs(off))}, "warning")
+    return pill("failed", said % {"span": format_duration(abs(off))}, "warning")
 
 
-def _state(worker: Worker, now: int) -> SafeString:
+def _state(worker: WorkerSummary, now: int) -> SafeString:
     if worker.hold is not None:
         return pill("paused", _("drained"), "paused")
     state = worker.state(now)

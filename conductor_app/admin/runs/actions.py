@@ -98,7 +98,7 @@ ACTIONS: dict[str, Action] = {
         Action(
             "pause",
             "pause",
-            runs.pause,
+            runs.pause_run,
             gettext_lazy("Pause"),
             gettext_lazy("The run is paused."),
             gettext_lazy("Nothing new is scheduled until the run is resumed. Work that workers hold goes on."),
@@ -107,7 +107,7 @@ ACTIONS: dict[str, Action] = {
         Action(
             "resume",
             "resume",
-            runs.resume,
+            runs.resume_run,
             gettext_lazy("Resume"),
             gettext_lazy("The run goes on."),
             gettext_lazy("The run goes on from where it was paused."),
@@ -116,7 +116,7 @@ ACTIONS: dict[str, Action] = {
         Action(
             "terminate",
             "terminate",
-            runs.terminate,
+            runs.terminate_run,
             gettext_lazy("Terminate"),
             gettext_lazy("The run is terminated."),
             gettext_lazy("The run is stopped for good: open tasks are canceled, sub-workflows are stopped too."),

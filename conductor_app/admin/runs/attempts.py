@@ -18,9 +18,9 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Refused
 from ...core.states import ATTEMPT
-from ...insight import listing
+from ...insight import keyset_pages
+from ...insight.attempt_waits import first_line
 from ...insight.selections import LAST
-from ...insight.waits import first_line
 from ...models import Attempt
 from ..badges import ago, badge
 from ..documents import as_file
@@ -60,8 +60,11 @@ class AttemptList(AddressedList):
     def get_results(self, request: HttpRequest) -> None:
         places = {name: request.GET.get(name, "").replace("\0", "")[:80] for name in PLACES}
         rows = self.queryset.order_by()
-        self.listed = listing.page(rows, listing.ById(), **places)
-        self.result_list, (self.result_count, self.is_capped) = self.listed.rows, listing.count(rows, self.listed)
+        self.listed = keyset_pages.keyset_page(rows, keyset_pages.SortById(), **places)
+        self.result_list, (self.result_count, self.is_capped) = (
+            self.listed.rows,
+            keyset_pages.count_rows(rows, self.listed),
+        )
         self.show_full_result_count, self.show_admin_actions = False, False
         self.full_result_count, self.can_show_all, self.multi_page = self.result_count, False, True
         self.paginator = self.model_admin.get_paginator(request, self.queryset, 50)

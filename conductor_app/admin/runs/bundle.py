@@ -15,9 +15,9 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid, Refused
-from ...engine.definitions import workflow_complaints_of
-from ...insight.diagram import Diagram, Seen
-from ...insight.run_bundle import Opened, OpenedAttempt, bundle, opened
+from ...engine.definitions import validate_workflow
+from ...insight.diagram import Diagram, StepMarks
+from ...insight.run_bundle import BundledAttempt, RunBundle, export_run, parse_bundle
 from ...models import Run
 from ..badges import ago, badge, group_of, icon, lasting
 from ..documents import LARGE, as_file, word_for
@@ -39,13 +39,13 @@ class BundleFile(forms.Form):
 
     file = forms.FileField(label=gettext_lazy("File"))
 
-    def clean_file(self) -> Opened:
+    def clean_file(self) -> RunBundle:
         """What is in it."""
         file = self.cleaned_data["file"]
         if file.size > LARGEST:
             raise forms.ValidationError(_("The file has more than %(count)s MB.") % {"count": LARGEST // 1_000_000})
         try:
-            return opened(orjson.loads(file.read()))
+            return parse_bundle(orjson.loads(file.read()))
         except orjson.JSONDecodeError as fault:
             raise forms.ValidationError(_("This is not JSON: %(fault)s") % {"fault": str(fault)[:200]}) from None
         except Invalid as refused:
@@ -59,7 +59,7 @@ def give_out(request: HttpRequest, run_id: str) -> HttpResponse:
         raise Http404
     run = Run.objects.get(pk=run_id)
     try:
-        document = bundle(run, clock.now(), request.user.get_username(), request.get_host())
+        document = export_run(run, clock.now(), request.user.get_username(), request.get_host())
     except Refused as refused:
         tell(request, refused)
         return HttpResponseRedirect(address(run_id))
@@ -88,7 +88,7 @@ def _admit(request: HttpRequest) -> None:
         raise PermissionDenied
 
 
-def _shown(run: Opened) -> dict[str, Any]:
+def _shown(run: RunBundle) -> dict[str, Any]:
     tone, end = group_of(run.status), run.ended_at or run.taken_at
     return {
         "run": run,
@@ -119,16 +119,16 @@ def _shown(run: Opened) -> dict[str, Any]:
     }
 
 
-def _picture(run: Opened) -> Diagram | None:
+def _picture(run: RunBundle) -> Diagram | None:
     """The definition with what became of its steps, if it is one."""
     if not run.definition or len(orjson.dumps(run.definition)) > LARGEST_DRAWN:
         return None
-    if workflow_complaints_of(run.definition):
+    if validate_workflow(run.definition):
         return None
-    return picture(run.definition, Seen.of(attempt for attempt in run.attempts if attempt.is_last))
+    return picture(run.definition, StepMarks.of(attempt for attempt in run.attempts if attempt.is_last))
 
 
-def _attempts(run: Opened) -> Iterable[dict[str, Any]]:
+def _attempts(run: RunBundle) -> Iterable[dict[str, Any]]:
     """The attempts in their order; of very many those that ended badly come first."""
     left, shown = ALL_VALUES, run.attempts
     if len(shown) > MOST_SHOWN:
@@ -140,7 +140,7 @@ def _attempts(run: Opened) -> Iterable[dict[str, Any]]:
         yield _attempt(attempt, run, is_drawn)
 
 
-def _attempt(attempt: OpenedAttempt, run: Opened, is_drawn: bool) -> dict[str, Any]:
+def _attempt(attempt: BundledAttempt, run: RunBundle, is_drawn: bool) -> dict[str, Any]:
     end = attempt.ended_at or run.taken_at
     values = [("input", attempt.input), ("output", attempt.output)]
     return {

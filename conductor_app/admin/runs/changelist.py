@@ -9,19 +9,19 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid
-from ...insight import listing, selections
-from ...insight.cause import failures
-from ...insight.listing import Sort
-from ...insight.usual import usual_runs
+from ...insight import keyset_pages, selections
+from ...insight.cause import failure_reasons
+from ...insight.duration_baselines import usual_run_durations
+from ...insight.keyset_pages import SortColumn
 from ...models import Run
 from ..read_only import AddressedList
 from .filters import address_with, bar, selection_of
 from .reaches import reaches
 
 SORTS = {
-    "": Sort("created_at"),
-    "oldest": Sort("created_at", descends=False),
-    "ended": Sort("ended_at"),
+    "": SortColumn("created_at"),
+    "oldest": SortColumn("created_at", descends=False),
+    "ended": SortColumn("ended_at"),
 }
 SORT_WORDS = {
     "": gettext_lazy("Newest first"),
@@ -35,13 +35,15 @@ def matching(request: HttpRequest) -> QuerySet[Run]:
     return looked_for(request)[0]
 
 
-def looked_for(request: HttpRequest) -> tuple[QuerySet[Run], list[selections.Note]]:
+def looked_for(request: HttpRequest) -> tuple[QuerySet[Run], list[selections.ScanNote]]:
     """The runs that the address asks for, and which filters have looked at the newest only. Raises Invalid."""
-    rows, notes = selections.look(selection_of(request.GET), by_start=sort_of(request).column == "created_at")
+    rows, notes = selections.select_with_notes(
+        selection_of(request.GET), by_start=sort_of(request).column == "created_at"
+    )
     return rows.defer("domains"), notes
 
 
-def sort_of(request: HttpRequest) -> Sort:
+def sort_of(request: HttpRequest) -> SortColumn:
     """The order that the address asks for."""
     return SORTS.get(request.GET.get("sort", ""), SORTS[""])
 
@@ -56,10 +58,10 @@ class RunList(AddressedList):
         self.given = request.GET
         self.filter_specs, self.has_filters, self.has_active_filters = [], False, bool(self.shown_chips)
         self.clear_all_filters_qs, self.sort = "?", sort_of(request)
-        self.notes: list[selections.Note] = []
+        self.notes: list[selections.ScanNote] = []
         try:
             rows, self.notes = looked_for(request)
-            self.counted = selections.to_count(selection_of(request.GET), rows)
+            self.counted = selections.countable_runs(selection_of(request.GET), rows)
             return rows
         except Invalid as refused:
             messages.error(request, refused.message)
@@ -69,15 +71,15 @@ class RunList(AddressedList):
     def get_results(self, request: HttpRequest) -> None:
         """One page of rows, a count that stops early, and what the rows show read together."""
         place = {name: request.GET.get(name, "")[:80] for name in ("after", "before")}
-        self.listed = listing.page(self.queryset, self.sort, **place)
+        self.listed = keyset_pages.keyset_page(self.queryset, self.sort, **place)
         self.result_list, (self.result_count, self.is_capped) = (
             self.listed.rows,
-            listing.count(self.counted, self.listed),
+            keyset_pages.count_rows(self.counted, self.listed),
         )
         self.show_full_result_count, self.show_admin_actions = False, bool(self.listed.rows)
         self.full_result_count, self.can_show_all, self.multi_page = self.result_count, False, True
         self.paginator = self.model_admin.get_paginator(request, self.queryset.order_by(*self.sort.order()), 50)
-        failed, usual = failures(self.result_list), usual_runs(self.result_list)
+        failed, usual = failure_reasons(self.result_list), usual_run_durations(self.result_list)
         for run in self.result_list:
             run.failure, run.usual = failed.get(run.pk), usual.get((run.name, run.version))
 

@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import NotFound
-from ...insight.compare import Comparison, Row, candidates, compare
+from ...insight.compare import ComparedRow, Comparison, compare_runs, comparison_candidates
 from ...insight.differences import MISSING, Difference
-from ...insight.durations import span
+from ...insight.durations import format_duration
 from ...models import Run, WorkflowDefinition
 from ..badges import badge, machine
 from ..documents import as_file, word_for
@@ -33,7 +33,7 @@ class ComparePage(ObjectPage):
 
     def shown(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
         one = _run(which["run_id"])
-        found = candidates(one)
+        found = comparison_candidates(one)
         asked = request.GET.get("with", "").strip().replace("\0", "")
         chosen = found.get(asked, asked) or next(iter(found.values()), "")
         only = "all" not in request.GET
@@ -51,7 +51,7 @@ class ComparePage(ObjectPage):
         other = Run.objects.filter(pk=chosen).first()
         if other is None:
             return shown | {"missing": chosen[:64]}
-        found = compare(one, other)
+        found = compare_runs(one, other)
         if request.GET.get("format") == "json":
             return as_file(_exported(found), f"{one.pk}-{other.pk}")
         shown["export"] = reverse("admin:compare", args=[one.pk], query={"with": chosen, "format": "json"})
@@ -124,13 +124,13 @@ def _versions(found: Comparison) -> str:
     return reverse("admin:workflowdefinition_compare", args=[other], query={"with": one, "to": other})
 
 
-def _shown(row: Row, longest: int) -> dict[str, Any]:
+def _shown(row: ComparedRow, longest: int) -> dict[str, Any]:
     delta = row.delta_ms
     return {
         "row": row,
         "one": badge(row.one.status) if row.one else "",
         "other": badge(row.other.status) if row.other else "",
-        "delta": "" if delta is None else f"{'+' if delta >= 0 else '−'}{span(abs(delta))}",
+        "delta": "" if delta is None else f"{'+' if delta >= 0 else '−'}{format_duration(abs(delta))}",
         "width": 0 if delta is None else round(50 * abs(delta) / longest),
         "is_slower": (delta or 0) > 0,
         "left": 50 if (delta or 0) > 0 else 50 - round(50 * abs(delta or 0) / longest),
@@ -138,7 +138,7 @@ def _shown(row: Row, longest: int) -> dict[str, Any]:
 
 
 def _took(run: Run) -> str:
-    return span(run.ended_at - run.created_at) if run.ended_at else _("still open")
+    return format_duration(run.ended_at - run.created_at) if run.ended_at else _("still open")
 
 
 def _run(run_id: str) -> Run:

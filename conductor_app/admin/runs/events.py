@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from ...core.states import TASK
-from ...insight.replay import Past, past_of
+from ...insight.history_replay import RunAtRevision, run_at_revision
 from ...models import HistoryEntry
 from ..badges import ago, badge
 from .effects import in_words
@@ -57,7 +57,7 @@ def _past(story: Story) -> dict[str, Any]:
     if wanted is None or not newest:
         return {"first_look": story.asked.address(revision=newest) if newest else ""}
     wanted = min(max(wanted, 1), newest)
-    past = past_of(story.run.pk, wanted)
+    past = run_at_revision(story.run.pk, wanted)
     counted = Counter(task.status for task in past.tasks) if past else {}
     ways = {"oldest": 1, "older": wanted - 1, "newer": wanted + 1, "newest_revision": newest}
     return {
@@ -77,7 +77,7 @@ def _past(story: Story) -> dict[str, Any]:
     }
 
 
-def _shown_then(past: Past, story: Story) -> list[dict[str, Any]]:
+def _shown_then(past: RunAtRevision, story: Story) -> list[dict[str, Any]]:
     """What the decision changed first, then what was open, then the others."""
     ordered = sorted(past.tasks, key=lambda task: (not task.has_changed, task.status not in TASK.open))
     return [

@@ -7,8 +7,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 
-from ...insight.cause import failures
-from ...insight.listing import Sort, in_pages
+from ...insight.cause import failure_reasons
+from ...insight.keyset_pages import SortColumn, iterate_pages
 from ...models import Run
 from ...models.fields import dumps
 from ...models.snapshots import read_snapshot
@@ -30,7 +30,7 @@ class Line:
         return text
 
 
-def export(request: HttpRequest, runs: QuerySet[Run], sort: Sort, format: str) -> StreamingHttpResponse:
+def export(request: HttpRequest, runs: QuerySet[Run], sort: SortColumn, format: str) -> StreamingHttpResponse:
     """The file, as `csv` or `json`; there is no other."""
     if format not in KINDS:
         raise Http404
@@ -40,13 +40,13 @@ def export(request: HttpRequest, runs: QuerySet[Run], sort: Sort, format: str) -
     return StreamingHttpResponse(lines, content_type=kind, headers=headers)
 
 
-def _rows(runs: QuerySet[Run], sort: Sort) -> Iterator[dict[str, Any]]:
-    pages = in_pages(runs, sort)
+def _rows(runs: QuerySet[Run], sort: SortColumn) -> Iterator[dict[str, Any]]:
+    pages = iterate_pages(runs, sort)
     while True:
         # A snapshot a page: the reader of a long file decides how long it takes.
         with read_snapshot():
             page = next(pages, [])
-            failed = failures(page)
+            failed = failure_reasons(page)
         if not page:
             return
         for run in page:
@@ -62,7 +62,7 @@ def _row(run: Run, task: str, reason: str) -> dict[str, Any]:
     return dict(zip(COLUMNS, values, strict=True))
 
 
-def _csv(runs: QuerySet[Run], sort: Sort) -> Iterator[str]:
+def _csv(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
     writer = csv.writer(Line())
     yield writer.writerow(COLUMNS)
     for row in _rows(runs, sort):
@@ -73,7 +73,7 @@ def harmless(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(RISKY) else value
 
 
-def _json(runs: QuerySet[Run], sort: Sort) -> Iterator[str]:
+def _json(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
     """A list, a row a line."""
     separator = "[\n"
     for row in _rows(runs, sort):

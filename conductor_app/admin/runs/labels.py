@@ -32,11 +32,11 @@ def change_labels(request: HttpRequest, run_id: str) -> HttpResponse:
     by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
     try:
         if gone := request.POST.getlist("remove"):
-            labels.remove(run_id, gone, by, reason)
+            labels.remove_labels(run_id, gone, by, reason)
             messages.success(request, _("The label is taken off."))
         else:
             given = [label for label in request.POST.get("labels", "").split(",") if label.strip()]
-            count = len(labels.add(run_id, given, by, reason))
+            count = len(labels.add_labels(run_id, given, by, reason))
             said = ngettext("%(count)s label is put on.", "%(count)s labels are put on.", count) % {"count": count}
             messages.success(request, said)
     except Refused as refused:

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid
-from ...insight.waits import first_line
+from ...insight.attempt_waits import first_line
 from ...models import Run
 from ..badges import ago, badge, exact, lasting
 from ..bulk.bulk import bulk_action, planned_action

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone
 
 from ...core.states import ATTEMPT
-from ...insight.log import Place, Wanted, Window, in_chunks, moment_of, place_of, window
+from ...insight.task_log import LogPosition, LogRequest, LogWindow, iterate_chunks, log_window, logged_at, position_of
 from ...models import Attempt, TaskLog
 from ..ansi import coloured, plain
 from ..badges import exact, machine
@@ -53,18 +53,18 @@ class Log:
     """Whether new lines may come, and are shown as they do."""
 
 
-def wanted_of(asked: Asked) -> Wanted:
+def wanted_of(asked: Asked) -> LogRequest:
     """Which lines an address asks for: `log=before.<place>`, `log=after.<place>`, `line=<place>`, `find=<words>`."""
     way, _, place = asked["log"].partition(".")
-    ways = {"before": None, "after": None} | {way: Place.read(place)}
+    ways = {"before": None, "after": None} | {way: LogPosition.read(place)}
     find = asked["find"].strip().replace("\0", "")[:200]
-    return Wanted(ways["before"], ways["after"], Place.read(asked["line"]), find)
+    return LogRequest(ways["before"], ways["after"], LogPosition.read(asked["line"]), find)
 
 
 def log_of(attempt: Attempt, asked: Asked) -> Log:
     """The lines that an address asks for; a search keeps what else it says."""
     wanted = wanted_of(asked)
-    found = window(attempt.pk, wanted)
+    found = log_window(attempt.pk, wanted)
     return Log(
         [_line(line, wanted, asked.address) for line in found.lines],
         wanted.find,
@@ -74,7 +74,7 @@ def log_of(attempt: Attempt, asked: Asked) -> Log:
     )
 
 
-def _ways(found: Window, address: Callable[..., str]) -> dict[str, str]:
+def _ways(found: LogWindow, address: Callable[..., str]) -> dict[str, str]:
     wanted = found.wanted
     return {
         "earlier": address(log=f"before.{found.earlier}", line=None) if found.earlier else "",
@@ -83,13 +83,13 @@ def _ways(found: Window, address: Callable[..., str]) -> dict[str, str]:
     }
 
 
-def _line(line: TaskLog, wanted: Wanted, address: Callable[..., str]) -> LogLine:
-    place = place_of(line)
+def _line(line: TaskLog, wanted: LogRequest, address: Callable[..., str]) -> LogLine:
+    place = position_of(line)
     text = line.line[:LONGEST_LINE]
     return LogLine(
         place.id,
         str(place),
-        _moment(moment_of(line.at)),
+        _moment(logged_at(line.at)),
         level_of(text),
         coloured(text, wanted.find),
         len(line.line) > LONGEST_LINE,
@@ -122,5 +122,5 @@ def as_text(attempt: Attempt) -> StreamingHttpResponse:
 
 
 def _texts(attempt_id: str) -> Iterator[str]:
-    for chunk in in_chunks(attempt_id):
-        yield "".join(f"{machine(moment_of(line.at))} {line.line}\n" for line in chunk)
+    for chunk in iterate_chunks(attempt_id):
+        yield "".join(f"{machine(logged_at(line.at))} {line.line}\n" for line in chunk)

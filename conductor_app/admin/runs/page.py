@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 from ... import clock
 from ...core.errors import Refused
 from ...core.states import RUNNING
-from ...insight.missing_run import why_gone
-from ...insight.plans import plan
+from ...insight.missing_run import explain_missing_run
+from ...insight.parsed_definitions import parsed_definition
 from ...models import Run
 from ..documents import as_file
 from ..error_messages import require, tell
@@ -33,7 +33,7 @@ def page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> Ht
     try:
         run = _found(request, run_id)
     except Http404:
-        if why := why_gone(run_id, clock.now()):
+        if why := explain_missing_run(run_id, clock.now()):
             return _gone(model_admin, request, run_id, why)
         raise
     shown = {
@@ -75,7 +75,7 @@ def _shown(run: Run, request: HttpRequest) -> dict[str, Any]:
 def _ahead(story: Story, request: HttpRequest) -> dict[str, Any]:
     """The step that is chosen though control has not come to it, and whether the run may be led on by this person."""
     asked = story.asked["task"]
-    definition = plan(story.run.plan_id) if asked and story.task is None else None
+    definition = parsed_definition(story.run.plan_id) if asked and story.task is None else None
     return {
         "unreached": definition.step(asked) if definition else None,
         "may_label": request.user.has_perm(PERMISSION),

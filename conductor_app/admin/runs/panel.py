@@ -9,12 +9,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ...insight.durations import span
-from ...insight.explain import Verdict, verdicts_on
-from ...insight.failures import same_failures
-from ...insight.input_provenance import Origin, origins
-from ...insight.plans import plan
-from ...insight.waits import first_line
+from ...insight.attempt_waits import first_line
+from ...insight.durations import format_duration
+from ...insight.failures import shared_group_of
+from ...insight.gate_verdicts import GateVerdict, verdicts_on
+from ...insight.input_provenance import InputOrigin, input_origins
+from ...insight.parsed_definitions import parsed_definition
 from ...models import Attempt, FailureGroup, Run, Task
 from ...models.fields import DocumentField, dumps
 from ..badges import ago, badge, marked
@@ -24,7 +24,7 @@ from .log import Log, log_of
 from .task_acts import passed_over_by
 
 DOCUMENTS = ("input", "output")
-Known = Mapping[str, Sequence[Verdict]]
+Known = Mapping[str, Sequence[GateVerdict]]
 MOST_OF_A_VALUE = 200
 MOST_OF_A_REASON = 8_000
 MOST_ATTEMPTS = 50
@@ -34,7 +34,7 @@ MOST_ATTEMPTS = 50
 class Told:
     """Where a value of the input came from, as the page says it."""
 
-    origin: Origin
+    origin: InputOrigin
     value: str
     hint: SafeString
 
@@ -61,7 +61,7 @@ class Panel:
     hidden: int
     attempt: Attempt | None
     facts: list[tuple[str, Any]]
-    verdicts: list[tuple[Verdict, SafeString]]
+    verdicts: list[tuple[GateVerdict, SafeString]]
     documents: list[Document]
     log: Log | None
     origins: list[Told]
@@ -140,7 +140,7 @@ def of_attempt(attempt: Attempt | None, tries: list[Try], hidden: int, known: Kn
         log_of(attempt, asked) if attempt.poll_count else None,
         origins_of(attempt),
         attempt.child_id,
-        same_failures(attempt),
+        shared_group_of(attempt),
         passed_over_by(attempt),
     )
 
@@ -166,8 +166,8 @@ def _times(count: int) -> str:
 
 def origins_of(attempt: Attempt) -> list[Told]:
     """Each expression of the input: what it says, what it reads, what came of it; what is null has a hint."""
-    definition = plan(attempt.run.plan_id)
-    found = origins(attempt, definition.step(attempt.task.ref) if definition else None)
+    definition = parsed_definition(attempt.run.plan_id)
+    found = input_origins(attempt, definition.step(attempt.task.ref) if definition else None)
     return [Told(each, _short(each.value), marked(each.hint)) for each in found]
 
 
@@ -183,8 +183,8 @@ def _try(attempt: Attempt, chosen: Attempt | None, now: int, address: str) -> Tr
         attempt,
         badge(attempt.status),
         attempt.number + 1,
-        span(begun - attempt.scheduled_at),
-        span(end - begun) if attempt.started_at is not None else "–",
+        format_duration(begun - attempt.scheduled_at),
+        format_duration(end - begun) if attempt.started_at is not None else "–",
         first_line(attempt.reason, 160),
         chosen is not None and chosen.pk == attempt.pk,
         address,

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...insight.selections import Note
+from ...insight.selections import ScanNote
 from .filters import FIELDS, address_with
 
 LABELS = {field.part: field.label for field in FIELDS}
@@ -30,7 +30,7 @@ class Reach:
     quicker: tuple[str, str] | None
 
 
-def reaches(notes: Iterable[Note], given: QueryDict) -> list[Reach]:
+def reaches(notes: Iterable[ScanNote], given: QueryDict) -> list[Reach]:
     """What the filters of an address have looked at."""
     return [
         Reach(

@@ -10,11 +10,11 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...core.states import RUN
-from ...insight.cause import Cause, cause
-from ...insight.durations import span
-from ...insight.explain import Verdict
+from ...insight.cause import Cause, run_cause
+from ...insight.duration_baselines import UsualDuration, usual_step_durations
+from ...insight.durations import format_duration
+from ...insight.gate_verdicts import GateVerdict
 from ...insight.tasks import find_task
-from ...insight.usual import Usual, usual_steps
 from ...models import Run, Task, WorkflowDefinition
 from ...models.labels import with_labels
 from ..badges import WAITING, ago, badge, group_of, icon, lasting, marked
@@ -41,7 +41,7 @@ class Story:
     asked: Asked
     now: int
     why: Cause
-    usual: Mapping[str, Usual]
+    usual: Mapping[str, UsualDuration]
     task: Task | None
 
     @property
@@ -49,7 +49,7 @@ class Story:
         return str(self.task) if self.task else ""
 
     @property
-    def known(self) -> dict[str, tuple[Verdict, ...]]:
+    def known(self) -> dict[str, tuple[GateVerdict, ...]]:
         """Verdicts that the cause has asked for already."""
         return {self.why.attempt_id: self.why.verdicts}
 
@@ -57,10 +57,10 @@ class Story:
 def story_of(run: Run, values: Mapping[str, str]) -> Story:
     """The story for what the address asks for; a run that failed is opened where it did."""
     now, asked = clock.now(), Asked(values)
-    why = cause(run, now)
+    why = run_cause(run, now)
     wanted = asked["task"] or (why.task if run.status in ("FAILED", "TIMED_OUT") else "")
     task = find_task(run, wanted) if wanted and wanted != NOTHING else None
-    return Story(run, asked, now, why, usual_steps(run.name, run.version), task)
+    return Story(run, asked, now, why, usual_step_durations(run.name, run.version), task)
 
 
 def head(story: Story) -> dict[str, Any]:
@@ -96,7 +96,12 @@ def _facts(story: Story) -> list[tuple[str, Any]]:
     later = run.begins_later(story.now)
     facts = [
         (_("Duration"), "" if later else lasting(run.created_at, run.ended_at)),
-        (_("Usually"), _("%(from)s to %(to)s") % {"from": span(usual.p50), "to": span(usual.p95)} if usual else ""),
+        (
+            _("Usually"),
+            _("%(from)s to %(to)s") % {"from": format_duration(usual.p50), "to": format_duration(usual.p95)}
+            if usual
+            else "",
+        ),
         (_("Compared"), _("slower than usual") if usual and usual.is_slow(end - run.created_at) else ""),
         (_("Starts") if later else _("Started"), ago(run.created_at, story.now)),
         (_("Ended"), ago(run.ended_at, story.now) if run.ended_at else ""),

@@ -7,11 +7,11 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
-from ...access.links import file_address
-from ...insight.diagram import seen_in
+from ...access.signed_links import file_address
+from ...insight.diagram import marks_of_run
 from ...insight.files import files_of
 from ...insight.tasks import task_window
-from ...insight.timeline import rows, whole_of
+from ...insight.timeline import run_span, task_rows
 from ...models import AuditEntry, FileHandle, ResolvedDefinition
 from ...models.files import UPLOADED
 from ..badges import ago, badge, size
@@ -43,7 +43,7 @@ def diagram(story: Story) -> dict[str, Any]:
     """The version that ran, with what became of its steps."""
     plan = ResolvedDefinition.objects.filter(pk=story.run.plan_id).first()
     ref = story.task.ref if story.task else ""
-    drawn = picture(plan.document, seen_in(story.run), chosen=ref, link=_step_address(story)) if plan else None
+    drawn = picture(plan.document, marks_of_run(story.run), chosen=ref, link=_step_address(story)) if plan else None
     return {"picture": drawn, "name": f"{story.run.name} v{story.run.version}"}
 
 
@@ -54,7 +54,7 @@ def _step_address(story: Story) -> Callable[[str, str], str]:
 def tasks(story: Story) -> dict[str, Any]:
     """All tasks as a table; of many, those alike together."""
     window = task_window(story.run, wanted_of(story))
-    drawn = rows(window.tasks, window.attempts, whole_of(story.run, story.now), story.now, story.usual)
+    drawn = task_rows(window.tasks, window.attempts, run_span(story.run, story.now), story.now, story.usual)
     return {
         "window": window,
         "rows": [_row(row, story) for row in drawn],

@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.states import ATTEMPT, RUN
-from ...engine import people, queues
-from ...insight.plans import step_after
+from ...engine import human_tasks, queues
+from ...insight.parsed_definitions import step_after
 from ...models import Attempt
 from ..form_parsing import json_object, number
 
@@ -62,12 +62,12 @@ def _can_be_answered(attempt: Attempt, now: int) -> bool:
 
 
 def _prioritise(attempt: Attempt, said: Mapping[str, str], by: str, reason: str) -> None:
-    queues.prioritise(attempt.pk, number(said.get("priority", ""), _("priority"), digits=3), by, reason)
+    queues.prioritize(attempt.pk, number(said.get("priority", ""), _("priority"), digits=3), by, reason)
 
 
 def _conclude(attempt: Attempt, said: Mapping[str, str], by: str, reason: str) -> None:
     output = json_object(said.get("output", ""), _("output"))
-    people.conclude(attempt.run_id, attempt.pk, said.get("outcome", ""), by, output, reason)
+    human_tasks.resolve_task(attempt.run_id, attempt.pk, said.get("outcome", ""), by, output, reason)
 
 
 TASK_ACTS: dict[str, TaskAct] = {

@@ -7,10 +7,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ...insight.critical import Stretch, critical_of
-from ...insight.durations import span
-from ...insight.tasks import StepTasks, TaskWindow, Wanted, attempts_of, page_of, task_window
-from ...insight.timeline import Row, Scale, Segment, rows, whole_of, zoomed
+from ...insight.critical_path import TaskSpan, critical_path_of
+from ...insight.durations import format_duration
+from ...insight.tasks import StepTasks, TaskRequest, TaskWindow, attempts_of, page_of, task_window
+from ...insight.timeline import TaskRow, TimelineSegment, TimeScale, run_span, task_rows, zoom_scale
 from ...models import Task
 from ..badges import badge, group_of, many
 from ..zoom import zoom
@@ -32,8 +32,8 @@ class Line:
     badges: tuple[SafeString, ...]
     waited: str
     took: str
-    segments: tuple[Segment, ...]
-    usual: Segment | None = None
+    segments: tuple[TimelineSegment, ...]
+    usual: TimelineSegment | None = None
     depth: int = 0
     is_chosen: bool = False
     is_group: bool = False
@@ -47,25 +47,25 @@ class Line:
         return _("%(task)s: waited %(waited)s, ran %(ran)s") % facts
 
 
-def wanted_of(story: Story) -> Wanted:
+def wanted_of(story: Story) -> TaskRequest:
     """Which tasks the address asks for; a chosen one brings its window with it."""
     asked = story.asked
     page = asked.number("page")
     if page is None:
         page = page_of(story.run, story.chosen) if asked["only"] and story.chosen else 1
-    return Wanted(asked["status"], asked["only"], max(page, 1))
+    return TaskRequest(asked["status"], asked["only"], max(page, 1))
 
 
 def timeline(story: Story) -> dict[str, Any]:
     """What the tab shows."""
-    whole = whole_of(story.run, story.now)
-    scale = zoomed(whole, story.asked.number("from"), story.asked.number("to"))
+    whole = run_span(story.run, story.now)
+    scale = zoom_scale(whole, story.asked.number("from"), story.asked.number("to"))
     window = task_window(story.run, wanted_of(story))
-    drawn = rows(window.tasks, window.attempts, scale, story.now, story.usual)
+    drawn = task_rows(window.tasks, window.attempts, scale, story.now, story.usual)
     lines = [*(_line(row, story) for row in drawn), *(_group(group, scale, story) for group in window.groups)]
     lines.sort(key=lambda line: line.seq)
     has_children = any(row.last and row.last.child_id for row in drawn)
-    path = critical_of(story.run, story.now) if story.asked["critical"] else None
+    path = critical_path_of(story.run, story.now) if story.asked["critical"] else None
     if path:
         lines = _with_path(lines, path)
     if story.asked["children"] and has_children:
@@ -108,7 +108,7 @@ def filters(window: TaskWindow, story: Story) -> dict[str, Any]:
     }
 
 
-def _line(row: Row, story: Story) -> Line:
+def _line(row: TaskRow, story: Story) -> Line:
     task, last = row.task, row.last
     waiting = task.status == "ACTIVE" and last is not None and last.status == "PENDING"
     worked, waited = _spent(row, story.now)
@@ -122,8 +122,8 @@ def _line(row: Row, story: Story) -> Line:
         kind=" · ".join(filter(None, (task.type, tries))),
         address=story.asked.address(task=NOTHING if is_chosen else str(task), attempt=None),
         badges=(badge(last.status if waiting and last else task.status),),
-        waited=span(waited),
-        took=span(worked) if worked or not waiting else "",
+        waited=format_duration(waited),
+        took=format_duration(worked) if worked or not waiting else "",
         segments=row.segments,
         usual=row.usual,
         is_chosen=is_chosen,
@@ -131,7 +131,7 @@ def _line(row: Row, story: Story) -> Line:
     )
 
 
-def _spent(row: Row, now: int) -> tuple[int, int]:
+def _spent(row: TaskRow, now: int) -> tuple[int, int]:
     """How long its attempts were worked on, and how long they waited."""
     ends = [now if attempt.ended_at is None else attempt.ended_at for attempt in row.attempts]
     pairs = list(zip(row.attempts, ends, strict=True))
@@ -140,10 +140,10 @@ def _spent(row: Row, now: int) -> tuple[int, int]:
     return worked, sum(at - attempt.scheduled_at for at, attempt in zip(begun, row.attempts, strict=True))
 
 
-def _group(group: StepTasks, scale: Scale, story: Story) -> Line:
+def _group(group: StepTasks, scale: TimeScale, story: Story) -> Line:
     end = story.now if group.is_open else group.end
     tone = "failed" if any(group_of(status) == "failed" for status in group.counts) else "completed"
-    bar = Segment(
+    bar = TimelineSegment(
         "work many", "leased" if group.is_open else tone, *scale.stretch(group.begin, end), _alike(group.total)
     )
     return Line(
@@ -153,7 +153,7 @@ def _group(group: StepTasks, scale: Scale, story: Story) -> Line:
         address=story.asked.address(only=group.name, page=None, task=NOTHING),
         badges=tuple(badge(status) for status in sorted(group.counts)),
         waited="",
-        took=span(end - group.begin),
+        took=format_duration(end - group.begin),
         segments=(bar,) if scale.holds(group.begin, end) else (),
         is_group=True,
     )
@@ -163,7 +163,7 @@ def _alike(count: int) -> str:
     return ngettext("%(count)s task alike", "%(count)s tasks alike", count) % {"count": many(count)}
 
 
-def _with_children(lines: list[Line], drawn: list[Row], scale: Scale, story: Story) -> list[Line]:
+def _with_children(lines: list[Line], drawn: list[TaskRow], scale: TimeScale, story: Story) -> list[Line]:
     """The tasks of sub-workflows behind the tasks that started them."""
     children = {row.last.child_id: row.task.seq for row in drawn if row.last and row.last.child_id}
     some = dict(list(children.items())[:MOST_CHILDREN])
@@ -173,7 +173,7 @@ def _with_children(lines: list[Line], drawn: list[Row], scale: Scale, story: Sto
         .order_by("run_id", "seq")[: MOST_CHILDREN * MOST_OF_A_CHILD]
     )
     below: dict[int, list[Line]] = {}
-    drawn = rows(tasks, attempts_of(tasks), scale, story.now)
+    drawn = task_rows(tasks, attempts_of(tasks), scale, story.now)
     on_path = paths_below(drawn, {line.seq for line in lines if line.is_critical}, some, story.now)
     for row in drawn:
         shown = below.setdefault(some[row.task.run_id], [])
@@ -182,13 +182,13 @@ def _with_children(lines: list[Line], drawn: list[Row], scale: Scale, story: Sto
     return [each for line in lines for each in (line, *below.get(line.seq, ()))]
 
 
-def _with_path(lines: list[Line], path: list[Stretch]) -> list[Line]:
+def _with_path(lines: list[Line], path: list[TaskSpan]) -> list[Line]:
     """The lines, those on the critical path marked; tasks alike, where one of them is."""
     keys, names = {link.key for link in path}, {link.name for link in path}
     return [replace(line, is_critical=line.name in (names if line.is_group else keys)) for line in lines]
 
 
-def _of_child(row: Row, story: Story) -> Line:
+def _of_child(row: TaskRow, story: Story) -> Line:
     there = address(row.task.run_id) + f"?task={row.task}"
     return replace(_line(row, story), address=there, depth=1, is_chosen=False, is_slow=False)
 

@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
-from ...insight.durations import span
+from ...insight.durations import format_duration
 from ..badges import ago, many, pill
 from ..read_only import ReadOnlyAdmin
 
@@ -48,7 +48,7 @@ def rhythm(row: PeriodicTask) -> str:
 
 def _every(interval: IntervalSchedule) -> str:
     seconds = interval.schedule.run_every.total_seconds()
-    return _("every %(span)s") % {"span": span(round(seconds * 1000))}
+    return _("every %(span)s") % {"span": format_duration(round(seconds * 1000))}
 
 
 class IntervalAdmin(ReadOnlyAdmin):

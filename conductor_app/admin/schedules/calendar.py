@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...insight.schedule_calendar import COMING, Day, Entry, week
+from ...insight.schedule_calendar import COMING, CalendarDay, CalendarEntry, calendar_week
 from ...models.schedules import EXECUTED, FAILED, WAITING
 from ..badges import machine
 from ..pages import Page
@@ -28,7 +28,7 @@ MARKS = {
 class Line:
     """A line of a day, to be shown."""
 
-    entry: Entry
+    entry: CalendarEntry
     clock: str
     machine: str
     group: str
@@ -54,7 +54,7 @@ class CalendarPage(Page):
         today = datetime.fromtimestamp(now / 1000, UTC).astimezone(clocks).date()
         first = _day(request.GET.get("from", "")) or today - timedelta(days=today.weekday())
         part = request.GET.get("name", "").replace("\0", "")[:255]
-        found = week(first, clocks, now, part)
+        found = calendar_week(first, clocks, now, part)
         return {
             "days": [_shown(day, today) for day in found.days],
             "unread": found.unread,
@@ -75,7 +75,7 @@ def _day(text: str) -> date | None:
     return found if 1971 <= found.year <= 2999 else None
 
 
-def _shown(day: Day, today: date) -> dict[str, Any]:
+def _shown(day: CalendarDay, today: date) -> dict[str, Any]:
     return {
         "words": date_format(day.date, "D j M"),
         "is_today": day.date == today,
@@ -85,7 +85,7 @@ def _shown(day: Day, today: date) -> dict[str, Any]:
     }
 
 
-def _line(entry: Entry) -> Line:
+def _line(entry: CalendarEntry) -> Line:
     group, icon, word = MARKS[entry.state]
     at = datetime.fromtimestamp(entry.at / 1000, UTC).astimezone(get_current_timezone())
     return Line(entry, f"{at:%H:%M}", machine(entry.at), group, icon, str(word))

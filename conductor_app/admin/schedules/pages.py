@@ -14,7 +14,16 @@ from ... import clock
 from ...core.cron.words import in_words
 from ...core.errors import Invalid, Refused
 from ...engine import schedules
-from ...insight.schedule_forecast import LATE_MS, Coming, coming, jitter_ms, missed, overdue_ms, past, run_already
+from ...insight.schedule_forecast import (
+    LATE_MS,
+    UpcomingSlot,
+    handled_slots,
+    jitter_ms,
+    missed_times,
+    overdue_ms,
+    past_slots,
+    upcoming_slots,
+)
 from ...models import Schedule
 from ..error_messages import require, tell
 from ..json_tree import tree
@@ -68,7 +77,7 @@ class SchedulePages:
         before = row.document if row else {}
         given = initial_of(row.name, before) if row else {"clocks": EXAMPLES[0][0], "input": "{}", "overlap": "ALLOW"}
         form = ScheduleForm(request.POST or None, initial=given)
-        times: list[Coming] | None = None
+        times: list[UpcomingSlot] | None = None
         if request.method == "POST" and form.is_valid():
             document = form.document(before)
             if row is not None and document["name"] != row.name:
@@ -90,7 +99,7 @@ class SchedulePages:
             return False
         held = {"paused": row.is_paused, "pausedReason": row.paused_reason} if row else {}
         try:
-            schedules.save({**document, **held}, request.user.get_username(), form.cleaned_data["reason"])
+            schedules.save_schedule({**document, **held}, request.user.get_username(), form.cleaned_data["reason"])
         except Refused as refused:
             form.add_error(None, refused.message)
             return False
@@ -132,10 +141,10 @@ class SchedulePages:
                     said = ngettext("%(count)s slot will run.", "%(count)s slots will run.", count)
                     messages.success(request, said % {"count": count})
                     return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[pk]))
-                slots = missed(row.document, begin, min(end, clock.now()), MOST_COUNTED + 1)
+                slots = missed_times(row.document, begin, min(end, clock.now()), MOST_COUNTED + 1)
             except Refused as refused:
                 fault = refused.message
-        ran = run_already(row.name, slots or ())
+        ran = handled_slots(row.name, slots or ())
         shown = {
             "row": row,
             "ran": ran,
@@ -157,7 +166,7 @@ class SchedulePages:
             "times": None if row.is_paused else times_of(row.document),
             "clocks": clocks_of(row.document),
             "overlap": overlap_in_words(row),
-            "slots": past(row.name),
+            "slots": past_slots(row.name),
             "jitter_ms": jitter_ms(row.document),
             "late_after_ms": jitter_ms(row.document) + LATE_MS,
             "overdue_ms": overdue_ms(row, clock.now()),
@@ -181,17 +190,17 @@ class SchedulePages:
 
 
 def _resume(name: str, by: str, reason: str) -> None:
-    schedules.resume(name, by)
+    schedules.resume_schedule(name, by)
 
 
-ACTS = {"pause": schedules.pause, "resume": _resume, "delete": schedules.delete}
+ACTS = {"pause": schedules.pause_schedule, "resume": _resume, "delete": schedules.delete_schedule}
 """What the buttons ask of the engine, beside running it now."""
 
 
-def times_of(document: dict[str, Any]) -> list[Coming] | None:
+def times_of(document: dict[str, Any]) -> list[UpcomingSlot] | None:
     """The next moments; None where they cannot be told."""
     try:
-        return coming(document, clock.now())
+        return upcoming_slots(document, clock.now())
     except Refused:
         return None
 

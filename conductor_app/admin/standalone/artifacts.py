@@ -7,7 +7,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...access.links import FETCH, artifact_address
+from ...access.signed_links import FETCH, artifact_address
 from ...models import Artifact
 from ..badges import ago, size
 from ..read_only import ReadOnlyAdmin

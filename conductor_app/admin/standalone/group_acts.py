@@ -8,9 +8,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.errors import Refused
-from ...engine.groups import acts, approvals, many, watches
-from ...insight.groups.members import Member, most_urgent_first
+from ...engine.standalone import approvals, bulk_actions, task_actions, watches
 from ...insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES
+from ...insight.task_groups.members import GroupMember, most_urgent_first
 from ...models import PendingApproval
 from ..badges import badge
 from ..badges import many as counted
@@ -40,7 +40,7 @@ VERBS = (
         gettext_lazy("Cancel"),
         gettext_lazy("Whoever works on one is told at its next word; what needs one to complete stays waiting."),
     ),
-    Verb(acts.PRIORITIZE, gettext_lazy("Set the priority"), gettext_lazy("Each gets this priority.")),
+    Verb(task_actions.PRIORITIZE, gettext_lazy("Set the priority"), gettext_lazy("Each gets this priority.")),
 )
 BY_NAME = {verb.name: verb for verb in VERBS}
 
@@ -55,7 +55,7 @@ def priorities() -> list[str]:
     return [NAMES_OF_PRIORITIES[number] for number in sorted(NAMES_OF_PRIORITIES, reverse=True)]
 
 
-def wanted_of(story: GroupStory, given: QueryDict) -> list[Member]:
+def wanted_of(story: GroupStory, given: QueryDict) -> list[GroupMember]:
     """The tasks that are ticked; where none is, all that the filter shows."""
     ticked = set(given.getlist("task"))
     return [each for each in story.members if each.id in ticked] if ticked else story.shown
@@ -68,15 +68,15 @@ def confirm(request: HttpRequest, story: GroupStory) -> dict[str, Any] | None:
     if verb is None:
         return None
     try:
-        foreseen = many.foresee(wanted_of(story, request.GET), verb.name, priority)
+        foreseen = bulk_actions.preview_bulk_action(wanted_of(story, request.GET), verb.name, priority)
     except Refused:
         return None
     return {
         "verb": verb,
-        "priority": request.GET.get("priority", "") if verb.name == acts.PRIORITIZE else "",
+        "priority": request.GET.get("priority", "") if verb.name == task_actions.PRIORITIZE else "",
         "foreseen": foreseen,
         "count": len(foreseen.moved),
-        "needs_approval": approvals.needs_approval(verb.name, len(foreseen.moved)),
+        "needs_approval": approvals.requires_group_approval(verb.name, len(foreseen.moved)),
         "named": [(each, badge(each.state)) for each in most_urgent_first(foreseen.moved, count=MOST_NAMED)],
         "more": max(len(foreseen.moved) - MOST_NAMED, 0),
         "ticked": request.GET.getlist("task"),
@@ -91,15 +91,15 @@ def send(request: HttpRequest, story: GroupStory) -> None:
     by = request.user.get_username()
     try:
         if verb == "seal":
-            acts.seal(story.group.pk, by, reason)
+            task_actions.seal_group(story.group.pk, by, reason)
             messages.success(request, _("The group is sealed: it takes no more tasks."))
             return
         if verb == "watch":
-            watches.watch(story.group.pk, request.POST.get("event", ""), request.POST.get("mail", "").strip(), by)
+            watches.watch_group(story.group.pk, request.POST.get("event", ""), request.POST.get("mail", "").strip(), by)
             messages.success(request, _("You will be told by mail, once."))
             return
         if verb == "unwatch":
-            watches.unwatch(story.group.pk, request.POST.get("watch", ""), by)
+            watches.unwatch_group(story.group.pk, request.POST.get("watch", ""), by)
             messages.success(request, _("Nobody is told of that any more."))
             return
         if verb in ("approve", "decline"):
@@ -111,18 +111,18 @@ def send(request: HttpRequest, story: GroupStory) -> None:
 
 
 def _ask(request: HttpRequest, story: GroupStory, verb: str, by: str, reason: str) -> None:
-    priority = PRIORITIES.get(request.POST.get("priority", ""), 0) if verb == acts.PRIORITIZE else 0
+    priority = PRIORITIES.get(request.POST.get("priority", ""), 0) if verb == task_actions.PRIORITIZE else 0
     wanted, seen = wanted_of(story, request.POST), request.POST.get("seen", "")
-    moved = many.foresee(wanted, verb, priority).moved
+    moved = bulk_actions.preview_bulk_action(wanted, verb, priority).moved
     if not seen.isdecimal() or len(moved) > int(seen[:9]):
         # What was confirmed was said with a number.
         messages.error(request, _("Meanwhile it would be more tasks than were shown: look again."))
         return
-    if moved and approvals.needs_approval(verb, len(moved)):
-        approvals.hold(story.group.pk, [each.id for each in moved], verb, by, reason, priority)
+    if moved and approvals.requires_group_approval(verb, len(moved)):
+        approvals.request_approval(story.group.pk, [each.id for each in moved], verb, by, reason, priority)
         messages.warning(request, _("It waits for a second person, who has to approve it on this page."))
         return
-    count = many.ask(story.group.pk, moved, verb, by, reason, priority)
+    count = bulk_actions.request_bulk_action(story.group.pk, moved, verb, by, reason, priority)
     words = ngettext(
         "%(count)s task was asked for it.",
         "%(count)s tasks were asked for it: the first ones at once, the others a hundred a second.",
@@ -136,10 +136,10 @@ def _answer(request: HttpRequest, group_id: str, is_approved: bool, reason: str)
     act, by = request.POST.get("act", ""), request.user.get_username()
     number = int(act) if act.isascii() and act.isdecimal() and len(act) < 19 else 0
     if not is_approved:
-        approvals.decline(group_id, number, by, reason)
+        approvals.decline_action(group_id, number, by, reason)
         messages.success(request, _("Nothing is done of it."))
         return
-    count = approvals.approve(group_id, number, by, reason)
+    count = approvals.approve_action(group_id, number, by, reason)
     words = ngettext("It is approved: %(count)s task.", "It is approved: %(count)s tasks.", count)
     messages.success(request, words % {"count": counted(count)})
 

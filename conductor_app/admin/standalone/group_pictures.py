@@ -4,12 +4,12 @@ from typing import Any
 
 from django.utils.translation import ngettext
 
-from ...insight.durations import span
-from ...insight.groups.bars import MOST_ROWS, Row, in_order, rows, whole_of
-from ...insight.groups.graph import graph_of
-from ...insight.groups.members import URGENCY
-from ...insight.groups.picture import Box, picture
-from ...insight.timeline import zoomed
+from ...insight.durations import format_duration
+from ...insight.task_groups.bars import MOST_ROWS, TimelineRow, group_span, order_members, timeline_rows
+from ...insight.task_groups.graph import build_graph
+from ...insight.task_groups.members import URGENCY
+from ...insight.task_groups.picture import GroupBox, draw_group
+from ...insight.timeline import zoom_scale
 from ..badges import ICONS, badge, group_of, many
 from ..zoom import zoom
 from .addresses import standalone_address
@@ -24,7 +24,11 @@ def chain_of(story: GroupStory) -> dict[str, Any]:
         "Longest chain: %(count)s tasks, %(span)s, of which they waited %(waited)s in queues.",
         len(chain.ids),
     )
-    facts = {"count": many(len(chain.ids)), "span": span(chain.took), "waited": span(chain.waited)}
+    facts = {
+        "count": many(len(chain.ids)),
+        "span": format_duration(chain.took),
+        "waited": format_duration(chain.waited),
+    }
     return {
         "chain": words % facts if chain.ids else "",
         "is_chain_alone": bool(story.asked["chain"]),
@@ -34,10 +38,10 @@ def chain_of(story: GroupStory) -> dict[str, Any]:
 
 def timeline(story: GroupStory) -> dict[str, Any]:
     """A row a task, or a row for tasks alike."""
-    whole = whole_of(story.members, story.now)
-    scale = zoomed(whole, story.asked.number("from"), story.asked.number("to"))
+    whole = group_span(story.members, story.now)
+    scale = zoom_scale(whole, story.asked.number("from"), story.asked.number("to"))
     page, pages, shown = _page(story)
-    drawn = rows(shown, frozenset(story.chain.ids), scale, story.now)
+    drawn = timeline_rows(shown, frozenset(story.chain.ids), scale, story.now)
     return {
         "lines": [_line(row, story) for row in drawn],
         "ticks": scale.ticks(whole.begin),
@@ -56,10 +60,10 @@ def _page(story: GroupStory) -> tuple[int, int, list[Any]]:
         return 1, 1, story.shown
     pages = -(-len(story.shown) // MOST_ROWS)
     page = min(max(story.asked.number("page") or 1, 1), pages)
-    return page, pages, in_order(story.shown)[(page - 1) * MOST_ROWS : page * MOST_ROWS]
+    return page, pages, order_members(story.shown)[(page - 1) * MOST_ROWS : page * MOST_ROWS]
 
 
-def _line(row: Row, story: GroupStory) -> dict[str, Any]:
+def _line(row: TimelineRow, story: GroupStory) -> dict[str, Any]:
     [*some] = row.members
     if len(some) == 1 and not row.kind:
         return _of_one(row, story)
@@ -75,7 +79,7 @@ def _line(row: Row, story: GroupStory) -> dict[str, Any]:
     }
 
 
-def _of_one(row: Row, story: GroupStory) -> dict[str, Any]:
+def _of_one(row: TimelineRow, story: GroupStory) -> dict[str, Any]:
     member = row.members[0]
     worked = member.last is not None and member.last.started_at is not None
     return {
@@ -85,8 +89,8 @@ def _of_one(row: Row, story: GroupStory) -> dict[str, Any]:
         else "",
         "address": standalone_address(member.id),
         "badges": [badge(member.state)],
-        "waited": span(member.waited(story.now)) if member.tries else "",
-        "took": span(member.ran(story.now)) if worked else "",
+        "waited": format_duration(member.waited(story.now)) if member.tries else "",
+        "took": format_duration(member.ran(story.now)) if worked else "",
         "segments": row.segments,
         "is_critical": row.is_critical,
     }
@@ -98,8 +102,8 @@ def diagram(story: GroupStory) -> dict[str, Any]:
     graph = story.graph
     if len(shown) < len(story.members):
         kept = {each.id for each in shown}
-        graph = graph_of([each.id for each in shown], _edges_among(story, kept))
-    drawn = picture(shown, graph, story.chain)
+        graph = build_graph([each.id for each in shown], _edges_among(story, kept))
+    drawn = draw_group(shown, graph, story.chain)
     for box in drawn.boxes:
         _look(box, story)
     return {"picture": drawn, **filtered(story), **chain_of(story)}
@@ -110,7 +114,7 @@ def _edges_among(story: GroupStory, kept: set[str]) -> list[tuple[str, str]]:
     return [(needed, id) for id in kept for needed in before[id] if needed in kept]
 
 
-def _look(box: Box, story: GroupStory) -> None:
+def _look(box: GroupBox, story: GroupStory) -> None:
     """Its colour, its sign, and where it leads."""
     box.tone = group_of(box.state)
     box.words = in_words(box)
@@ -118,7 +122,7 @@ def _look(box: Box, story: GroupStory) -> None:
     box.href = story.asked.address(only=box.kind) if box.total > 1 or box.kind else standalone_address(box.id)
 
 
-def in_words(box: Box) -> str:
+def in_words(box: GroupBox) -> str:
     """What stands below the name of a box."""
     if box.total == 1:
         return box.state.replace("_", " ").capitalize()

@@ -11,12 +11,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ... import clock, conf
-from ...insight.durations import span
-from ...insight.groups.critical import Chain, longest_chain
-from ...insight.groups.graph import Graph, edges_of, graph_of
-from ...insight.groups.kinds import is_of
-from ...insight.groups.members import URGENCY, Member, members_of, most_urgent_first
-from ...insight.groups.tallies import Tally, tally
+from ...insight.durations import format_duration
+from ...insight.task_groups.critical import LongestChain, longest_chain
+from ...insight.task_groups.graph import DependencyGraph, build_graph, load_edges
+from ...insight.task_groups.members import URGENCY, GroupMember, load_members, most_urgent_first
+from ...insight.task_groups.name_patterns import matches_pattern
+from ...insight.task_groups.progress import GroupProgress, group_progress
 from ...models import GroupWatch, PulseMessage, TaskGroup
 from ..badges import ACTIVE, FAILED, SUCCEEDED, WAITING, badge, many, marked
 from .progress import bar
@@ -65,32 +65,32 @@ class GroupStory:
     now: int
 
     @cached_property
-    def tally(self) -> Tally:
-        return tally(self.group.pk)
+    def tally(self) -> GroupProgress:
+        return group_progress(self.group.pk)
 
     @cached_property
-    def part(self) -> tuple[list[Member], bool]:
+    def part(self) -> tuple[list[GroupMember], bool]:
         """The tasks that are looked at together, and whether there are more."""
-        return members_of(self.group.pk, self.asked["part"])
+        return load_members(self.group.pk, self.asked["part"])
 
     @property
-    def members(self) -> list[Member]:
+    def members(self) -> list[GroupMember]:
         """All its tasks; of more than can be looked at together, the part that the address names."""
         return self.part[0]
 
     @cached_property
-    def graph(self) -> Graph:
+    def graph(self) -> DependencyGraph:
         """What needs what among them."""
         ids = [each.id for each in self.members]
-        return graph_of(ids, edges_of(self.group.pk, ids[0], ids[-1]) if ids else ())
+        return build_graph(ids, load_edges(self.group.pk, ids[0], ids[-1]) if ids else ())
 
     @cached_property
-    def chain(self) -> Chain:
+    def chain(self) -> LongestChain:
         """The longest chain among them."""
         return longest_chain(self.members, self.graph, self.now)
 
     @cached_property
-    def shown(self) -> list[Member]:
+    def shown(self) -> list[GroupMember]:
         """Those that the filter lets pass."""
         state, word, only = self.asked.state, self.asked["q"].lower(), self.asked["only"]
         chain = self.chain.ids if self.asked["chain"] else None
@@ -99,7 +99,7 @@ class GroupStory:
             for each in self.members
             if (not state or each.state == state)
             and (not word or word in each.name.lower())
-            and (not only or is_of(each, only))
+            and (not only or matches_pattern(each, only))
             and (chain is None or each.id in chain)
         ]
 
@@ -186,14 +186,14 @@ def _failed(story: GroupStory) -> str:
     return f"{words} {which}"
 
 
-def _reason(member: Member) -> str:
+def _reason(member: GroupMember) -> str:
     return (member.last.reason if member.last else "") or member.state.lower()
 
 
 def _done(story: GroupStory) -> str:
     begun = [each.began_at for each in story.members if each.began_at is not None]
     ended = [each.ended_at for each in story.members if each.ended_at is not None]
-    took = span(max(ended) - min(begun)) if begun and ended else "–"
+    took = format_duration(max(ended) - min(begun)) if begun and ended else "–"
     return ngettext(
         "Its task is done, after %(span)s.", "All its %(total)s tasks are done, after %(span)s.", story.tally.total
     ) % {
@@ -202,7 +202,7 @@ def _done(story: GroupStory) -> str:
     }
 
 
-def _open(counted: Tally) -> str:
+def _open(counted: GroupProgress) -> str:
     return _(
         "%(resolved)s of %(total)s tasks are done; "
         "%(out)s with workers, %(queued)s in queues, %(blocked)s wait for others."
@@ -225,7 +225,7 @@ def _facts(story: GroupStory) -> list[tuple[str, Any]]:
     ]
 
 
-def page_of(story: GroupStory, count: int) -> tuple[list[Member], str]:
+def page_of(story: GroupStory, count: int) -> tuple[list[GroupMember], str]:
     """The tasks of one page, and where the next one begins."""
     found = most_urgent_first(story.shown, story.asked.values.get("after", ""), count + 1)
     return found[:count], found[count - 1].id if len(found) > count else ""

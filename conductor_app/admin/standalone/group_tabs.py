@@ -7,8 +7,8 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
-from ...insight.groups.members import Member
 from ...insight.standalone import NAMES_OF_PRIORITIES
+from ...insight.task_groups.members import GroupMember
 from ...models import AuditEntry
 from ..badges import ago, badge
 from ..monitoring.queues import queue_address
@@ -48,7 +48,7 @@ def tasks(story: GroupStory) -> dict[str, Any]:
     }
 
 
-def _row(member: Member, story: GroupStory) -> dict[str, Any]:
+def _row(member: GroupMember, story: GroupStory) -> dict[str, Any]:
     last = member.last
     return {
         "task": member,

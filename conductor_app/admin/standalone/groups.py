@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...insight.groups.tallies import Tally, tallies
+from ...insight.task_groups.progress import GroupProgress, groups_progress
 from ...models import StandaloneTask, TaskGroup
 from ..badges import ago, badge, many
 from ..read_only import BoundedList, ReadOnlyAdmin
@@ -27,9 +27,9 @@ class GroupList(BoundedList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        counted = tallies(group.pk for group in self.result_list)
+        counted = groups_progress(group.pk for group in self.result_list)
         for group in self.result_list:
-            group.tally = counted.get(group.pk, Tally())
+            group.tally = counted.get(group.pk, GroupProgress())
 
 
 class StateFilter(admin.SimpleListFilter):

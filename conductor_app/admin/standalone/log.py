@@ -39,7 +39,7 @@ def revision_of_log(story: TaskStory, row: Artifact | None) -> str:
     if row is None:
         return "none"
     try:
-        behind = logs.behind(row.task_id, row.number, row.name)
+        behind = logs.resolve_link(row.task_id, row.number, row.name)
     except Refused:
         behind = row
     has_ended = story.attempt is not None and story.attempt.ended_at is not None
@@ -58,7 +58,7 @@ def log_shown(story: TaskStory, row: Artifact | None, user: User | AnonymousUser
     if row.expires_at <= story.now:
         return shown | {"refusal": _("It has expired.")}
     try:
-        behind = logs.behind(row.task_id, row.number, row.name)
+        behind = logs.resolve_link(row.task_id, row.number, row.name)
         if not may_read(behind, user):
             return shown | {"refusal": _("It asks for the permission conductor.view_artifact.")}
         if behind.kind == REFERENCE:
@@ -71,7 +71,7 @@ def log_shown(story: TaskStory, row: Artifact | None, user: User | AnonymousUser
 def _page(story: TaskStory, row: Artifact) -> dict[str, Any]:
     asked = story.asked.get("until", "")
     until = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 15 else None
-    page = logs.page(row, until)
+    page = logs.read_page(row, until)
     text = page.content.decode("utf-8", "replace")
     return {"page": page, "lines": listed(text), "is_end": until is None}
 

@@ -4,13 +4,13 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from ...insight.groups.tallies import Tally
+from ...insight.task_groups.progress import GroupProgress
 from ..badges import ACTIVE, SUCCEEDED, group_of, many
 
 WAITS = "waiting"
 
 
-def bar(tally: Tally) -> SafeString:
+def bar(tally: GroupProgress) -> SafeString:
     """The shares of the states that are more than waiting, one behind the other."""
     parts, left = [], 0.0
     for tone, count in _toned(tally):
@@ -30,7 +30,7 @@ def bar(tally: Tally) -> SafeString:
     )
 
 
-def _toned(tally: Tally) -> list[tuple[str, int]]:
+def _toned(tally: GroupProgress) -> list[tuple[str, int]]:
     """The counts by the colours of their states; where those are not known, what is resolved."""
     if not tally.states:
         return [(SUCCEEDED, tally.resolved)] if tally.total else []

@@ -12,10 +12,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...access.links import FETCH, artifact_address
+from ...access.signed_links import FETCH, artifact_address
 from ...core.errors import Refused
-from ...engine.groups.acts import PRIORITIZE, act
-from ...engine.groups.again import once_more
+from ...engine.standalone.clone_task import clone_task
+from ...engine.standalone.task_actions import PRIORITIZE, apply_action
 from ...insight.standalone import PRIORITIES
 from ...models import AuditEntry, StandaloneTask
 from ..badges import ago
@@ -107,10 +107,12 @@ def _act(request: HttpRequest, task_id: str) -> HttpResponse:
     by = request.user.get_username()
     try:
         if verb == "again":
-            new = once_more(task_id, by, reason)
+            new = clone_task(task_id, by, reason)
             messages.success(request, _("This is the new task."))
             return HttpResponseRedirect(standalone_address(new))
-        act(verb, task_id, by, reason, PRIORITIES.get(request.POST.get("priority", ""), 0) if verb == PRIORITIZE else 0)
+        apply_action(
+            verb, task_id, by, reason, PRIORITIES.get(request.POST.get("priority", ""), 0) if verb == PRIORITIZE else 0
+        )
         messages.success(request, DONE[verb])
     except Refused as refused:
         tell(request, refused)

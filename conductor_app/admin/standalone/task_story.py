@@ -13,10 +13,16 @@ from django.utils.translation import ngettext
 from ... import clock
 from ...core.states import TASK
 from ...insight import failures
-from ...insight.durations import span
+from ...insight.durations import format_duration
 from ...insight.standalone import NAMES_OF_PRIORITIES
-from ...insight.standalone_queues import notices_of
-from ...insight.standalone_waits import Needed, needed_by, waits_for_itself, who_needs, why_it_waits
+from ...insight.standalone_queues import messages_of
+from ...insight.standalone_waits import (
+    RequiredTaskView,
+    dependents_of,
+    explain_wait,
+    requirements_of,
+    waits_for_schedule,
+)
 from ...models import Artifact, Attempt, FailureGroup, StandaloneTask
 from ..badges import ACTIVE, badge, group_of, marked
 from ..monitoring.queues import queue_address
@@ -68,8 +74,8 @@ class TaskStory:
         return list(rows[:MOST_ARTIFACTS]) if self.attempts else []
 
     @cached_property
-    def needed(self) -> list[Needed]:
-        return needed_by(self.standalone)
+    def needed(self) -> list[RequiredTaskView]:
+        return requirements_of(self.standalone)
 
     @property
     def failure_group(self) -> FailureGroup | None:
@@ -102,9 +108,9 @@ def parts_of(story: TaskStory, user: User | AnonymousUser) -> dict[str, Any]:
         "failures": story.failure_group if user.has_perm(SEES_FAILURES) else None,
         "artifacts": [kept.shown(row, story.now, user) for row in story.artifacts],
         "needed": [_needed(each) for each in story.needed],
-        "needs_itself": waits_for_itself(standalone.pk),
-        "needing": [_needed(each) for each in who_needs(standalone.pk)],
-        "notices": notices_of(standalone.pk),
+        "needs_itself": waits_for_schedule(standalone.pk),
+        "needing": [_needed(each) for each in dependents_of(standalone.pk)],
+        "notices": messages_of(standalone.pk),
         "is_open": status in TASK.open,
         "is_blocked": status == "BLOCKED",
         "may_be_prioritized": not standalone.ever_resolved,
@@ -115,7 +121,7 @@ def parts_of(story: TaskStory, user: User | AnonymousUser) -> dict[str, Any]:
 def _cause(story: TaskStory) -> tuple[str, list[str]]:
     """The colour, and why it is where it is."""
     last = story.attempts[-1] if story.attempts else None
-    if waits := why_it_waits(story.standalone, story.needed, story.now):
+    if waits := explain_wait(story.standalone, story.needed, story.now):
         return "waiting", waits
     if last is not None and last.status == "LEASED":
         return ACTIVE, [_("Worker `%(worker)s` works on it.") % {"worker": last.worker}]
@@ -127,7 +133,7 @@ def _ended(story: TaskStory, last: Attempt) -> str:
         "reason": last.reason,
         "worker": last.worker,
         "count": len(story.attempts),
-        "span": span((last.ended_at or story.now) - (last.started_at or last.scheduled_at)),
+        "span": format_duration((last.ended_at or story.now) - (last.started_at or last.scheduled_at)),
     }
     if story.state == "COMPLETED":
         return _("Worker `%(worker)s` has completed it in %(span)s.") % facts
@@ -152,5 +158,5 @@ def _try(attempt: Attempt, story: TaskStory) -> dict[str, Any]:
     }
 
 
-def _needed(each: Needed) -> tuple[Needed, SafeString | str, str]:
+def _needed(each: RequiredTaskView) -> tuple[RequiredTaskView, SafeString | str, str]:
     return each, badge(each.status) if each.status else "", standalone_address(each.id)

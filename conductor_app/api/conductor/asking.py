@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ...access.actors import Actor
-from ...access.permissions import Thing, may, missing, require
-from ...access.rights import CREATE, DOMAIN, EXECUTE, SCHEDULE, TASK_DEF, UPDATE, WORKFLOW_DEF, Right
+from ...access.access_types import CREATE, DOMAIN, EXECUTE, SCHEDULE, TASK_DEF, UPDATE, WORKFLOW_DEF, Right
+from ...access.conductor_auth import Actor
+from ...access.permissions import Thing, is_allowed, missing_permission_error, require_permission
 from ...core.errors import Forbidden
 from . import body, things
 
@@ -28,7 +28,7 @@ class Needs:
         """Raise Forbidden where the actor may not."""
         # Not everything is in a domain: a right over all domains is none over all things.
         if not request.actor.powers.over_all(*(way for way in self.ways if way[1] != DOMAIN)):
-            require(request.actor, self.ways, self.of(request, named))
+            require_permission(request.actor, self.ways, self.of(request, named))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class Defines:
             return
         new, old = things.new_and_old(self.target, list(self.of(request, named)))
         if not powers.over_all((CREATE, self.target)):
-            require(request.actor, [(CREATE, self.target)], new)
+            require_permission(request.actor, [(CREATE, self.target)], new)
         if not powers.over_all((UPDATE, self.target)):
-            require(request.actor, [(UPDATE, self.target)], old)
+            require_permission(request.actor, [(UPDATE, self.target)], old)
         request.makes = [(self.target, thing[self.target]) for thing in new]
 
 
@@ -59,7 +59,7 @@ class Polls:
         powers = request.actor.powers
         if not powers.over_all((EXECUTE, TASK_DEF)):
             found = things.queue(request, named)
-            require(request.actor, WORKS if DOMAIN in found else WORKS[:1], [found])
+            require_permission(request.actor, WORKS if DOMAIN in found else WORKS[:1], [found])
 
 
 class UsesFiles:
@@ -75,8 +75,10 @@ class UsesFiles:
             return
         id = named.get("workflow") or things.name_in(body.document(request).get("workflowId"))
         for thing in things.run("workflow")(request, {"workflow": id}):
-            if not may(actor, self.ways, thing) and not any(may(actor, WORKS, task) for task in things.open_tasks(id)):
-                raise missing(actor, self.ways, thing)
+            if not is_allowed(actor, self.ways, thing) and not any(
+                is_allowed(actor, WORKS, task) for task in things.open_tasks(id)
+            ):
+                raise missing_permission_error(actor, self.ways, thing)
 
 
 class Starts:
@@ -90,8 +92,8 @@ class Starts:
 
 
 def _require_start(actor: Actor, started: Iterable[Thing], written: Iterable[Thing]) -> None:
-    require(actor, [(EXECUTE, WORKFLOW_DEF)], started)
-    require(actor, [(CREATE, WORKFLOW_DEF), (UPDATE, WORKFLOW_DEF)], written)
+    require_permission(actor, [(EXECUTE, WORKFLOW_DEF)], started)
+    require_permission(actor, [(CREATE, WORKFLOW_DEF), (UPDATE, WORKFLOW_DEF)], written)
 
 
 writes_schedule = Defines(SCHEDULE, things.written(SCHEDULE))

@@ -3,8 +3,7 @@
 What is not in the table is for administrators alone.
 """
 
-from ...access.people import ANSWERS, SEES
-from ...access.rights import (
+from ...access.access_types import (
     APPLICATION,
     CREATE,
     DELETE,
@@ -21,6 +20,7 @@ from ...access.rights import (
     WORKFLOW,
     WORKFLOW_DEF,
 )
+from ...access.human_tasks import ANSWERS, SEES
 from . import things
 from .asking import (
     ADMINISTRATORS,

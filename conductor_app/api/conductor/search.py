@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...access.actors import Actor
-from ...access.permissions import readable_runs
+from ...access.conductor_auth import Actor
+from ...access.permissions import filter_readable_runs
 from ...core.errors import Complaint, ValidationFailed
-from ...insight.search import RUNS, TASKS, Clause, Page, Places, Question, Search, Value
+from ...insight.search import RUNS, TASKS, Clause, PageEnds, QueryValue, Search, SearchPage, SearchQuery
 from ...insight.search.pages import Sort
-from ...insight.search.questions import Language
+from ...insight.search.search_query import SearchLanguage
 from ...insight.search.tasks import attempts_of_runs
 from ...models import Run
 from .query import Query
@@ -27,13 +27,13 @@ class Asked:
     search: Search
     start: int
     size: int
-    places: Places
+    places: PageEnds
     has_query_id: bool
 
-    def page(self) -> Page:
+    def page(self) -> SearchPage:
         return self.search.page(self.start, self.size, self.places)
 
-    def reply(self, page: Page, results: Sequence[Any]) -> dict[str, Any]:
+    def reply(self, page: SearchPage, results: Sequence[Any]) -> dict[str, Any]:
         """SearchResult. What goes beyond it is said only where there is something to say."""
         document: dict[str, Any] = {"totalHits": page.total, "results": results}
         if self.has_query_id and page.place:
@@ -47,33 +47,33 @@ class Asked:
 
 def workflow_search(query: Query, actor: Actor) -> Asked:
     """A search for the workflows that the actor may read."""
-    classifiers = tuple(Value(each.strip(), 0) for each in query.texts("classifier"))
+    classifiers = tuple(QueryValue(each.strip(), 0) for each in query.texts("classifier"))
     also = [Clause("classifier", "IN", classifiers, 0)] if classifiers else []
     if query.flag("topLevelOnly", False):
-        also.append(Clause("parentWorkflowId", "=", (Value("", 0),), 0))
-    return asked(query, actor, RUNS, readable_runs(actor, Run.objects.all()), also, int)
+        also.append(Clause("parentWorkflowId", "=", (QueryValue("", 0),), 0))
+    return asked(query, actor, RUNS, filter_readable_runs(actor, Run.objects.all()), also, int)
 
 
 def task_search(query: Query, actor: Actor, shown: str = "pk") -> Asked:
     """A search for the tasks of workflows that the actor may read. `shown`: what of each hit is wanted."""
-    return asked(query, actor, TASKS, readable_runs(actor, attempts_of_runs(), "run__"), [], str, shown)
+    return asked(query, actor, TASKS, filter_readable_runs(actor, attempts_of_runs(), "run__"), [], str, shown)
 
 
 def asked(
-    query: Query, actor: Actor, language: Language, rows: Any, also: list[Clause], kind: type, shown: str = "pk"
+    query: Query, actor: Actor, language: SearchLanguage, rows: Any, also: list[Clause], kind: type, shown: str = "pk"
 ) -> Asked:
     start, size = max(query.whole("start", 0), 0), max(query.whole("size", 100), 0)
     if size > LARGEST:
         complaint = f"Cannot return more than {LARGEST} workflows. Please use pagination."
         raise ValidationFailed([Complaint("searchWorkflows.size", complaint, size)])
-    question = Question(language, query.text("query"), query.text("freeText"), also)
+    question = SearchQuery(language, query.text("query"), query.text("freeText"), also)
     told = [actor.name, language.things, *(query.values.get(name) for name in TOLD)]
-    places = Places(told, kind, query.text("queryId"), query.flag("skipCache", False))
+    places = PageEnds(told, kind, query.text("queryId"), query.flag("skipCache", False))
     search = Search(rows, question, sorts_of(query, language), shown)
     return Asked(search, start, size, places, "queryId" in query.values)
 
 
-def sorts_of(query: Query, language: Language) -> list[Sort]:
+def sorts_of(query: Query, language: SearchLanguage) -> list[Sort]:
     """`startTime:DESC|status`, or several parameters; fields that are not known do not count."""
     texts = [each for value in query.values.get("sort", ()) for each in value.replace(",", "|").split("|")]
     found: dict[str, bool] = {}
@@ -85,5 +85,5 @@ def sorts_of(query: Query, language: Language) -> list[Sort]:
     return list(found.items())
 
 
-def sort_columns(language: Language) -> dict[str, str]:
+def sort_columns(language: SearchLanguage) -> dict[str, str]:
     return {name.lower(): column for name, column in language.sorts.items()}

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from ...access.permissions import Thing, task_thing
-from ...access.rights import (
+from ...access.access_types import (
     APPLICATION,
     DOMAIN,
     FORM_TEMPLATE,
@@ -17,6 +16,7 @@ from ...access.rights import (
     WORKFLOW,
     WORKFLOW_DEF,
 )
+from ...access.permissions import Thing, task_target
 from ...core.errors import Invalid
 from ...models import (
     AccessKey,
@@ -153,7 +153,7 @@ def open_tasks(run_id: str) -> list[Thing]:
 
 def _tasks(attempts: Any) -> list[Thing]:
     rows = attempts.values_list("queue", "domain", "task__name", "run_id", "run__name")
-    return [task_thing(*row) for row in rows]
+    return [task_target(*row) for row in rows]
 
 
 def started(request: Any, parts: dict[str, str]) -> tuple[list[Thing], list[Thing]]:

@@ -7,9 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.views import APIView
 
-from ...access.actors import Actor, actor_of
+from ...access.conductor_auth import Actor, authenticate
 from ...core.errors import NotFound
-from ...engine.access.grants import give_to_maker
+from ...engine.access.grants import grant_to_creator
 from .asking import ADMINISTRATORS, Need
 from .errors import answer
 from .needs import NEEDS
@@ -63,12 +63,12 @@ class ConductorView(APIView):
         """Ask who it is and what that one may, then let the handler answer."""
         if not self.needs_login:
             return self._handler(request)(request, **kwargs)
-        request.actor = actor_of(request)
+        request.actor = authenticate(request)
         handler = self._handler(request)
         self._need(request).ask(request, kwargs)
         reply = handler(request, **kwargs)
         if request.actor.user_id is not None and getattr(request, "makes", ()):
-            give_to_maker(request.actor, request.makes)
+            grant_to_creator(request.actor, request.makes)
         return reply
 
     def _need(self, request: HttpRequest) -> Need:

@@ -12,10 +12,10 @@ from typing import Any
 from django.http import HttpRequest
 
 from ... import clock
-from ...access import callers, clients, scopes, temporary_credentials
-from ...access.callers import Caller
+from ...access import clients, scopes, taskcluster_auth, temporary_credentials
+from ...access.taskcluster_auth import Caller
 from ...core.errors import Forbidden
-from ...engine.access.client_upkeep import note_use
+from ...engine.access.client_maintenance import record_client_use
 from .body import bytes_of
 
 Template = str | Mapping[str, Any]
@@ -158,26 +158,28 @@ PUBLIC = frozenset(("ping", "version", "heartbeat", "lbheartbeat", "authenticate
 
 def caller_of(request: HttpRequest) -> Caller:
     """Who sent the request; raises Unauthenticated and Forbidden."""
-    caller = callers.caller_of(request, partial(bytes_of, request))
+    caller = taskcluster_auth.authenticate(request, partial(bytes_of, request))
     if caller.holder not in ("", clients.ISSUER):
-        note_use(caller.holder)
+        record_client_use(caller.holder)
     return caller
 
 
 def require(caller: Caller, template: Template, facts: Mapping[str, Any]) -> None:
     """Raise Forbidden unless the caller's scopes satisfy the template, filled in with the facts."""
-    wanted = scopes.rendered(template, facts)
-    lacking = scopes.lacking(wanted, caller.scopes)
+    wanted = scopes.render_expression(template, facts)
+    lacking = scopes.missing_scopes(wanted, caller.scopes)
     if lacking is not None:
         raise Forbidden(
             f"Client ID {caller.client_id} does not have sufficient scopes and is missing the following scopes:\n\n"
-            f"```\n{scopes.written(lacking)[:LONGEST]}\n```\n\n"
+            f"```\n{scopes.format_expression(lacking)[:LONGEST]}\n```\n\n"
             f"This request requires the client to satisfy the following scope expression:\n\n"
-            f"```\n{scopes.written(wanted)[:LONGEST]}\n```"
+            f"```\n{scopes.format_expression(wanted)[:LONGEST]}\n```"
         )
 
 
 def task_credentials(client_id: str, held: Sequence[str], ends_at: int) -> Mapping[str, str]:
     """Credentials for a worker that holds an attempt, with these scopes until then."""
     key = clients.issuing_key()
-    return temporary_credentials.issue(clients.ISSUER, key, client_id, held, start=clock.now(), expiry=ends_at)
+    return temporary_credentials.issue_credentials(
+        clients.ISSUER, key, client_id, held, start=clock.now(), expiry=ends_at
+    )

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 from ... import clock
 from ...core.errors import Busy, Conflict, Expired, Forbidden, Invalid, NotFound, Unauthenticated
-from ...insight.standalone import moment
+from ...insight.standalone import format_timestamp
 from .replies import Json
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def answer(
     message = str(error) if status != 500 else _incident(request, method)
     if isinstance(error, DataError):
         message = "The request holds a value that cannot be kept: a text too long, or a number too large."
-    time = moment(clock.now())
+    time = format_timestamp(clock.now())
     bullets = f"* method:     {method}\n* errorCode:  {code}\n* statusCode: {status}\n* time:       {time}"
     asked = {"method": method, "params": dict(params), "payload": payload, "time": time}
     reply = Json({"code": code, "message": f"{message}\n\n---\n\n{bullets}", "requestInfo": asked}, status)

@@ -100,7 +100,7 @@ def _marked(request: HttpRequest, reply: HttpResponse) -> HttpResponse:
     trace = request.META.get("HTTP_X_TASKCLUSTER_TRACE_ID", "")
     reply.headers["x-for-trace-id"] = trace if TRACE_ID.fullmatch(trace) else secrets.token_hex(16)
     reply.headers["x-for-request-id"] = secrets.token_hex(16)
-    if "HTTP_ORIGIN" in request.META and not clients.is_open():
+    if "HTTP_ORIGIN" in request.META and not clients.is_access_open():
         # Whoever signs may do so in any page; an open server hears its own pages only.
         for name, value in ACROSS_ORIGINS.items():
             reply.headers[name] = value

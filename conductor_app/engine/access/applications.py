@@ -3,11 +3,11 @@
 from django.db import transaction
 
 from ... import clock
-from ...access import keys
+from ...access import access_keys
 from ...access.roles import role_group
 from ...core.errors import NotFound
 from ...models import AccessKey, Application
-from .notes import note
+from .access_audit import record_access_change
 
 KIND = "application"
 
@@ -23,8 +23,8 @@ def find_application(id: str) -> Application:
 def create_application(name: str, by: str, *roles: str) -> Application:
     """A new application; without a role it may do nothing until it is given something. Raises NotFound."""
     with transaction.atomic():
-        made = keys.new_application(name, by)
-        note(KIND, made.id, "create", by, name=name)
+        made = access_keys.new_application(name, by)
+        record_access_change(KIND, made.id, "create", by, name=name)
         for role in roles:
             add_role(made.id, role, by)
     return made
@@ -38,7 +38,7 @@ def rename_application(id: str, name: str, by: str) -> Application:
         found.user.first_name = name[:150]
         found.user.save()
         found.save()
-        note(KIND, id, "rename", by, name=name)
+        record_access_change(KIND, id, "rename", by, name=name)
     return found
 
 
@@ -47,28 +47,28 @@ def delete_application(id: str, by: str) -> None:
     with transaction.atomic():
         found = find_application(id)
         found.user.delete()
-        note(KIND, id, "delete", by, name=found.name)
+        record_access_change(KIND, id, "delete", by, name=found.name)
 
 
 def add_role(id: str, role: str, by: str) -> None:
     """Give an application a role. Raises NotFound."""
     with transaction.atomic():
         find_application(id).user.groups.add(role_group(role))
-        note(KIND, id, "add role", by, role=role)
+        record_access_change(KIND, id, "add role", by, role=role)
 
 
 def remove_role(id: str, role: str, by: str) -> None:
     """Take a role from an application. Raises NotFound."""
     with transaction.atomic():
         find_application(id).user.groups.remove(role_group(role))
-        note(KIND, id, "remove role", by, role=role)
+        record_access_change(KIND, id, "remove role", by, role=role)
 
 
 def create_key(id: str, by: str) -> tuple[str, str]:
     """A new key of an application: its id, and its secret, which cannot be shown again. Raises NotFound."""
     with transaction.atomic():
-        key_id, secret = keys.new_key(find_application(id))
-        note(KIND, id, "create key", by, key=key_id)
+        key_id, secret = access_keys.new_key(find_application(id))
+        record_access_change(KIND, id, "create key", by, key=key_id)
     return key_id, secret
 
 
@@ -78,7 +78,7 @@ def toggle_key(id: str, key_id: str, by: str) -> AccessKey:
         key = _key(id, key_id)
         key.is_active = not key.is_active
         key.save()
-        note(KIND, id, "activate key" if key.is_active else "withdraw key", by, key=key_id)
+        record_access_change(KIND, id, "activate key" if key.is_active else "withdraw key", by, key=key_id)
     return key
 
 
@@ -86,7 +86,7 @@ def delete_key(id: str, key_id: str, by: str) -> None:
     """Delete a key; its tokens are no longer valid. Raises NotFound."""
     with transaction.atomic():
         _key(id, key_id).delete()
-        note(KIND, id, "delete key", by, key=key_id)
+        record_access_change(KIND, id, "delete key", by, key=key_id)
 
 
 def _key(id: str, key_id: str) -> AccessKey:

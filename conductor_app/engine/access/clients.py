@@ -8,11 +8,11 @@ from django.db import IntegrityError, transaction
 
 from ... import clock
 from ...access import clients as known_clients
-from ...access.callers import CLIENT_ID
 from ...access.scopes import SCOPE
+from ...access.taskcluster_auth import CLIENT_ID
 from ...core.errors import Conflict, Invalid, NotFound
 from ...models import Client
-from .notes import note
+from .access_audit import record_access_change
 
 KIND = "client"
 SAME_REQUEST_MS = 15 * 60 * 1000
@@ -21,7 +21,7 @@ LONGEST_ID, LONGEST_DESCRIPTION = 255, 10_240
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ClientSettings:
     """What a client shall be."""
 
     scopes: Sequence[str]
@@ -38,49 +38,49 @@ def find_client(id: str) -> Client:
     return found
 
 
-def create_client(id: str, wanted: Wanted, by: str, reason: str = "", token: str = "") -> tuple[Client, str]:
+def create_client(id: str, wanted: ClientSettings, by: str, reason: str = "", token: str = "") -> tuple[Client, str]:
     """A new client and its access token. Raises Invalid, and Conflict if there is one with this id."""
     check_client(id, wanted)
     token, now = token or new_token(), clock.now()
-    sealed = known_clients.sealed(id, token)
+    sealed = known_clients.encrypt_token(id, token)
     row = Client(id=id, sealed=sealed, created_at=now, created_by=by[:255], rotated_at=now)
     try:
         with transaction.atomic():
-            _write(row, wanted, by, now, is_new=True)
-            note(KIND, id, "create", by, reason, scopes=list(wanted.scopes))
+            _save_client(row, wanted, by, now, is_new=True)
+            record_access_change(KIND, id, "create", by, reason, scopes=list(wanted.scopes))
     except IntegrityError:
-        return _made_before(id, wanted, by)
+        return _existing_client(id, wanted, by)
     return row, token
 
 
-def _made_before(id: str, wanted: Wanted, by: str) -> tuple[Client, str]:
+def _existing_client(id: str, wanted: ClientSettings, by: str) -> tuple[Client, str]:
     row = find_client(id)
     is_same = (row.scopes, row.expires_at, row.description, row.is_deleted_when_expired, row.created_by) == (
-        _sorted(wanted.scopes), wanted.expires_at, wanted.description, wanted.is_deleted_when_expired, by[:255]
+        _sort_scopes(wanted.scopes), wanted.expires_at, wanted.description, wanted.is_deleted_when_expired, by[:255]
     )  # fmt: skip
     if not is_same or row.updated_at != row.created_at or clock.now() - row.created_at > SAME_REQUEST_MS:
         raise Conflict(f"There is a client {id} already.")
-    return row, known_clients.opened(id, row.sealed)
+    return row, known_clients.decrypt_token(id, row.sealed)
 
 
-def update_client(id: str, wanted: Wanted, by: str, reason: str = "") -> Client:
+def update_client(id: str, wanted: ClientSettings, by: str, reason: str = "") -> Client:
     """Let a client be otherwise; its token stays. Raises Invalid and NotFound."""
     check_client(id, wanted)
     with transaction.atomic():
-        row = _locked(id)
-        _write(row, wanted, by, clock.now())
-        note(KIND, id, "change", by, reason, scopes=list(wanted.scopes))
+        row = _lock_client(id)
+        _save_client(row, wanted, by, clock.now())
+        record_access_change(KIND, id, "change", by, reason, scopes=list(wanted.scopes))
     return row
 
 
 def set_disabled(id: str, is_disabled: bool, by: str, reason: str = "") -> Client:
     """Let nobody use a client any more, or again. Raises NotFound."""
     with transaction.atomic():
-        row = _locked(id)
+        row = _lock_client(id)
         if row.is_disabled != is_disabled:
             row.is_disabled, row.updated_at, row.updated_by = is_disabled, clock.now(), by[:255]
             row.save()
-            note(KIND, id, "disable" if is_disabled else "enable", by, reason)
+            record_access_change(KIND, id, "disable" if is_disabled else "enable", by, reason)
     return row
 
 
@@ -88,12 +88,12 @@ def reset_token(id: str, by: str, reason: str = "", token: str = "") -> tuple[Cl
     """Another access token; the one before is good for nothing from now on. Raises NotFound."""
     token = token or new_token()
     with transaction.atomic():
-        row = _locked(id)
-        row.sealed = known_clients.sealed(id, token)
+        row = _lock_client(id)
+        row.sealed = known_clients.encrypt_token(id, token)
         row.rotated_at = row.updated_at = clock.now()
         row.updated_by = by[:255]
         row.save()
-        note(KIND, id, "reset token", by, reason)
+        record_access_change(KIND, id, "reset token", by, reason)
     return row, token
 
 
@@ -103,7 +103,7 @@ def delete_client(id: str, by: str, reason: str = "") -> None:
         row = Client.objects.filter(pk=id).first()
         if row is not None:
             row.delete()
-            note(KIND, id, "delete", by, reason)
+            record_access_change(KIND, id, "delete", by, reason)
 
 
 def new_token() -> str:
@@ -120,7 +120,7 @@ def check_scopes(scopes: Sequence[str]) -> None:
             raise Invalid(f"The scope {scope[:300]} ends in two stars.")
 
 
-def check_client(id: str, wanted: Wanted) -> None:
+def check_client(id: str, wanted: ClientSettings) -> None:
     """Raise Invalid unless there may be such a client."""
     if not CLIENT_ID.fullmatch(id) or len(id) > LONGEST_ID or id == known_clients.ISSUER:
         raise Invalid(f"A client id has letters, digits and !@/:.+|_- only, and at most {LONGEST_ID} of them.")
@@ -129,19 +129,19 @@ def check_client(id: str, wanted: Wanted) -> None:
     check_scopes(wanted.scopes)
 
 
-def _locked(id: str) -> Client:
+def _lock_client(id: str) -> Client:
     row = Client.objects.select_for_update().filter(pk=id).first()
     if row is None:
         raise NotFound(f"There is no client {id}.")
     return row
 
 
-def _write(row: Client, wanted: Wanted, by: str, now: int, is_new: bool = False) -> None:
-    row.scopes, row.expires_at, row.description = _sorted(wanted.scopes), wanted.expires_at, wanted.description
+def _save_client(row: Client, wanted: ClientSettings, by: str, now: int, is_new: bool = False) -> None:
+    row.scopes, row.expires_at, row.description = _sort_scopes(wanted.scopes), wanted.expires_at, wanted.description
     row.is_deleted_when_expired = wanted.is_deleted_when_expired
     row.updated_at, row.updated_by = now, by[:255]
     row.save(force_insert=is_new)
 
 
-def _sorted(scopes: Sequence[str]) -> list[str]:
+def _sort_scopes(scopes: Sequence[str]) -> list[str]:
     return sorted(set(scopes))

@@ -6,51 +6,57 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 
 from ... import clock
-from ...access import changes
-from ...access.actors import Actor
-from ...access.rights import ACCESSES, TARGETS
+from ...access import change_signals
+from ...access.access_types import ACCESSES, TARGETS
+from ...access.conductor_auth import Actor
 from ...models import Grant, GroupProfile
-from .notes import note
+from .access_audit import record_access_change
 from .subjects import Subject
 
 
 def grant(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], to: str, by: str) -> None:
     """Give accesses to a target; what is given already stays. `to`: the subject as the audit names it."""
     with transaction.atomic():
-        _give([subject], target_type, target_id, accesses, by)
-        note("permission", f"{target_type}:{target_id}", "grant", by, to=to, access=sorted(accesses))
+        _insert_grants([subject], target_type, target_id, accesses, by)
+        record_access_change("permission", f"{target_type}:{target_id}", "grant", by, to=to, access=sorted(accesses))
 
 
 def revoke(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], to: str, by: str) -> None:
     """Take accesses to a target back; what was not given does not matter."""
     with transaction.atomic():
-        found = _of(subject).filter(target_type=target_type, target_id=target_id, access__in=list(accesses))
+        found = _filter_subject(subject).filter(target_type=target_type, target_id=target_id, access__in=list(accesses))
         found.delete()
-        note("permission", f"{target_type}:{target_id}", "revoke", by, to=to, access=sorted(accesses))
+        record_access_change("permission", f"{target_type}:{target_id}", "revoke", by, to=to, access=sorted(accesses))
 
 
-def give_to_maker(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
+def grant_to_creator(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
     """What somebody makes is theirs: all accesses for the maker, and what its groups share by default."""
     with transaction.atomic():
-        shared = _shared(actor.user_id)
+        shared = _sharing_group_ids(actor.user_id)
         for target_type, name in made:
             if not actor.powers.is_admin:
                 accesses = TARGETS[target_type][1]
-                _give([Subject(user_id=actor.user_id)], target_type, name, accesses, actor.name)
-                note("permission", f"{target_type}:{name}", "grant", actor.name, to=actor.name, access=[*accesses])
+                _insert_grants([Subject(user_id=actor.user_id)], target_type, name, accesses, actor.name)
+                record_access_change(
+                    "permission", f"{target_type}:{name}", "grant", actor.name, to=actor.name, access=[*accesses]
+                )
             for group, access in shared:
                 if given := [each for each in access.get(target_type) or () if each in ACCESSES]:
-                    _give([Subject(group_id=group.pk)], target_type, name, given, actor.name)
-                    note("permission", f"{target_type}:{name}", "grant", actor.name, to=group.name, access=given)
+                    _insert_grants([Subject(group_id=group.pk)], target_type, name, given, actor.name)
+                    record_access_change(
+                        "permission", f"{target_type}:{name}", "grant", actor.name, to=group.name, access=given
+                    )
 
 
-def _shared(user_id: int | None) -> list[tuple[Group, dict]]:
+def _sharing_group_ids(user_id: int | None) -> list[tuple[Group, dict]]:
     """The groups of a user that share what their members make."""
     facts = GroupProfile.objects.filter(group__user=user_id).select_related("group")
     return [(each.group, each.default_access) for each in facts if each.default_access]
 
 
-def _give(subjects: Sequence[Subject], target_type: str, target_id: str, accesses: Iterable[str], by: str) -> None:
+def _insert_grants(
+    subjects: Sequence[Subject], target_type: str, target_id: str, accesses: Iterable[str], by: str
+) -> None:
     now = clock.now()
     Grant.objects.bulk_create(
         [
@@ -69,8 +75,8 @@ def _give(subjects: Sequence[Subject], target_type: str, target_id: str, accesse
         ignore_conflicts=True,
     )
     # Rows that are written in bulk send no word of themselves.
-    changes.note()
+    change_signals.record_access_change()
 
 
-def _of(subject: Subject):
+def _filter_subject(subject: Subject):
     return Grant.objects.filter(user_id=subject.user_id, group_id=subject.group_id)

@@ -6,10 +6,10 @@ from django.contrib.auth.models import Group, Permission
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from ...access.rights import BY_NAME, RIGHTS, SYSTEM_ROLES
+from ...access.access_types import BY_NAME, RIGHTS, SYSTEM_ROLES
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...models import GroupProfile
-from .notes import note
+from .access_audit import record_access_change
 
 KIND = "role"
 LONGEST_NAME = 100
@@ -19,7 +19,7 @@ def create_role(name: str, permissions: Sequence[str], by: str) -> None:
     """A new role. Raises Conflict where it exists, Invalid for permissions that do not."""
     if not name or len(name) > LONGEST_NAME:
         raise Invalid(f"The name of a role has up to {LONGEST_NAME} characters.")
-    wanted = _permissions(permissions)
+    wanted = _find_permissions(permissions)
     if name in SYSTEM_ROLES:
         raise Conflict(f"The role {name} exists already.")
     try:
@@ -27,7 +27,7 @@ def create_role(name: str, permissions: Sequence[str], by: str) -> None:
             group = Group.objects.create(name=f"Role {name}")
             GroupProfile.objects.create(group=group, role=name)
             group.permissions.set(wanted)
-            note(KIND, name, "create", by, permissions=sorted(permissions))
+            record_access_change(KIND, name, "create", by, permissions=sorted(permissions))
     except IntegrityError:
         raise Conflict(f"The role {name} exists already.") from None
 
@@ -35,18 +35,18 @@ def create_role(name: str, permissions: Sequence[str], by: str) -> None:
 def update_role(name: str, permissions: Sequence[str], by: str) -> None:
     """Make a role of other permissions. Raises NotFound, Invalid, and Forbidden for every server's roles."""
     with transaction.atomic():
-        _own(name).permissions.set(_permissions(permissions))
-        note(KIND, name, "change", by, permissions=sorted(permissions))
+        _find_custom_role(name).permissions.set(_find_permissions(permissions))
+        record_access_change(KIND, name, "change", by, permissions=sorted(permissions))
 
 
 def delete_role(name: str, by: str) -> None:
     """Delete a role; whoever had it has it no more. Raises NotFound, and Forbidden for every server's roles."""
     with transaction.atomic():
-        _own(name).delete()
-        note(KIND, name, "delete", by)
+        _find_custom_role(name).delete()
+        record_access_change(KIND, name, "delete", by)
 
 
-def _own(name: str) -> Group:
+def _find_custom_role(name: str) -> Group:
     if name in SYSTEM_ROLES:
         raise Forbidden(f"The role {name} is every server's and stays as it is.", code="FORBIDDEN")
     found = Group.objects.filter(facts__role=name).first()
@@ -55,7 +55,7 @@ def _own(name: str) -> Group:
     return found
 
 
-def _permissions(names: Sequence[str]) -> list[Permission]:
+def _find_permissions(names: Sequence[str]) -> list[Permission]:
     """Django's rows of these permissions; raises Invalid."""
     if unknown := sorted(set(names) - BY_NAME.keys()):
         raise Invalid(f"There are no permissions {', '.join(unknown)[:300]}; there are {', '.join(BY_NAME)}.")

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from django.db import transaction
 
 from ... import clock
-from ...access import changes
-from ...access.scope_roles import LONGEST_ID, assumes_itself, filled
+from ...access import change_signals
+from ...access.scope_roles import LONGEST_ID, assumes_itself, fill_in_star
 from ...access.scopes import EVERYTHING, SCOPE
 from ...core.errors import Conflict, Invalid, NotFound
 from ...models import ScopeRole
+from .access_audit import record_access_change
 from .clients import LONGEST_DESCRIPTION, check_scopes
-from .notes import note
 
 KIND = "scope_role"
 
@@ -27,7 +27,7 @@ def find_role(id: str) -> ScopeRole:
 def create_role(id: str, scopes: Sequence[str], description: str, by: str, reason: str = "") -> ScopeRole:
     """A new role. Raises Invalid, and Conflict if there is one with this id that is otherwise."""
     with transaction.atomic():
-        _one_at_a_time()
+        _lock_access_revision()
         check_role(id, scopes, description)
         found = ScopeRole.objects.filter(pk=id).first()
         if found is not None:
@@ -36,19 +36,19 @@ def create_role(id: str, scopes: Sequence[str], description: str, by: str, reaso
             return found
         now = clock.now()
         row = ScopeRole(id=id, created_at=now, created_by=by[:255])
-        _write(row, scopes, description, by)
-        note(KIND, id, "create", by, reason, scopes=list(scopes))
+        _save_role(row, scopes, description, by)
+        record_access_change(KIND, id, "create", by, reason, scopes=list(scopes))
     return row
 
 
 def update_role(id: str, scopes: Sequence[str], description: str, by: str, reason: str = "") -> ScopeRole:
     """Let a role have other scopes. Raises Invalid and NotFound."""
     with transaction.atomic():
-        _one_at_a_time()
+        _lock_access_revision()
         check_role(id, scopes, description)
         row = find_role(id)
-        _write(row, scopes, description, by)
-        note(KIND, id, "change", by, reason, scopes=list(scopes))
+        _save_role(row, scopes, description, by)
+        record_access_change(KIND, id, "change", by, reason, scopes=list(scopes))
     return row
 
 
@@ -56,12 +56,12 @@ def delete_role(id: str, by: str, reason: str = "") -> None:
     """Delete a role; one that is not there is no fault."""
     with transaction.atomic():
         if ScopeRole.objects.filter(pk=id).delete()[0]:
-            note(KIND, id, "delete", by, reason)
+            record_access_change(KIND, id, "delete", by, reason)
 
 
-def _one_at_a_time() -> None:
+def _lock_access_revision() -> None:
     """Writing down that access changes is the lock: two roles written at once could assume one another."""
-    changes.note()
+    change_signals.record_access_change()
 
 
 def check_role(id: str, scopes: Sequence[str], description: str) -> None:
@@ -76,12 +76,12 @@ def check_role(id: str, scopes: Sequence[str], description: str) -> None:
         raise Invalid(f"The role {id} would assume itself, at once or by way of others.")
 
 
-def widest(id: str, scopes: Sequence[str]) -> list[str]:
+def expand_role_scopes(id: str, scopes: Sequence[str]) -> list[str]:
     """The scopes that a role gives to whoever assumes it, whatever its star stands for."""
-    return [filled(scope, EVERYTHING) if id.endswith(EVERYTHING) else scope for scope in scopes]
+    return [fill_in_star(scope, EVERYTHING) if id.endswith(EVERYTHING) else scope for scope in scopes]
 
 
-def _write(row: ScopeRole, scopes: Sequence[str], description: str, by: str) -> None:
+def _save_role(row: ScopeRole, scopes: Sequence[str], description: str, by: str) -> None:
     row.scopes, row.description = sorted(set(scopes)), description
     row.updated_at, row.updated_by = clock.now(), by[:255]
     row.save()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 
-from ...access.keys import PREFIX
+from ...access.access_keys import PREFIX
 from ...access.roles import role_group
 from ...core.errors import Invalid, NotFound
 
@@ -20,7 +20,7 @@ class Subject:
     group_id: int | None = None
 
 
-def subject_of(kind: str, id: str) -> Subject:
+def find_subject(kind: str, id: str) -> Subject:
     """The subject with this id; raises NotFound, and Invalid for a kind that nothing can be granted to."""
     if kind == USER:
         return Subject(user_id=find_user(id).pk)
@@ -42,12 +42,12 @@ def find_user(id: str):
 
 def find_group(id: str) -> Group:
     """The group with this name, which is no role; raises NotFound."""
-    found = groups().filter(name=id).first()
+    found = list_groups().filter(name=id).first()
     if found is None:
         raise NotFound(f"There is no group {id}.")
     return found
 
 
-def groups():
+def list_groups():
     """All groups that are no roles, those made on Django's own pages too."""
     return Group.objects.filter(facts__role=None)

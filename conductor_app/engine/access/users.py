@@ -7,11 +7,11 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, User
 from django.db import IntegrityError, transaction
 
-from ...access.keys import PREFIX
+from ...access.access_keys import PREFIX
 from ...access.roles import role_group
 from ...core.errors import Conflict, Invalid, NotFound
 from ...models import UserProfile
-from .notes import note
+from .access_audit import record_access_change
 from .subjects import find_group
 
 KIND = "user"
@@ -19,7 +19,7 @@ LONGEST_ID = 150
 
 
 @dataclass(frozen=True, slots=True)
-class UserFacts:
+class UserSettings:
     """What a client says of a user. None: it says nothing of it, and what there is stays."""
 
     name: str
@@ -28,7 +28,7 @@ class UserFacts:
     contact: dict[str, str] = field(default_factory=dict)
 
 
-def upsert_user(id: str, facts: UserFacts, by: str) -> User:
+def upsert_user(id: str, facts: UserSettings, by: str) -> User:
     """A user who is new or as it is told now. Nobody can log in with it until it is given a password on the pages."""
     if not id or len(id) > LONGEST_ID or id.startswith(PREFIX):
         raise Invalid(f"The id of a user has up to {LONGEST_ID} characters and does not begin with '{PREFIX}'.")
@@ -39,10 +39,12 @@ def upsert_user(id: str, facts: UserFacts, by: str) -> User:
         first, _, last = facts.name.partition(" ")
         user.first_name, user.last_name = first, last
         user.save()
-        _join(user, facts)
+        _assign_memberships(user, facts)
         UserProfile.objects.update_or_create(user=user, defaults={"contact": facts.contact})
         said = {"name": facts.name, "roles": facts.roles, "groups": facts.groups}
-        note(KIND, id, "create" if is_new else "change", by, **{key: value for key, value in said.items() if value})
+        record_access_change(
+            KIND, id, "create" if is_new else "change", by, **{key: value for key, value in said.items() if value}
+        )
     return user
 
 
@@ -57,15 +59,17 @@ def _new_user(id: str) -> User:
     return user
 
 
-def _join(user: User, facts: UserFacts) -> None:
+def _assign_memberships(user: User, facts: UserSettings) -> None:
     """Make the user's roles and groups those that are named."""
     if facts.roles is not None:
-        _replace(user, Group.objects.exclude(facts__role=None), [role_group(role) for role in facts.roles])
+        _replace_memberships(user, Group.objects.exclude(facts__role=None), [role_group(role) for role in facts.roles])
     if facts.groups is not None:
-        _replace(user, Group.objects.filter(facts__role=None), [find_group(group) for group in facts.groups])
+        _replace_memberships(
+            user, Group.objects.filter(facts__role=None), [find_group(group) for group in facts.groups]
+        )
 
 
-def _replace(user: User, among, wanted: list[Group]) -> None:
+def _replace_memberships(user: User, among, wanted: list[Group]) -> None:
     leaves = among.filter(user=user).exclude(pk__in=[group.pk for group in wanted])
     user.groups.remove(*leaves)
     user.groups.add(*wanted)
@@ -82,4 +86,4 @@ def delete_user(id: str, by: str) -> None:
         if id.startswith(PREFIX):
             raise Conflict(f"{id} is the user of an application and goes with it.")
         found.delete()
-        note(KIND, id, "delete", by)
+        record_access_change(KIND, id, "delete", by)

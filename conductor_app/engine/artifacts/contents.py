@@ -8,26 +8,26 @@ from django.db import transaction
 from ... import blob_storage
 from ...core.errors import NotFound
 from ...models import Artifact
-from ..contents import keep, let_go
-from ..payloads import reached
-from .entries import find, forgotten_at
+from ..content_files import keep_content, release_content
+from ..payloads import storage_errors
+from .entries import content_deleted_at, find
 
 
-def fill(task_id: str, number: int, name: str, content: File, encoding: str = "") -> Artifact:
+def store_content(task_id: str, number: int, name: str, content: File, encoding: str = "") -> Artifact:
     """Keep what has come as the content of an artifact; what came before is let go of. Raises NotFound and Busy."""
     row = find(task_id, number, name)
-    path = keep("artifacts", content, forgotten_at(row))
+    path = keep_content("artifacts", content, content_deleted_at(row))
     with transaction.atomic():
         row = Artifact.objects.select_for_update().filter(pk=row.pk).first()
         if row is None:
             raise NotFound(f"Artifact {name} of task {task_id} has been deleted meanwhile.")
-        let_go(row.path)
+        release_content(row.path)
         row.path, row.size, row.content_encoding = path, content.size, encoding
         row.save(update_fields=["path", "size", "content_encoding"])
     return row
 
 
-def arrived(task_id: str, number: int, name: str) -> Artifact:
+def find_present(task_id: str, number: int, name: str) -> Artifact:
     """An artifact whose content is here; raises NotFound."""
     row = find(task_id, number, name)
     if not row.path:
@@ -35,7 +35,7 @@ def arrived(task_id: str, number: int, name: str) -> Artifact:
     return row
 
 
-def stream(row: Artifact, part: range | None = None) -> Iterator[bytes]:
+def stream_content(row: Artifact, part: range | None = None) -> Iterator[bytes]:
     """Its content, or a part of that, piece by piece; raises NotFound and Busy."""
-    with reached(row.path):
+    with storage_errors(row.path):
         return blob_storage.chunks(row.path, part)

@@ -5,19 +5,19 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import blob_storage, clock, conf, wakeups
+from ... import blob_storage, clock, conf, notifications
 from ...core.errors import Invalid, NotFound
 from ...core.standalone import artifacts as core
 from ...core.standalone.artifacts import OBJECT, S3, Artifact
 from ...core.standalone.effects import Tell
 from ...core.standalone.snapshot import StandaloneTask
-from ...insight.standalone import moment
+from ...insight.standalone import format_timestamp
 from ...models import Artifact as Row
 from ...models import StoredPayload
 from ...store import standalone_tasks
-from ...store.statement_batch import Writes
-from ..groups.notices import ARTIFACT_CREATED, PUBLISHERS, notice
-from ..payloads import forget_expired
+from ...store.statement_batch import StatementBatch
+from ..payloads import delete_expired_payloads
+from ..standalone.pulse_messages import ARTIFACT_CREATED, PUBLISHERS, pulse_message
 from .objects import new_upload
 
 
@@ -26,7 +26,7 @@ def create(task_id: str, number: int, name: str, new: Artifact) -> Row:
     if new.kind in (S3, OBJECT) and not blob_storage.is_open():
         raise Invalid("This server has no place for artifacts: PAYLOAD_STORAGE is not set.")
     with transaction.atomic():
-        standalone, now = _locked(task_id), clock.now()
+        standalone, now = _lock_task(task_id), clock.now()
         core.refuse_unless_possible(standalone, number, new.expires_at, now)
         row = Row.objects.of(task_id, number).filter(name=name).first()
         if row is None:
@@ -34,31 +34,31 @@ def create(task_id: str, number: int, name: str, new: Artifact) -> Row:
             if new.kind == OBJECT:
                 row.details = new_upload(standalone.project_id)
         else:
-            new = core.replaced(value_of(row), new)
-        _write(row, new)
+            new = core.replaced(to_artifact(row), new)
+        _save_artifact(row, new)
         if new.kind not in (S3, OBJECT):
-            tell(standalone, row, now)
+            publish_artifact_message(standalone, row, now)
     return row
 
 
-def _locked(task_id: str) -> StandaloneTask:
+def _lock_task(task_id: str) -> StandaloneTask:
     try:
-        return standalone_tasks.lock(task_id)
+        return standalone_tasks.load_for_update(task_id)
     except NotFound as missing:
         # Whoever brings an artifact of a task should know the task: that is no address that leads nowhere.
         raise Invalid(missing.message) from None
 
 
-def _write(row: Row, new: Artifact) -> None:
+def _save_artifact(row: Row, new: Artifact) -> None:
     row.kind, row.content_type, row.expires_at = new.kind, new.content_type, new.expires_at
     row.details = {**row.details, **new.details} if row.kind == OBJECT else dict(new.details)
     row.content_length = new.content_length
     row.save()
     if row.path:
-        StoredPayload.objects.filter(pk=row.path).update(expires_at=forgotten_at(row))
+        StoredPayload.objects.filter(pk=row.path).update(expires_at=content_deleted_at(row))
 
 
-def value_of(row: Row) -> Artifact:
+def to_artifact(row: Row) -> Artifact:
     """The artifact that a row keeps."""
     return Artifact(row.kind, row.content_type, row.expires_at, row.details, row.content_length)
 
@@ -83,27 +83,29 @@ def finish(task_id: str, number: int, name: str, upload_id: str) -> None:
             raise Invalid(f"The content of artifact {name} has not come yet.")
         row.is_present = True
         row.save(update_fields=["is_present"])
-        tell(standalone_tasks.lock(task_id), row, clock.now())
+        publish_artifact_message(standalone_tasks.load_for_update(task_id), row, clock.now())
 
 
-def tell(standalone: StandaloneTask, row: Row, now: int) -> None:
+def publish_artifact_message(standalone: StandaloneTask, row: Row, now: int) -> None:
     """Who listens is told of an artifact."""
-    effect = Tell(ARTIFACT_CREATED, row.number, {"artifact": document(row)})
-    writes = Writes()
-    standalone_tasks.tell(writes, [notice(standalone, ARTIFACT_CREATED, effect, now)], repeats=True)
+    effect = Tell(ARTIFACT_CREATED, row.number, {"artifact": artifact_document(row)})
+    writes = StatementBatch()
+    standalone_tasks.insert_pulse_messages(
+        writes, [pulse_message(standalone, ARTIFACT_CREATED, effect, now)], repeats=True
+    )
     writes.send()
     if conf.taskcluster_amqp_url:
-        transaction.on_commit(partial(wakeups.announce, [PUBLISHERS]))
+        transaction.on_commit(partial(notifications.announce, [PUBLISHERS]))
 
 
-def document(row: Row) -> dict[str, Any]:
+def artifact_document(row: Row) -> dict[str, Any]:
     """An artifact as its listeners and clients are told of it."""
     said = {} if row.content_length is None else {"contentLength": row.content_length}
-    facts = {"storageType": row.kind, "name": row.name, "expires": moment(row.expires_at)}
+    facts = {"storageType": row.kind, "name": row.name, "expires": format_timestamp(row.expires_at)}
     return {**facts, "contentType": row.content_type, **said}
 
 
-def forgotten_at(row: Row) -> int:
+def content_deleted_at(row: Row) -> int:
     """When the content of an artifact is deleted: with its task, if that expires with it."""
     return row.expires_at + conf.taskcluster_expiration_delay * 1000
 
@@ -116,6 +118,6 @@ def expire(limit: int) -> int:
         ids = Row.objects.filter(expires_at__lte=before).order_by("expires_at").values_list("pk", flat=True)[:limit]
         expired, _ = Row.objects.filter(pk__in=list(ids)).delete()
         count += expired
-    while forget_expired(limit) == limit:
+    while delete_expired_payloads(limit) == limit:
         pass
     return count

@@ -30,37 +30,37 @@ def find_object(key: Key) -> Artifact:
     return row
 
 
-def begin(key: Key, upload_id: str, project_id: str, hashes: Hashes) -> Artifact:
+def begin_upload(key: Key, upload_id: str, project_id: str, hashes: Hashes) -> Artifact:
     """The content is about to come. Raises NotFound, and Conflict where another upload has the object."""
     with transaction.atomic():
-        row = _locked(key, upload_id, project_id)
+        row = _lock_object(key, upload_id, project_id)
         if row.details.get("isFinished"):
             raise Conflict("The upload of this object is finished.")
-        _learn(row, hashes)
+        _record_hashes(row, hashes)
     return row
 
 
 def finish_upload(key: Key, upload_id: str, project_id: str, hashes: Hashes) -> None:
     """All of the content has come; said again, nothing happens. Raises NotFound, Invalid and Conflict."""
     with transaction.atomic():
-        row = _locked(key, upload_id, project_id)
+        row = _lock_object(key, upload_id, project_id)
         if row.details.get("isFinished"):
             if not hashes.items() <= row.details["hashes"].items():
                 raise Conflict("The upload of this object is finished, with other hashes.")
             return
         if not row.path:
             raise Invalid("The content of this object has not come.")
-        _learn(row, hashes, isFinished=True)
+        _record_hashes(row, hashes, isFinished=True)
 
 
-def _locked(key: Key, upload_id: str, project_id: str) -> Artifact:
+def _lock_object(key: Key, upload_id: str, project_id: str) -> Artifact:
     row = Artifact.objects.select_for_update().filter(pk=find_object(key).pk).get()
     if (row.details["uploadId"], row.details["projectId"]) != (upload_id, project_id):
         raise Conflict("Another upload has this object.")
     return row
 
 
-def _learn(row: Artifact, hashes: Hashes, **facts: bool) -> None:
+def _record_hashes(row: Artifact, hashes: Hashes, **facts: bool) -> None:
     known = row.details.get("hashes", {})
     if any(known.get(name, value) != value for name, value in hashes.items()):
         raise Conflict("The hashes are not those that were said before.")

@@ -8,28 +8,28 @@ from django.db import transaction
 
 from ...models import BulkOperation
 from .. import labels
-from ..operations import Operation, carry_out
+from ..operations import Operation, apply_operation
 
 Deed = Callable[[str, Callable[[], None]], None]
 """It is told the run, and what is noted in the same transaction."""
 OPTIONS = ("latest", "resume_children", "with_failure")
-LABELLING: dict[str, Callable[..., Any]] = {"label": labels.add, "unlabel": labels.remove}
+LABELLING: dict[str, Callable[..., Any]] = {"label": labels.add_labels, "unlabel": labels.remove_labels}
 
 
-def deed_of(row: BulkOperation) -> Deed:
+def bulk_action_of(row: BulkOperation) -> Deed:
     """What is asked of each run."""
     reason = f"{row.reason} (bulk operation {row.pk})".strip()
     if row.action in LABELLING:
-        return partial(_label, LABELLING[row.action], row.options.get("labels", ()), row.by, reason)
+        return partial(_change_labels, LABELLING[row.action], row.options.get("labels", ()), row.by, reason)
     ticked = {name: True for name in OPTIONS if row.options.get(name)}
-    return partial(_carry_out, Operation(row.action, reason=reason, **ticked), row.by)
+    return partial(_apply_operation, Operation(row.action, reason=reason, **ticked), row.by)
 
 
-def _carry_out(operation: Operation, by: str, run_id: str, note: Callable[[], None]) -> None:
-    carry_out(run_id, operation, by, also=lambda now: note())
+def _apply_operation(operation: Operation, by: str, run_id: str, note: Callable[[], None]) -> None:
+    apply_operation(run_id, operation, by, also=lambda now: note())
 
 
-def _label(
+def _change_labels(
     change: Callable[..., Any], names: Sequence[str], by: str, reason: str, run_id: str, note: Callable[[], None]
 ) -> None:
     with transaction.atomic():

@@ -23,7 +23,7 @@ GOING_ON = {GATHERING: "gather", CANARY: "try", WATCHING: "watch", WORKING: "wor
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BulkRequest:
     """What is to be done with which runs, how fast, and how many are tried first.
 
     `canary_share`: the percentage of the canary that has to go well. `excluded`: runs of the selection that are left
@@ -41,7 +41,7 @@ class Asked:
     canary_share: int = 100
 
 
-def start(asked: Asked, by: str) -> str:
+def start(asked: BulkRequest, by: str) -> str:
     """Begin an operation; returns its id. Raises Invalid."""
     _check(asked)
     now = clock.now()
@@ -49,7 +49,7 @@ def start(asked: Asked, by: str) -> str:
         id=derived_id(now, randomness.drawn()),
         action=asked.action,
         options=_options(asked),
-        selection=selections.checked(asked.selection),
+        selection=selections.clean_selection(asked.selection),
         excluded=sorted(set(asked.excluded)),
         reason=asked.reason,
         by=by[:255],
@@ -67,15 +67,15 @@ def start(asked: Asked, by: str) -> str:
         row.save(force_insert=True)
         said = {"action": row.action, "selection": row.selection, "rate": row.rate, "canary": row.canary_size}
         said |= {"labels": row.options["labels"]} if row.action in LABELLING else {}
-        note(row, by, "start", asked.reason, said)
+        record_bulk_change(row, by, "start", asked.reason, said)
     return row.pk
 
 
-def _options(asked: Asked) -> dict[str, Any]:
+def _options(asked: BulkRequest) -> dict[str, Any]:
     """What goes with the action. Raises Invalid where labels are no labels, or none are named."""
     if asked.action not in LABELLING:
         return {name: True for name in OPTIONS if asked.options.get(name)}
-    if not (names := labels.checked(asked.labels)):
+    if not (names := labels.clean_labels(asked.labels)):
         raise Invalid("It is not said which labels.")
     return {"labels": names}
 
@@ -84,25 +84,25 @@ def needs_approval(action: str, selection: Mapping[str, Any]) -> bool:
     """Whether the policy wants a second person: for the action, or for so many runs."""
 
     def are_so_many(least: int) -> bool:
-        return selections.runs(selection).order_by().values("pk")[:least].count() >= least
+        return selections.selected_runs(selection).order_by().values("pk")[:least].count() >= least
 
-    return approval_policy.is_wanted(action, are_so_many)
+    return approval_policy.requires_approval(action, are_so_many)
 
 
 def approve(operation_id: str, by: str, reason: str = "") -> None:
     """Let begin what somebody else has asked for. Raises Conflict where it is one's own, or waits for nobody."""
     with transaction.atomic():
-        row = locked(operation_id)
+        row = lock_operation(operation_id)
         if not row.waits_for_approval:
             raise Conflict(f"Operation {operation_id} does not wait for an approval.")
         if row.by == by:
             raise Conflict(f"Operation {operation_id} is {by}'s own: a second person has to approve it.")
         row.approved_by, row.approved_at = by[:255], clock.now()
-        _go_on(row)
-        note(row, by, "approve", reason, {"asked_by": row.by, "action": row.action})
+        _resume_operation(row)
+        record_bulk_change(row, by, "approve", reason, {"asked_by": row.by, "action": row.action})
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: BulkRequest) -> None:
     if asked.action not in ACTIONS:
         raise Invalid(f"There is no operation {asked.action[:64]} on many runs; there are: {', '.join(ACTIONS)}.")
     if not 0 < asked.rate <= FASTEST:
@@ -113,16 +113,16 @@ def _check(asked: Asked) -> None:
     if len(excluded) > selections.MOST_IDS:
         raise Invalid(f"{selections.MOST_IDS} runs can be left out at most.")
     # Asked once, so that what cannot be read is refused here and not in the engine's own time.
-    selections.runs(asked.selection).order_by()[:1].exists()
+    selections.selected_runs(asked.selection).order_by()[:1].exists()
 
 
 def pause(operation_id: str, by: str, reason: str = "") -> None:
     """Begin with no further run until it is resumed."""
     with transaction.atomic():
-        row = locked(operation_id)
+        row = lock_operation(operation_id)
         hold(row)
         row.save()
-        note(row, by, "pause", reason)
+        record_bulk_change(row, by, "pause", reason)
 
 
 def hold(row: BulkOperation, goes_on_as: str = "") -> None:
@@ -134,16 +134,16 @@ def hold(row: BulkOperation, goes_on_as: str = "") -> None:
 def resume(operation_id: str, by: str, reason: str = "") -> None:
     """Go on; after a canary that went badly, with all that is left."""
     with transaction.atomic():
-        row = locked(operation_id)
+        row = lock_operation(operation_id)
         if row.waits_for_approval:
             raise Conflict(f"Operation {operation_id} waits for the approval of somebody other than {row.by}.")
         if row.goes_on_as not in GOING_ON:
             raise Conflict(f"Operation {operation_id} is {row.state}: only one that is paused can be resumed.")
-        _go_on(row)
-        note(row, by, "resume", reason)
+        _resume_operation(row)
+        record_bulk_change(row, by, "resume", reason)
 
 
-def _go_on(row: BulkOperation) -> None:
+def _resume_operation(row: BulkOperation) -> None:
     now = clock.now()
     row.state = BULK.after(row.state, GOING_ON[row.goes_on_as])
     row.goes_on_as, row.due_at, row.paced_at, row.updated_at = "", now, now, now
@@ -154,24 +154,24 @@ def stop(operation_id: str, by: str, reason: str = "") -> None:
     """End it; what has begun stays as it is, what has not is never begun."""
     now = clock.now()
     with transaction.atomic():
-        row = locked(operation_id)
+        row = lock_operation(operation_id)
         row.state = BULK.after(row.state, "stop")
         row.ended_at = row.updated_at = now
         row.goes_on_as, row.due_at = "", NEVER
         row.save()
-        note(row, by, "stop", reason, {"left": row.left})
+        record_bulk_change(row, by, "stop", reason, {"left": row.left})
 
 
 def withdraw(operation_id: str, run_ids: Iterable[str], by: str, reason: str = "") -> int:
     """Leave some runs as they are that nothing has come of yet; returns how many."""
     now = clock.now()
     with transaction.atomic():
-        row = locked(operation_id)
+        row = lock_operation(operation_id)
         waiting = row.items.filter(run_id__in=list(run_ids)[: selections.MOST_IDS], outcome=BulkItem.WAITING)
         count = waiting.update(outcome=BulkItem.WITHDRAWN, answer=f"Taken out by {by}.", at=now)
         row.withdrawn += count
         row.save(update_fields=["withdrawn"])
-        note(row, by, "withdraw", reason, {"count": count})
+        record_bulk_change(row, by, "withdraw", reason, {"count": count})
     return count
 
 
@@ -183,10 +183,10 @@ def retry_refused(operation_id: str, by: str, reason: str = "") -> str:
     if not row.refused:
         raise Conflict(f"Nothing was refused in operation {operation_id}.")
     selection, names = {"refused_of": row.pk}, row.options.get("labels", ())
-    return start(Asked(row.action, selection, reason or row.reason, row.options, names, rate=row.rate), by)
+    return start(BulkRequest(row.action, selection, reason or row.reason, row.options, names, rate=row.rate), by)
 
 
-def locked(operation_id: str) -> BulkOperation:
+def lock_operation(operation_id: str) -> BulkOperation:
     """The operation's row, locked until the transaction ends."""
     row = BulkOperation.objects.select_for_update().filter(pk=operation_id).first()
     if row is None:
@@ -194,7 +194,9 @@ def locked(operation_id: str) -> BulkOperation:
     return row
 
 
-def note(row: BulkOperation, by: str, action: str, reason: str, facts: Mapping[str, Any] | None = None) -> None:
+def record_bulk_change(
+    row: BulkOperation, by: str, action: str, reason: str, facts: Mapping[str, Any] | None = None
+) -> None:
     """Who did it, and why."""
     AuditEntry.objects.create(
         at=clock.now(),

@@ -13,59 +13,59 @@ from ... import blob_storage, clock, conf
 from ...core.errors import Invalid, NotFound, TooLarge
 from ...models import FileHandle
 from ...models.files import UPLOADED
-from ..contents import keep, let_go
-from ..payloads import DAY_MS, reached
-from .handles import find, find_unfinished, finish_locked, lock_unfinished
+from ..content_files import keep_content, release_content
+from ..payloads import DAY_MS, storage_errors
+from .handles import find_handle, find_unfinished, finish_locked, lock_unfinished
 
 MOST_PARTS = 10_000
 
 
-def fill(run_id: str, file_id: str, content: File, digest: str) -> None:
+def store_content(run_id: str, file_id: str, content: File, digest: str) -> None:
     """Keep what has come as the content of a file, in the place of what came before.
 
     Raises NotFound, Forbidden, Conflict and Busy.
     """
     find_unfinished(run_id, file_id)
-    path = keep("files", content, clock.now() + DAY_MS)
-    with _let_go_on_failure(path), transaction.atomic():
+    path = keep_content("files", content, clock.now() + DAY_MS)
+    with _release_on_failure(path), transaction.atomic():
         row = lock_unfinished(file_id)
         before = row.path
         row.path, row.size, row.digest, row.updated_at = path, content.size, digest, clock.now()
         row.save()
-        let_go(before)
+        release_content(before)
 
 
-def stream(run_id: str, file_id: str) -> tuple[FileHandle, Iterator[bytes]]:
+def stream_content(run_id: str, file_id: str) -> tuple[FileHandle, Iterator[bytes]]:
     """A file and its content, piece by piece. Raises NotFound, Forbidden, Invalid where it has not come, and Busy."""
-    row = there(run_id, file_id)
-    with reached(row.path):
+    row = find_uploaded(run_id, file_id)
+    with storage_errors(row.path):
         return row, blob_storage.chunks(row.path)
 
 
-def there(run_id: str, file_id: str) -> FileHandle:
+def find_uploaded(run_id: str, file_id: str) -> FileHandle:
     """A file that has come; raises NotFound, Forbidden and Invalid."""
-    row = find(run_id, file_id)
+    row = find_handle(run_id, file_id)
     if row.status != UPLOADED:
         raise Invalid(f"File {file_id} is {row.status}: it has not come yet.")
     return row
 
 
-def begin_parts(run_id: str, file_id: str) -> FileHandle:
+def begin_multipart(run_id: str, file_id: str) -> FileHandle:
     """The file is about to come in parts; those of an earlier beginning are let go of."""
     find_unfinished(run_id, file_id)
-    return _with_parts(file_id, str(uuid4()))
+    return _lock_multipart(file_id, str(uuid4()))
 
 
-def give_up_parts(run_id: str, file_id: str, upload_id: str) -> None:
+def abort_multipart(run_id: str, file_id: str, upload_id: str) -> None:
     """The file does not come in these parts. Raises NotFound where they were not begun."""
-    _begun(find_unfinished(run_id, file_id), upload_id)
-    _with_parts(file_id, "")
+    _require_multipart(find_unfinished(run_id, file_id), upload_id)
+    _lock_multipart(file_id, "")
 
 
-def _with_parts(file_id: str, upload_id: str) -> FileHandle:
+def _lock_multipart(file_id: str, upload_id: str) -> FileHandle:
     with transaction.atomic():
         row = lock_unfinished(file_id)
-        let_go(*(part["path"] for part in row.parts.values()))
+        release_content(*(part["path"] for part in row.parts.values()))
         row.upload_id, row.parts, row.updated_at = upload_id, {}, clock.now()
         row.save()
     return row
@@ -75,46 +75,46 @@ def find_part(run_id: str, file_id: str, upload_id: str, number: int) -> FileHan
     """The file of which this part may come. Raises NotFound, Forbidden, Conflict and Invalid."""
     if not 1 <= number <= MOST_PARTS:
         raise Invalid(f"Parts are numbered from 1 to {MOST_PARTS}.")
-    return _begun(find_unfinished(run_id, file_id), upload_id)
+    return _require_multipart(find_unfinished(run_id, file_id), upload_id)
 
 
-def fill_part(run_id: str, file_id: str, upload_id: str, number: int, content: File, digest: str) -> None:
+def store_part(run_id: str, file_id: str, upload_id: str, number: int, content: File, digest: str) -> None:
     """Keep a part, in the place of what came before under its number."""
     find_part(run_id, file_id, upload_id, number)
-    path = keep("files", content, clock.now() + DAY_MS)
-    with _let_go_on_failure(path), transaction.atomic():
-        row = _begun(lock_unfinished(file_id), upload_id)
+    path = keep_content("files", content, clock.now() + DAY_MS)
+    with _release_on_failure(path), transaction.atomic():
+        row = _require_multipart(lock_unfinished(file_id), upload_id)
         if before := row.parts.get(str(number)):
-            let_go(before["path"])
+            release_content(before["path"])
         part = {"path": path, "size": content.size, "digest": digest}
         row.parts, row.updated_at = {**row.parts, str(number): part}, clock.now()
         _refuse_too_large(sum(part["size"] for part in row.parts.values()))
         row.save()
 
 
-def finish_parts(run_id: str, file_id: str, upload_id: str, digests: Sequence[str]) -> FileHandle:
+def complete_multipart(run_id: str, file_id: str, upload_id: str, digests: Sequence[str]) -> FileHandle:
     """Make one file of the parts, which the digests name in their order. Raises Invalid where they are not those."""
-    row = _begun(find_unfinished(run_id, file_id), upload_id)
+    row = _require_multipart(find_unfinished(run_id, file_id), upload_id)
     parts = [row.parts[number] for number in sorted(row.parts, key=int)]
     if not parts or [part["digest"] for part in parts] != list(digests):
         raise Invalid(f"The tags are not those of the {len(parts)} parts that have come.")
-    with _joined(part["path"] for part in parts) as (whole, digest):
-        path = keep("files", whole, clock.now() + DAY_MS)
-    with _let_go_on_failure(path), transaction.atomic():
-        row = _begun(lock_unfinished(file_id), upload_id)
-        let_go(row.path)
+    with _concatenate_parts(part["path"] for part in parts) as (whole, digest):
+        path = keep_content("files", whole, clock.now() + DAY_MS)
+    with _release_on_failure(path), transaction.atomic():
+        row = _require_multipart(lock_unfinished(file_id), upload_id)
+        release_content(row.path)
         row.path, row.size, row.digest = path, whole.size, digest
         finish_locked(row)
     return row
 
 
 @contextmanager
-def _joined(paths: Iterator[str]) -> Iterator[tuple[File, str]]:
+def _concatenate_parts(paths: Iterator[str]) -> Iterator[tuple[File, str]]:
     """One file of several, and its digest; it lies on the disk meanwhile."""
     with TemporaryFile() as kept:
         digest = hashlib.sha256()
         for path in paths:
-            with reached(path):
+            with storage_errors(path):
                 for piece in blob_storage.chunks(path):
                     digest.update(piece)
                     kept.write(piece)
@@ -126,16 +126,16 @@ def _joined(paths: Iterator[str]) -> Iterator[tuple[File, str]]:
 
 
 @contextmanager
-def _let_go_on_failure(path: str) -> Iterator[None]:
+def _release_on_failure(path: str) -> Iterator[None]:
     """What was kept for a file that does not want it any more is nobody's."""
     try:
         yield
     except BaseException:
-        let_go(path)
+        release_content(path)
         raise
 
 
-def _begun(row: FileHandle, upload_id: str) -> FileHandle:
+def _require_multipart(row: FileHandle, upload_id: str) -> FileHandle:
     if not upload_id or row.upload_id != upload_id:
         raise NotFound(f"File {row.id} has no upload {upload_id[:100]}.")
     return row

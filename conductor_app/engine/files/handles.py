@@ -8,18 +8,18 @@ from ... import blob_storage, clock
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...models import Attempt, FileHandle, PayloadReference, Run, StoredPayload
 from ...models.files import UPLOADED, UPLOADING
-from ..contents import let_go
+from ..content_files import release_content
 from ..payloads import DAY_MS
 
 MOST_A_RUN = 1_000
 DEEPEST_FAMILY = 100
 
 
-def create(run_id: str, attempt_id: str, name: str, content_type: str) -> FileHandle:
+def create_handle(run_id: str, attempt_id: str, name: str, content_type: str) -> FileHandle:
     """A handle for a file that is to come. Raises NotFound, and Invalid where the run has too many."""
     if not blob_storage.is_open():
         raise NotFound("This server keeps no files: PAYLOAD_STORAGE is not set.")
-    if not _is_there(run_id):
+    if not _run_exists(run_id):
         raise NotFound(f"No such workflow found by id: {run_id}")
     if attempt_id and not Attempt.objects.filter(pk=attempt_id, run_id=run_id).exists():
         raise NotFound(f"Task not found for taskId: {attempt_id}")
@@ -30,17 +30,17 @@ def create(run_id: str, attempt_id: str, name: str, content_type: str) -> FileHa
     return FileHandle.objects.create(id=str(uuid4()), run_id=run_id, attempt_id=attempt_id, **facts)
 
 
-def find(run_id: str, file_id: str) -> FileHandle:
+def find_handle(run_id: str, file_id: str) -> FileHandle:
     """A file that this run or one of its family has; raises NotFound and Forbidden."""
-    row = _row(file_id)
-    if row.run_id != run_id and not (_is_there(run_id) and _eldest(row.run_id) == _eldest(run_id)):
+    row = _find_row(file_id)
+    if row.run_id != run_id and not (_run_exists(run_id) and _root_run_id(row.run_id) == _root_run_id(run_id)):
         raise Forbidden(f"Workflow {run_id} is not of the family of the file's.")
     return row
 
 
 def find_unfinished(run_id: str, file_id: str) -> FileHandle:
     """A file of this very run that is still to come; raises NotFound, Forbidden and Conflict."""
-    row = _row(file_id)
+    row = _find_row(file_id)
     if row.run_id != run_id:
         raise Forbidden(f"The file belongs to another workflow than {run_id}.")
     if row.status != UPLOADING:
@@ -58,19 +58,19 @@ def lock_unfinished(file_id: str) -> FileHandle:
     return row
 
 
-def _row(file_id: str) -> FileHandle:
+def _find_row(file_id: str) -> FileHandle:
     row = FileHandle.objects.filter(pk=file_id).first()
     if row is None:
         raise NotFound(f"There is no file {file_id[:100]}.")
     return row
 
 
-def _is_there(run_id: str) -> bool:
+def _run_exists(run_id: str) -> bool:
     """Of a run that is gone nobody has asked who may see it."""
     return Run.objects.filter(pk=run_id).exists()
 
 
-def _eldest(run_id: str) -> str:
+def _root_run_id(run_id: str) -> str:
     """The run at the top of the family of this one."""
     for _ in range(DEEPEST_FAMILY):
         parent = Run.objects.filter(pk=run_id).values_list("parent_id", flat=True).first()
@@ -80,7 +80,7 @@ def _eldest(run_id: str) -> str:
     return run_id
 
 
-def finish(run_id: str, file_id: str) -> FileHandle:
+def finish_upload(run_id: str, file_id: str) -> FileHandle:
     """All of the file has come: from now on it is there. Raises NotFound, Forbidden, Conflict and Invalid."""
     find_unfinished(run_id, file_id)
     with transaction.atomic():
@@ -98,15 +98,15 @@ def finish_locked(row: FileHandle) -> None:
     row.save()
     StoredPayload.objects.filter(pk=row.path).update(expires_at=None)
     PayloadReference.objects.create(payload_id=row.path, run_id=row.run_id)
-    let_go(*(part["path"] for part in parts.values()))
+    release_content(*(part["path"] for part in parts.values()))
 
 
-def forget_of(run_id: str) -> None:
+def delete_files_of_run(run_id: str) -> None:
     """The run is removed: so are its files. Their contents go as all do that no run uses."""
     FileHandle.objects.filter(run_id=run_id).delete()
 
 
-def forget_unfinished(limit: int) -> int:
+def delete_unfinished(limit: int) -> int:
     """Forget the files that nobody has gone on sending for a day; how many."""
     old = FileHandle.objects.filter(status=UPLOADING, created_at__lte=clock.now() - DAY_MS).order_by("created_at")
     return FileHandle.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:limit])).delete()[0]

@@ -1,22 +1,22 @@
 """Commands on schedules: kept, held and forgotten; fired by the clock, by hand, or for a span that is past."""
 
-from .asking import backfill, next_moments, run_now
-from .firing import fire, start_waiting
-from .holding import hold_all, let_all_go, pause, requeue, resume
-from .saving import delete, save, set_tags
+from .firing import fire_schedule, start_waiting_execution
+from .manual_runs import backfill, next_times, run_now
+from .pausing import pause_all, pause_schedule, repair_schedules, resume_all, resume_schedule
+from .saving import delete_schedule, save_schedule, set_tags
 
 __all__ = [
     "backfill",
-    "delete",
-    "fire",
-    "hold_all",
-    "let_all_go",
-    "next_moments",
-    "pause",
-    "requeue",
-    "resume",
+    "delete_schedule",
+    "fire_schedule",
+    "next_times",
+    "pause_all",
+    "pause_schedule",
+    "repair_schedules",
+    "resume_all",
+    "resume_schedule",
     "run_now",
-    "save",
+    "save_schedule",
     "set_tags",
-    "start_waiting",
+    "start_waiting_execution",
 ]

@@ -12,10 +12,10 @@ from ...core.timetable import Slot, Timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import EXECUTED, FAILED, WAITING
 from ...store import schedules as store
-from ...store.rows import clean
+from ...store.rows import strip_nul
 from .. import runs
-from .requests import execution_of, request_of
-from .rows import next_slot, put_next, timetable_of
+from .requests import new_execution, start_request
+from .rows import next_slot, set_next_slot, timetable_of
 
 log = logging.getLogger(__name__)
 
@@ -35,44 +35,44 @@ class SlotTaken(Exception):
     """Somebody else has handled the slot, or the schedule was changed meanwhile."""
 
 
-class Overlaps(Exception):
+class PreviousRunOpen(Exception):
     """A run of the schedule is still open."""
 
 
-def fire(schedule_id: int) -> None:
+def fire_schedule(schedule_id: int) -> None:
     """Handle the slot that the schedule has come to, and have it fire at the next one."""
     schedule, now = Schedule.objects.filter(pk=schedule_id).first(), clock.now()
     if schedule is None or schedule.next_run_at is None or schedule.next_run_at > now:
         return
     table = timetable_of(schedule)
     slot = next_slot(schedule, table)
-    claim = _moving_on(schedule, slot, table, now)
+    claim = _advance_claim(schedule, slot, table, now)
     if table.is_too_old(slot, now):
         with transaction.atomic():
             claim()
         return
-    execution = execution_of(schedule, table, slot, now)
+    execution = new_execution(schedule, table, slot, now)
     if schedule.overlap == "TERMINATE_OTHER":
         _terminate_others(schedule.name)
     try:
-        _start(schedule, execution, claim)
+        _start_run(schedule, execution, claim)
     except SlotTaken:
         return
-    except Overlaps:
-        _hold(schedule, execution, claim)
+    except PreviousRunOpen:
+        _postpone_or_skip(schedule, execution, claim)
 
 
-def _moving_on(schedule: Schedule, slot: Slot, table: Timetable, now: int) -> Claim:
+def _advance_claim(schedule: Schedule, slot: Slot, table: Timetable, now: int) -> Claim:
     """Takes the slot by moving its schedule on; False where it was moved by somebody else."""
     following = table.following(slot, now)
     seen = {name: getattr(schedule, name) for name in ("next_run_at", "next_entry", "revision")}
     after = Schedule(name=schedule.name, document=schedule.document)
-    put_next(after, following)
+    set_next_slot(after, following)
     fresh = {name: getattr(after, name) for name in ("next_run_at", "next_slot_at", "next_entry")}
     return lambda: bool(Schedule.objects.filter(pk=schedule.pk, **seen).update(**fresh))
 
 
-def start_waiting(execution_id: str) -> None:
+def start_waiting_execution(execution_id: str) -> None:
     """Start the run of a slot that has waited for its turn."""
     execution = ScheduleExecution.objects.filter(pk=execution_id, state=WAITING).first()
     schedule = Schedule.objects.filter(name=execution.schedule_name).first() if execution else None
@@ -87,49 +87,49 @@ def start_waiting(execution_id: str) -> None:
 
     execution.executed_at = clock.now()
     try:
-        _start(schedule, execution, claim)
+        _start_run(schedule, execution, claim)
     except SlotTaken:
         return
-    except Overlaps:
+    except PreviousRunOpen:
         # Its turn comes when no run is open; until then no sweep looks at it.
         ScheduleExecution.objects.filter(pk=execution_id, state=WAITING).update(waits_for_others=True)
 
 
-def _start(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -> None:
+def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -> None:
     """Start the run of a slot, or note why it could not be started. Raises SlotTaken and Overlaps."""
     is_standalone = schedule.overlap in EXCLUSIVE or execution.waits_for_others
-    if is_standalone and _is_in_the_way(schedule, execution):
-        raise Overlaps
+    if is_standalone and _blocks_start(schedule, execution):
+        raise PreviousRunOpen
 
     def also(run_id: str) -> None:
-        _take(claim)
-        if is_standalone and _is_in_the_way(schedule, execution):
-            raise Overlaps
-        _write(execution, EXECUTED, run_id=run_id)
+        _claim_slot(claim)
+        if is_standalone and _blocks_start(schedule, execution):
+            raise PreviousRunOpen
+        _save_execution(execution, EXECUTED, run_id=run_id)
 
     try:
-        run_id = runs.start(request_of(schedule, execution), BY, also)
-    except (SlotTaken, Overlaps):
+        run_id = runs.start(start_request(schedule, execution), BY, also)
+    except (SlotTaken, PreviousRunOpen):
         raise
     except Busy as busy:
         execution.waits_for_others = is_standalone
-        _try_again(execution, claim, busy)
+        _retry_later(execution, claim, busy)
     except Exception as fault:
-        _give_up(execution, claim, fault)
+        _record_failure(execution, claim, fault)
     else:
         if not execution.run_id:
             # An idempotency key of the schedule's own names a run that is there already.
-            _settle(claim, execution, EXECUTED, run_id=run_id)
+            _record_outcome(claim, execution, EXECUTED, run_id=run_id)
 
 
-def _is_in_the_way(schedule: Schedule, execution: ScheduleExecution) -> bool:
+def _blocks_start(schedule: Schedule, execution: ScheduleExecution) -> bool:
     if store.open_runs(schedule.name):
         return True
     # A slot that comes now goes behind those that wait.
-    return schedule.overlap == "QUEUE" and execution.state != WAITING and store.waiting_slots(schedule.name) > 0
+    return schedule.overlap == "QUEUE" and execution.state != WAITING and store.count_waiting_slots(schedule.name) > 0
 
 
-def _take(claim: Claim) -> None:
+def _claim_slot(claim: Claim) -> None:
     if not claim():
         raise SlotTaken
 
@@ -137,52 +137,56 @@ def _take(claim: Claim) -> None:
 def _terminate_others(schedule: str) -> None:
     for run_id in store.open_runs(schedule):
         try:
-            runs.terminate(run_id, BY, f"The schedule {schedule} starts its next run.")
+            runs.terminate_run(run_id, BY, f"The schedule {schedule} starts its next run.")
         except (Conflict, NotFound):
             # It has ended meanwhile.
             continue
 
 
-def _hold(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -> None:
+def _postpone_or_skip(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -> None:
     """An earlier run is still open: the slot waits for its end, or is passed over."""
-    if schedule.overlap == "QUEUE" and store.waiting_slots(schedule.name) < MOST_WAITING:
+    if schedule.overlap == "QUEUE" and store.count_waiting_slots(schedule.name) < MOST_WAITING:
         execution.waits_for_others = True
-        _settle(claim, execution, WAITING, reason="It waits for the end of an earlier run.")
+        _record_outcome(claim, execution, WAITING, reason="It waits for the end of an earlier run.")
         return
     because = "an earlier run is still open" if schedule.overlap == "SKIP" else f"{MOST_WAITING} slots wait already"
-    _settle(claim, execution, FAILED, reason=f"Skipped: {because}.")
+    _record_outcome(claim, execution, FAILED, reason=f"Skipped: {because}.")
 
 
-def _try_again(execution: ScheduleExecution, claim: Claim, busy: Busy) -> None:
+def _retry_later(execution: ScheduleExecution, claim: Claim, busy: Busy) -> None:
     """What keeps the run from starting passes; the slot waits for it, but not for ever."""
     if clock.now() - execution.created_at > PATIENCE_MS:
-        _give_up(execution, claim, busy)
+        _record_failure(execution, claim, busy)
         return
     execution.executed_at = clock.now() + RETRY_MS
-    _settle(claim, execution, WAITING, reason=busy.message)
+    _record_outcome(claim, execution, WAITING, reason=busy.message)
 
 
-def _give_up(execution: ScheduleExecution, claim: Claim, fault: Exception) -> None:
-    told, trace = (fault.message, "") if isinstance(fault, Refused) else (f"{type(fault).__name__}: {fault}", _trace())
+def _record_failure(execution: ScheduleExecution, claim: Claim, fault: Exception) -> None:
+    told, trace = (
+        (fault.message, "") if isinstance(fault, Refused) else (f"{type(fault).__name__}: {fault}", _stack_trace())
+    )
     if trace:
         log.exception("scheduled_start_failed", extra={"schedule": execution.schedule_name})
-    _settle(claim, execution, FAILED, reason=told, trace=trace)
+    _record_outcome(claim, execution, FAILED, reason=told, trace=trace)
 
 
-def _trace() -> str:
+def _stack_trace() -> str:
     return traceback.format_exc()[-2000:]
 
 
-def _settle(claim: Claim, execution: ScheduleExecution, state: str, **facts: str) -> None:
+def _record_outcome(claim: Claim, execution: ScheduleExecution, state: str, **facts: str) -> None:
     """Note what came of the slot where no run was started; somebody who was first has noted it already."""
     with transaction.atomic():
         if claim():
-            _write(execution, state, **facts)
+            _save_execution(execution, state, **facts)
 
 
-def _write(execution: ScheduleExecution, state: str, *, run_id: str = "", reason: str = "", trace: str = "") -> None:
+def _save_execution(
+    execution: ScheduleExecution, state: str, *, run_id: str = "", reason: str = "", trace: str = ""
+) -> None:
     execution.state, execution.run_id = state, run_id
-    execution.reason, execution.trace = clean(reason)[:999], clean(trace)
+    execution.reason, execution.trace = strip_nul(reason)[:999], strip_nul(trace)
     changed = [field.name for field in ScheduleExecution._meta.concrete_fields if field.name != "id"]
     ScheduleExecution.objects.bulk_create(
         [execution], update_conflicts=True, unique_fields=["id"], update_fields=changed

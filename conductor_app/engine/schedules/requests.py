@@ -3,22 +3,24 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...access.sealing import opened
+from ...access.masking import decrypt_masked
 from ...core.ids import derived_id
 from ...core.timetable import Slot, Timetable
 from ...models import Schedule, ScheduleExecution
 from ..runs import StartRequest
-from .rows import as_written
+from .rows import stored_document
 
 
-def execution_of(schedule: Schedule, table: Timetable, slot: Slot, now: int) -> ScheduleExecution:
+def new_execution(schedule: Schedule, table: Timetable, slot: Slot, now: int) -> ScheduleExecution:
     """The note of a slot, not written yet; the same slot always has the same id."""
     entry = table.entries[slot.entry]
     id = derived_id(slot.at, schedule.pk, slot.at, slot.entry)
-    return noted(schedule, id, slot.at, now, entry.expression, entry.zone_id)
+    return execution_record(schedule, id, slot.at, now, entry.expression, entry.zone_id)
 
 
-def noted(schedule: Schedule, id: str, slot_at: int, now: int, expression: str, zone_id: str) -> ScheduleExecution:
+def execution_record(
+    schedule: Schedule, id: str, slot_at: int, now: int, expression: str, zone_id: str
+) -> ScheduleExecution:
     """A note of something that a schedule starts."""
     return ScheduleExecution(
         id=id,
@@ -32,15 +34,15 @@ def noted(schedule: Schedule, id: str, slot_at: int, now: int, expression: str, 
     )
 
 
-def request_of(schedule: Schedule, execution: ScheduleExecution) -> StartRequest:
+def start_request(schedule: Schedule, execution: ScheduleExecution) -> StartRequest:
     """The request for the run of a slot; the note keeps it as it was made."""
-    written: Mapping[str, Any] = as_written(schedule)["startWorkflowRequest"]
-    given = {**(written.get("input") or {}), **_told(schedule, execution)}
+    written: Mapping[str, Any] = stored_document(schedule)["startWorkflowRequest"]
+    given = {**(written.get("input") or {}), **_slot_input(schedule, execution)}
     execution.request = {**written, "input": given}
     return StartRequest(
         name=written["name"],
         version=written.get("version"),
-        input=opened(given),
+        input=decrypt_masked(given),
         correlation_id=written.get("correlationId") or "",
         priority=written.get("priority") or 0,
         domains=written.get("taskToDomain") or {},
@@ -53,7 +55,7 @@ def request_of(schedule: Schedule, execution: ScheduleExecution) -> StartRequest
     )
 
 
-def _told(schedule: Schedule, execution: ScheduleExecution) -> dict[str, Any]:
+def _slot_input(schedule: Schedule, execution: ScheduleExecution) -> dict[str, Any]:
     """What a scheduled run is told of its slot (execution §10.7)."""
     return {
         "_startedByScheduler": schedule.name,

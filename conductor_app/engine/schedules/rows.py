@@ -12,7 +12,7 @@ from ...models import AuditEntry, Schedule
 from ...models.fields import dumps, loads_sealed
 
 
-def locked(name: str) -> Schedule:
+def lock_schedule(name: str) -> Schedule:
     """The schedule, held until the transaction ends; raises NotFound."""
     found = Schedule.objects.select_for_update().filter(name=name).first()
     if found is None:
@@ -20,7 +20,7 @@ def locked(name: str) -> Schedule:
     return found
 
 
-def as_written(schedule: Schedule) -> dict[str, Any]:
+def stored_document(schedule: Schedule) -> dict[str, Any]:
     """The schedule's document as it is kept: what the workflow's definition masks in its input is sealed."""
     if HIDDEN not in (dumps(schedule.document) or ""):
         # Nothing in it reads as if it had been sealed.
@@ -48,19 +48,19 @@ def next_slot(schedule: Schedule, table: Timetable) -> Slot | None:
     return Slot(schedule.next_run_at, schedule.next_entry)
 
 
-def set_next(schedule: Schedule, now: int) -> None:
+def set_next_from_now(schedule: Schedule, now: int) -> None:
     """From now on: what was missed while it was paused, or before it was changed, is passed over."""
-    put_next(schedule, None if schedule.is_paused else timetable_of(schedule).after(now))
+    set_next_slot(schedule, None if schedule.is_paused else timetable_of(schedule).after(now))
 
 
-def put_next(schedule: Schedule, slot: Slot | None) -> None:
+def set_next_slot(schedule: Schedule, slot: Slot | None) -> None:
     """Have it fire at this slot."""
     at = timetable_of(schedule).runs_at(slot, schedule.name) if slot else None
     schedule.next_run_at, schedule.next_slot_at = at, slot.at if slot else None
     schedule.next_entry = slot.entry if slot else 0
 
 
-def note(schedule: str, action: str, by: str, now: int, reason: str = "", **facts: Any) -> None:
+def record_schedule_change(schedule: str, action: str, by: str, now: int, reason: str = "", **facts: Any) -> None:
     """Keep who did what."""
     AuditEntry.objects.create(
         at=now, actor=by, action=action, object_type="schedule", object_id=schedule, reason=reason, facts=facts

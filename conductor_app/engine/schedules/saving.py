@@ -5,16 +5,16 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from ... import clock
-from ...access.rights import SCHEDULE
-from ...access.sealing import seal
+from ...access.access_types import SCHEDULE
+from ...access.masking import encrypt_masked
 from ...core.errors import Conflict
 from ...core.masking import masked_by, resealed, shown
 from ...core.timetable import timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import WAITING
 from .. import resolved_definitions
-from ..tags import mirror
-from .rows import as_written, locked, note, set_next
+from ..tags import mirror_tags
+from .rows import lock_schedule, record_schedule_change, set_next_from_now, stored_document
 
 Document = dict[str, Any]
 OWN_FIELDS = frozenset(
@@ -23,7 +23,7 @@ OWN_FIELDS = frozenset(
 """Fields of a schedule that are columns of ours, and so not kept a second time."""
 
 
-def save(document: Document, by: str, reason: str = "") -> Schedule:
+def save_schedule(document: Document, by: str, reason: str = "") -> Schedule:
     """Keep a schedule, new or not. Raises Invalid for a cron expression or a zone that cannot be read."""
     timetable(document)
     with transaction.atomic():
@@ -32,18 +32,18 @@ def save(document: Document, by: str, reason: str = "") -> Schedule:
         row = found or Schedule(name=document["name"], revision=0, created_at=now)
         row.created_by = row.created_by or str(document.get("createdBy") or by)[:255]
         row.updated_at, row.updated_by = now, str(document.get("updatedBy") or by)[:255]
-        _fill(row, document, now, as_written(found) if found else {})
-        _write(row)
+        _fill_row(row, document, now, stored_document(found) if found else {})
+        _save_row(row)
         row.document = shown(row.document)
         if document.get("tags"):
-            mirror(SCHEDULE, row.name, row.tags)
-        note(row.name, "overwrite" if found else "create", by, now, reason)
+            mirror_tags(SCHEDULE, row.name, row.tags)
+        record_schedule_change(row.name, "overwrite" if found else "create", by, now, reason)
     return row
 
 
-def _fill(row: Schedule, document: Document, now: int, before: Document) -> None:
+def _fill_row(row: Schedule, document: Document, now: int, before: Document) -> None:
     own = {name: value for name, value in document.items() if name not in OWN_FIELDS}
-    row.document = {**own, "startWorkflowRequest": _sealed(document["startWorkflowRequest"], before)}
+    row.document = {**own, "startWorkflowRequest": _masked_request(document["startWorkflowRequest"], before)}
     row.workflow_name = document["startWorkflowRequest"]["name"]
     row.overlap = document.get("overlapPolicy") or "ALLOW"
     row.is_paused = bool(document.get("paused"))
@@ -51,13 +51,15 @@ def _fill(row: Schedule, document: Document, now: int, before: Document) -> None
     if document.get("tags"):
         row.tags = document["tags"]
     row.revision += 1
-    set_next(row, now)
+    set_next_from_now(row, now)
 
 
-def _sealed(request: Document, before: Document) -> Document:
+def _masked_request(request: Document, before: Document) -> Document:
     """The request with what the definition masks sealed in its input."""
     found = (
-        resolved_definitions.row_of(request["name"], request.get("version")) if not request.get("workflowDef") else None
+        resolved_definitions.find_row(request["name"], request.get("version"))
+        if not request.get("workflowDef")
+        else None
     )
     names = masked_by(request.get("workflowDef") or (found.document if found else {}))
     if not names or not request.get("input"):
@@ -66,10 +68,10 @@ def _sealed(request: Document, before: Document) -> Document:
     # What reads *** stays what it was for the same workflow alone: another one might tell it to whoever wrote that.
     is_same = all(kept.get(part) == request.get(part) for part in ("name", "workflowDef"))
     old = kept.get("input") if is_same else None
-    return {**request, "input": resealed(request["input"], old, names, seal)}
+    return {**request, "input": resealed(request["input"], old, names, encrypt_masked)}
 
 
-def _write(row: Schedule) -> None:
+def _save_row(row: Schedule) -> None:
     try:
         with transaction.atomic():
             row.save()
@@ -78,19 +80,19 @@ def _write(row: Schedule) -> None:
         raise Conflict(f"The schedule {row.name} was created by somebody else at the same moment.") from None
 
 
-def delete(name: str, by: str, reason: str = "") -> None:
+def delete_schedule(name: str, by: str, reason: str = "") -> None:
     """Forget a schedule and the slots that wait; what it has started goes on. One that is not there is no fault."""
     with transaction.atomic():
         if Schedule.objects.filter(name=name).delete()[0]:
             ScheduleExecution.objects.filter(schedule_name=name, state=WAITING).delete()
-            note(name, "delete", by, clock.now(), reason)
+            record_schedule_change(name, "delete", by, clock.now(), reason)
 
 
 def set_tags(name: str, tags: list[Document], by: str) -> None:
     """Give the schedule these tags and no others. Raises NotFound."""
     with transaction.atomic():
-        row = locked(name)
+        row = lock_schedule(name)
         row.tags = tags
         row.save(update_fields=["tags"])
-        mirror(SCHEDULE, name, tags)
-        note(name, "tag", by, clock.now())
+        mirror_tags(SCHEDULE, name, tags)
+        record_schedule_change(name, "tag", by, clock.now())

@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from .canvas import Canvas, Diagram, Edge, Frame, Node
+from .canvas import Canvas, Diagram, DiagramEdge, DiagramFrame, DiagramNode
 from .layout import sequence
-from .seen import NOTHING_SEEN, Mark, Seen, seen_in
+from .marks import NOTHING_SEEN, StepMark, StepMarks, marks_of_run
 
-__all__ = ["Diagram", "Edge", "Frame", "Mark", "Node", "Seen", "diagram", "seen_in"]
+__all__ = ["Diagram", "DiagramEdge", "DiagramFrame", "DiagramNode", "StepMark", "StepMarks", "diagram", "marks_of_run"]
 
 Link = Callable[[str, str], str]
 
 
 def diagram(
-    document: Mapping[str, Any], seen: Seen = NOTHING_SEEN, *, chosen: str = "", link: Link | None = None
+    document: Mapping[str, Any], seen: StepMarks = NOTHING_SEEN, *, chosen: str = "", link: Link | None = None
 ) -> Diagram:
     """The picture of a workflow document, which need not be valid.
 

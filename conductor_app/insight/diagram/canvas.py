@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .seen import Mark, Seen
+from .marks import StepMark, StepMarks
 
 BOX_WIDTH, BOX_HEIGHT = 196, 46
 GAP, ROW_GAP, MARGIN = 26, 28, 14
@@ -17,7 +17,7 @@ READABLE, MOST_HUNDREDS = 0.7, 12
 
 
 @dataclass(slots=True)
-class Node:
+class DiagramNode:
     """One step: its box, what stands in it, and what became of it."""
 
     ref: str
@@ -30,7 +30,7 @@ class Node:
     y: int = 0
     width: int = BOX_WIDTH
     height: int = BOX_HEIGHT
-    mark: Mark | None = None
+    mark: StepMark | None = None
     note: str = ""
     is_faint: bool = False
     is_chosen: bool = False
@@ -41,7 +41,7 @@ class Node:
     def title(self) -> str:
         """The reference, as much of it as the box holds."""
         most = LONGEST_WORD - (3 if self.status else 0) - (4 if self.mark and self.mark.count > 1 else 0)
-        return shortened(self.ref or "no reference", most)
+        return shorten(self.ref or "no reference", most)
 
     @property
     def status(self) -> str:
@@ -58,7 +58,7 @@ class Node:
     def subtitle(self) -> str:
         """Second line: the type, or what is more telling in a run."""
         words = (self.type, self.note) if self.note else (self.type, self.word) if self.word else (self.type, self.also)
-        return shortened(" · ".join(filter(None, words)), LONGEST_WORD + (2 if self.status else 5))
+        return shorten(" · ".join(filter(None, words)), LONGEST_WORD + (2 if self.status else 5))
 
     @property
     def also(self) -> str:
@@ -72,7 +72,7 @@ class Node:
 
 
 @dataclass(slots=True)
-class Edge:
+class DiagramEdge:
     """A line along which control goes."""
 
     d: str
@@ -81,7 +81,7 @@ class Edge:
 
 
 @dataclass(slots=True)
-class Label:
+class EdgeLabel:
     """A word beside a line."""
 
     x: int
@@ -91,7 +91,7 @@ class Label:
 
 
 @dataclass(slots=True)
-class Frame:
+class DiagramFrame:
     """What a loop repeats, or a handler guards."""
 
     x: int
@@ -107,10 +107,10 @@ class Diagram:
 
     width: int
     height: int
-    nodes: list[Node]
-    edges: list[Edge]
-    labels: list[Label]
-    frames: list[Frame]
+    nodes: list[DiagramNode]
+    edges: list[DiagramEdge]
+    labels: list[EdgeLabel]
+    frames: list[DiagramFrame]
     dots: list[tuple[int, int, bool]]
     is_cut: bool
 
@@ -141,13 +141,13 @@ class Block(Protocol):
 class Canvas:
     """The picture while it is drawn."""
 
-    seen: Seen
+    seen: StepMarks
     chosen: str
     link: Callable[[str, str], str]
-    nodes: list[Node] = field(default_factory=list)
-    edges: list[Edge] = field(default_factory=list)
-    labels: list[Label] = field(default_factory=list)
-    frames: list[Frame] = field(default_factory=list)
+    nodes: list[DiagramNode] = field(default_factory=list)
+    edges: list[DiagramEdge] = field(default_factory=list)
+    labels: list[EdgeLabel] = field(default_factory=list)
+    frames: list[DiagramFrame] = field(default_factory=list)
     dots: list[tuple[int, int, bool]] = field(default_factory=list)
     width: int = 0
     height: int = 0
@@ -166,7 +166,7 @@ class Canvas:
     def line(self, points: list[tuple[int, int]], was_taken: bool, arrow: bool = False) -> None:
         """A line with right angles through these points."""
         if len(set(points)) > 1:
-            self.edges.append(Edge(path_through(points), self.is_faint(was_taken), arrow))
+            self.edges.append(DiagramEdge(path_through(points), self.is_faint(was_taken), arrow))
 
     def draw(self, block: Block) -> None:
         """Everything, between a dot where control enters and a dot where it leaves."""
@@ -186,7 +186,7 @@ class Canvas:
         return Diagram(self.width, self.height, *parts, is_cut=self.is_cut)
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -198,13 +198,13 @@ def path_through(points: list[tuple[int, int]]) -> str:
     points = [point for place, point in enumerate(points) if place == 0 or point != points[place - 1]]
     parts = [f"M{points[0][0]} {points[0][1]}"]
     for before, here, after in zip(points, points[1:], points[2:], strict=False):
-        begin, end = _towards(here, before), _towards(here, after)
+        begin, end = _corner_start(here, before), _corner_start(here, after)
         parts.append(f"L{begin[0]} {begin[1]}Q{here[0]} {here[1]} {end[0]} {end[1]}")
     parts.append(f"L{points[-1][0]} {points[-1][1]}")
     return "".join(parts)
 
 
-def _towards(corner: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+def _corner_start(corner: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     """The point of the line to `other` at which the corner begins to be round; lines are level or upright."""
     (x, y), (other_x, other_y) = corner, other
     reach = min(CORNER, max(abs(other_x - x), abs(other_y - y)) // 2)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from .canvas import BOX_HEIGHT, BOX_WIDTH, GAP, ROW_GAP, Block, Canvas, Frame, Label
-from .leaf import Box
+from .boxes import StepBox
+from .canvas import BOX_HEIGHT, BOX_WIDTH, GAP, ROW_GAP, Block, Canvas, DiagramFrame, EdgeLabel
 
 PAD = 16
 LANE = 26
@@ -11,10 +11,10 @@ LANE = 26
 NAMED = 22
 
 
-class Loop:
+class LoopBlock:
     """A step and the body that it repeats, with a line back."""
 
-    def __init__(self, box: Box, body: Any) -> None:
+    def __init__(self, box: StepBox, body: Any) -> None:
         self.box, self.body = box, body
         self.left = max(body.left, BOX_WIDTH // 2) + PAD
         self.right = max(body.right, BOX_WIDTH // 2) + PAD + LANE
@@ -23,7 +23,7 @@ class Loop:
 
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
         faint = canvas.is_faint(self.was_entered)
-        canvas.frames.append(Frame(axis - self.left, top, self.left + self.right, self.height, faint))
+        canvas.frames.append(DiagramFrame(axis - self.left, top, self.left + self.right, self.height, faint))
         canvas.line([(axis, top), (axis, top + PAD)], self.was_entered)
         self.box.draw(canvas, axis, top + PAD)
         head = top + PAD + BOX_HEIGHT
@@ -36,10 +36,10 @@ class Loop:
         canvas.line([(axis, end), (axis, bottom)], self.was_left)
 
 
-class Guarded:
+class GuardedBlock:
     """A step, the body that it guards beside the handlers of what goes wrong there, and what is done in the end."""
 
-    def __init__(self, box: Box, columns: list[tuple[str, Any]], last: Any | None) -> None:
+    def __init__(self, box: StepBox, columns: list[tuple[str, Any]], last: Any | None) -> None:
         self.box, self.columns, self.last = box, columns, last
         inner = sum(column.left + column.right for _label, column in columns) + GAP * (len(columns) - 1)
         ends: list[Block] = [box, *([last] if last else [])]
@@ -53,7 +53,7 @@ class Guarded:
 
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
         faint = canvas.is_faint(self.was_entered)
-        canvas.frames.append(Frame(axis - self.left, top, self.left + self.right, self.height, faint))
+        canvas.frames.append(DiagramFrame(axis - self.left, top, self.left + self.right, self.height, faint))
         canvas.line([(axis, top), (axis, top + PAD)], self.was_entered)
         self.box.draw(canvas, axis, top + PAD)
         fork = top + PAD + BOX_HEIGHT + 14
@@ -64,7 +64,7 @@ class Guarded:
             own = x + column.left
             begin = [(axis, fork - 14), (axis, fork), (own, fork), (own, head)]
             canvas.line(begin, column.was_entered, arrow=bool(column.height))
-            canvas.labels.append(Label(own + 6, head - 11, label[:26], canvas.is_faint(column.was_entered)))
+            canvas.labels.append(EdgeLabel(own + 6, head - 11, label[:26], canvas.is_faint(column.was_entered)))
             column.draw(canvas, own, head)
             if column.goes_on:
                 canvas.line([(own, head + column.height), (own, foot), (axis, foot)], column.was_left)
@@ -72,7 +72,7 @@ class Guarded:
         below = foot + ROW_GAP - 14
         if self.last:
             below += NAMED
-            canvas.labels.append(Label(axis + 6, below - 8, "finally", canvas.is_faint(self.last.was_entered)))
+            canvas.labels.append(EdgeLabel(axis + 6, below - 8, "finally", canvas.is_faint(self.last.was_entered)))
             canvas.line([(axis, foot), (axis, below)], self.last.was_entered, arrow=True)
             self.last.draw(canvas, axis, below)
             below += self.last.height

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.language.parts import GROWS, GUARD, LOOP, SPLIT, Part, finally_of, parts_of, shape_of, type_of
-from .canvas import BOX_HEIGHT, GAP, ROW_GAP, Block, Canvas, Label, shortened
-from .frames import Guarded, Loop
-from .leaf import Box, Growth, of_more
+from .boxes import DynamicForkBox, StepBox, remaining_branches_box
+from .canvas import BOX_HEIGHT, GAP, ROW_GAP, Block, Canvas, EdgeLabel, shorten
+from .frames import GuardedBlock, LoopBlock
 
 DEEPEST = 60
 MOST_BRANCHES = 16
@@ -21,7 +21,7 @@ HEAD = 40
 FOOT = 22
 
 
-class Sequence:
+class SequenceBlock:
     """Steps one after another, on one axis."""
 
     def __init__(self, blocks: list[Block], label: str = "") -> None:
@@ -44,10 +44,10 @@ class Sequence:
             top += block.height
 
 
-class Split:
+class SplitBlock:
     """A step and the branches that it leads to; below, they come together again."""
 
-    def __init__(self, box: Box, branches: list[tuple[str, Sequence]]) -> None:
+    def __init__(self, box: StepBox, branches: list[tuple[str, SequenceBlock]]) -> None:
         self.box, self.branches = box, branches
         widths = [branch.left + branch.right for _label, branch in branches]
         self.total = sum(widths) + GAP * max(len(widths) - 1, 0)
@@ -60,7 +60,7 @@ class Split:
         self.was_left = any(map(self._passed, branches))
         self.goes_on = any(branch.goes_on for _label, branch in branches) or not branches
 
-    def _passed(self, branch: tuple[str, Sequence]) -> bool:
+    def _passed(self, branch: tuple[str, SequenceBlock]) -> bool:
         return branch[1].was_left if branch[1].blocks else self.skips
 
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
@@ -75,7 +75,7 @@ class Split:
             canvas.line(begin, entered, arrow=bool(branch.blocks))
             if label:
                 canvas.labels.append(
-                    Label(own + 6, head - 11, shortened(label, LONGEST_CASE), canvas.is_faint(entered))
+                    EdgeLabel(own + 6, head - 11, shorten(label, LONGEST_CASE), canvas.is_faint(entered))
                 )
             branch.draw(canvas, own, head)
             if branch.goes_on:
@@ -84,33 +84,33 @@ class Split:
             x = own + branch.right + GAP
 
 
-def sequence(steps: Any, path: str, canvas: Canvas, depth: int = 0, label: str = "") -> Sequence:
+def sequence(steps: Any, path: str, canvas: Canvas, depth: int = 0, label: str = "") -> SequenceBlock:
     """The block of a list of steps; what is no step is left out. `label`: what stands beside its line."""
     blocks: list[Block] = []
     for place, step in enumerate(steps if isinstance(steps, list) else ()):
         if isinstance(step, Mapping) and canvas.has_room():
             follower = steps[place + 1] if place + 1 < len(steps) else None
             blocks.append(_block(step, f"{path}[{place}]", follower, canvas, depth))
-    return Sequence(blocks, label)
+    return SequenceBlock(blocks, label)
 
 
 def _block(step: Mapping[str, Any], path: str, follower: Any, canvas: Canvas, depth: int) -> Block:
     shape = shape_of(step) if depth < DEEPEST else ""
-    box = Box(step, path, canvas)
+    box = StepBox(step, path, canvas)
     if shape == SPLIT:
         return _split(step, path, box, canvas, depth)
     if shape == GROWS:
-        return Growth(box, _forked(follower, canvas), canvas)
+        return DynamicForkBox(box, _forked(follower, canvas), canvas)
     if shape in (LOOP, GUARD):
         inner = [(part.label, _of(part, canvas, depth)) for part in parts_of(step, path)]
         if shape == LOOP:
-            return Loop(box, inner[0][1] if inner else Sequence([]))
+            return LoopBlock(box, inner[0][1] if inner else SequenceBlock([]))
         last = finally_of(step, path)
-        return Guarded(box, inner, _of(last, canvas, depth) if last else None)
+        return GuardedBlock(box, inner, _of(last, canvas, depth) if last else None)
     return box
 
 
-def _of(part: Part, canvas: Canvas, depth: int) -> Sequence:
+def _of(part: Part, canvas: Canvas, depth: int) -> SequenceBlock:
     return sequence(part.steps, part.path, canvas, depth + 1, part.label)
 
 
@@ -120,14 +120,14 @@ def _forked(follower: Any, canvas: Canvas) -> Mapping[str, int]:
     return canvas.seen.forked.get(ref, {})
 
 
-def _split(step: Mapping[str, Any], path: str, box: Box, canvas: Canvas, depth: int) -> Split:
+def _split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canvas, depth: int) -> SplitBlock:
     parts = parts_of(step, path)
     shown = _shown(parts, canvas)
     branches = [(part.label, _of(part, canvas, depth)) for part in shown]
     more = len(parts) - len(shown)
     if more:
-        branches.append(("", Sequence([of_more(more, path, canvas)])))
-    split = Split(box, branches)
+        branches.append(("", SequenceBlock([remaining_branches_box(more, path, canvas)])))
+    split = SplitBlock(box, branches)
     if type_of(step) == "FORK_JOIN":
         passed = sum(branch.was_left for _label, branch in branches)
         box.node.note = f"{passed} of {len(parts)} done" if box.was_entered else f"{len(parts)} branches"

@@ -4,27 +4,27 @@ from typing import Any
 
 from ...models import Task
 from ...models.fields import loads
-from . import plans
+from . import definitions
 from .rows import Row
 
 
-def branches_of_many(rows: list[Row]) -> dict[str, dict[str, plans.Steps]]:
+def dynamic_branches_by_run(rows: list[Row]) -> dict[str, dict[str, definitions.Steps]]:
     """The same for rows of several runs, by run id; read in one statement."""
     wanted = {(row.run_id, row.task_branch_head) for row in rows if row.task_branch_head}
-    found: dict[str, dict[str, plans.Steps]] = {row.run_id: {} for row in rows}
+    found: dict[str, dict[str, definitions.Steps]] = {row.run_id: {} for row in rows}
     if not wanted:
         return found
     refs = {branch_head.rpartition("@")[0] for _, branch_head in wanted}
     heads = Task.objects.filter(run_id__in={run_id for run_id, _ in wanted}, ref__in=refs)
     for run_id, ref, iteration_path, step_state in heads.values_list("run_id", "ref", "iteration_path", "step_state"):
         if (run_id, branch_head := f"{ref}@{iteration_path}") in wanted:
-            found[run_id][branch_head] = plans.branch(_document(step_state))
+            found[run_id][branch_head] = definitions.branch_documents(_branch_document(step_state))
     for run_id, branch_head in wanted:
         found[run_id].setdefault(branch_head, {})
     return found
 
 
-def branches(rows: list[Row]) -> dict[str, plans.Steps]:
+def dynamic_branches(rows: list[Row]) -> dict[str, definitions.Steps]:
     """The steps of the dynamic branches that the rows of one run belong to, by `root` as the tasks spell it."""
     roots = {row.task_branch_head for row in rows if row.task_branch_head}
     if not roots:
@@ -35,7 +35,10 @@ def branches(rows: list[Row]) -> dict[str, plans.Steps]:
         if row.task_branch_head == f"{row.task_ref}@{row.task_iteration_path}"
     }
     memos |= {branch_head: _load_step_state(rows[0].run_id, branch_head) for branch_head in roots - memos.keys()}
-    return {branch_head: plans.branch(_document(step_state)) for branch_head, step_state in memos.items()}
+    return {
+        branch_head: definitions.branch_documents(_branch_document(step_state))
+        for branch_head, step_state in memos.items()
+    }
 
 
 def _load_step_state(run_id: str, branch_head: str) -> Any:
@@ -47,6 +50,6 @@ def _load_step_state(run_id: str, branch_head: str) -> Any:
     )
 
 
-def _document(step_state: Any) -> dict[str, Any]:
+def _branch_document(step_state: Any) -> dict[str, Any]:
     step_state = loads(step_state) if isinstance(step_state, str) else step_state
     return (step_state or {}).get("document") or {}

@@ -12,10 +12,10 @@ PAYLOADS = ("input", "output", "variables")
 def find_run(run_id: str, payloads: Collection[str] = ()) -> Run:
     """The run, with these of its payloads (`input`, `output`, `variables`), in one statement; raises NotFound."""
     runs = Run.objects.defer(*(name for name in PAYLOADS if name not in payloads))
-    return runs.filter(pk=run_id).first() or refuse_unknown_run(run_id)
+    return runs.filter(pk=run_id).first() or raise_run_not_found(run_id)
 
 
-def refuse_unknown_run(run_id: str) -> NoReturn:
+def raise_run_not_found(run_id: str) -> NoReturn:
     raise NotFound(f"No such workflow found by id: {run_id}")
 
 
@@ -28,7 +28,7 @@ def find_attempt(attempt_id: str) -> Attempt:
     return attempt
 
 
-def logs_of(attempt_id: str) -> list[dict[str, object]]:
+def load_logs(attempt_id: str) -> list[dict[str, object]]:
     """What the worker logged, oldest first, as Conductor's TaskExecLog (api §3.8)."""
     lines = TaskLog.objects.filter(attempt_id=attempt_id).order_by("at", "id").values_list("line", "at")
     return [{"log": line, "taskId": attempt_id, "createdTime": at} for line, at in lines]

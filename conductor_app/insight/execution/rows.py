@@ -26,12 +26,12 @@ _of_run = attrgetter(*RUN_FACTS)
 _TEXTS = {"input_text": "input", "output_text": "output", "step_state_text": "task__step_state"}
 
 
-def row_of(attempt: Attempt) -> Row:
+def to_row(attempt: Attempt) -> Row:
     """The row of one attempt that was read as an object."""
     return Row._make(_of_attempt(attempt))
 
 
-def rows_of(attempts: "QuerySet[Attempt]") -> list[Row]:
+def load_rows(attempts: "QuerySet[Attempt]") -> list[Row]:
     """The rows of a query of attempts, in one statement; payloads stay the JSON text that they are stored as."""
     texts = {name: Cast(path, TextField()) for name, path in _TEXTS.items()}
     return list(map(Row._make, attempts.annotate(**texts).values_list(*PLAIN, *texts)))
@@ -42,7 +42,7 @@ def attempts_of(run_ids: Iterable[str]) -> "QuerySet[Attempt]":
     return Attempt.objects.filter(run_id__in=list(run_ids)).order_by("run_id", "seq")
 
 
-def facts_of(run: Any) -> RunFacts:
+def run_facts_of(run: Any) -> RunFacts:
     """What a task's document says of its run."""
     return RunFacts._make(_of_run(run))
 

@@ -14,9 +14,9 @@ from django.db.models.functions import Cast
 from ...core.masking import shown_text
 from ...models import Run
 from ...models.snapshots import read_snapshot
-from . import plans
-from .lookups import PAYLOADS, refuse_unknown_run
-from .rows import attempts_of, facts_of, rows_of
+from . import definitions
+from .lookups import PAYLOADS, raise_run_not_found
+from .rows import attempts_of, load_rows, run_facts_of
 from .tasks import task_documents
 
 PLAIN = (
@@ -33,14 +33,14 @@ _of_run = attrgetter(*PLAIN, *PAYLOADS)
 def run_document(run: Run, with_tasks: bool = True) -> dict[str, Any]:
     """One run as plain values."""
     row = RunRow._make(_of_run(run))
-    tasks = task_documents(rows_of(attempts_of([run.id])), facts_of(run), is_wire=False) if with_tasks else []
-    return spelled(row, tasks, plans.plan(row.plan_id).workflow.document)
+    tasks = task_documents(load_rows(attempts_of([run.id])), run_facts_of(run), is_wire=False) if with_tasks else []
+    return workflow_fields(row, tasks, definitions.definition_documents(row.plan_id).workflow.document)
 
 
 def wire_run(run_id: str, with_tasks: bool = True) -> dict[str, Any]:
     """One run for a reply; raises NotFound."""
     found = wire_runs(Run.objects.filter(pk=run_id), with_tasks)
-    return found[0] if found else refuse_unknown_run(run_id)
+    return found[0] if found else raise_run_not_found(run_id)
 
 
 def wire_runs(runs: "QuerySet[Run]", with_tasks: bool = True) -> list[dict[str, Any]]:
@@ -52,20 +52,25 @@ def wire_runs(runs: "QuerySet[Run]", with_tasks: bool = True) -> list[dict[str, 
     with read_snapshot() if with_tasks else nullcontext():
         rows = [RunRow._make(values) for values in runs.annotate(**texts).values_list(*PLAIN, *texts)]
         tasks = _wire_tasks(rows) if with_tasks else {}
-    return [spelled(_as_written(row), tasks.get(row.id, []), plans.plan(row.plan_id).workflow.json) for row in rows]
+    return [
+        workflow_fields(
+            _raw_payloads(row), tasks.get(row.id, []), definitions.definition_documents(row.plan_id).workflow.json
+        )
+        for row in rows
+    ]
 
 
 def _wire_tasks(runs: Iterable[RunRow]) -> dict[str, list[dict[str, Any]]]:
     by_id = {run.id: run for run in runs}
-    groups = groupby(rows_of(attempts_of(by_id)), key=lambda row: row.run_id)
-    return {id: task_documents(list(rows), facts_of(by_id[id]), is_wire=True) for id, rows in groups}
+    groups = groupby(load_rows(attempts_of(by_id)), key=lambda row: row.run_id)
+    return {id: task_documents(list(rows), run_facts_of(by_id[id]), is_wire=True) for id, rows in groups}
 
 
-def _as_written(row: RunRow) -> RunRow:
+def _raw_payloads(row: RunRow) -> RunRow:
     return row._replace(**{name: orjson.Fragment(shown_text(getattr(row, name))) for name in PAYLOADS})
 
 
-def spelled(row: RunRow, tasks: list[dict[str, Any]], definition: Any) -> dict[str, Any]:
+def workflow_fields(row: RunRow, tasks: list[dict[str, Any]], definition: Any) -> dict[str, Any]:
     """The fields of Workflow, those without a value left out."""
     document = {
         "createTime": row.created_at,

@@ -12,9 +12,9 @@ from ...core.retries import LONGEST_SECONDS
 from ...core.states import COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED
 from ...models import Attempt
 from ...models.fields import loads
-from . import plans
-from .branches import branches, branches_of_many
-from .rows import Row, RunFacts, facts_of, row_of, rows_of, run_facts
+from . import definitions
+from .branches import dynamic_branches, dynamic_branches_by_run
+from .rows import Row, RunFacts, load_rows, run_facts, run_facts_of, to_row
 
 PASSED = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
 """The statuses of tasks that their run has moved on from; the original calls these tasks executed."""
@@ -26,8 +26,8 @@ NAMED_BY_TYPE = frozenset(("JOIN", "SWITCH", "DECISION", "FORK"))
 
 def task_document(attempt: Attempt) -> dict[str, Any]:
     """One attempt as plain values."""
-    row, run = row_of(attempt), facts_of(attempt.run)
-    return plain_task(row, run, step_of(row, run, branches([row])), clock.now())
+    row, run = to_row(attempt), run_facts_of(attempt.run)
+    return plain_task(row, run, step_of(row, run, dynamic_branches([row])), clock.now())
 
 
 def wire_task(attempt: Attempt) -> dict[str, Any]:
@@ -37,52 +37,58 @@ def wire_task(attempt: Attempt) -> dict[str, Any]:
 
 def wire_task_and_definition(attempt: Attempt) -> tuple[dict[str, Any], dict[str, Any]]:
     """One attempt for a reply, its step as JSON that is written already; and the task definition that it follows."""
-    row, run = row_of(attempt), facts_of(attempt.run)
-    step = step_of(row, run, branches([row]))
-    document = spelled(row, run, step, clock.now(), as_json=True)
+    row, run = to_row(attempt), run_facts_of(attempt.run)
+    step = step_of(row, run, dynamic_branches([row]))
+    document = task_fields(row, run, step, clock.now(), as_json=True)
     return document, step.task_definition.document or {}
 
 
 def wire_tasks(ids: Sequence[str]) -> list[dict[str, Any]]:
     """The attempts with these ids for a reply, in their order; those that are gone are left out."""
-    rows = {row.id: row for row in rows_of(Attempt.objects.filter(pk__in=list(ids)))}
+    rows = {row.id: row for row in load_rows(Attempt.objects.filter(pk__in=list(ids)))}
     runs = {run.id: run for run in run_facts({row.run_id for row in rows.values()})}
     known = [row for id in ids if (row := rows.get(id)) and row.run_id in runs]
-    branch_steps, now = branches_of_many(known), clock.now()
+    branch_steps, now = dynamic_branches_by_run(known), clock.now()
     return [wire_row(row, run := runs[row.run_id], step_of(row, run, branch_steps[row.run_id]), now) for row in known]
 
 
 def task_documents(rows: list[Row], run: RunFacts, is_wire: bool) -> list[dict[str, Any]]:
     """The attempts of one run, as plain values or for a reply."""
-    now, branch_steps, spell = clock.now(), branches(rows), wire_row if is_wire else plain_row
+    now, branch_steps, spell = clock.now(), dynamic_branches(rows), wire_row if is_wire else plain_row
     return [spell(row, run, step_of(row, run, branch_steps), now) for row in rows]
 
 
-def wire_row(row: Row, run: RunFacts, step: plans.Written, now: int) -> dict[str, Any]:
+def wire_row(row: Row, run: RunFacts, step: definitions.StepDocument, now: int) -> dict[str, Any]:
     """A row for a reply: payloads go out as they were written down, without being read."""
-    document = spelled(row, run, step, now, as_json=True)
+    document = task_fields(row, run, step, now, as_json=True)
     input, output = shown_text(row.input), shown_text(row.output)
     document["inputData"], document["outputData"] = orjson.Fragment(input), orjson.Fragment(output)
     return document
 
 
-def plain_row(row: Row, run: RunFacts, step: plans.Written, now: int) -> dict[str, Any]:
+def plain_row(row: Row, run: RunFacts, step: definitions.StepDocument, now: int) -> dict[str, Any]:
     """A row as plain values."""
     return plain_task(row._replace(input=loads(row.input), output=loads(row.output)), run, step, now)
 
 
-def plain_task(row: Row, run: RunFacts, step: plans.Written, now: int) -> dict[str, Any]:
+def plain_task(row: Row, run: RunFacts, step: definitions.StepDocument, now: int) -> dict[str, Any]:
     """A row whose payloads have been read, as plain values."""
-    return spelled(row, run, step, now)
+    return task_fields(row, run, step, now)
 
 
-def step_of(row: Row, run: RunFacts, branch_steps: dict[str, plans.Steps]) -> plans.Written:
+def step_of(row: Row, run: RunFacts, branch_steps: dict[str, definitions.Steps]) -> definitions.StepDocument:
     """The step that the attempt is a try at."""
-    steps = branch_steps[row.task_branch_head] if row.task_branch_head else plans.plan(run.plan_id).steps
-    return steps.get(row.task_ref) or plans.unknown_step(row.task_ref, row.name)
+    steps = (
+        branch_steps[row.task_branch_head]
+        if row.task_branch_head
+        else definitions.definition_documents(run.plan_id).steps
+    )
+    return steps.get(row.task_ref) or definitions.unknown_step(row.task_ref, row.name)
 
 
-def spelled(row: Row, run: RunFacts, step: plans.Written, now: int, *, as_json: bool = False) -> dict[str, Any]:
+def task_fields(
+    row: Row, run: RunFacts, step: definitions.StepDocument, now: int, *, as_json: bool = False
+) -> dict[str, Any]:
     """The fields of Task, those without a value left out; its step as values, or as JSON that is written already."""
     is_newest = row.id == row.task_attempt_id
     iterations = row.task_iteration_path.split(".") if row.task_iteration_path else []
@@ -121,7 +127,7 @@ def spelled(row: Row, run: RunFacts, step: plans.Written, now: int, *, as_json: 
         "loopOverTask": iteration > 0,
         "firstStartTime": 0,
         "subworkflowChanged": False,
-        "queueWaitTime": waited(row, now),
+        "queueWaitTime": queue_wait_ms(row, now),
         "executionMetadata": NO_METADATA,
     }
     for name, value in (*optional_fields(row, run), *step.isolation):
@@ -132,7 +138,7 @@ def spelled(row: Row, run: RunFacts, step: plans.Written, now: int, *, as_json: 
 
 def poll_count(row: Row) -> int:
     """Return how often the task was polled; the original polls SUB_WORKFLOW once, and WAIT when its time is over."""
-    is_polled = row.task_type == "SUB_WORKFLOW" or (row.task_type == "WAIT" and _is_over_by_time(row))
+    is_polled = row.task_type == "SUB_WORKFLOW" or (row.task_type == "WAIT" and _ended_by_timer(row))
     return max(row.poll_count, is_polled)
 
 
@@ -140,12 +146,12 @@ def callback_seconds(row: Row) -> int:
     """Return after how many seconds the task is looked at again; of a WAIT that is open, or was, its duration."""
     if row.task_type != "WAIT":
         return row.callback_ms // 1000
-    if row.status == COMPLETED and not _is_over_by_time(row):
+    if row.status == COMPLETED and not _ended_by_timer(row):
         return 0
     return min(max(row.ends_at - (row.started_at or row.scheduled_at), 0) // 1000, LONGEST_SECONDS)
 
 
-def _is_over_by_time(row: Row) -> bool:
+def _ended_by_timer(row: Row) -> bool:
     return row.ended_at is not None and row.ended_at >= row.ends_at
 
 
@@ -163,7 +169,7 @@ def optional_fields(row: Row, run: RunFacts) -> tuple[tuple[str, str], ...]:
     )
 
 
-def waited(row: Row, now: int) -> int:
+def queue_wait_ms(row: Row, now: int) -> int:
     """Milliseconds in the queue; after a hand-back, since the moment for which it was asked (execution §1.5)."""
     if row.updated_at and row.callback_ms:
         return max(0, now - (row.updated_at + row.callback_ms))

@@ -10,11 +10,11 @@
 with 600,000 tasks, 5 to 35 ms, and 30 to 135 ms for what is bounded.
 """
 
-from .grammar import Clause, Value
-from .pages import Page, Search
-from .places import Places
-from .questions import Question
+from .grammar import Clause, QueryValue
+from .pages import Search, SearchPage
+from .places import PageEnds
 from .runs import RUNS
+from .search_query import SearchQuery
 from .tasks import TASKS
 
-__all__ = ["RUNS", "TASKS", "Clause", "Page", "Places", "Question", "Search", "Value"]
+__all__ = ["RUNS", "TASKS", "Clause", "PageEnds", "QueryValue", "Search", "SearchPage", "SearchQuery"]

@@ -1,11 +1,11 @@
 """The runs of the tasks that a search finds, each once, in the order of their newest hit."""
 
-from .pages import COUNTED, Page, Search
+from .pages import COUNTED, Search, SearchPage
 
 MOST_HITS = 400_000
 
 
-def runs_of_tasks(search: Search, start: int, size: int) -> Page:
+def runs_of_tasks(search: Search, start: int, size: int) -> SearchPage:
     """A page of distinct runs. `search` shows the run of each hit; so many hits are read as the page needs."""
     wanted, hits = start + size, min(COUNTED, 4 * (start + size) + 100)
     while True:
@@ -13,5 +13,5 @@ def runs_of_tasks(search: Search, start: int, size: int) -> Page:
         runs = list(dict.fromkeys(found.ids))
         is_all = len(found.ids) < hits
         if is_all or hits >= MOST_HITS or (len(runs) > wanted and hits >= COUNTED):
-            return Page(runs[start:wanted], len(runs), is_all and found.is_exact, found.since)
+            return SearchPage(runs[start:wanted], len(runs), is_all and found.is_exact, found.since)
         hits = max(COUNTED, 4 * hits)

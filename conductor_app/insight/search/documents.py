@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import BooleanField, Expression, F
 
-from .sql import like
+from .sql import to_like_pattern
 
 STEP = re.compile(r"""\.([\w$@-]+)|\[(\d+)\]|\["([^"]*)"\]|\['([^']*)'\]""")
 NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?")
@@ -26,7 +26,7 @@ def path_of(place: str) -> Path:
     return tuple(int(step[2]) if step[2] else step[1] or step[3] or step[4] or "" for step in STEP.finditer(place))
 
 
-class Inside(Expression):
+class DocumentCondition(Expression):
     """One comparison with the value at a path of a document."""
 
     output_field = BooleanField()
@@ -45,7 +45,11 @@ class Inside(Expression):
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
         document, _ = compiler.compile(self.document)
-        spell = OnPostgresql(document, self) if connection.vendor == "postgresql" else OnSqlite(document, self)
+        spell = (
+            PostgresqlDocumentSql(document, self)
+            if connection.vendor == "postgresql"
+            else SqliteDocumentSql(document, self)
+        )
         return spell.condition()
 
     def words(self) -> Iterator[str]:
@@ -58,12 +62,12 @@ class Inside(Expression):
             yield self.text
 
 
-class OnSqlite:
+class SqliteDocumentSql:
     """The condition in SQLite's words."""
 
     find = "instr"
 
-    def __init__(self, document: str, asked: Inside) -> None:
+    def __init__(self, document: str, asked: DocumentCondition) -> None:
         self.document, self.asked = document, asked
 
     def condition(self) -> tuple[str, list[Any]]:
@@ -90,9 +94,9 @@ class OnSqlite:
         """How a text is compared, and with what."""
         asked = self.asked
         if asked.operator == "STARTS_WITH":
-            return LIKE[type(self)], like(asked.text.replace("*", "")) + "%"
+            return LIKE[type(self)], to_like_pattern(asked.text.replace("*", "")) + "%"
         if asked.operator == "=" and "*" in asked.text:
-            return LIKE[type(self)], like(asked.text)
+            return LIKE[type(self)], to_like_pattern(asked.text)
         return f"{asked.operator} %s", asked.text
 
     def truth(self, value: bool) -> str:
@@ -124,7 +128,7 @@ class OnSqlite:
         return self.of_type(self.asked.text)
 
 
-class OnPostgresql(OnSqlite):
+class PostgresqlDocumentSql(SqliteDocumentSql):
     """The condition in PostgreSQL's words."""
 
     find = "strpos"
@@ -167,4 +171,4 @@ class OnPostgresql(OnSqlite):
 
 TYPE = {"text": "string", "integer": "number", "real": "number", "true": "boolean", "false": "boolean"}
 """SQLite's names of JSON types as PostgreSQL spells them."""
-LIKE = {OnSqlite: "LIKE %s ESCAPE '\\'", OnPostgresql: "ILIKE %s ESCAPE '\\'"}
+LIKE = {SqliteDocumentSql: "LIKE %s ESCAPE '\\'", PostgresqlDocumentSql: "ILIKE %s ESCAPE '\\'"}

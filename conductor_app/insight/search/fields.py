@@ -11,14 +11,14 @@ from typing import Any
 from django.db.models import Q
 
 from ...core.errors import Invalid
-from .grammar import Clause, Value
-from .sql import LONGEST_PATTERN, MOST_STARS, column, compared, matching, one_of
+from .grammar import Clause, QueryValue
+from .sql import LONGEST_PATTERN, MOST_STARS, column, compare_column, matches_pattern, one_of
 
 EVERYTHING, NOTHING = ~Q(pk__in=[]), Q(pk__in=[])
 COLUMNS, RARE = 200_000, 50_000
 
 
-class Misread(Invalid):
+class InvalidSearchValue(Invalid):
     """A value that its field cannot be compared with."""
 
     def __init__(self, place: int, complaint: str) -> None:
@@ -27,7 +27,7 @@ class Misread(Invalid):
 
 
 @dataclass(frozen=True)
-class Field:
+class SearchField:
     """Texts of one column. Without an index for `!=`, `<` and patterns, only = and IN are quick."""
 
     column: str
@@ -83,44 +83,44 @@ class Field:
                 return self.equal(left, values)
             case "BETWEEN":
                 lower, upper = map(self.value, values)
-                return Q(compared(left, ">=", lower)) & Q(compared(left, "<=", upper))
+                return Q(compare_column(left, ">=", lower)) & Q(compare_column(left, "<=", upper))
             case "STARTS_WITH":
-                return Q(matching(left, checked(values[0], values[0].text.replace("*", "") + "*")))
+                return Q(matches_pattern(left, check_pattern(values[0], values[0].text.replace("*", "") + "*")))
             case _:
-                return Q(compared(left, clause.operator, self.value(values[0])))
+                return Q(compare_column(left, clause.operator, self.value(values[0])))
 
-    def equal(self, left: Any, values: Sequence[Value]) -> Q:
+    def equal(self, left: Any, values: Sequence[QueryValue]) -> Q:
         exact = [self.value(value) for value in values if "*" not in value.text]
         found = Q(one_of(left, exact)) if exact else NOTHING
         for value in values:
             if "*" in value.text:
-                found |= Q(matching(left, checked(value, value.text)))
+                found |= Q(matches_pattern(left, check_pattern(value, value.text)))
         if self.partial and exact and all(exact):
             # The words of the index's own condition, without which SQLite does not take it.
             found &= ~Q(**{self.column: ""})
         return found
 
     def null(self, left: Any) -> Q:
-        return Q(compared(left, "=", ""))
+        return Q(compare_column(left, "=", ""))
 
-    def value(self, value: Value) -> Any:
+    def value(self, value: QueryValue) -> Any:
         return value.text
 
 
 @dataclass(frozen=True)
-class Id(Field):
+class IdField(SearchField):
     """Ids: STARTS_WITH and `abc*` are ranges of the index."""
 
     is_ordered: bool = False
 
     def rank_of(self, clause: Clause) -> int | None:
-        if clause.operator == "STARTS_WITH" or (clause.operator == "=" and is_prefix(clause.values[0].text)):
+        if clause.operator == "STARTS_WITH" or (clause.operator == "=" and is_prefix_pattern(clause.values[0].text)):
             return self.rank
         return super().rank_of(clause)
 
     def condition(self, clause: Clause, hidden: bool) -> Q:
         text = clause.values[0].text if clause.values else ""
-        if clause.operator == "STARTS_WITH" or (clause.operator == "=" and is_prefix(text)):
+        if clause.operator == "STARTS_WITH" or (clause.operator == "=" and is_prefix_pattern(text)):
             start = text.rstrip("*")
             # The range is what an index reads; collations disagree on more than it.
             return Q(**{f"{self.column}__gte": start, f"{self.column}__lte": start + LAST}) & Q(
@@ -133,12 +133,12 @@ LAST = "z" * 8
 """Sorts behind every character of an id, in the collations of both databases."""
 
 
-def is_prefix(text: str) -> bool:
+def is_prefix_pattern(text: str) -> bool:
     return len(text) > 1 and text.endswith("*") and "*" not in text[:-1]
 
 
 @dataclass(frozen=True)
-class Rare(Field):
+class RareTextField(SearchField):
     """Texts that few rows have, too long for an index: it lists only the rows that have one."""
 
     reach: int = RARE
@@ -156,10 +156,10 @@ class Rare(Field):
         return found & self.index_condition(clause) if self.rank_of(clause) is not None else found
 
 
-def checked(value: Value, pattern: str) -> str:
+def check_pattern(value: QueryValue, pattern: str) -> str:
     """The pattern, if it is not too long or wild for a database."""
     if len(pattern) > LONGEST_PATTERN:
-        raise Misread(value.place, f"a value with a pattern may have at most {LONGEST_PATTERN} characters")
+        raise InvalidSearchValue(value.place, f"a value with a pattern may have at most {LONGEST_PATTERN} characters")
     if pattern.count("*") > MOST_STARS:
-        raise Misread(value.place, f"a pattern may have at most {MOST_STARS} stars")
+        raise InvalidSearchValue(value.place, f"a pattern may have at most {MOST_STARS} stars")
     return pattern

@@ -19,7 +19,7 @@ LONGEST, MOST_CLAUSES, MOST_VALUES, DEEPEST = 100_000, 200, 2_000, 30
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class QueryValue:
     """What a field is compared with, and where it stands in the query."""
 
     text: str
@@ -32,7 +32,7 @@ class Clause:
 
     field: str
     operator: str
-    values: tuple[Value, ...]
+    values: tuple[QueryValue, ...]
     place: int
 
 
@@ -69,14 +69,14 @@ CLAUSE_AHEAD = re.compile(
 )
 
 
-def parse(text: str) -> Condition | None:
+def parse_query(text: str) -> Condition | None:
     """The condition that a query spells, None for an empty one; raises Invalid, which points at the place."""
     if len(text) > LONGEST:
         raise Invalid(f"The query is longer than {LONGEST} characters.")
-    return Reader(text).whole() if text.strip() else None
+    return QueryParser(text).whole() if text.strip() else None
 
 
-class Reader:
+class QueryParser:
     """Reads a query from left to right."""
 
     def __init__(self, text: str) -> None:
@@ -152,14 +152,14 @@ class Reader:
             self.refuse("NULL")
         return Clause(field, "NULL", (), place)
 
-    def single(self) -> Value:
+    def single(self) -> QueryValue:
         if self.takes("("):
             value = self.value(",)")
             self.expect(")")
             return value
         return self.value(")")
 
-    def listed(self) -> tuple[Value, ...]:
+    def listed(self) -> tuple[QueryValue, ...]:
         is_bracketed = self.takes("(")
         values = [self.value(",)")]
         while self.takes(","):
@@ -168,19 +168,19 @@ class Reader:
             self.expect(")")
         return tuple(values)
 
-    def bounds(self) -> tuple[Value, ...]:
+    def bounds(self) -> tuple[QueryValue, ...]:
         lower = self.value(")", is_lower_bound=True)
         if not self.takes_word("AND"):
             self.refuse("AND and the upper bound")
         return lower, self.value(")")
 
-    def value(self, ends: str, is_lower_bound: bool = False) -> Value:
+    def value(self, ends: str, is_lower_bound: bool = False) -> QueryValue:
         self.values += 1
         if self.values > MOST_VALUES:
             self.refuse(f"at most {MOST_VALUES} values")
         place = self.skipped()
         quote = self.text[place : place + 1]
-        return Value(self.quoted(quote) if quote in ("'", '"') else self.bare(ends, is_lower_bound), place)
+        return QueryValue(self.quoted(quote) if quote in ("'", '"') else self.bare(ends, is_lower_bound), place)
 
     def quoted(self, quote: str) -> str:
         """Up to the same quote; a backslash keeps one that belongs to the text, and so does doubling it."""
@@ -256,10 +256,10 @@ class Reader:
         return self.at
 
     def refuse(self, wanted: str) -> NoReturn:
-        raise refusal(self.text, self.skipped(), f"expected {wanted}")
+        raise syntax_error(self.text, self.skipped(), f"expected {wanted}")
 
 
-def refusal(query: str, place: int, complaint: str) -> Invalid:
+def syntax_error(query: str, place: int, complaint: str) -> Invalid:
     """A refusal that shows what stands at the place."""
     rest = query[place : place + 30]
     where = f"'{rest}{'…' if len(query) > place + 30 else ''}'" if rest else "the end"

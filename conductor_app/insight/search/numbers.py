@@ -7,29 +7,29 @@ from typing import Any
 
 from django.db.models import Q
 
-from .fields import NOTHING, Field, Misread
-from .grammar import Clause, Value
+from .fields import NOTHING, InvalidSearchValue, SearchField
+from .grammar import Clause, QueryValue
 from .sql import one_of
 
 LEAST, MOST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Whole(Field):
+class IntegerField(SearchField):
     """Whole numbers."""
 
-    def value(self, value: Value) -> int:
+    def value(self, value: QueryValue) -> int:
         text = value.text.strip()
         if not text.removeprefix("-").isdecimal() or not text.isascii():
-            raise Misread(value.place, "expected a whole number")
+            raise InvalidSearchValue(value.place, "expected a whole number")
         return max(LEAST, min(MOST, int(text[:40])))
 
     def comparison(self, clause: Clause, left: Any) -> Q:
         if clause.operator == "STARTS_WITH":
-            raise Misread(clause.place, f"{clause.field} is compared by its size, which begins with nothing")
+            raise InvalidSearchValue(clause.place, f"{clause.field} is compared by its size, which begins with nothing")
         return super().comparison(clause, left)
 
-    def equal(self, left: Any, values: Sequence[Value]) -> Q:
+    def equal(self, left: Any, values: Sequence[QueryValue]) -> Q:
         return Q(one_of(left, [self.value(value) for value in values]))
 
     def null(self, left: Any) -> Q:
@@ -37,7 +37,7 @@ class Whole(Field):
 
 
 @dataclass(frozen=True)
-class Moment(Whole):
+class TimeField(IntegerField):
     """Moments: epoch milliseconds, or an ISO date such as 2026-11-21T07:00Z."""
 
     is_ordered: bool = False
@@ -52,7 +52,7 @@ class Moment(Whole):
             return None
         return self.begun_by(self.value(clause.values[-1]))
 
-    def value(self, value: Value) -> int:
+    def value(self, value: QueryValue) -> int:
         text = value.text.strip()
         if text.removeprefix("-").isdecimal():
             return super().value(value)
@@ -61,4 +61,6 @@ class Moment(Whole):
             aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
             return round(aware.timestamp() * 1000)
         except (ValueError, OverflowError, OSError):
-            raise Misread(value.place, "expected a moment: epoch milliseconds, or 2026-11-21T07:00:00Z") from None
+            raise InvalidSearchValue(
+                value.place, "expected a moment: epoch milliseconds, or 2026-11-21T07:00:00Z"
+            ) from None

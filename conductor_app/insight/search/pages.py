@@ -10,8 +10,8 @@ from typing import Any
 
 from django.db.models import F, OrderBy, Q, QuerySet
 
-from .places import Place, Places
-from .questions import Question
+from .places import PageEnd, PageEnds
+from .search_query import SearchQuery
 from .sql import Unordered, row_by_row
 
 COUNTED = 10_000
@@ -28,20 +28,22 @@ Sort = tuple[str, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SearchPage:
     """Ids in order. `is_exact`: whether `total` is. `since`: rows that began earlier were not looked at."""
 
     ids: list[str]
     total: int
     is_exact: bool = True
     since: Any = None
-    place: Place | None = None
+    place: PageEnd | None = None
 
 
 class Search:
     """One question put to the rows of one table."""
 
-    def __init__(self, rows: QuerySet, question: Question, sorts: list[Sort] | None = None, shown: str = "pk") -> None:
+    def __init__(
+        self, rows: QuerySet, question: SearchQuery, sorts: list[Sort] | None = None, shown: str = "pk"
+    ) -> None:
         """`shown`: the column of the hits that pages are made of."""
         self.question, self.language, self.shown = question, question.language, shown
         self.newest = self.language.newest
@@ -61,7 +63,7 @@ class Search:
             matched = self.bounded(self.question.condition(hides_lead=True))
         return matched.order_by(*self.order())
 
-    def page(self, start: int, size: int, places: Places | None = None) -> Page:
+    def page(self, start: int, size: int, places: PageEnds | None = None) -> SearchPage:
         """The hits from `start` on. What free text names in full follows the hits within the bound: it is older."""
         page = self.bounded_page(start, size, places)
         if self.since is None or not self.question.words or not page.is_exact:
@@ -83,7 +85,7 @@ class Search:
         rows = self.rows.filter(self.question.condition(), pk__in=found)
         return self.ids(rows, self.order(Unordered(F(self.newest))), 0, MOST_OLDER) if found else []
 
-    def bounded_page(self, start: int, size: int, places: Places | None) -> Page:
+    def bounded_page(self, start: int, size: int, places: PageEnds | None) -> SearchPage:
         if self.sorts:
             return self.sorted_page(start, size)
         if self.question.is_ordered:
@@ -93,9 +95,9 @@ class Search:
             hidden = self.bounded(self.question.condition(hides_lead=True))
             return self.read(hidden, self.order(), start, size, places)
         ids = self.ids(self.matched, self.order(Unordered(F(self.newest))), start, size)
-        return Page(ids, total, since=self.since)
+        return SearchPage(ids, total, since=self.since)
 
-    def read(self, matched: QuerySet, order: list, start: int, size: int, places: Places | None) -> Page:
+    def read(self, matched: QuerySet, order: list, start: int, size: int, places: PageEnds | None) -> SearchPage:
         """A page in the order of an index: as many rows are read as are shown."""
         before = places.find(start) if places and start >= DEEP else None
         if before:
@@ -104,17 +106,17 @@ class Search:
             skipped = start
         columns = matched.order_by(*order).values_list(self.newest, "pk", self.shown)
         found = list(columns[skipped : skipped + size])
-        place = Place(start + len(found), *found[-1][:2]) if found and len(found) == size else None
+        place = PageEnd(start + len(found), *found[-1][:2]) if found and len(found) == size else None
         if places and place:
             places.remember(place)
         ids = [shown for *_, shown in found]
         if len(found) < size and (found or start == 0):
-            return Page(ids, start + len(found), since=self.since)
+            return SearchPage(ids, start + len(found), since=self.since)
         total = self.count(start + size)
         is_exact = total <= max(COUNTED, start + size)
-        return Page(ids, total, is_exact, self.since, place)
+        return SearchPage(ids, total, is_exact, self.since, place)
 
-    def sorted_page(self, start: int, size: int) -> Page:
+    def sorted_page(self, start: int, size: int) -> SearchPage:
         column, descends = self.sorts[0]
         if self.question.lead is None and len(self.sorts) == 1 and column in self.language.sorts_by_index:
             return self.page_by_index(column, descends, start, size)
@@ -124,9 +126,9 @@ class Search:
         if not is_exact and not self.is_small(matched):
             matched = matched.filter(**{f"{self.newest}__gte": self.since})
         order = [self.ordered(F(column), descends) for column, descends in self.sorts]
-        return Page(self.ids(matched, [*order, *self.order()], start, size), total, is_exact, self.since)
+        return SearchPage(self.ids(matched, [*order, *self.order()], start, size), total, is_exact, self.since)
 
-    def page_by_index(self, column: str, descends: bool, start: int, size: int) -> Page:
+    def page_by_index(self, column: str, descends: bool, start: int, size: int) -> SearchPage:
         """All rows in the order of another index: those that have a value there, then the others."""
         ties = reversed_order(self.order()) if descends else self.order()
         matched = self.matched.filter(**{f"{column}__isnull": False})
@@ -135,7 +137,7 @@ class Search:
             order = [self.ordered(F(column), descends), *self.order()]
             ids = self.ids(self.matched, order, start, size)
         total = self.count(start + size)
-        return Page(ids, total, total <= max(COUNTED, start + size), self.since)
+        return SearchPage(ids, total, total <= max(COUNTED, start + size), self.since)
 
     def is_small(self, matched: QuerySet) -> bool:
         """Whether there are few enough hits to sort; if not, `since` says from where on they are."""
@@ -180,7 +182,7 @@ class Search:
             order.append(OrderBy(Unordered(F("id")) if self.question.is_rare(self.question.lead) else F("id")))
         return order if self.descends else reversed_order(order)
 
-    def after(self, place: Place) -> Q:
+    def after(self, place: PageEnd) -> Q:
         """What comes behind a place in this order."""
         moment, further = ("lt", "gt") if self.descends else ("gt", "lt")
         if self.newest == "id":

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from .documents import Inside, path_of
-from .fields import NOTHING, Field, checked
+from .documents import DocumentCondition, path_of
+from .fields import NOTHING, SearchField, check_pattern
 from .grammar import Clause
 
 DOCUMENTS = 20_000
@@ -13,7 +13,7 @@ DOCUMENTS = 20_000
 
 
 @dataclass(frozen=True)
-class Document(Field):
+class DocumentSearchField(SearchField):
     """An input, an output or the variables: as a whole with stars, or at a path."""
 
     reach: int = DOCUMENTS
@@ -26,9 +26,13 @@ class Document(Field):
             case "IN":
                 found = NOTHING
                 for value in clause.values:
-                    found |= Q(Inside(self.column, path, "=", checked(value, value.text)))
+                    found |= Q(DocumentCondition(self.column, path, "=", check_pattern(value, value.text)))
                 return found
             case "BETWEEN":
-                lower, upper = (checked(value, value.text) for value in clause.values)
-                return Q(Inside(self.column, path, ">=", lower)) & Q(Inside(self.column, path, "<=", upper))
-        return Q(Inside(self.column, path, clause.operator, *(checked(v, v.text) for v in clause.values)))
+                lower, upper = (check_pattern(value, value.text) for value in clause.values)
+                return Q(DocumentCondition(self.column, path, ">=", lower)) & Q(
+                    DocumentCondition(self.column, path, "<=", upper)
+                )
+        return Q(
+            DocumentCondition(self.column, path, clause.operator, *(check_pattern(v, v.text) for v in clause.values))
+        )

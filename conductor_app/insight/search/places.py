@@ -18,7 +18,7 @@ MOST_REMEMBERED, KEPT_MS = 2_000, 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageEnd:
     """The last row of a page: how many rows end with it, its moment and its id."""
 
     start: int
@@ -26,7 +26,7 @@ class Place:
     id: str
 
 
-class Places:
+class PageEnds:
     """Where the pages of one question ended."""
 
     def __init__(self, question: object, kind: type, query_id: str = "", skips_memory: bool = False) -> None:
@@ -34,32 +34,32 @@ class Places:
         self.digest = blake2b(orjson.dumps(question), digest_size=12).hexdigest()
         self.told, self.skips_memory = self.read(query_id), skips_memory
 
-    def find(self, start: int) -> Place | None:
+    def find(self, start: int) -> PageEnd | None:
         """The place where the page before this one ended, if it is known."""
         if self.told and self.told.start == start:
             return self.told
         kept = None if self.skips_memory else _kept.get((self.digest, start))
         return kept[1] if kept and kept[0] > clock.now() else None
 
-    def remember(self, place: Place) -> None:
+    def remember(self, place: PageEnd) -> None:
         """Keep it for the next page."""
         _kept.pop((self.digest, place.start), None)
         _kept[self.digest, place.start] = (clock.now() + KEPT_MS, place)
         while len(_kept) > MOST_REMEMBERED:
             _kept.popitem(last=False)
 
-    def query_id(self, place: Place) -> str:
+    def query_id(self, place: PageEnd) -> str:
         """The place as a client carries it."""
         return base64.urlsafe_b64encode(orjson.dumps([self.digest, place.start, place.moment, place.id])).decode()
 
-    def read(self, query_id: str) -> Place | None:
+    def read(self, query_id: str) -> PageEnd | None:
         """The place that a client brings back; nothing if it belongs to another question."""
         try:
             digest, start, moment, id = orjson.loads(base64.urlsafe_b64decode(query_id.encode()))
         except (ValueError, TypeError, binascii.Error):
             return None
         is_ours = digest == self.digest and isinstance(start, int) and isinstance(id, str)
-        return Place(start, moment, id) if is_ours and isinstance(moment, self.kind) else None
+        return PageEnd(start, moment, id) if is_ours and isinstance(moment, self.kind) else None
 
 
-_kept: OrderedDict[tuple[str, int], tuple[int, Place]] = OrderedDict()
+_kept: OrderedDict[tuple[str, int], tuple[int, PageEnd]] = OrderedDict()

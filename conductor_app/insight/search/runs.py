@@ -6,13 +6,13 @@ from django.db.models import F, Q
 
 from ...core.states import RUN
 from ...models import ResolvedDefinition
-from .fields import Field, Id, Rare, checked
-from .grammar import Clause, Value
-from .numbers import Moment, Whole
-from .payloads import Document
-from .questions import Language
-from .sql import matching
-from .words import Constant, Names, Words
+from .fields import IdField, RareTextField, SearchField, check_pattern
+from .grammar import Clause, QueryValue
+from .numbers import IntegerField, TimeField
+from .payloads import DocumentSearchField
+from .search_query import SearchLanguage
+from .sql import matches_pattern
+from .words import ChoiceField, ConstantField, NameListField
 
 MOST_NAMES = 1_000
 CHANGES_AFTER_END_MS = 300_000
@@ -20,7 +20,7 @@ CHANGES_AFTER_END_MS = 300_000
 
 
 @dataclass(frozen=True)
-class DefinitionName(Field):
+class DefinitionNameField(SearchField):
     """Names of definitions: patterns are looked up among the plans, which are few."""
 
     def plain(self, clause: Clause) -> Clause:
@@ -30,19 +30,19 @@ class DefinitionName(Field):
         elif clause.operator not in ("=", "IN") or not any("*" in text for text in texts):
             return clause
         for value in clause.values:
-            checked(value, value.text)
+            check_pattern(value, value.text)
         names = [name for text in texts for name in (named_like(text) if "*" in text else [text])]
-        return Clause(clause.field, "IN", tuple(Value(name, clause.place) for name in names), clause.place)
+        return Clause(clause.field, "IN", tuple(QueryValue(name, clause.place) for name in names), clause.place)
 
 
 def named_like(pattern: str) -> list[str]:
     """The names of definitions that match."""
-    found = ResolvedDefinition.objects.filter(matching(F("name"), pattern)).order_by("name")
+    found = ResolvedDefinition.objects.filter(matches_pattern(F("name"), pattern)).order_by("name")
     return list(found.values_list("name", flat=True).distinct()[:MOST_NAMES])
 
 
 @dataclass(frozen=True)
-class Changed(Moment):
+class UpdatedField(TimeField):
     """When a run was changed last, which no index tells: it changes too often. Its end does, and being open."""
 
     def rank_of(self, clause: Clause) -> int | None:
@@ -62,38 +62,38 @@ def begun_by(moment: int) -> Q:
 
 
 ALWAYS = frozenset([""])
-NAME = DefinitionName("name", rank=2)
-UPDATED = Changed("updated_at", rank=5, begun_by=begun_by)
+NAME = DefinitionNameField("name", rank=2)
+UPDATED = UpdatedField("updated_at", rank=5, begun_by=begun_by)
 
-FIELDS: dict[str, Field] = {
-    "workflowId": Id("id", rank=0),
+FIELDS: dict[str, SearchField] = {
+    "workflowId": IdField("id", rank=0),
     "workflowType": NAME,
     "workflowName": NAME,
-    "version": Whole("version", read_with=frozenset(["", "workflowType", "workflowName"])),
-    "status": Words("status", rank=3, read_with=frozenset(["workflowType", "workflowName"]),
+    "version": IntegerField("version", read_with=frozenset(["", "workflowType", "workflowName"])),
+    "status": ChoiceField("status", rank=3, read_with=frozenset(["workflowType", "workflowName"]),
                     spelled=tuple(sorted(RUN.statuses))),
-    "correlationId": Field("correlation_id", rank=1, partial=True),
-    "idempotencyKey": Field("idempotency_key", rank=1, is_nullable=True, is_ordered=False),
-    "parentWorkflowId": Field("parent_id", rank=1, partial=True, read_with=ALWAYS),
-    "startTime": Moment("created_at", is_bound=True),
-    "createTime": Moment("created_at", is_bound=True),
-    "endTime": Moment("ended_at", rank=4, is_nullable=True, begun_by=begun_by),
+    "correlationId": SearchField("correlation_id", rank=1, partial=True),
+    "idempotencyKey": SearchField("idempotency_key", rank=1, is_nullable=True, is_ordered=False),
+    "parentWorkflowId": SearchField("parent_id", rank=1, partial=True, read_with=ALWAYS),
+    "startTime": TimeField("created_at", is_bound=True),
+    "createTime": TimeField("created_at", is_bound=True),
+    "endTime": TimeField("ended_at", rank=4, is_nullable=True, begun_by=begun_by),
     "updateTime": UPDATED,
     "modifiedTime": UPDATED,
-    "priority": Whole("priority", read_with=ALWAYS),
-    "createdBy": Field("started_by", read_with=ALWAYS),
-    "event": Field("event", rank=1, partial=True),
-    "rateLimitKey": Field("limit_key", rank=1, partial=True),
-    "failedReferenceTaskNames": Names("failed_refs", rank=6),
-    "failedTaskNames": Names("failed_names"),
-    "reasonForIncompletion": Rare("reason", rank=6),
-    "classifier": Constant("", says="workflow", read_with=ALWAYS),
-    "input": Document("input"),
-    "output": Document("output"),
-    "variables": Document("variables"),
+    "priority": IntegerField("priority", read_with=ALWAYS),
+    "createdBy": SearchField("started_by", read_with=ALWAYS),
+    "event": SearchField("event", rank=1, partial=True),
+    "rateLimitKey": SearchField("limit_key", rank=1, partial=True),
+    "failedReferenceTaskNames": NameListField("failed_refs", rank=6),
+    "failedTaskNames": NameListField("failed_names"),
+    "reasonForIncompletion": RareTextField("reason", rank=6),
+    "classifier": ConstantField("", says="workflow", read_with=ALWAYS),
+    "input": DocumentSearchField("input"),
+    "output": DocumentSearchField("output"),
+    "variables": DocumentSearchField("variables"),
 }  # fmt: skip
 
-RUNS = Language(
+RUNS = SearchLanguage(
     things="workflows",
     fields=FIELDS,
     newest="created_at",

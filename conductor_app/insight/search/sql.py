@@ -32,7 +32,7 @@ def row_by_row() -> Iterator[None]:
             cursor.execute("; ".join(f"RESET {way}" for way in WAYS_OF_MANY))
 
 
-class Hidden(Func):
+class UnindexedColumn(Func):
     """A column that SQLite shall not look up in an index.
 
     SQLite knows nothing of how often a value occurs: told of two indexes it may well take the one that finds a million
@@ -81,39 +81,43 @@ class Matches(Func):
 
 def column(name: str, is_hidden: bool) -> Expression | F:
     """A column to compare with."""
-    return Hidden(F(name)) if is_hidden else F(name)
+    return UnindexedColumn(F(name)) if is_hidden else F(name)
 
 
-def compared(left: Any, operator: str, value: Any) -> Expression:
+def compare_column(left: Any, operator: str, value: Any) -> Expression:
     """One comparison."""
-    return COMPARED[operator](left, typed(value))
+    return COMPARED[operator](left, typed_number(value))
 
 
 def one_of(left: Any, values: list[Any]) -> Expression:
     """IN; a single value is compared with =."""
-    return Exact(left, typed(values[0])) if len(values) == 1 else In(left, [typed(value) for value in values])
+    return (
+        Exact(left, typed_number(values[0]))
+        if len(values) == 1
+        else In(left, [typed_number(value) for value in values])
+    )
 
 
-def typed(value: Any) -> Any:
+def typed_number(value: Any) -> Any:
     """A number with all its bits: PostgreSQL would be given a short one and lose some."""
     return Value(value, output_field=BigIntegerField()) if isinstance(value, int) else value
 
 
-def matching(left: Any, pattern: str) -> Expression:
+def matches_pattern(left: Any, pattern: str) -> Expression:
     """Whether the text matches, `*` in the pattern standing for anything."""
-    return Matches(left, Value(like(pattern)))
+    return Matches(left, Value(to_like_pattern(pattern)))
 
 
-def containing(left: Any, words: str) -> Expression:
+def contains_words(left: Any, words: str) -> Expression:
     """Whether the text holds these words."""
-    return Matches(left, Value(f"%{escaped(words)}%"))
+    return Matches(left, Value(f"%{escape_like(words)}%"))
 
 
-def like(pattern: str) -> str:
+def to_like_pattern(pattern: str) -> str:
     """A pattern of LIKE from one with stars."""
-    return escaped(pattern).replace("*", "%")
+    return escape_like(pattern).replace("*", "%")
 
 
-def escaped(text: str) -> str:
+def escape_like(text: str) -> str:
     """A text in which nothing has a meaning for LIKE."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

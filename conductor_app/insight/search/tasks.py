@@ -11,13 +11,13 @@ from ...core.ids import derived_id
 from ...core.states import ATTEMPT
 from ...core.step_types import STEP_TYPES
 from ...models import Attempt, Run
-from .fields import NOTHING, Field, Id, checked
-from .grammar import Clause, Value
-from .numbers import Moment, Whole
-from .payloads import Document
-from .questions import Language
-from .sql import IsThere, column, matching, one_of
-from .words import Words
+from .fields import NOTHING, IdField, SearchField, check_pattern
+from .grammar import Clause, QueryValue
+from .numbers import IntegerField, TimeField
+from .payloads import DocumentSearchField
+from .search_query import SearchLanguage
+from .sql import IsThere, column, matches_pattern, one_of
+from .words import ChoiceField
 
 MOST_RUNS = 1_000
 JOINED = 50_000
@@ -48,7 +48,7 @@ class AmongLiterals(Func):
 
 
 @dataclass(frozen=True)
-class TaskStatus(Words):
+class TaskStatus(ChoiceField):
     """The status that clients see: an attempt's own, or its task's where that says more."""
 
     def rank_of(self, clause: Clause) -> int | None:
@@ -85,13 +85,13 @@ class TaskStatus(Words):
 
 
 @dataclass(frozen=True)
-class TaskName(Field):
+class TaskName(SearchField):
     """The name of what a task does: a task definition's, or the type of a step that the engine does itself."""
 
     def is_sharp(self, text: str) -> bool:
         return super().is_sharp(text) and text not in STEP_TYPES and text not in SPELLED_TYPES
 
-    def equal(self, left: Any, values: Sequence[Value]) -> Q:
+    def equal(self, left: Any, values: Sequence[QueryValue]) -> Q:
         types = [kind for value in values if not self.is_sharp(value.text) for kind in self.types(value.text)]
         named = [value for value in values if self.is_sharp(value.text) or "*" in value.text]
         by_type = Q(task__type__in=types) if types else NOTHING
@@ -102,7 +102,7 @@ class TaskName(Field):
 
 
 @dataclass(frozen=True)
-class Began(Moment):
+class ScheduledField(TimeField):
     """When an attempt was scheduled; its id says the same, and is what rows are ordered by."""
 
     def condition(self, clause: Clause, hidden: bool) -> Q:
@@ -118,10 +118,10 @@ class Began(Moment):
                 return found & self.until(clause.values[0])
         return found
 
-    def since(self, value: Value) -> Q:
+    def since(self, value: QueryValue) -> Q:
         return Q(id__gte=moment_of_id(self.value(value)))
 
-    def until(self, value: Value) -> Q:
+    def until(self, value: QueryValue) -> Q:
         return begun_by(self.value(value))
 
 
@@ -136,7 +136,7 @@ def moment_of_id(moment: int) -> str:
 
 
 @dataclass(frozen=True)
-class OfRun(Field):
+class RunField(SearchField):
     """A field of the run: where few runs have the value, their tasks are asked for."""
 
     reach: int = JOINED
@@ -149,11 +149,11 @@ class OfRun(Field):
         ids = list(runs.values_list("pk", flat=True)[: MOST_RUNS + 1])
         if len(ids) > MOST_RUNS:
             return clause
-        return Clause("workflowId", "IN", tuple(Value(id, clause.place) for id in ids), clause.place)
+        return Clause("workflowId", "IN", tuple(QueryValue(id, clause.place) for id in ids), clause.place)
 
 
 @dataclass(frozen=True)
-class Told(Field):
+class LookupField(SearchField):
     """A field whose rows a function knows to find: from the texts asked for to a condition."""
 
     find: Callable[[str], Q] = lambda text: NOTHING
@@ -163,14 +163,14 @@ class Told(Field):
             return super().condition(clause, hidden)
         found = NOTHING
         for value in clause.values:
-            found |= self.find(checked(value, value.text))
+            found |= self.find(check_pattern(value, value.text))
         return found
 
 
 def by_reference(text: str) -> Q:
     """A task by its reference, in any turn of its loops; `pay__2` is one turn."""
     if "*" in text:
-        return Q(matching(F("task__ref"), text))
+        return Q(matches_pattern(F("task__ref"), text))
     found = Q(task__ref=text)
     parts = text.split("__")
     for count in range(1, min(len(parts), 8)):
@@ -181,40 +181,40 @@ def by_reference(text: str) -> Q:
     return found
 
 
-NAME = OfRun("run__name")
+NAME = RunField("run__name")
 TASK_NAME = TaskName("name", rank=2, reach=JOINED)
-REASON = Field("reason")
+REASON = SearchField("reason")
 
-FIELDS: dict[str, Field] = {
-    "taskId": Id("id", rank=0),
-    "workflowId": Field("run_id", rank=1, is_ordered=False),
-    "workflowInstanceId": Field("run_id", rank=1, is_ordered=False),
+FIELDS: dict[str, SearchField] = {
+    "taskId": IdField("id", rank=0),
+    "workflowId": SearchField("run_id", rank=1, is_ordered=False),
+    "workflowInstanceId": SearchField("run_id", rank=1, is_ordered=False),
     "taskType": TASK_NAME,
     "taskDefName": TASK_NAME,
-    "referenceTaskName": Told("task__ref", reach=JOINED, find=by_reference),
+    "referenceTaskName": LookupField("task__ref", reach=JOINED, find=by_reference),
     "workflowType": NAME,
     "workflowName": NAME,
-    "correlationId": OfRun("run__correlation_id"),
+    "correlationId": RunField("run__correlation_id"),
     "status": TaskStatus("status", rank=3, is_ordered=False, spelled=tuple(sorted({*OWN_STATUS, *ODD}))),
-    "workerId": Field("worker"),
-    "domain": Field("domain", rank=2, partial=True),
-    "scheduledTime": Began("scheduled_at", is_bound=True),
-    "startTime": Moment("started_at", is_nullable=True, begun_by=begun_by),
-    "endTime": Moment("ended_at", is_nullable=True, begun_by=begun_by),
-    "updateTime": Moment("updated_at", is_nullable=True, begun_by=begun_by),
-    "retryCount": Whole("number"),
-    "pollCount": Whole("poll_count"),
-    "workflowPriority": Whole("run__priority", reach=JOINED),
-    "priority": Whole("run__priority", reach=JOINED),
+    "workerId": SearchField("worker"),
+    "domain": SearchField("domain", rank=2, partial=True),
+    "scheduledTime": ScheduledField("scheduled_at", is_bound=True),
+    "startTime": TimeField("started_at", is_nullable=True, begun_by=begun_by),
+    "endTime": TimeField("ended_at", is_nullable=True, begun_by=begun_by),
+    "updateTime": TimeField("updated_at", is_nullable=True, begun_by=begun_by),
+    "retryCount": IntegerField("number"),
+    "pollCount": IntegerField("poll_count"),
+    "workflowPriority": IntegerField("run__priority", reach=JOINED),
+    "priority": IntegerField("run__priority", reach=JOINED),
     "reason": REASON,
     "reasonForIncompletion": REASON,
-    "subWorkflowId": Field("child_id"),
-    "retriedTaskId": Field("previous_id"),
-    "input": Document("input"),
-    "output": Document("output"),
+    "subWorkflowId": SearchField("child_id"),
+    "retriedTaskId": SearchField("previous_id"),
+    "input": DocumentSearchField("input"),
+    "output": DocumentSearchField("output"),
 }
 
-TASKS = Language(
+TASKS = SearchLanguage(
     things="tasks",
     fields=FIELDS,
     newest="id",

@@ -6,13 +6,13 @@ from typing import Any
 
 from django.db.models import Q
 
-from .fields import EVERYTHING, NOTHING, Field, Misread, Rare, checked
-from .grammar import Clause, Value
-from .sql import column, compared, containing, matching, one_of
+from .fields import EVERYTHING, NOTHING, InvalidSearchValue, RareTextField, SearchField, check_pattern
+from .grammar import Clause, QueryValue
+from .sql import column, compare_column, contains_words, matches_pattern, one_of
 
 
 @dataclass(frozen=True)
-class Words(Field):
+class ChoiceField(SearchField):
     """One of a few words; `spelled` are all of them."""
 
     spelled: tuple[str, ...] = ()
@@ -22,7 +22,7 @@ class Words(Field):
         if clause.operator not in ("=", "IN", "STARTS_WITH"):
             return clause
         return Clause(
-            clause.field, "IN", tuple(Value(word, clause.place) for word in self.chosen(clause)), clause.place
+            clause.field, "IN", tuple(QueryValue(word, clause.place) for word in self.chosen(clause)), clause.place
         )
 
     def rank_of(self, clause: Clause) -> int | None:
@@ -37,18 +37,18 @@ class Words(Field):
     def chosen(self, clause: Clause) -> list[str]:
         """The words that are asked for."""
         more = "*" if clause.operator == "STARTS_WITH" else ""
-        return [word for word in self.spelled if any(fits(word, value.text + more) for value in clause.values)]
+        return [word for word in self.spelled if any(matches_word(word, value.text + more) for value in clause.values)]
 
     def opposite(self, clause: Clause) -> Clause:
         """The comparison that finds all other words: an index answers it too."""
-        others = [word for word in self.spelled if not any(fits(word, value.text) for value in clause.values)]
-        return Clause(clause.field, "IN", tuple(Value(word, clause.place) for word in others), clause.place)
+        others = [word for word in self.spelled if not any(matches_word(word, value.text) for value in clause.values)]
+        return Clause(clause.field, "IN", tuple(QueryValue(word, clause.place) for word in others), clause.place)
 
     def among(self, found: list[str], hidden: bool) -> Q:
         return Q(one_of(column(self.column, hidden), found))
 
 
-def fits(word: str, pattern: str) -> bool:
+def matches_word(word: str, pattern: str) -> bool:
     """Whether a word is this one, or matches the stars in it; small and capital letters alike."""
     pieces = pattern.strip().upper().split("*")
     if len(pieces) == 1:
@@ -64,7 +64,7 @@ def fits(word: str, pattern: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Constant(Field):
+class ConstantField(SearchField):
     """A field that says the same of everything here."""
 
     says: str = ""
@@ -73,28 +73,28 @@ class Constant(Field):
         return None
 
     def condition(self, clause: Clause, hidden: bool) -> Q:
-        is_true = clause.operator in ("=", "IN") and any(fits(self.says.upper(), v.text) for v in clause.values)
+        is_true = clause.operator in ("=", "IN") and any(matches_word(self.says.upper(), v.text) for v in clause.values)
         return EVERYTHING if is_true else NOTHING
 
 
 @dataclass(frozen=True)
-class Names(Rare):
+class NameListField(RareTextField):
     """Names out of a list kept as JSON, such as the references that failed."""
 
     def index_condition(self, clause: Clause) -> Q:
         return ~Q(**{self.column: []})
 
     def null(self, left: Any) -> Q:
-        return Q(compared(left, "=", "[]"))
+        return Q(compare_column(left, "=", "[]"))
 
     def condition(self, clause: Clause, hidden: bool) -> Q:
         if clause.operator not in ("=", "IN", "NULL"):
-            raise Misread(clause.place, f"{clause.field} can be compared with =, !=, IN and IS NULL only")
+            raise InvalidSearchValue(clause.place, f"{clause.field} can be compared with =, !=, IN and IS NULL only")
         return super().condition(clause, hidden)
 
-    def equal(self, left: Any, values: Sequence[Value]) -> Q:
+    def equal(self, left: Any, values: Sequence[QueryValue]) -> Q:
         found = NOTHING
         for value in values:
-            text = checked(value, value.text)
-            found |= Q(matching(left, f"*{text}*") if "*" in text else containing(left, f'"{text}"'))
+            text = check_pattern(value, value.text)
+            found |= Q(matches_pattern(left, f"*{text}*") if "*" in text else contains_words(left, f'"{text}"'))
         return found

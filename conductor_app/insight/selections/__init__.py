@@ -12,9 +12,9 @@ from django.db.models import QuerySet
 
 from ...core.errors import Invalid
 from ...models import Run
+from .descriptions import WORDS, describe
 from .indexed import BY_START, INDEXED, LAST, MOST_IDS, ended, search
-from .looking import LOOKED_AT, LOOKING, Looked
-from .words import WORDS, in_words_of
+from .scanning import LOOKED_AT, LOOKING, ScannedRuns
 
 __all__ = [
     "FILTERS",
@@ -24,15 +24,15 @@ __all__ = [
     "TYPES",
     "WORDS",
     "Selection",
-    "checked",
-    "in_words",
-    "look",
-    "runs",
-    "to_count",
+    "clean_selection",
+    "countable_runs",
+    "describe_selection",
+    "select_with_notes",
+    "selected_runs",
 ]
 
 Selection = Mapping[str, Any]
-Filter = Callable[[QuerySet[Run], Any], QuerySet[Run] | Looked]
+Filter = Callable[[QuerySet[Run], Any], QuerySet[Run] | ScannedRuns]
 FILTERS: dict[str, Filter] = {"search": search, **INDEXED, **LOOKING}
 """Everything by which runs can be selected. What looks one by one comes last: the others leave it less to look at."""
 MOMENTS = ("started_since", "started_before", "ended_since", "ended_before")
@@ -46,7 +46,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class ScanNote:
     """What a filter has looked at: the newest so many, those that began at `since` or later."""
 
     filter: str
@@ -54,30 +54,30 @@ class Note:
     since: int
 
 
-def runs(selection: Selection) -> QuerySet[Run]:
+def selected_runs(selection: Selection) -> QuerySet[Run]:
     """The runs of a selection. Raises Invalid where it names what there is not, or holds what cannot be read."""
-    return look(selection)[0]
+    return select_with_notes(selection)[0]
 
 
-def look(selection: Selection, by_start: bool = False) -> tuple[QuerySet[Run], list[Note]]:
+def select_with_notes(selection: Selection, by_start: bool = False) -> tuple[QuerySet[Run], list[ScanNote]]:
     """The runs of a selection, and which filters have not looked at all of them. Raises Invalid.
 
     `by_start`: whether they are asked for in the order of their starts, a page at a time.
     """
-    said, rows, notes = checked(selection), Run.objects.light(), []
+    said, rows, notes = clean_selection(selection), Run.objects.light(), []
     filters = FILTERS | BY_START if _is_by_start(said, by_start) else FILTERS
     for name in (name for name in filters if name in said):
         found = filters[name](rows, said[name])
-        rows = found.rows if isinstance(found, Looked) else found
-        if isinstance(found, Looked) and found.since is not None:
-            notes.append(Note(name, found.number, found.since))
+        rows = found.rows if isinstance(found, ScannedRuns) else found
+        if isinstance(found, ScannedRuns) and found.since is not None:
+            notes.append(ScanNote(name, found.number, found.since))
     return rows, notes
 
 
-def to_count(selection: Selection, found: QuerySet[Run]) -> QuerySet[Run]:
+def countable_runs(selection: Selection, found: QuerySet[Run]) -> QuerySet[Run]:
     """The same runs as were found, to be counted up to a bound: by their ends where those alone are asked for."""
-    said = checked(selection)
-    return runs(said) if said.keys() & BY_START.keys() and not said.keys() & LOOKING.keys() else found
+    said = clean_selection(selection)
+    return selected_runs(said) if said.keys() & BY_START.keys() and not said.keys() & LOOKING.keys() else found
 
 
 def _is_by_start(said: Selection, by_start: bool) -> bool:
@@ -87,7 +87,7 @@ def _is_by_start(said: Selection, by_start: bool) -> bool:
     return ended(said).values("ended_at")[: LOOKED_AT + 1].count() > LOOKED_AT
 
 
-def checked(selection: Selection) -> dict[str, Any]:
+def clean_selection(selection: Selection) -> dict[str, Any]:
     """The selection without what is empty; raises Invalid."""
     if unknown := sorted(selection.keys() - FILTERS.keys()):
         raise Invalid(f"Runs cannot be selected by {', '.join(unknown)}; only by: {', '.join(FILTERS)}.")
@@ -98,6 +98,6 @@ def checked(selection: Selection) -> dict[str, Any]:
     return said
 
 
-def in_words(selection: Selection) -> str:
+def describe_selection(selection: Selection) -> str:
     """The selection as a person would say it."""
-    return in_words_of(checked(selection))
+    return describe(clean_selection(selection))

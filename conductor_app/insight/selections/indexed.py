@@ -11,24 +11,24 @@ from ...core.snapshot import NEVER
 from ...core.states import RUN
 from ...models import BulkItem, Failure, Run, RunLabel, WorkflowDefinition
 from ..durations import MINUTE
-from ..search import RUNS, Question, Search
-from .looking import Looked
+from ..search import RUNS, Search, SearchQuery
+from .scanning import ScannedRuns
 
 LAST = "z" * 8
 """Sorts behind every character of an id, in the collations of both databases."""
 MOST_IDS = 1_000
 
 
-def search(found: QuerySet[Run], term: str) -> QuerySet[Run] | Looked:
+def search(found: QuerySet[Run], term: str) -> QuerySet[Run] | ScannedRuns:
     """What a query finds, in the words of the API; else runs whose id begins like this; else those of this correlation
     id; else those of definitions named so. Raises Invalid where a query cannot be understood.
 
     One after another, and whatever else is asked for is asked afterwards: so one index answers each question.
     """
     if RUNS.speaks(term):
-        question = Question(RUNS, term)
+        question = SearchQuery(RUNS, term)
         asked = Search(found, question)
-        return Looked(asked.hits(), question.reach or 0, asked.since)
+        return ScannedRuns(asked.hits(), question.reach or 0, asked.since)
     by_id = Q(id__gte=term, id__lte=term + LAST, id__startswith=term)
     by_correlation = Q(correlation_id=term) & ~Q(correlation_id="")
     for question in (by_id, by_correlation):

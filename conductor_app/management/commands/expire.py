@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand
 
 from conductor_app import conf
 from conductor_app.engine.artifacts import entries as artifacts
-from conductor_app.engine.groups.expiry import expire
+from conductor_app.engine.standalone.expiry import delete_expired_tasks
 
 
 class Command(BaseCommand):
@@ -17,6 +17,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         artifacts.expire(conf.sweep_batch)
         count = 0
-        while found := expire(conf.sweep_batch):
+        while found := delete_expired_tasks(conf.sweep_batch):
             count += found
         self.stdout.write(f"{count} tasks were deleted.")

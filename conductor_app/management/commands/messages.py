@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db.models import Q
 
 from conductor_app.api.taskcluster.slugid import SLUGID
-from conductor_app.engine.groups.notices import spelled
+from conductor_app.engine.standalone.pulse_messages import to_wire
 from conductor_app.models import PulseMessage
 
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         separator = "["
         # Of a large group there are tens of thousands: none is held longer than it takes to print it.
         for notice in notices.iterator():
-            [whole] = spelled([notice])
+            [whole] = to_wire([notice])
             self.stdout.write(f"{separator}\n{indent(json.dumps(whole, indent=2), '  ')}", ending="")
             separator = ","
         self.stdout.write("[]" if separator == "[" else "\n]")

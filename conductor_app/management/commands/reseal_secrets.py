@@ -4,9 +4,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from conductor_app.access.vault import Unreadable
-from conductor_app.engine.access.client_upkeep import reseal as reseal_tokens
-from conductor_app.engine.secrets_and_variables import reseal
+from conductor_app.access.vault import DecryptionFailed
+from conductor_app.engine.access.client_maintenance import reencrypt_access_tokens as reseal_tokens
+from conductor_app.engine.secrets_and_variables import reencrypt_secrets
 
 
 class Command(BaseCommand):
@@ -16,7 +16,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            count = reseal("manage.py") + reseal_tokens()
-        except Unreadable as unreadable:
+            count = reencrypt_secrets("manage.py") + reseal_tokens()
+        except DecryptionFailed as unreadable:
             raise CommandError(f"No key of this server opens the secret {unreadable}.") from None
         self.stdout.write(f"{count} secrets were sealed anew.")

@@ -10,11 +10,11 @@ from django.db import connections
 
 from conductor_app import conf, gc_tuning
 from conductor_app.management.first_run import prepare
-from conductor_app.management.managed_process import Child
-from conductor_app.management.startup_banner import Doorstep, listening_socket
-from conductor_app.management.supervisor import Household
+from conductor_app.management.managed_process import ManagedProcess
+from conductor_app.management.startup_banner import StartupBanner, listening_socket
+from conductor_app.management.supervisor import Supervisor
 from conductor_app.telemetry import folder
-from conductor_app.workers.listening import is_anything_configured
+from conductor_app.workers.event_consumer import is_anything_configured
 
 PYTHON = (sys.executable, "-W", "ignore", "-m")
 GUNICORN = (*PYTHON, "gunicorn", "-c", "python:conductor_app.settings.gunicorn")
@@ -36,9 +36,9 @@ class Command(BaseCommand):
             connections.close_all()
             folder.prepare()
             gc_tuning.look_for_it_rarely()
-            doorstep = Doorstep(settings.HOST, settings.PORT, administrator, self._say)
+            doorstep = StartupBanner(settings.HOST, settings.PORT, administrator, self._say)
             try:
-                Household(children(listener), self.stderr.write).run(each_look=doorstep.greet)
+                Supervisor(children(listener), self.stderr.write).run(each_look=doorstep.greet)
             finally:
                 folder.clear_up()
         self._say("Stopped.")
@@ -48,18 +48,18 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def children(listener: socket.socket) -> list[Child]:
+def children(listener: socket.socket) -> list[ManagedProcess]:
     """Web, worker and beat, and who listens to brokers or serves isolation groups if any is named.
 
     Beat has a process of its own: inside the worker it outlives a worker that is killed.
     """
     door = listener.fileno()
-    listens = [Child("events", [*LISTEN])] if is_anything_configured() else []
-    serves = [Child("groups", [*GROUPS])] if conf.isolation_groups else []
+    listens = [ManagedProcess("events", [*LISTEN])] if is_anything_configured() else []
+    serves = [ManagedProcess("groups", [*GROUPS])] if conf.isolation_groups else []
     return [
-        Child("web", [*GUNICORN, "--bind", f"fd://{door}", "conductor_app.wsgi"], inherits=(door,)),
-        Child("worker", [*CELERY, "worker", "--without-gossip", "--without-mingle", "--without-heartbeat"]),
-        Child("beat", [*CELERY, "beat"]),
+        ManagedProcess("web", [*GUNICORN, "--bind", f"fd://{door}", "conductor_app.wsgi"], inherits=(door,)),
+        ManagedProcess("worker", [*CELERY, "worker", "--without-gossip", "--without-mingle", "--without-heartbeat"]),
+        ManagedProcess("beat", [*CELERY, "beat"]),
         *listens,
         *serves,
     ]

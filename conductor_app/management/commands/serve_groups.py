@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from conductor_app import conf
-from conductor_app.workers.isolated import queues, serve
+from conductor_app.workers.isolation_groups import queues, serve
 
 
 class Command(BaseCommand):

@@ -4,9 +4,9 @@ from typing import Any
 
 from .internal import Internal
 from .kafka import Kafka
+from .kombu_provider import AmqpExchange, AmqpQueue, Redis
 from .nats import Nats
 from .provider import Provider, SinkFailed
-from .through_kombu import AmqpExchange, AmqpQueue, Redis
 
 PROVIDERS: dict[str, Provider] = {
     provider.name: provider for provider in (Internal(), AmqpQueue(), AmqpExchange(), Redis(), Kafka(), Nats())

@@ -13,4 +13,4 @@ class Internal(Provider):
     name = INTERNAL
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
-        events.tell(f"{INTERNAL}:{queue}", message_id, payload)
+        events.publish_internal_event(f"{INTERNAL}:{queue}", message_id, payload)

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
-from conductor_app.workers.deadline import Deadline
+from conductor_app.workers.socket_deadline import Deadline
 from conductor_app.workers.sql.placeholders import with_placeholders
 from conductor_app.workers.sql.statement import BadStatement, Limits, Statement, StatementFailed
 from conductor_app.workers.sql.values import collected

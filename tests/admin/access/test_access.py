@@ -8,8 +8,8 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
 import conductor_app.admin
-from conductor_app.access import keys
-from conductor_app.access.rights import ASKED
+from conductor_app.access import access_keys
+from conductor_app.access.access_types import ASKED
 from conductor_app.access.roles import role_group
 from conductor_app.models import AccessKey, Application, AuditEntry, Grant
 from tests.admin.reading import html, words
@@ -50,7 +50,7 @@ def test_a_key_of_a_new_application_may_do_all_or_nothing(administrator, clock):
 
 
 def test_a_key_is_withdrawn_and_deleted_from_the_list(administrator, clock):
-    key_id, _ = keys.create_key("fleet")
+    key_id, _ = access_keys.create_key("fleet")
     page = "/admin/conductor/accesskey/"
 
     administrator.post(page, {"action": "toggle", "_selected_action": [key_id]})

@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.access import clients as known
 from conductor_app.engine.access import scope_roles
-from conductor_app.engine.access.clients import Wanted, create_client
+from conductor_app.engine.access.clients import ClientSettings, create_client
 from conductor_app.models import AuditEntry, Client, ScopeRole
 from tests.admin.reading import html, words
 
@@ -16,16 +16,16 @@ FLEET = {"id": "fleet/1", "scopes": "queue:claim-work:*\r\n a b \r\n", "expires"
 
 @pytest.fixture
 def fleet(db, clock):
-    return create_client("fleet/1", Wanted(["a"], clock.now() + 1000), "olga")
+    return create_client("fleet/1", ClientSettings(["a"], clock.now() + 1000), "olga")
 
 
 def test_a_client_is_made_and_its_token_shown_once(operator, clock):
     page = html(operator.post(ADD, FLEET))
 
     token = re.search(r"TASKCLUSTER_ACCESS_TOKEN=([\w-]+)", page)[1]
-    assert known.holder_of("fleet/1").key == token
-    assert known.holder_of("fleet/1").scopes == ("a b", "queue:claim-work:*")
-    assert known.holder_of("fleet/1").expires_at == 1_830_297_600_000
+    assert known.find_client_key("fleet/1").key == token
+    assert known.find_client_key("fleet/1").scopes == ("a b", "queue:claim-work:*")
+    assert known.find_client_key("fleet/1").expires_at == 1_830_297_600_000
     for address in ("", "fleet_2F1/change/"):
         shown = html(operator.get(f"/admin/conductor/client/{address}"))
         assert "fleet/1" in shown and token not in shown and Client.objects.get().sealed not in shown
@@ -55,8 +55,8 @@ def test_a_client_is_given_another_token(operator, fleet):
 
     page = html(operator.post("/admin/conductor/client/", {"action": "give_token", "_selected_action": ["fleet/1"]}))
 
-    assert known.holder_of("fleet/1").key != before
-    assert known.holder_of("fleet/1").key in page
+    assert known.find_client_key("fleet/1").key != before
+    assert known.find_client_key("fleet/1").key in page
 
 
 FAULTY = {
@@ -95,7 +95,7 @@ def test_a_role_is_made_changed_and_deleted(operator, clock):
 
 def test_a_page_says_what_the_scopes_stand_for(operator, clock):
     scope_roles.create_role("reader", ["queue:status:*"], "", "olga")
-    create_client("fleet/1", Wanted(["assume:reader"], clock.now() + 1000), "olga")
+    create_client("fleet/1", ClientSettings(["assume:reader"], clock.now() + 1000), "olga")
 
     assert "queue:status:*" in words(operator.get("/admin/conductor/client/fleet_2F1/change/"))
 
@@ -113,4 +113,4 @@ def test_who_may_only_look_changes_nothing(viewer, fleet):
     assert viewer.get(ADD).status_code == viewer.post(ADD, FLEET).status_code == 403
     assert viewer.post(f"{page}fleet_2F1/change/", FLEET).status_code == 403
     viewer.post(page, {"action": "give_token", "_selected_action": ["fleet/1"]})
-    assert known.holder_of("fleet/1").key == fleet[1]
+    assert known.find_client_key("fleet/1").key == fleet[1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.access.secrets import revealed
+from conductor_app.access.redaction import substitute_secrets
 from conductor_app.models import AuditEntry, Secret, Variable
 from tests.admin.reading import html, words
 
@@ -19,7 +19,7 @@ def kept(operator):
 
 
 def test_a_secret_that_is_typed_in_reaches_whom_its_author_names(kept):
-    assert revealed("${workflow.secrets.DB_1}", ["DB_1"]) == VALUE
+    assert substitute_secrets("${workflow.secrets.DB_1}", ["DB_1"]) == VALUE
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.action, entry.object_id, entry.reason) == ("olga", "create", "DB_1", "for the orders")
 

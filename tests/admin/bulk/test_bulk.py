@@ -22,7 +22,7 @@ def post(client, action, chosen, **more):
 
 
 def test_an_action_asks_for_a_reason_and_says_how_many_can_do_it(operator, three):
-    runs.pause(three[0].pk, "ann")
+    runs.pause_run(three[0].pk, "ann")
 
     page = words(post(operator, "pause", three))
 
@@ -31,7 +31,7 @@ def test_an_action_asks_for_a_reason_and_says_how_many_can_do_it(operator, three
 
 
 def test_what_is_confirmed_is_done_and_each_refusal_is_said(operator, three):
-    runs.terminate(three[0].pk, "ann")
+    runs.terminate_run(three[0].pk, "ann")
 
     page = words(post(operator, "pause", three, confirmed="yes", reason="stock count"))
 

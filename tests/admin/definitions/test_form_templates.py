@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from conductor_app.access.roles import role_group
-from conductor_app.engine import bundles, form_templates, people
+from conductor_app.engine import bundles, form_templates, human_tasks
 from conductor_app.models import AuditEntry, FormTemplate
 from tests.admin.reading import html, words
 from tests.insight.situations import attempt_of, define, now_of, start, step
@@ -25,7 +25,7 @@ def page_of(row: FormTemplate) -> str:
 
 @pytest.fixture
 def kept(clock, db) -> FormTemplate:
-    return form_templates.save([dict(TEMPLATE)], "olga")[0]
+    return form_templates.save_templates([dict(TEMPLATE)], "olga")[0]
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_viewer_sees_templates_and_changes_none(viewer, kept):
 
 
 def test_a_list_of_templates_costs_few_queries(operator, kept, django_assert_max_num_queries):
-    form_templates.save([{**TEMPLATE, "name": f"form-{number}"} for number in range(30)], "olga")
+    form_templates.save_templates([{**TEMPLATE, "name": f"form-{number}"} for number in range(30)], "olga")
 
     with django_assert_max_num_queries(10):
         operator.get(LIST)
@@ -132,7 +132,7 @@ def test_what_a_client_has_saved_stands_in_the_form(operator, kept):
     define("order", names_template())
     run = start("order")
     attempt = attempt_of(run, "approve")
-    people.save_output(run.pk, attempt.pk, {"note": "half done"}, "shop")
+    human_tasks.save_output(run.pk, attempt.pk, {"note": "half done"}, "shop")
 
     assert "half done" in html(operator.get(f"/admin/waiting/{attempt.pk}/"))
 
@@ -153,7 +153,7 @@ def test_a_task_claimed_for_an_external_user_is_taken_over_before_it_is_answered
     define("order", names_template())
     run = start("order")
     attempt = attempt_of(run, "approve")
-    people.take(attempt.task_id, "shop", external_user="olga")
+    human_tasks.claim_task(attempt.task_id, "shop", external_user="olga")
     here = f"/admin/waiting/{attempt.pk}/"
 
     assert "olga has taken it" in words(operator.get(here))
@@ -162,17 +162,17 @@ def test_a_task_claimed_for_an_external_user_is_taken_over_before_it_is_answered
 
 
 def test_a_bundle_carries_the_templates_that_its_workflows_name(kept, clock):
-    form_templates.save([{**TEMPLATE, "version": 2}, {**TEMPLATE, "name": "other"}], "olga")
+    form_templates.save_templates([{**TEMPLATE, "version": 2}, {**TEMPLATE, "name": "other"}], "olga")
     define("order", names_template(1))
-    bundle = bundles.bundle(["order"])
+    bundle = bundles.export_bundle(["order"])
     assert [(each["name"], each["version"]) for each in bundle["formTemplates"]] == [("approval", 1)]
 
-    assert {item.kind: item.verdict for item in bundles.plan(bundle)}["form template"] == "same"
+    assert {item.kind: item.verdict for item in bundles.plan_import(bundle)}["form template"] == "same"
     FormTemplate.objects.all().delete()
-    assert "form template approval" in bundles.take_in(bundle, "new", "olga")["kept"]
+    assert "form template approval" in bundles.import_bundle(bundle, "new", "olga")["kept"]
     assert FormTemplate.objects.get().document["jsonSchema"] == SCHEMA
     bundle["formTemplates"][0]["jsonSchema"] = {"type": "objekt"}
-    assert bundles.plan(bundle)[0].verdict == "refused"
+    assert bundles.plan_import(bundle)[0].verdict == "refused"
 
 
 def test_a_bundle_with_templates_is_taken_in_by_who_may_write_them(author, operator, kept):

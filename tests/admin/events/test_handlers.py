@@ -33,7 +33,7 @@ def saved(client: Client, document, address: str = f"{LIST}add/", **more: str):
 
 def told(id: str, **payload) -> None:
     with committed():
-        events.receive(PAID, id, payload, "api")
+        events.receive_event(PAID, id, payload, "api")
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def ship(clock):
 
 @pytest.fixture
 def row() -> EventHandler:
-    event_handlers.add([WRITTEN], "ann")
+    event_handlers.create_handlers([WRITTEN], "ann")
     return EventHandler.objects.get()
 
 

@@ -15,12 +15,12 @@ PAID = "conductor:orders:paid"
 
 def handler(name: str = "start", **fields) -> None:
     start = {"action": "start_workflow", "start_workflow": {"name": "ship", "input": {"order": "${order}"}}}
-    event_handlers.add([{"name": name, "event": PAID, "active": True, "actions": [start], **fields}], "ann")
+    event_handlers.create_handlers([{"name": name, "event": PAID, "active": True, "actions": [start], **fields}], "ann")
 
 
 def told(id: str = "m1", event: str = PAID, **payload) -> EventDelivery:
     with committed():
-        events.receive(event, id, payload, "api")
+        events.receive_event(event, id, payload, "api")
     return EventDelivery.objects.get(event=event, message_id=id)
 
 

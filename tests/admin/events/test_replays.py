@@ -30,7 +30,7 @@ def replayed(client, event: EventDelivery, **form):
 def test_an_event_that_came_before_its_handler_is_replayed(clock):
     operator = of("Operators")
     told("m1", total=500, order=7)
-    event_handlers.add([WRITTEN], "ann")
+    event_handlers.create_handlers([WRITTEN], "ann")
     event = EventDelivery.objects.get()
 
     plan = operator.get(address(event))
@@ -50,7 +50,7 @@ def test_an_event_that_came_before_its_handler_is_replayed(clock):
 
 
 def test_only_the_chosen_handlers_hear_it_again(operator):
-    event_handlers.add([WRITTEN, {**WRITTEN, "name": "too"}], "ann")
+    event_handlers.create_handlers([WRITTEN, {**WRITTEN, "name": "too"}], "ann")
     told("m1", total=500)
 
     replayed(operator, EventDelivery.objects.get(), handler="too")
@@ -60,7 +60,7 @@ def test_only_the_chosen_handlers_hear_it_again(operator):
 
 
 def test_a_replay_needs_a_reason_a_handler_that_listens_and_the_permission(operator, viewer):
-    event_handlers.add([WRITTEN], "ann")
+    event_handlers.create_handlers([WRITTEN], "ann")
     told("m1", total=500)
     event = EventDelivery.objects.get()
 
@@ -74,10 +74,10 @@ def test_a_replay_needs_a_reason_a_handler_that_listens_and_the_permission(opera
 
 
 def test_what_a_webhook_starts_by_itself_is_replayed_too(operator):
-    row = webhooks.add(
+    row = webhooks.create_webhook(
         {"name": "shop", "verifier": "BASIC", "secretValue": "s", "workflowsToStart": {"ship": ""}}, "ann"
     )
-    events.receive("webhook:shop", "m1", {"order": 7}, "webhook")
+    events.receive_event("webhook:shop", "m1", {"order": 7}, "webhook")
 
     replayed(operator, EventDelivery.objects.get(), handler=f"webhook {row.name}")
 

@@ -15,11 +15,11 @@ SOURCES = "/admin/event_sources/"
 
 
 def heard(name: str, event: str) -> None:
-    event_handlers.add([{**WRITTEN, "name": name, "event": event}], "ann")
+    event_handlers.create_handlers([{**WRITTEN, "name": name, "event": event}], "ann")
 
 
 def listening(event: str, process: str = "host:7", **facts) -> None:
-    event_listeners.note([EventListener(event=event, process=process, **facts)])
+    event_listeners.record_listeners([EventListener(event=event, process=process, **facts)])
 
 
 def test_the_page_knows_every_system_that_is_listened_to():
@@ -69,7 +69,7 @@ def test_a_listener_says_again_how_it_goes_and_takes_its_leave(clock):
     listening("redis:up", "other:1")
     assert EventListener.objects.get(process="host:7").connected_at == clock.now()
 
-    event_listeners.leave("host:7", ["redis:up"])
+    event_listeners.remove_listeners("host:7", ["redis:up"])
     assert [row.process for row in EventListener.objects.all()] == ["other:1"]
     clock.advance(seconds=90_000)
     listening("redis:else")

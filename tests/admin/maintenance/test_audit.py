@@ -24,8 +24,8 @@ def text(response) -> str:
 
 
 def test_a_line_shows_what_was_otherwise_before(operator, clock):
-    retention.save("order", 30, 90, 0, "ann", "Too much.")
-    retention.save("order", 7, 90, 0, "ann", "Still too much.")
+    retention.save_policy("order", 30, 90, 0, "ann", "Too much.")
+    retention.save_policy("order", 7, 90, 0, "ann", "Still too much.")
 
     page = words(operator.get(AUDIT))
 

@@ -5,7 +5,7 @@ import pytest
 from conductor_app.engine import sweeps
 from conductor_app.insight.database import GIB
 from conductor_app.insight.durations import DAY
-from conductor_app.insight.retention import policies
+from conductor_app.insight.retention import retention_policies
 from conductor_app.models import DailyStorage
 from tests.admin.reading import words
 from tests.builders import step
@@ -26,7 +26,7 @@ def test_the_page_shows_the_preview_and_changes_policies(operator, viewer, clock
     assert "2 runs, the first ended" in answer.content.decode().replace("</b>", "").replace("<b>", "")
     assert operator.post(page, {"do": "save", "days": "many"}, follow=True).status_code == 200
     operator.post(page, {"do": "remove", "definition": "order"})
-    assert [policy.definition for policy in policies()] == [""]
+    assert [policy.definition for policy in retention_policies()] == [""]
 
     assert "conductor.change_retentionpolicy" in viewer.get(page).content.decode()
     assert viewer.post(page, {"do": "save", "days": "1"}).status_code == 403

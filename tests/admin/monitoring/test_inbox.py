@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import Group, User
 
-from conductor_app.engine import people
+from conductor_app.engine import human_tasks
 from conductor_app.models import AuditEntry, HumanTask
 from tests.admin.reading import html, words
 from tests.insight.situations import attempt_of, define, now_of, start, step
@@ -53,7 +53,7 @@ def test_a_task_is_taken_put_back_and_taken_over_with_each_step_in_the_audit(ope
     assert "taken by olga" in inbox(operator, "mine")
     operator.post(here, {"do": "put_back"})
     task_id = attempt_of(asked, "approve").task_id
-    people.take(task_id, "ann")
+    human_tasks.claim_task(task_id, "ann")
 
     assert "ann has taken it" in words(operator.get(here))
     refused = operator.post(here, {"outcome": "COMPLETED", "output": "{}"}, follow=True)

@@ -54,7 +54,7 @@ def test_an_operation_that_waits_for_a_second_person_is_on_the_front_page(operat
     settings.CONDUCTOR_BULK_APPROVAL_ACTIONS = ("terminate",)
     define("order", step("pack"))
     start("order")
-    bulk_operations.start(bulk_operations.Asked("terminate", {"definition": "order"}), "ann")
+    bulk_operations.start(bulk_operations.BulkRequest("terminate", {"definition": "order"}), "ann")
 
     assert "An operation of ann, terminate many runs, waits since" in words(operator.get("/admin/"))
 
@@ -95,7 +95,7 @@ def test_a_tile_that_fails_says_so_with_the_requests_id_and_leaves_the_others(op
         raise RuntimeError("the disk burns")
 
     started(step("ship"))
-    monkeypatch.setattr(pulse, "rhythm", broken)
+    monkeypatch.setattr(pulse, "hourly_activity", broken)
     monkeypatch.setattr(overview, "_counts", lambda: broken(0))
     page = operator.get(PULSE)
     front = operator.get("/admin/")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.insight import queue as queue_insight
+from conductor_app.insight import queue_detail as queue_insight
 from conductor_app.insight import workers
 from conductor_app.models import Attempt, AuditEntry, Poller, QueueHold, TaskLog, WorkerHold
 from tests.admin.reading import html, words

@@ -9,7 +9,7 @@ from django.core import mail
 
 from conductor_app.engine import alerts
 from conductor_app.models import Alert, AlertFiring, SavedView
-from conductor_app.workers.publishing import publish_off
+from conductor_app.workers.event_publisher import publish_due_events
 from tests.admin.reading import html, words
 from tests.builders import step
 from tests.story import Story
@@ -83,8 +83,8 @@ def test_an_alert_rings_once_and_says_so_by_mail_and_webhook(operator, story, cl
         server.answers["/hook"] = (200, {}, b"")
         watched(operator, page, webhook=f"{server.url}/hook")
         for _ in range(3):
-            alerts.ring(10)
-            publish_off()
+            alerts.check_due_alerts(10)
+            publish_due_events()
             clock.advance(seconds=61)
 
     assert [message.to for message in mail.outbox] == [["ann@example.com"]]
@@ -101,8 +101,8 @@ def test_who_does_not_hear_is_seen_in_the_log(operator, story):
     page = saved(operator)
     watched(operator, page, mail="", webhook="http://127.0.0.1:9/hook")
 
-    alerts.ring(10)
-    publish_off()
+    alerts.check_due_alerts(10)
+    publish_due_events()
 
     ring = AlertFiring.objects.get()
     assert ring.heard_at is None and ring.error
@@ -112,7 +112,7 @@ def test_who_does_not_hear_is_seen_in_the_log(operator, story):
 def test_what_is_not_met_does_not_ring(operator, story):
     watched(operator, saved(operator), threshold="4")
 
-    alerts.ring(10)
+    alerts.check_due_alerts(10)
 
     assert not AlertFiring.objects.exists()
 
@@ -190,10 +190,10 @@ def test_an_alert_is_silent_in_its_quiet_hours_and_rings_after_them(operator, st
     watched(operator, page, quiet_from=begins, quiet_until=ends)
     assert f"quiet from {begins} to {ends}, UTC" in words(operator.get(page))
 
-    alerts.ring(10)
+    alerts.check_due_alerts(10)
     assert not AlertFiring.objects.exists()
     clock.advance(seconds=301)
-    alerts.ring(10)
+    alerts.check_due_alerts(10)
     assert AlertFiring.objects.count() == 1
 
 
@@ -202,10 +202,10 @@ def test_an_alert_on_age_rings_for_what_is_open_too_long(operator, story, clock)
     page = saved(operator, status="RUNNING")
     alert = watched(operator, page, kind="age", threshold="30")
 
-    alerts.ring(10)
+    alerts.check_due_alerts(10)
     assert not AlertFiring.objects.exists()
     clock.advance(seconds=31 * 60)
-    alerts.ring(10)
+    alerts.check_due_alerts(10)
 
     assert "1 open for 30 min or longer" in AlertFiring.objects.get().sentence
     assert "one that has been open for 30 min or longer" in words(operator.get(page))

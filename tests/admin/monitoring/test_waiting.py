@@ -75,7 +75,7 @@ def test_an_answer_that_makes_no_sense_is_refused_and_changes_nothing(operator, 
 
 def test_what_was_answered_meanwhile_is_gone(operator, asked):
     address = task_of(asked)
-    runs.terminate(asked.pk, "ann")
+    runs.terminate_run(asked.pk, "ann")
 
     assert operator.get(address).status_code == 404
     assert operator.post(address, {"outcome": "COMPLETED", "output": "{}"}).status_code == 404

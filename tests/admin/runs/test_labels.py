@@ -45,18 +45,18 @@ def test_labels_are_put_on_and_taken_off_with_a_reason(operator, run):
 @pytest.mark.parametrize("label", ["", " ", "a,b", "x" * 65, "line\nbreak", "\ud800"])
 def test_what_is_no_label_is_refused(run, label):
     with pytest.raises(Invalid):
-        labels.add(run.pk, [label], "ann")
+        labels.add_labels(run.pk, [label], "ann")
 
 
 def test_a_run_has_twenty_labels_at_most(operator, run):
-    labels.add(run.pk, [f"l{n}" for n in range(20)], "ann")
+    labels.add_labels(run.pk, [f"l{n}" for n in range(20)], "ann")
 
     assert "A run has 20 labels at most." in words(send(operator, run, labels="one more"))
-    assert labels.add(run.pk, ["l3"], "ann") == [] and len(of(run)) == 20
+    assert labels.add_labels(run.pk, ["l3"], "ann") == [] and len(of(run)) == 20
 
 
 def test_a_viewer_sees_labels_and_changes_none(viewer, run):
-    labels.add(run.pk, ["vip"], "ann")
+    labels.add_labels(run.pk, ["vip"], "ann")
 
     assert "vip" in words(viewer.get(run_page(run)))
     assert send(viewer, run, remove="vip").status_code == 403 and of(run) == ["vip"]
@@ -64,7 +64,7 @@ def test_a_viewer_sees_labels_and_changes_none(viewer, run):
 
 def test_runs_are_found_by_their_label(operator, run):
     other = started(step("ship"), name="other")
-    labels.add(run.pk, ["vip"], "ann")
+    labels.add_labels(run.pk, ["vip"], "ann")
 
     page = html(operator.get(reverse("admin:conductor_run_changelist"), {"label": "vip"}))
 
@@ -72,12 +72,12 @@ def test_runs_are_found_by_their_label(operator, run):
 
 
 def test_labels_stay_through_a_restart_and_go_with_the_run(run):
-    labels.add(run.pk, ["vip"], "ann")
+    labels.add_labels(run.pk, ["vip"], "ann")
     work("ship")
     runs.restart(run.pk, "ann")
     assert of(run) == ["vip"]
 
-    runs.remove(run.pk, "ann", archive=False)
+    runs.remove_run(run.pk, "ann", archive=False)
     assert of(run) == []
 
 

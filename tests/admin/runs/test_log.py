@@ -48,7 +48,7 @@ def test_the_newest_lines_are_shown_and_followed_while_the_worker_is_at_it(opera
 
     assert lines(page) == [f"line {n}" for n in range(250, 450)]
     assert "data-log-tail" in html(page) and "data-log-follow" in html(page)
-    tasks.report(attempt.run_id, attempt.pk, Report("COMPLETED"), "w")
+    tasks.report_task(attempt.run_id, attempt.pk, Report("COMPLETED"), "w")
     assert "data-log-follow" not in html(panel(operator, attempt))
 
 
@@ -87,7 +87,7 @@ def test_words_are_looked_for_in_the_log_and_marked(operator, attempt):
 
 
 def test_a_search_through_a_long_log_stops_and_can_go_on(operator, attempt, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.log.SEARCHED", 20)
+    monkeypatch.setattr("conductor_app.insight.task_log.SEARCHED", 20)
     logged(attempt, 50)
     at = f"/admin/conductor/run/{attempt.run_id}/change/"
 
@@ -110,7 +110,7 @@ def test_a_log_is_coloured_by_level_and_by_its_own_colours_and_never_taken_for_h
 
 
 def test_the_whole_log_is_a_file(operator, viewer, attempt, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.log.CHUNK", 7)
+    monkeypatch.setattr("conductor_app.insight.task_log.CHUNK", 7)
     logged(attempt, 20, "<line {}>")
 
     answer = viewer.get(reverse("admin:attempt_log", args=[attempt.pk]))

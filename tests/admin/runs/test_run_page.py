@@ -25,7 +25,7 @@ def failed(clock, db):
     work("reserve", output={"shelf": "B-12"})
     attempt = claim("charge")
     tasks.add_log(attempt.pk, "calling the gateway")
-    tasks.report(run.pk, attempt.pk, _failure("timeout"), "w7")
+    tasks.report_task(run.pk, attempt.pk, _failure("timeout"), "w7")
     work("charge", "FAILED", reason="502 from gateway\n  at charge.py, line 42")
     return now_of(run)
 
@@ -85,8 +85,8 @@ def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
     ("bring_to", "offered"),
     [
         (lambda run: None, ["pause", "terminate"]),
-        (lambda run: runs.pause(run.pk, "ann"), ["resume", "terminate"]),
-        (lambda run: runs.terminate(run.pk, "ann"), ["retry", "restart"]),
+        (lambda run: runs.pause_run(run.pk, "ann"), ["resume", "terminate"]),
+        (lambda run: runs.terminate_run(run.pk, "ann"), ["retry", "restart"]),
         (lambda run: work("ship", "FAILED_FOR_GOOD"), ["retry", "restart", "rerun"]),
         (lambda run: work("ship"), ["restart"]),
     ],
@@ -221,9 +221,9 @@ def test_a_document_can_be_had_as_a_file(operator, failed):
 
 def test_the_files_of_a_run_are_listed_and_can_be_had(operator, failed):
     assert "Files" not in words(operator.get(run_page(failed, tab="data")))
-    sent, _ = (handles.create(failed.pk, "", name, "text/html") for name in ("<b>.html", "late.pdf"))
-    contents.fill(failed.pk, sent.pk, ContentFile(b"<script>"), "d" * 64)
-    handles.finish(failed.pk, sent.pk)
+    sent, _ = (handles.create_handle(failed.pk, "", name, "text/html") for name in ("<b>.html", "late.pdf"))
+    contents.store_content(failed.pk, sent.pk, ContentFile(b"<script>"), "d" * 64)
+    handles.finish_upload(failed.pk, sent.pk)
 
     page = operator.get(run_page(failed, tab="data"))
 
@@ -401,14 +401,14 @@ def test_the_critical_path_is_marked_in_the_timeline(operator, failed, django_as
 
 def test_a_run_that_is_not_here_any_more_says_why(operator, viewer, clock):
     run = started(step("ship"))
-    runs.terminate(run.pk, "ann")
-    runs.remove(run.pk, "ann", "asked for by the customer", archive=False)
+    runs.terminate_run(run.pk, "ann")
+    runs.remove_run(run.pk, "ann", "asked for by the customer", archive=False)
 
     gone = operator.get(run_page(run))
     assert gone.status_code == 410
     assert "ann removed it: asked for by the customer." in gone.content.decode()
 
-    retention.save("", 30, 90, 0, "olga")
+    retention.save_policy("", 30, 90, 0, "olga")
     old = derived_id(clock.now() - 40 * 86_400_000, "order")
     gone = operator.get(f"/admin/conductor/run/{old}/change/")
     assert gone.status_code == 410

@@ -9,8 +9,8 @@ from django.urls import reverse
 
 from conductor_app.admin import paginator
 from conductor_app.engine import runs
-from conductor_app.insight import listing, selections
-from conductor_app.insight.selections import looking
+from conductor_app.insight import keyset_pages, selections
+from conductor_app.insight.selections import scanning
 from conductor_app.models import DurationBaseline
 from tests.admin.reading import html, words
 from tests.insight.situations import define, define_task, start, started, step, work
@@ -51,7 +51,7 @@ def test_runs_are_filtered_by_status_definition_and_start(operator, orders, cloc
     clock.advance(seconds=2 * 86_400)
     define("other", step("pack"))
     paused, running = start("other"), start("order")
-    runs.pause(paused.pk, "ann")
+    runs.pause_run(paused.pk, "ann")
 
     def listed(**asked):
         page = html(operator.get(LIST, asked))
@@ -79,7 +79,7 @@ def test_the_list_costs_the_same_few_queries_however_long_it_is(operator, orders
 
 
 def test_counting_stops_early(operator, orders, monkeypatch):
-    monkeypatch.setattr(listing, "MOST_COUNTED", 2)
+    monkeypatch.setattr(keyset_pages, "MOST_COUNTED", 2)
     for _ in range(4):
         start("order")
 
@@ -142,7 +142,7 @@ def test_a_held_run_says_that_a_limit_holds_it(operator, clock):
 
 def test_a_terminated_run_shows_the_reason_that_was_given(operator, orders):
     run = started(step("ship"), name="shipping")
-    runs.terminate(run.pk, "bob", "ordered twice")
+    runs.terminate_run(run.pk, "bob", "ordered twice")
 
     assert "ordered twice" in words(operator.get(LIST))
 
@@ -241,8 +241,8 @@ def test_every_filter_that_holds_is_a_chip_with_its_way_out(operator, orders):
 
 
 def test_pages_go_on_where_the_one_before_ended_and_back(operator, orders, clock, monkeypatch):
-    monkeypatch.setattr(listing, "SIZE", 2)
-    monkeypatch.setattr(listing.page, "__defaults__", ("", "", 2))
+    monkeypatch.setattr(keyset_pages, "SIZE", 2)
+    monkeypatch.setattr(keyset_pages.keyset_page, "__defaults__", ("", "", 2))
     begun = []
     for _ in range(5):
         clock.advance(seconds=1)
@@ -324,8 +324,8 @@ def test_a_run_that_takes_longer_than_usual_is_marked(operator, orders, clock):
 def test_a_filter_that_has_looked_at_the_newest_only_says_so_and_shows_the_ways_on(
     operator, orders, monkeypatch, clock
 ):
-    monkeypatch.setattr(looking, "REASONS", 1)
-    monkeypatch.setattr(looking, "LOOKED_AT", 1)
+    monkeypatch.setattr(scanning, "REASONS", 1)
+    monkeypatch.setattr(scanning, "LOOKED_AT", 1)
     found = {}
     for reason in ("no funds", "no card", "no funds"):
         found[reason] = start("order")
@@ -349,14 +349,14 @@ def test_a_filter_that_has_looked_at_everything_says_nothing_of_it(operator, ord
 
 
 def test_what_is_looked_at_one_by_one_is_what_the_other_filters_leave(orders, monkeypatch, clock):
-    monkeypatch.setattr(looking, "LOOKED_AT", 1)
+    monkeypatch.setattr(scanning, "LOOKED_AT", 1)
     define("other", step("charge"))
     wanted = start("other")
     for _ in range(3):
         clock.advance(seconds=10)
         start("order")
 
-    assert list(selections.runs({"task": "charge", "definition": "other"})) == [wanted]
+    assert list(selections.selected_runs({"task": "charge", "definition": "other"})) == [wanted]
 
 
 def test_where_very_many_have_ended_the_newest_are_found_by_their_starts(operator, orders, monkeypatch, clock):

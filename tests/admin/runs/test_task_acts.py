@@ -94,7 +94,7 @@ def test_an_answer_that_cannot_be_read_is_refused_in_words(operator, story, said
 
 def test_what_is_over_is_refused_with_the_way_to_why(operator, story):
     attempt = story.task("pay")
-    runs.terminate(story.id, "ann")
+    runs.terminate_run(story.id, "ann")
 
     page = act(operator, attempt, "front")
 

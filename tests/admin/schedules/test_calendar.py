@@ -97,10 +97,10 @@ def test_runs_of_one_slot_are_spread(clock):
 
 def test_a_schedule_that_was_held_comes_back_to_a_slot_and_not_to_its_spread(clock):
     row = scheduled(jitterSeconds=600)
-    schedules.pause(row.name, "ann", "")
+    schedules.pause_schedule(row.name, "ann", "")
     clock.advance(seconds=3 * HOUR)
 
-    schedules.resume(row.name, "ann")
+    schedules.resume_schedule(row.name, "ann")
 
     row.refresh_from_db()
     slot = clock.now() + HOUR * 1000
@@ -138,8 +138,8 @@ def test_a_backfill_says_what_has_run_already(operator, clock):
     with committed():
         sweeps.fire_schedules(10)
     clock.advance(seconds=HOUR)
-    schedules.pause(row.name, "ann", "")
-    schedules.resume(row.name, "ann")
+    schedules.pause_schedule(row.name, "ann", "")
+    schedules.resume_schedule(row.name, "ann")
 
     form = {"first": "2027-03-01T12:30Z", "last": "2027-03-01T14:00Z"}
     shown = words(operator.post(f"/admin/conductor/schedule/{row.pk}/backfill/", form))

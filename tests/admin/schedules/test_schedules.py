@@ -27,7 +27,7 @@ def test_schedules_are_listed_with_their_clocks(operator, fired):
 
 
 def test_a_schedule_shows_what_it_starts_and_why_it_is_paused(operator, fired):
-    schedules.pause("hourly", "olga", "inventory")
+    schedules.pause_schedule("hourly", "olga", "inventory")
 
     page = operator.get(f"/admin/conductor/schedule/{Schedule.objects.get().pk}/change/")
 
@@ -44,7 +44,7 @@ def test_what_schedules_came_to_leads_to_the_runs(operator, fired):
 
 
 def test_the_audit_says_who_changed_a_schedule(operator, fired):
-    schedules.pause("hourly", "olga", "inventory")
+    schedules.pause_schedule("hourly", "olga", "inventory")
 
     page = words(operator.get("/admin/conductor/auditentry/?object_type=schedule"))
 

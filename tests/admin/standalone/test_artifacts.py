@@ -26,7 +26,7 @@ def test_what_was_kept_is_listed_with_the_way_to_it(operator, clock):
     kept(clock, "public/log", "reference", url="http://worker/log")
     kept(clock, "public/lost", "error", reason="file-missing-on-worker", message="It is not there.")
     kept(clock, "public/late")
-    contents.fill(TASK, 0, "public/a b<i>.html", ContentFile(b"<script>alert(1)</script>"))
+    contents.store_content(TASK, 0, "public/a b<i>.html", ContentFile(b"<script>alert(1)</script>"))
 
     page = operator.get(PAGE, {"q": TASK})
 

@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from conductor_app.admin.standalone.addresses import group_address, standalone_address
 from conductor_app.engine import sweeps
-from conductor_app.engine.groups import acts, claims, tasks
+from conductor_app.engine.standalone import claims, task_actions, tasks
 from conductor_app.models import AuditEntry, PendingApproval, StandaloneTask, Task, TaskGroup
 from tests.admin.reading import html, words
 from tests.api.taskcluster.conftest import slug
@@ -29,14 +29,14 @@ def build(db, clock, settings):
         clock.advance(seconds=1)
     ids["release"] = create(clock, name=f"release {HOSTILE}", group_id=group, requires=(ids["test 1"], ids["test 2"]))
     _work(clock, "failed", 5)
-    claims.claim(LINUX, "here", "w1", 1)
+    claims.claim_tasks(LINUX, "here", "w1", 1)
     return group, ids
 
 
 def _work(clock, how: str, seconds: int) -> None:
-    [claim] = claims.claim(LINUX, "here", "w1", 1)
+    [claim] = claims.claim_tasks(LINUX, "here", "w1", 1)
     clock.advance(seconds=seconds)
-    tasks.report(claim.standalone.id, 0, how)
+    tasks.report_task(claim.standalone.id, 0, how)
 
 
 def state(task_id: str) -> str:
@@ -94,8 +94,8 @@ def test_the_timeline_and_the_diagram_mark_the_longest_chain(build, viewer):
 
 def test_more_tasks_than_can_be_drawn_are_shown_by_kind(build, viewer, monkeypatch):
     group, ids = build
-    monkeypatch.setattr("conductor_app.insight.groups.bars.MOST_ROWS", 4)
-    monkeypatch.setattr("conductor_app.insight.groups.picture.MOST_BOXES", 4)
+    monkeypatch.setattr("conductor_app.insight.task_groups.bars.MOST_ROWS", 4)
+    monkeypatch.setattr("conductor_app.insight.task_groups.picture.MOST_BOXES", 4)
 
     for tab in ("timeline", "diagram"):
         shown = html(page(viewer, group, tab=tab))
@@ -130,7 +130,7 @@ def test_pages_go_on_where_the_last_one_ended(build, operator, monkeypatch):
 
 def test_a_group_too_large_to_be_looked_at_whole_is_looked_at_in_parts(build, viewer, monkeypatch):
     group, ids = build
-    monkeypatch.setattr("conductor_app.insight.groups.members.MOST", 3)
+    monkeypatch.setattr("conductor_app.insight.task_groups.members.MOST", 3)
     in_order = sorted(ids, key=ids.__getitem__)
 
     shown = html(page(viewer, group))
@@ -160,7 +160,7 @@ def test_the_page_follows_the_group_by_its_revision(build, operator, clock):
     first = operator.get(live)
 
     assert operator.get(live, {"rev": first["X-Revision"]}).status_code == 204
-    acts.act("cancel", ids["release"], "olga")
+    task_actions.apply_action("cancel", ids["release"], "olga")
     assert operator.get(live, {"rev": first["X-Revision"]}).status_code == 200
 
 

@@ -6,7 +6,7 @@ from django.urls import reverse
 from conductor_app.admin.monitoring.queues import queue_address
 from conductor_app.admin.site import SCREENS
 from conductor_app.admin.standalone.addresses import group_address, standalone_address
-from conductor_app.engine.groups import claims, tasks
+from conductor_app.engine.standalone import claims, tasks
 from conductor_app.models import Attempt, AuditEntry, Task
 from tests.api.taskcluster.conftest import slug
 from tests.engine.test_groups_parallel import LINUX, create
@@ -21,8 +21,8 @@ def some(db, clock, settings):
     settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
     create(clock, name="pending")
     create(clock, name="claimed")
-    held, done = claims.claim(LINUX, "here", "w1", 2)
-    tasks.report(done.standalone.id, 0, "failed")
+    held, done = claims.claim_tasks(LINUX, "here", "w1", 2)
+    tasks.report_task(done.standalone.id, 0, "failed")
     waiting = create(clock, name=HOSTILE, requires=(done.standalone.id,), definition={"payload": HOSTILE})
     return held.standalone.id, done.standalone.id, waiting
 

@@ -13,7 +13,7 @@ from django.urls import reverse
 from conductor_app.admin.standalone.addresses import group_address, standalone_address
 from conductor_app.engine import failures
 from conductor_app.engine.artifacts import contents, logs
-from conductor_app.engine.groups import acts, claims, groups, tasks
+from conductor_app.engine.standalone import claims, groups, task_actions, tasks
 from conductor_app.models import Artifact, AuditEntry, Dependency, FailureGroup, StandaloneTask, Worker
 from tests.admin.reading import html, words
 from tests.engine.test_groups_parallel import LINUX, create
@@ -31,7 +31,7 @@ def nobody_waits(settings):
 def held(db, clock) -> str:
     """One that a worker works on."""
     id = create(clock, name="build", definition={"payload": {"command": HOSTILE}, "scopes": ["queue:scope"]})
-    claims.claim(LINUX, "here", "w1", 1)
+    claims.claim_tasks(LINUX, "here", "w1", 1)
     return id
 
 
@@ -49,7 +49,7 @@ def keep(clock, task_id: str, name: str, content: bytes = b"", encoding: str = "
     facts = {"content_type": "text/plain", "created_at": clock.now(), "expires_at": clock.now() + 3_600_000}
     Artifact.objects.create(task_id=task_id, number=0, name=name, kind=kind, details=details, **facts)
     if content:
-        contents.fill(task_id, 0, name, ContentFile(content), encoding)
+        contents.store_content(task_id, 0, name, ContentFile(content), encoding)
 
 
 def page(client, task_id: str, **asked):
@@ -70,12 +70,12 @@ def test_a_task_that_waits_says_for_what(held, viewer, clock):
     assert "It waits for build." in words(page(viewer, waiting))
     assert standalone_address(waiting) in html(page(viewer, held))
 
-    tasks.report(held, 0, "failed")
+    tasks.report_task(held, 0, "failed")
     assert "It needs build, which did not end well" in words(page(viewer, waiting))
 
 
 def test_the_failure_of_an_attempt_leads_to_its_group(held, viewer, limited, clock):
-    tasks.report(held, 0, "failed")
+    tasks.report_task(held, 0, "failed")
     assert "/admin/failures/" not in html(page(viewer, held)).partition("<main")[2]  # not counted yet
     failures.group_failures(10)
 
@@ -106,7 +106,7 @@ def test_a_task_in_a_queue_says_who_polls_and_who_is_in_quarantine(db, viewer, c
 
 
 def test_its_attempts_stand_side_by_side_and_one_is_chosen(held, viewer, clock):
-    tasks.report(held, 0, "worker-shutdown")
+    tasks.report_task(held, 0, "worker-shutdown")
 
     assert "worker-shutdown" in words(page(viewer, held))
     keep(clock, held, "public/of-the-first.txt", b"x")
@@ -136,7 +136,7 @@ def test_a_log_that_grows_is_followed_by_its_revision(held, viewer, clock):
     first = viewer.get(live, {"artifact": LOG})
 
     assert viewer.get(live, {"artifact": LOG, "rev": first["X-Revision"]}).status_code == 204
-    contents.fill(held, 0, LOG, ContentFile(b"one\ntwo\n"))
+    contents.store_content(held, 0, LOG, ContentFile(b"one\ntwo\n"))
     assert b"two" in viewer.get(live, {"artifact": LOG, "rev": first["X-Revision"]}).content
 
 
@@ -190,7 +190,7 @@ def test_a_new_task_like_it_is_made_with_a_reason(held, operator, clock):
     [entry] = AuditEntry.objects.filter(object_type="task", object_id=new.pk)
     assert (entry.action, entry.reason, entry.facts) == ("create", "try the new image", {"like": other})
 
-    groups.seal(held)
+    groups.seal_group(held)
     operator.post(standalone_address(other), {"do": "again"})
     newest = StandaloneTask.objects.exclude(pk__in=[held, other, new.pk]).get()
     assert newest.group_id == newest.pk
@@ -203,7 +203,7 @@ def test_its_priority_is_changed_and_all_acts_stand_in_its_audit(db, operator, c
 
     assert StandaloneTask.objects.get(pk=id).priority == 6
     assert "release day" in words(page(operator, id))
-    acts.act("cancel", id, "olga")
+    task_actions.apply_action("cancel", id, "olga")
     assert "before a worker took it" in words(page(operator, id))
 
 

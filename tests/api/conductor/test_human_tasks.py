@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from conductor_app.engine import people
+from conductor_app.engine import human_tasks
 from conductor_app.engine.sweeps import expire_leases
 from conductor_app.models import Attempt, AuditEntry, HumanTask
 from tests.api.steps import step
@@ -408,12 +408,12 @@ def test_the_pages_and_the_api_share_one_claim(api):
     task = begin(api, human())
     row = Attempt.objects.get(pk=task).task_id
 
-    people.take(row, "ann")
+    human_tasks.claim_task(row, "ann")
     assert api.get(f"/human/tasks/{task}").json()["claimant"] == {"userType": "CONDUCTOR_USER", "user": "ann"}
     for complete in ("true", "false"):
         refused = api.post(f"/human/tasks/{task}/update?complete={complete}", {})
         assert (refused.status_code, refused.json()["message"]) == (409, "It is taken by ann: take it over first.")
-    people.hand_on(row, "sales", "olga", is_group=True)
+    human_tasks.delegate_task(row, "sales", "olga", is_group=True)
     assert api.get(f"/human/tasks/{task}").json()["assignee"] == {"userType": "CONDUCTOR_GROUP", "user": "sales"}
 
 

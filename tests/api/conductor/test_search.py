@@ -5,7 +5,7 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.insight.search import RUNS, TASKS, pages, questions
+from conductor_app.insight.search import RUNS, TASKS, pages, search_query
 from tests.engine.test_statements import Counted
 from tests.tries import tries
 
@@ -357,7 +357,7 @@ def test_what_a_database_cannot_read_as_json_is_passed_over(api, clock):
 @pytest.fixture
 def near(monkeypatch):
     """Searches look at few rows only."""
-    monkeypatch.setattr(questions, "FREE_TEXT", 2)
+    monkeypatch.setattr(search_query, "FREE_TEXT", 2)
 
 
 def test_free_text_is_looked_for_in_the_newest_and_the_reply_says_so(reader, shop, near):

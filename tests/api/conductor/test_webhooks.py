@@ -300,7 +300,7 @@ def test_a_webhook_that_is_sent_back_as_it_is_shown_keeps_its_headers(api, webho
 
 def test_nothing_is_verified_by_a_former_secret_that_there_never_was(api, webhook):
     id = webhook(**HEADERS)
-    webhooks.rotate(id, {"headers": {"X-Key": "another"}}, 3600, "olga")
+    webhooks.rotate_secret(id, {"headers": {"X-Key": "another"}}, 3600, "olga")
     assert api.put(f"/metadata/webhook/{id}", {"name": "shop", **GITHUB}).status_code == 200
 
     assert api.post(f"/webhook/{id}", BODY, **{"X-Hub-Signature-256": signed(BODY, "")}).status_code == 401

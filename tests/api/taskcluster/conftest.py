@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from conductor_app.engine import sweeps
-from conductor_app.insight.standalone import moment
+from conductor_app.insight.standalone import format_timestamp
 from conductor_app.models import PulseMessage
 from tests.story import committed
 
@@ -49,7 +49,7 @@ class Queue:
 
     def at(self, seconds: float) -> str:
         """The moment so many seconds from now."""
-        return moment(self.clock.now() + round(seconds * 1000))
+        return format_timestamp(self.clock.now() + round(seconds * 1000))
 
     def definition(self, **fields: Any) -> dict[str, Any]:
         metadata = {"name": "build", "description": "", "owner": "me@example.org", "source": "https://example.org/"}

@@ -75,8 +75,8 @@ def test_the_workers_of_a_task_type_of_the_same_name_are_handed_nothing(queue):
 
     queue.create()
 
-    assert tasks.claim(LINUX, worker="of runs", wait_ms=0) == []
-    assert tasks.claim("linux", domain="proj", worker="of runs", wait_ms=0) == []
+    assert tasks.claim_tasks(LINUX, worker="of runs", wait_ms=0) == []
+    assert tasks.claim_tasks("linux", domain="proj", worker="of runs", wait_ms=0) == []
     assert len(queue.claim()) == 1
 
 

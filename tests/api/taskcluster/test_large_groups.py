@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.engine.groups import many, whole
+from conductor_app.engine.standalone import bulk_actions, group_commands
 from conductor_app.models import AuditEntry, Message, Task
-from conductor_app.store import notices
+from conductor_app.store import pulse_messages
 from tests.engine.test_statements import Counted
 
 from .conftest import printed, slug
@@ -15,8 +15,8 @@ COUNT = 6
 @pytest.fixture
 def group(queue, monkeypatch):
     """A sealed group of six, which is more than anybody waits for here; two are acted on right after the answer."""
-    monkeypatch.setattr(whole, "WAITED_FOR", 3)
-    monkeypatch.setattr(many, "AT_ONCE", 2)
+    monkeypatch.setattr(group_commands, "WAITED_FOR", 3)
+    monkeypatch.setattr(bulk_actions, "AT_ONCE", 2)
     id = slug()
     tasks = [queue.create(taskGroupId=id) for _ in range(COUNT)]
     queue.post(f"/task-group/{id}/seal")
@@ -96,7 +96,7 @@ def test_the_audit_knows_who_asked(queue, group):
 
 
 def test_what_is_told_again_and_again_does_not_pile_up(queue, monkeypatch):
-    monkeypatch.setattr(notices, "MOST_KEPT", 5)
+    monkeypatch.setattr(pulse_messages, "MOST_KEPT", 5)
     other, id = queue.create(), queue.create()
     queue.does(id)
 

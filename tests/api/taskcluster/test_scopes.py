@@ -7,7 +7,7 @@ import taskcluster
 
 from conductor_app.access.clients import FOR_EVER
 from conductor_app.api.taskcluster import access
-from conductor_app.engine.access.clients import Wanted, create_client
+from conductor_app.engine.access.clients import ClientSettings, create_client
 from tests.access.signing import HOST, credentials, signed_without_body
 
 from .conftest import HOUR, code, slug
@@ -115,7 +115,7 @@ class World:
             {"storageType": "reference", "contentType": "a/b", "url": "http://a", "expires": queue.at(HOUR)},
         )
         settings.CONDUCTOR_API_ACCESS = "token"
-        create_client("keeps/the/server/closed", Wanted([], FOR_EVER), "olga")
+        create_client("keeps/the/server/closed", ClientSettings([], FOR_EVER), "olga")
 
     def filled(self, text: str) -> str:
         for name, id in self.ids.items():
@@ -125,7 +125,7 @@ class World:
     def asked(self, verb: str, path: str, body: object, scopes: list[str]):
         """The reply to somebody who holds these scopes and no others."""
         id = f"caller/{slug()}"
-        _, token = create_client(id, Wanted([self.filled(scope) for scope in scopes], FOR_EVER), "olga")
+        _, token = create_client(id, ClientSettings([self.filled(scope) for scope in scopes], FOR_EVER), "olga")
         # Django's test client tells no raw path: what is signed here is what it would make of it.
         path = f"/api/queue/v1{self.filled(path)}".replace("%2F", "/")
         header = signed_without_body(credentials(id, token), verb, path)

@@ -10,7 +10,7 @@ from conductor_app.engine import (
     event_handlers,
     events,
     failures,
-    people,
+    human_tasks,
     queues,
     retention,
     runs,
@@ -69,10 +69,10 @@ def staff() -> None:
 def look_after_failures(now: int) -> None:
     first, second, *_ = FailureGroup.objects.order_by("-count")
     with at(now - 90 * MINUTE):
-        failures.move(first.pk, "acknowledge", "otto", "payments-3 is being replaced (OPS-2207)")
-        failures.assign(first.pk, "otto", "otto")
-        failures.annotate(first.pk, "Only build 42 of the payment workers meets it.", "otto")
-        failures.move(second.pk, "resolve", "otto", "closed accounts are paid by cheque", version=3)
+        failures.transition_group(first.pk, "acknowledge", "otto", "payments-3 is being replaced (OPS-2207)")
+        failures.assign_group(first.pk, "otto", "otto")
+        failures.annotate_group(first.pk, "Only build 42 of the payment workers meets it.", "otto")
+        failures.transition_group(second.pk, "resolve", "otto", "closed accounts are paid by cheque", version=3)
 
 
 def by_the_clock(now: int) -> None:
@@ -82,15 +82,17 @@ def by_the_clock(now: int) -> None:
             "hourly_carrier_sync": {"cronExpression": "0 0 * * * *", "zoneId": "UTC", "paused": True},
             "monday_stock_count": {"cronExpression": "0 0 6 * * MON", "zoneId": "Europe/London"},
         }.items():
-            schedules.save({"name": name, **more, "startWorkflowRequest": {"name": RETURN, "input": {}}}, "ann")
+            schedules.save_schedule(
+                {"name": name, **more, "startWorkflowRequest": {"name": RETURN, "input": {}}}, "ann"
+            )
 
 
 def listen(now: int) -> None:
     with at(now - 5 * HOUR):
-        event_handlers.add(
+        event_handlers.create_handlers(
             [HANDLER, {**HANDLER, "name": "count_returns", "condition": "$.total > 0", "active": False}], "ann"
         )
-        webhooks.add(
+        webhooks.create_webhook(
             {
                 "name": "carrier",
                 "verifier": "HMAC_BASED",
@@ -106,7 +108,7 @@ def listen(now: int) -> None:
     for number, (total, country) in enumerate([(19, "DE"), (84, "FR"), (240, "AT"), (12, "DE")]):
         with at(now - (50 - 11 * number) * MINUTE):
             told = {"order": f"R-9{number}017", "total": total, "country": country}
-            events.receive(PLACED, f"shop-{number}", told, "api")
+            events.receive_event(PLACED, f"shop-{number}", told, "api")
 
 
 def name_things(now: int) -> None:
@@ -117,8 +119,8 @@ def name_things(now: int) -> None:
         application = applications.create_application("returns-desk", "olga", "WORKER")
         applications.create_key(application.pk, "olga")
         scope_roles.create_role("repo:shop/*", ["queue:create-task:demo/*"], "What the shop's builds may do.", "olga")
-        retention.save("", 30, 90, 100, "olga", "as agreed with audit")
-        retention.save(RETURN, 14, 60, 0, "olga", "many, and small")
+        retention.save_policy("", 30, 90, 100, "olga", "as agreed with audit")
+        retention.save_policy(RETURN, 14, 60, 0, "olga", "many, and small")
 
 
 def watch(now: int) -> None:
@@ -128,12 +130,12 @@ def watch(now: int) -> None:
         quiet = Quiet(22 * 60, 7 * 60, "Europe/Berlin")
         alerts.save_alert(view, "count", 3, 60, 120, "olga", mail="returns@example.com", quiet=quiet)
         alerts.save_view("Dear returns", {"definition": RETURN, "inside": "input.dear=yes"}, "otto", is_shared=True)
-    asked = bulk_operations.Asked("retry", refused, "the bank is back", canary_size=4, canary_share=50, rate=1.0)
+    asked = bulk_operations.BulkRequest("retry", refused, "the bank is back", canary_size=4, canary_share=50, rate=1.0)
     with at(now - 9 * MINUTE):
         operation = bulk_operations.start(asked, "otto")
     for second in range(5):
         with at(now - 9 * MINUTE + second * SECOND):
-            bulk_operations.work_off()
+            bulk_operations.run_due_operations()
     with at(now - 8 * MINUTE):
         bulk_operations.pause(operation, "otto", "the bank asks for an hour of rest")
 
@@ -146,15 +148,15 @@ def leave_open(now: int) -> None:
         work(spent + 500, "inspect_goods", 11_000, verdict="damaged")
     asked = Task.objects.filter(ref="approve_refund").order_by("pk").last()
     with at(now - 30 * MINUTE):
-        people.comment(asked.pk, "The customer sent pictures; see the ticket.", "otto")
+        human_tasks.add_comment(asked.pk, "The customer sent pictures; see the ticket.", "otto")
     for number in range(9):
         begin(now - (20 - 2 * number) * MINUTE, 30_011 + 531 * number)
         if number < 6:
             work(now - (19 - 2 * number) * MINUTE, "collect_return", 3_000 + 200 * number, label=f"RL77{number}")
     with at(now - 3_000):
-        tasks.claim("inspect_goods", worker="hall-1@7", count=2, wait_ms=0)
+        tasks.claim_tasks("inspect_goods", worker="hall-1@7", count=2, wait_ms=0)
     first = Attempt.objects.filter(queue="collect_return", status="PENDING").order_by("pk").first()
     with at(now - 2_000):
-        queues.pause("collect_return", "otto", "the van is at the garage until noon")
-        queues.drain("hall-2@7", "otto", "is to be updated")
-        queues.prioritise(first.pk, 90, "otto", "a customer of many years")
+        queues.pause_queue("collect_return", "otto", "the van is at the garage until noon")
+        queues.drain_worker("hall-2@7", "otto", "is to be updated")
+        queues.prioritize(first.pk, 90, "otto", "a customer of many years")

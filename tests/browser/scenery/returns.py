@@ -107,10 +107,10 @@ def work(begins: int, queue: str, lasts: int, reason: str = "", **output: Any) -
     """A worker takes the next task, and reports on it so much later; returns when."""
     worker = WORKERS.get(queue, ("hall-1@7", "hall-2@7"))[1 if reason else begins % 2]
     with at(begins):
-        [attempt] = tasks.claim(queue, worker=worker, wait_ms=0)
+        [attempt] = tasks.claim_tasks(queue, worker=worker, wait_ms=0)
     with at(begins + lasts):
         lines = [(f"{queue} begins", begins), (f"ERROR {reason}" if reason else "done", begins + lasts)]
         tasks.add_logs(attempt.pk, lines, begins)
         outcome = "FAILED" if reason else "COMPLETED"
-        tasks.report(attempt.run_id, attempt.pk, Report(outcome, {} if reason else output, reason), worker)
+        tasks.report_task(attempt.run_id, attempt.pk, Report(outcome, {} if reason else output, reason), worker)
     return begins + lasts

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.insight.diagram import Mark, Seen, diagram, seen_in
+from conductor_app.insight.diagram import StepMark, StepMarks, diagram, marks_of_run
 from conductor_app.models import Run, WorkflowDefinition
 
 from ..situations import started, step, work
@@ -30,7 +30,7 @@ EACH = step(
 
 
 def picture(run: Run):
-    return diagram(WorkflowDefinition.objects.get(name=run.name).document, seen_in(run))
+    return diagram(WorkflowDefinition.objects.get(name=run.name).document, marks_of_run(run))
 
 
 def box(picture, ref: str):
@@ -102,28 +102,28 @@ def test_two_queries_are_enough(django_assert_num_queries):
     run = started(EACH, step("all", "JOIN"))
 
     with django_assert_num_queries(2):
-        seen_in(run)
+        marks_of_run(run)
 
 
 def test_tasks_at_hand_can_be_laid_over_a_definition_too():
     class Played:
         ref, status, iteration = "a", "FAILED", 0
 
-    assert Seen.of([Played, Played]).get("a") == Mark("FAILED", 2)
+    assert StepMarks.of([Played, Played]).get("a") == StepMark("FAILED", 2)
 
 
 def test_a_plan_may_say_what_will_become_of_a_step_in_its_own_words():
-    drawn = diagram({"tasks": [step("a")]}, Seen({"a": Mark("COMPLETED", word="will run again")}))
+    drawn = diagram({"tasks": [step("a")]}, StepMarks({"a": StepMark("COMPLETED", word="will run again")}))
 
     assert drawn.nodes[0].word == "will run again"
 
 
 def test_of_many_branches_those_that_went_wrong_are_drawn():
     branches = [[step(f"b{number}")] for number in range(100)]
-    marks = {f"b{number}": Mark("COMPLETED") for number in range(100)} | {"b77": Mark("FAILED")}
+    marks = {f"b{number}": StepMark("COMPLETED") for number in range(100)} | {"b77": StepMark("FAILED")}
 
     drawn = diagram(
-        {"tasks": [step("fork", "FORK_JOIN", forkTasks=branches)]}, Seen({"fork": Mark("COMPLETED"), **marks})
+        {"tasks": [step("fork", "FORK_JOIN", forkTasks=branches)]}, StepMarks({"fork": StepMark("COMPLETED"), **marks})
     )
 
     assert "b77" in [node.ref for node in drawn.nodes]

@@ -4,8 +4,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conductor_app.engine.groups import tasks
-from conductor_app.insight.search import RUNS, TASKS, Question, Search
+from conductor_app.engine.standalone import tasks
+from conductor_app.insight.search import RUNS, TASKS, Search, SearchQuery
 from conductor_app.insight.search.tasks import attempts_of_runs
 from conductor_app.models import Attempt, Run
 from conductor_app.store.statements import fetch
@@ -33,8 +33,8 @@ def searched(asked):
     things, _, query = asked.partition(": ")
     word = query.partition("freeText=")[2]
     if things == "tasks":
-        return Search(attempts_of_runs(), Question(TASKS, query)).page(0, 100)
-    return Search(Run.objects.all(), Question(RUNS, "" if word else query, word)).page(0, 100)
+        return Search(attempts_of_runs(), SearchQuery(TASKS, query)).page(0, 100)
+    return Search(Run.objects.all(), SearchQuery(RUNS, "" if word else query, word)).page(0, 100)
 
 
 def indexes(statement, table):
@@ -61,20 +61,20 @@ def test_tasks_that_stand_alone_are_not_found(clock):
     facts = {"id": ID, "group_id": ID, "scheduler_id": "-", "project_id": "none", "queue": "a/b", "priority": 1}
     ends = {"deadline_at": clock.now() + 1, "expires_at": clock.now() + 2, "retries": 0, "requires": ()}
     rest = {"accepts_failure": False, "tags": {}, "routes": (), "name": "n", "definition": {}}
-    tasks.create(tasks.NewTask(**facts, **ends, **rest))
+    tasks.create_task(tasks.NewTask(**facts, **ends, **rest))
 
     assert (Attempt.objects.count(), searched("tasks: ").ids) == (1, [])
 
 
 def test_failures_of_a_task_are_found_however_old_and_other_ends_in_the_newest():
-    assert Question(TASKS, "taskDefName = pay AND status IN (FAILED, CANCELED)").reach is None
-    assert Question(TASKS, "taskDefName = pay AND status = COMPLETED").reach is not None
-    assert Question(TASKS, "workerId = w AND status = FAILED").reach is not None
+    assert SearchQuery(TASKS, "taskDefName = pay AND status IN (FAILED, CANCELED)").reach is None
+    assert SearchQuery(TASKS, "taskDefName = pay AND status = COMPLETED").reach is not None
+    assert SearchQuery(TASKS, "workerId = w AND status = FAILED").reach is not None
 
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite always goes row by row")
 def test_what_tasks_are_joined_with_is_looked_up_by_its_key_while_they_are_counted():
-    search = Search(attempts_of_runs(), Question(TASKS, "referenceTaskName = pay"))
+    search = Search(attempts_of_runs(), SearchQuery(TASKS, "referenceTaskName = pay"))
     with CaptureQueriesContext(connection) as asked:
         search.count(0)
 

@@ -8,8 +8,8 @@ from uuid import NAMESPACE_OID, uuid5
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 
-from ....access.keys import PREFIX
-from ....access.rights import ACCESSES, BY_PERMISSION, GRANTABLE, target_type
+from ....access.access_keys import PREFIX
+from ....access.access_types import ACCESSES, BY_PERMISSION, GRANTABLE, normalize_target_type
 from ....core.errors import Invalid
 from ....models import AccessKey, Application, Grant, GroupProfile, UserProfile
 
@@ -179,7 +179,7 @@ def target(document: Document) -> tuple[str, str]:
 
 
 def _target_type(given: str) -> str:
-    kind = target_type(given)
+    kind = normalize_target_type(given)
     if kind not in GRANTABLE:
         raise Invalid(f"There is no target type '{given[:100]}'; there are {', '.join(sorted(GRANTABLE))}.")
     return kind

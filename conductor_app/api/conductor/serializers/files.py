@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ....access.links import file_address
+from ....access.signed_links import file_address
 from ....core.errors import Invalid
 from ....core.language.checks.fields import Field, Table
 from ....core.language.checks.values import ListOf, Place, short_text, text

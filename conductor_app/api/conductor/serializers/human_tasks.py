@@ -7,7 +7,17 @@ from ....core.errors import Complaint, ValidationFailed
 from ....core.language.checks.fields import Field, Of, Table
 from ....core.language.checks.values import Choice, ListOf, Place, Whole, text, texts
 from ....core.people import USER_TYPES, Assignee, assignments_of, definition_of
-from ....insight.human_tasks import LOOKED_AT, MOST_SHOWN, MOST_VALUES, STATES, Asked, Entry, Found, Inbox, User
+from ....insight.human_tasks import (
+    LOOKED_AT,
+    MOST_SHOWN,
+    MOST_VALUES,
+    STATES,
+    HumanTaskEntry,
+    HumanTaskFilter,
+    HumanTaskPage,
+    InboxFilter,
+    UserFilter,
+)
 from ....models import FormTemplate
 from .requests import read_request
 
@@ -38,7 +48,7 @@ LISTS = ("states", "assignees", "claimants", "definitionNames", "displayNames", 
 PLACE = "searchHumanTasks.search"
 
 
-def search_of(document: Mapping[str, Any], inbox: Inbox) -> tuple[Asked, int, int]:
+def search_of(document: Mapping[str, Any], inbox: InboxFilter) -> tuple[HumanTaskFilter, int, int]:
     """Return the filters of a HumanTaskSearch with its start and size; `inbox` counts where INBOX is asked for.
 
     Raises:
@@ -47,7 +57,7 @@ def search_of(document: Mapping[str, Any], inbox: Inbox) -> tuple[Asked, int, in
     # Clients send empty texts and nulls for filters that are not set.
     given = {name: value for name, value in document.items() if value not in (None, "")}
     read = read_request(given, SEARCH, PLACE, _check)
-    asked = Asked(
+    asked = HumanTaskFilter(
         states=tuple(dict.fromkeys(read["states"])),
         assignees=users(read["assignees"]),
         claimants=users(read["claimants"]),
@@ -80,9 +90,9 @@ def _check(read: dict[str, Any], place: Place) -> None:
         place.at("size").complain("must not be negative", read["size"])
 
 
-def users(read: Iterable[Mapping[str, str]]) -> tuple[User, ...]:
+def users(read: Iterable[Mapping[str, str]]) -> tuple[UserFilter, ...]:
     """Return the users that are searched for; one without a name and a type is none."""
-    return tuple(User(each["user"], each["userType"]) for each in read if each["user"] or each["userType"])
+    return tuple(UserFilter(each["user"], each["userType"]) for each in read if each["user"] or each["userType"])
 
 
 def names(read: Iterable[str]) -> tuple[str, ...]:
@@ -117,7 +127,7 @@ def assignments(documents: Iterable[Mapping[str, Any]]) -> list[Assignee]:
 
 
 def human_task(
-    entry: Entry, input: Mapping[str, Any], output: Mapping[str, Any], template: FormTemplate | None = None
+    entry: HumanTaskEntry, input: Mapping[str, Any], output: Mapping[str, Any], template: FormTemplate | None = None
 ) -> dict[str, Any]:
     """Return a HumanTaskEntry. `template`: shown as `fullTemplate`."""
     ask, attempt = entry.ask, entry.ask.attempt
@@ -150,7 +160,7 @@ def human_task(
     return document
 
 
-def search_result(found: Found, results: list[dict[str, Any]], start: int) -> dict[str, Any]:
+def search_result(found: HumanTaskPage, results: list[dict[str, Any]], start: int) -> dict[str, Any]:
     """Return a HumanTaskSearchResult; what goes beyond it is said only where there is something to say."""
     document: dict[str, Any] = {
         "totalHits": found.total,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ....access.secrets import delivered, revealed
+from ....access.redaction import runtime_metadata, substitute_secrets
 from ....core.errors import Invalid
 from ....core.expressions.walking import texts as texts_in
 from ....core.language.checks.fields import Field, Of, Table
@@ -94,9 +94,9 @@ def handed_out(attempt: Attempt) -> dict[str, Any]:
     """A Task as the worker gets it: with its secrets put in, which are shown nowhere else."""
     task, definition = wire_task_and_definition(attempt)
     if any("workflow.secrets" in each for each in texts_in(attempt.input)):
-        task["inputData"] = revealed(attempt.input, attempt.task.step_state.get("secrets", ()))
+        task["inputData"] = substitute_secrets(attempt.input, attempt.task.step_state.get("secrets", ()))
     if names := definition.get("runtimeMetadata"):
-        task["runtimeMetadata"] = delivered(names)
+        task["runtimeMetadata"] = runtime_metadata(names)
     return task
 
 

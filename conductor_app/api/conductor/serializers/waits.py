@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from ....core.errors import Invalid
-from ....engine.waits import Standstill
+from ....engine.run_waits import WaitOutcome
 from ....insight.execution import find_attempt, wire_run, wire_task
 from ....models.snapshots import read_snapshot
 
@@ -56,7 +56,7 @@ def strategy(text: str) -> str:
 
 
 @read_snapshot()
-def signal_response(target_id: str, stop: Standstill, wish: Wish) -> dict[str, Any]:
+def signal_response(target_id: str, stop: WaitOutcome, wish: Wish) -> dict[str, Any]:
     """The reply of the chosen strategy; the target workflow where no task blocks it, for there is none to show."""
     chosen = wish.strategy if stop.attempt_id or wish.strategy == "BLOCKING_WORKFLOW" else STRATEGIES[0]
     target = wire_run(target_id)
@@ -70,16 +70,16 @@ def signal_response(target_id: str, stop: Standstill, wish: Wish) -> dict[str, A
     return common | SHOWN[chosen](target, stop)
 
 
-def _target(target: dict[str, Any], stop: Standstill) -> dict[str, Any]:
+def _target(target: dict[str, Any], stop: WaitOutcome) -> dict[str, Any]:
     shown = {"workflowId": target["workflowId"]} | {name: target[name] for name in RUN_FIELDS}
     return shown | {name: target[name] for name in OPTIONAL_RUN_FIELDS if name in target}
 
 
-def _blocking_workflow(target: dict[str, Any], stop: Standstill) -> dict[str, Any]:
+def _blocking_workflow(target: dict[str, Any], stop: WaitOutcome) -> dict[str, Any]:
     return _target(target if stop.run_id == target["workflowId"] else wire_run(stop.run_id), stop)
 
 
-def _blocking_task(target: dict[str, Any], stop: Standstill) -> dict[str, Any]:
+def _blocking_task(target: dict[str, Any], stop: WaitOutcome) -> dict[str, Any]:
     task = wire_task(find_attempt(stop.attempt_id))
     shown = {name: task[name] for name in TASK_FIELDS}
     shown |= {
@@ -94,7 +94,7 @@ def _blocking_task(target: dict[str, Any], stop: Standstill) -> dict[str, Any]:
     return shown | {name: task[name] for name in OPTIONAL_TASK_FIELDS if name in task}
 
 
-SHOWN: dict[str, Callable[[dict[str, Any], Standstill], dict[str, Any]]] = {
+SHOWN: dict[str, Callable[[dict[str, Any], WaitOutcome], dict[str, Any]]] = {
     "TARGET_WORKFLOW": _target,
     "BLOCKING_WORKFLOW": _blocking_workflow,
     "BLOCKING_TASK": _blocking_task,

@@ -2,8 +2,8 @@
 
 from django.http import HttpResponse
 
-from ....access.permissions import readable
-from ....access.rights import APPLICATION
+from ....access.access_types import APPLICATION
+from ....access.permissions import filter_readable
 from ....core.errors import NotFound
 from ....engine.access import applications
 from ....models import AccessKey, Application
@@ -17,7 +17,7 @@ class Applications(ConductorView):
     """GET, POST /api/applications: all applications, a new one."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        rows = readable(request.actor, Application.objects.order_by("name", "id"), APPLICATION, "id")
+        rows = filter_readable(request.actor, Application.objects.order_by("name", "id"), APPLICATION, "id")
         return Json([application(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:

@@ -6,7 +6,7 @@ from functools import partial
 from django.http import HttpResponse
 
 from ....engine import removals, runs
-from ....engine.bulk import MOST, on_each
+from ....engine.bulk import MOST, apply_to_each
 from ....insight.execution import find_run, wire_runs
 from ....models import Run
 from .. import body
@@ -18,7 +18,7 @@ from .reopening import refuse_open
 
 def answer(request: ConductorRequest, path: str, command: Callable[[str], object]) -> HttpResponse:
     """Do it to each workflow that the body names."""
-    results = on_each(ids_of(body.read(request), path, MOST), command)
+    results = apply_to_each(ids_of(body.read(request), path, MOST), command)
     return Json({"bulkErrorResults": results.errors, "bulkSuccessfulResults": results.done})
 
 
@@ -26,14 +26,14 @@ class BulkPause(ConductorView):
     """PUT /api/workflow/bulk/pause: schedule nothing new in them."""
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        return answer(request, "pauseWorkflow.workflowIds", partial(runs.pause, by=request.actor.name))
+        return answer(request, "pauseWorkflow.workflowIds", partial(runs.pause_run, by=request.actor.name))
 
 
 class BulkResume(ConductorView):
     """PUT /api/workflow/bulk/resume: let them go on after a pause."""
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        return answer(request, "resumeWorkflow.workflowIds", partial(runs.resume, by=request.actor.name))
+        return answer(request, "resumeWorkflow.workflowIds", partial(runs.resume_run, by=request.actor.name))
 
 
 class BulkRetry(ConductorView):
@@ -63,7 +63,7 @@ class BulkTerminate(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
-        terminate = partial(runs.terminate, by=request.actor.name, reason=reason, with_failure=with_failure)
+        terminate = partial(runs.terminate_run, by=request.actor.name, reason=reason, with_failure=with_failure)
         return answer(request, "terminate.workflowIds", terminate)
 
 
@@ -84,7 +84,7 @@ class BulkDelete(ConductorView):
 def removed(request: ConductorRequest, path: str) -> HttpResponse:
     """Remove those that are named."""
     archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
-    remove = partial(removals.remove_family, by=request.actor.name, archive=archive, cascade=cascade)
+    remove = partial(removals.remove_with_descendants, by=request.actor.name, archive=archive, cascade=cascade)
     return answer(request, path, remove)
 
 
@@ -105,6 +105,6 @@ class BulkSearch(ConductorView):
         ids = ids_of(body.read(request), "searchWorkflow.workflowIds", MOST)
         found = wire_runs(Run.objects.filter(pk__in=set(ids)), request.query.flag("includeTasks", True))
         by_id = {run["workflowId"]: run | {"updatedTime": run["updateTime"]} for run in found}
-        results = on_each((id for id in ids if id not in by_id), find_run)
+        results = apply_to_each((id for id in ids if id not in by_id), find_run)
         known = [by_id[id] for id in dict.fromkeys(ids) if id in by_id]
         return Json({"bulkErrorResults": results.errors, "bulkSuccessfulResults": known})

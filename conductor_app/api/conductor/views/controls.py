@@ -11,7 +11,7 @@ class Decide(ConductorView):
     """PUT /api/workflow/decide/{workflowId}: look again what is to be done next."""
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        skip_and_jump.look_again(workflow, request.actor.name)
+        skip_and_jump.reevaluate_run(workflow, request.actor.name)
         return Empty()
 
 
@@ -19,7 +19,7 @@ class Pause(ConductorView):
     """PUT /api/workflow/{workflowId}/pause: schedule nothing new."""
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        runs.pause(workflow, request.actor.name)
+        runs.pause_run(workflow, request.actor.name)
         return Empty()
 
 
@@ -27,7 +27,7 @@ class Resume(ConductorView):
     """PUT /api/workflow/{workflowId}/resume: go on after a pause."""
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        runs.resume(workflow, request.actor.name)
+        runs.resume_run(workflow, request.actor.name)
         return Empty()
 
 
@@ -39,5 +39,5 @@ class Remove(ConductorView):
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
-        removals.remove_family(workflow, request.actor.name, archive=archive, cascade=cascade)
+        removals.remove_with_descendants(workflow, request.actor.name, archive=archive, cascade=cascade)
         return Empty()

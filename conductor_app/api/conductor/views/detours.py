@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 
 from ....engine import removals, skip_and_jump
-from ....engine.waits import Standstill, wait_for
+from ....engine.run_waits import WaitOutcome, wait_for_run
 from ....insight.execution import wire_run
 from .. import body
 from ..replies import Empty, Json, Nothing
@@ -23,7 +23,7 @@ class Skip(ConductorView):
 
     def put(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
         input, output = skip_request(request, request.query)
-        skip_and_jump.skip(workflow, reference(ref, request.query), request.actor.name, input=input, output=output)
+        skip_and_jump.skip_step(workflow, reference(ref, request.query), request.actor.name, input=input, output=output)
         return Empty()
 
 
@@ -35,7 +35,7 @@ class Jump(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
         inputs = body.document(request) if body.raw(request) else {}
-        skip_and_jump.jump(workflow, reference(ref, request.query), request.actor.name, input=inputs)
+        skip_and_jump.jump_to_step(workflow, reference(ref, request.query), request.actor.name, input=inputs)
         return Empty()
 
 
@@ -58,7 +58,7 @@ class State(ConductorView):
         told, by, wish = state_update(body.document(request)), request.actor.name, wish_of(request.query)
         skip_and_jump.update_state(workflow, told.variables, told.report, by, ref=told.ref, attempt_id=told.attempt_id)
         asks_to_wait = given(request.query.text("waitUntilTaskRef")) or given(request.query.text("waitForSeconds"))
-        stop = wait_for(workflow, wish.seconds, wish.refs) if asks_to_wait else Standstill(workflow)
+        stop = wait_for_run(workflow, wish.seconds, wish.refs) if asks_to_wait else WaitOutcome(workflow)
         return Json(signal_response(workflow, stop, wish))
 
 
@@ -71,7 +71,7 @@ class Upgrade(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         asked = read_request(body.document(request), UPGRADE, "upgradeRunningWorkflow.upgradeRequest", check_upgrade)
-        skip_and_jump.upgrade(
+        skip_and_jump.upgrade_run(
             workflow,
             asked["name"],
             asked.get("version") or None,

@@ -2,7 +2,7 @@
 
 from django.http import HttpResponse
 
-from ....access.rights import READ, VARIABLE
+from ....access.access_types import READ, VARIABLE
 from ....engine import secrets_and_variables
 from ....models import Variable
 from .. import body
@@ -16,7 +16,9 @@ class EnvironmentVariables(ConductorView):
     """GET /api/environment: all variables with their values."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        shown = ((name, value) for name, value in secrets_and_variables.variables().items() if may_read(request, name))
+        shown = (
+            (name, value) for name, value in secrets_and_variables.list_variables().items() if may_read(request, name)
+        )
         return Json([{"name": name, "value": value} for name, value in shown])
 
 
@@ -28,7 +30,7 @@ class EnvironmentVariable(ConductorView):
     """GET, PUT, DELETE /api/environment/{key}: show a variable, keep it, forget it. An unknown one is empty."""
 
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
-        return PlainText(secrets_and_variables.variables().get(key, ""))
+        return PlainText(secrets_and_variables.list_variables().get(key, ""))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
         secrets_and_variables.put_variable(key, sent_text(body.raw(request)), request.actor.name)

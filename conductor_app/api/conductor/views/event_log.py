@@ -3,7 +3,7 @@
 from django.db.models import Count, QuerySet
 from django.http import HttpResponse
 
-from ....access.rights import EVENT_HANDLER
+from ....access.access_types import EVENT_HANDLER
 from ....core.errors import NotFound
 from ....models import EventAction, EventDelivery, EventHandler, HandlerEvaluation
 from ....models.events import MATCHED

@@ -4,7 +4,7 @@ from django.http import HttpResponse
 
 from ....core.errors import Invalid
 from ....core.reports import Report
-from ....engine.tasks import report, report_on_ref
+from ....engine.tasks import report_by_ref, report_task
 from ....insight.execution import find_run
 from .. import body
 from ..replies import Empty, Json
@@ -36,7 +36,7 @@ class EventForReference(ConductorView):
     def post(self, request: ConductorRequest, workflow: str, ref: str, status: str) -> HttpResponse:
         said = told(request, status)
         find_run(workflow)
-        report_on_ref(workflow, ref, said, request.actor.name)
+        report_by_ref(workflow, ref, said, request.actor.name)
         return Empty()
 
 
@@ -44,7 +44,7 @@ class EventForTask(ConductorView):
     """POST /api/queue/update/{workflowId}/task/{taskId}/{status}: end this task, if it is open."""
 
     def post(self, request: ConductorRequest, workflow: str, task_id: str, status: str) -> HttpResponse:
-        report(workflow, task_id, told(request, status), request.actor.name)
+        report_task(workflow, task_id, told(request, status), request.actor.name)
         return Empty()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from django.http import HttpResponse
 
-from ....access.rights import EVENT_HANDLER
+from ....access.access_types import EVENT_HANDLER
 from ....core.errors import Invalid, NotFound
 from ....engine import event_handlers, events
 from ....engine.tags import tags_by_name
@@ -30,11 +30,11 @@ class EventHandlers(ConductorView):
         return Json(with_tags(EventHandler.objects.order_by("name")))
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        event_handlers.add(new_handlers(body.read(request)), request.actor.name)
+        event_handlers.create_handlers(new_handlers(body.read(request)), request.actor.name)
         return Empty()
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        event_handlers.replace(changed_handler(body.document(request)), request.actor.name)
+        event_handlers.update_handler(changed_handler(body.document(request)), request.actor.name)
         return Empty()
 
 
@@ -48,7 +48,7 @@ class EventHandlerOne(ConductorView):
         return Json(with_tags(rows.order_by("name")))
 
     def delete(self, request: ConductorRequest, event: str) -> HttpResponse:
-        event_handlers.remove(event, request.actor.name)
+        event_handlers.delete_handler(event, request.actor.name)
         return Empty()
 
 
@@ -72,5 +72,5 @@ class IncomingEvent(ConductorView):
             raise Invalid(
                 "The field 'event' must name the event, such as conductor:orders:paid; 'id' may name it once."
             )
-        events.receive(event, id, payload, "api")
+        events.receive_event(event, id, payload, "api")
         return Empty()

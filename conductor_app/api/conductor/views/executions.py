@@ -5,8 +5,8 @@ from dataclasses import replace
 from django.http import HttpResponse
 
 from ....engine import runs
-from ....engine.payloads import content_of
-from ....engine.waits import wait_for
+from ....engine.payloads import load_payload
+from ....engine.run_waits import wait_for_run
 from ....insight.execution import find_run
 from .. import body
 from ..query import Query, whole
@@ -30,7 +30,7 @@ class Execution(ConductorView):
         )
         with complaints_at("executeWorkflow.startWorkflowRequest.workflowDef"):
             run_id = runs.start(replace(asked, request_id=wish.request_id or None), request.actor.name)
-        return Json(signal_response(run_id, wait_for(run_id, wish.seconds, wish.refs), wish))
+        return Json(signal_response(run_id, wait_for_run(run_id, wish.seconds, wish.refs), wish))
 
 
 class ExecutionByName(ConductorView):
@@ -69,9 +69,9 @@ def executed(request: ConductorRequest, name: str, input: dict) -> HttpResponse:
     )
     run_id = runs.start(asked, request.actor.name)
     seconds = seconds_of(given(said.get("waitForSeconds", "")))
-    stop = wait_for(run_id, seconds, refs_in(said.get("waitUntilTaskRef", "")))
+    stop = wait_for_run(run_id, seconds, refs_in(said.get("waitUntilTaskRef", "")))
     run = find_run(run_id, ["output"])
-    reply = Json(content_of(run.output_path) if run.output_path else run.output)
+    reply = Json(load_payload(run.output_path) if run.output_path else run.output)
     reply.headers["X-Workflow-Id"], reply.headers["X-Workflow-Status"] = run.id, run.status
     reply.headers["X-Signal-Timeout"] = str(stop.timed_out).lower()
     return reply

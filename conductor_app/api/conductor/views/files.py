@@ -5,7 +5,7 @@ from urllib.parse import quote
 from django.http import HttpResponse, StreamingHttpResponse
 
 from .... import conf
-from ....access.links import check_file, file_path
+from ....access.signed_links import file_path, verify_file_link
 from ....engine.files import contents, handles
 from .. import body
 from ..query import whole
@@ -27,14 +27,14 @@ class Files(ConductorView):
     """POST /api/files: a handle for a file that is to come, and where it is sent."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        return Json(created(handles.create(*new_file(body.document(request))), origin(request)), 201)
+        return Json(created(handles.create_handle(*new_file(body.document(request))), origin(request)), 201)
 
 
 class FileOne(ConductorView):
     """GET /api/files/{workflow}/{file}: a file, without its content."""
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(described(handles.find(workflow, file)))
+        return Json(described(handles.find_handle(workflow, file)))
 
 
 class FileUploadAddress(ConductorView):
@@ -48,7 +48,7 @@ class FileDownloadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/download-url: where the content is fetched from."""
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(addressed(contents.there(workflow, file), workflow, "GET", origin(request)))
+        return Json(addressed(contents.find_uploaded(workflow, file), workflow, "GET", origin(request)))
 
 
 class FileContent(ConductorView):
@@ -64,16 +64,16 @@ class FileContent(ConductorView):
         handles.find_unfinished(workflow, file)
         with received(request, conf.file_max_bytes) as upload:
             if part:
-                contents.fill_part(workflow, file, *upload_and_number(part), upload, upload.digest)
+                contents.store_part(workflow, file, *upload_and_number(part), upload, upload.digest)
             else:
-                contents.fill(workflow, file, upload, upload.digest)
+                contents.store_content(workflow, file, upload, upload.digest)
         reply = Nothing()
         reply.headers["ETag"] = f'"{upload.digest}"'
         return reply
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         permitted(request, workflow, file, "GET")
-        row, chunks = contents.stream(workflow, file)
+        row, chunks = contents.stream_content(workflow, file)
         headers = {
             "Content-Length": str(row.size),
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(row.name or row.id, safe='')}",
@@ -88,7 +88,7 @@ def permitted(request: ConductorRequest, workflow: str, file: str, operation: st
     """The part that is asked for, or nothing; raises Forbidden where an address was not handed out for this."""
     part, said = request.query.text("part"), {name: request.query.text(name) for name in ("exp", "sig")}
     if said["sig"]:
-        check_file(file_path(workflow, file, part), operation, said)
+        verify_file_link(file_path(workflow, file, part), operation, said)
     return part
 
 
@@ -102,14 +102,14 @@ class FileUploadComplete(ConductorView):
     """POST /api/files/{workflow}/{file}/upload-complete: all of it has come."""
 
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(finished(handles.finish(workflow, file)))
+        return Json(finished(handles.finish_upload(workflow, file)))
 
 
 class FileParts(ConductorView):
     """POST /api/files/{workflow}/{file}/multipart: it will come in parts."""
 
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        row = contents.begin_parts(workflow, file)
+        row = contents.begin_multipart(workflow, file)
         return Json({"fileHandleId": handle_of(row), "uploadId": row.upload_id})
 
 
@@ -125,12 +125,12 @@ class FilePartsComplete(ConductorView):
     """POST /api/files/{workflow}/{file}/multipart/{upload}/complete: all parts have come."""
 
     def post(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
-        return Json(finished(contents.finish_parts(workflow, file, upload, part_tags(body.document(request)))))
+        return Json(finished(contents.complete_multipart(workflow, file, upload, part_tags(body.document(request)))))
 
 
 class FilePartsOne(ConductorView):
     """DELETE /api/files/{workflow}/{file}/multipart/{upload}: it will not come in these parts."""
 
     def delete(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
-        contents.give_up_parts(workflow, file, upload)
+        contents.abort_multipart(workflow, file, upload)
         return Nothing()

@@ -2,11 +2,11 @@
 
 from django.http import HttpResponse
 
-from ....access.permissions import readable
-from ....access.rights import FORM_TEMPLATE
+from ....access.access_types import FORM_TEMPLATE
+from ....access.permissions import filter_readable
 from ....core.errors import NotFound
-from ....engine import form_templates, people
-from ....insight.form_templates import find, template_of
+from ....engine import form_templates, human_tasks
+from ....insight.form_templates import find_template, template_of
 from ....models import FormTemplate
 from .. import body
 from ..query import whole
@@ -23,7 +23,7 @@ class FormTemplates(ConductorView):
     """GET, POST /api/human/template: all templates, those with a name, or one version; save one."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        rows = readable(request.actor, FormTemplate.objects.order_by("name", "version"), FORM_TEMPLATE)
+        rows = filter_readable(request.actor, FormTemplate.objects.order_by("name", "version"), FORM_TEMPLATE)
         if name := request.query.text("name"):
             rows = rows.filter(name=name)
         if version := request.query.whole("version", 0):
@@ -33,7 +33,7 @@ class FormTemplates(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = body.document(request)
         with complaints_at("saveTemplate.template"):
-            saved = form_templates.save([document], request.actor.name, new_version=is_new(request))
+            saved = form_templates.save_templates([document], request.actor.name, new_version=is_new(request))
         return Json(form_template(saved[0]))
 
 
@@ -43,7 +43,7 @@ class FormTemplatesBulk(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         documents = body.documents(request)
         with complaints_at("saveTemplates.templates"):
-            saved = form_templates.save(documents, request.actor.name, new_version=is_new(request))
+            saved = form_templates.save_templates(documents, request.actor.name, new_version=is_new(request))
         return Json([form_template(row) for row in saved])
 
 
@@ -51,13 +51,13 @@ class FormTemplateNamed(ConductorView):
     """GET /api/human/template/{humanTaskId}: the template of a task. DELETE …/{name}: all versions of a template."""
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        row = template_of(people.input_of(find_task(name)))
+        row = template_of(human_tasks.load_input(find_task(name)))
         if row is None:
             raise NotFound(f"The human task {name} names no form template that is stored here.")
         return Json(form_template(row))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        form_templates.remove(name, None, request.actor.name)
+        form_templates.delete_template(name, None, request.actor.name)
         return Empty()
 
 
@@ -65,10 +65,10 @@ class FormTemplateOne(ConductorView):
     """GET, DELETE /api/human/template/{name}/{version}: one version; 0 is the newest."""
 
     def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        return Json(form_template(find(name, whole(version, "version"))))
+        return Json(form_template(find_template(name, whole(version, "version"))))
 
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        form_templates.remove(name, whole(version, "version"), request.actor.name)
+        form_templates.delete_template(name, whole(version, "version"), request.actor.name)
         return Empty()
 
 

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 
 from ....engine.access import groups
 from ....engine.access.subjects import find_group
-from ....engine.access.subjects import groups as all_groups
+from ....engine.access.subjects import list_groups as all_groups
 from ....models import Grant
 from .. import body
 from ..replies import Empty, Json
@@ -28,7 +28,7 @@ class GroupOne(ConductorView):
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         document = body.document(request)
-        said = groups.GroupSaid(
+        said = groups.GroupSettings(
             description=wire.text(document, "description", most=10_000, default=""),
             roles=wire.texts(document, "roles"),
             default_access=wire.default_access(document),

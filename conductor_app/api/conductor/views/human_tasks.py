@@ -6,13 +6,21 @@ from django.contrib.auth.models import Group
 from django.http import HttpResponse
 
 from .... import clock
-from ....access.actors import Actor
-from ....access.people import visible
+from ....access.conductor_auth import Actor
+from ....access.human_tasks import visible_human_tasks
 from ....core.errors import Conflict, Invalid, NotFound
-from ....engine import people
+from ....engine import human_tasks
 from ....insight.execution import wire_task
 from ....insight.form_templates import template_of
-from ....insight.human_tasks import OPEN_STATES, Asked, Entry, Inbox, display_names, entry_of, search
+from ....insight.human_tasks import (
+    OPEN_STATES,
+    HumanTaskEntry,
+    HumanTaskFilter,
+    InboxFilter,
+    display_names,
+    human_task_entry,
+    search_human_tasks,
+)
 from ....models import Attempt, HumanTask
 from .. import body
 from ..replies import Empty, Json
@@ -20,10 +28,10 @@ from ..serializers.human_tasks import INBOX, assignments, human_task, search_of,
 from ..view import ConductorRequest, ConductorView
 
 
-def inbox_of(actor: Actor) -> Inbox:
+def inbox_of(actor: Actor) -> InboxFilter:
     """Return whose inbox it is: the caller's, with the groups that the caller is in."""
     groups = Group.objects.filter(user=actor.user_id) if actor.user_id is not None else Group.objects.none()
-    return Inbox(actor.name, frozenset(groups.values_list("name", flat=True)))
+    return InboxFilter(actor.name, frozenset(groups.values_list("name", flat=True)))
 
 
 def find(task_id: str) -> Attempt:
@@ -35,10 +43,10 @@ def find(task_id: str) -> Attempt:
     return attempt
 
 
-def entry(attempt: Attempt) -> tuple[Entry, Any]:
+def entry(attempt: Attempt) -> tuple[HumanTaskEntry, Any]:
     """Return what there is to say of an attempt, and its input."""
-    input = people.input_of(attempt)
-    return entry_of(attempt, input, HumanTask.objects.filter(pk=attempt.task_id).first(), clock.now()), input
+    input = human_tasks.load_input(attempt)
+    return human_task_entry(attempt, input, HumanTask.objects.filter(pk=attempt.task_id).first(), clock.now()), input
 
 
 def find_open(task_id: str) -> Attempt:
@@ -55,7 +63,7 @@ def shown(task_id: str, with_template: bool) -> HttpResponse:
     attempt = find(task_id)
     found, input = entry(attempt)
     template = template_of(input) if with_template else None
-    return Json(human_task(found, input, people.output_of(attempt), template))
+    return Json(human_task(found, input, human_tasks.load_output(attempt), template))
 
 
 class HumanTaskSearch(ConductorView):
@@ -63,13 +71,15 @@ class HumanTaskSearch(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         asked, start, size = search_of(body.document(request), inbox_of(request.actor))
-        found = search(visible(request.actor, Attempt.objects.of_runs()), asked, start, size, clock.now())
+        found = search_human_tasks(
+            visible_human_tasks(request.actor, Attempt.objects.of_runs()), asked, start, size, clock.now()
+        )
         return Json(search_result(found, [_listed(each) for each in found.entries], start))
 
 
-def _listed(found: Entry) -> dict[str, Any]:
+def _listed(found: HumanTaskEntry) -> dict[str, Any]:
     attempt = found.ask.attempt
-    return human_task(found, people.input_of(attempt), people.output_of(attempt))
+    return human_task(found, human_tasks.load_input(attempt), human_tasks.load_output(attempt))
 
 
 class HumanTaskDisplayNames(ConductorView):
@@ -77,8 +87,8 @@ class HumanTaskDisplayNames(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         inbox = inbox_of(request.actor) if request.query.text("searchType") == INBOX else None
-        rows = visible(request.actor, Attempt.objects.of_runs())
-        return Json(display_names(rows, Asked(inbox=inbox), clock.now()))
+        rows = visible_human_tasks(request.actor, Attempt.objects.of_runs())
+        return Json(display_names(rows, HumanTaskFilter(inbox=inbox), clock.now()))
 
 
 class HumanTaskOne(ConductorView):
@@ -101,7 +111,7 @@ class HumanTaskClaim(ConductorView):
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         overrides = request.query.flag("overrideAssignment", default=False)
         inbox = inbox_of(request.actor)
-        people.take(find_open(task_id).task_id, request.actor.name, groups=inbox.groups, overrides=overrides)
+        human_tasks.claim_task(find_open(task_id).task_id, request.actor.name, groups=inbox.groups, overrides=overrides)
         return shown(task_id, request.query.flag("withTemplate", default=False))
 
 
@@ -113,7 +123,7 @@ class HumanTaskExternalClaim(ConductorView):
             raise Invalid("The id of an external user has from 1 to 255 characters.")
         overrides = request.query.flag("overrideAssignment", default=False)
         task = find_open(task_id).task_id
-        people.take(task, request.actor.name, external_user=user_id, overrides=overrides)
+        human_tasks.claim_task(task, request.actor.name, external_user=user_id, overrides=overrides)
         return shown(task_id, request.query.flag("withTemplate", default=False))
 
 
@@ -121,7 +131,7 @@ class HumanTaskRelease(ConductorView):
     """POST /api/human/tasks/{taskId}/release: a claimed task waits for its assignee again."""
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        people.put_back(find_open(task_id).task_id, request.actor.name)
+        human_tasks.release_task(find_open(task_id).task_id, request.actor.name)
         return Empty()
 
 
@@ -130,7 +140,7 @@ class HumanTaskReassign(ConductorView):
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         assignees = assignments(body.documents(request))
-        people.reassign(find_open(task_id).task_id, assignees, request.actor.name)
+        human_tasks.reassign_task(find_open(task_id).task_id, assignees, request.actor.name)
         return Empty()
 
 
@@ -138,7 +148,7 @@ class HumanTaskSkip(ConductorView):
     """POST /api/human/tasks/{taskId}/skip: the next of the assignments."""
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        people.skip(find_open(task_id).task_id, request.actor.name, request.query.text("reason")[:500])
+        human_tasks.skip_assignment(find_open(task_id).task_id, request.actor.name, request.query.text("reason")[:500])
         return Empty()
 
 
@@ -155,7 +165,7 @@ class HumanTaskUpdateByReference(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         run_id, ref = request.query.required("workflowId"), request.query.required("taskRefName")
         iteration = request.query.whole("iteration", 0)
-        task = people.open_task_named(run_id, f"{ref}__{iteration}" if iteration else ref)
+        task = human_tasks.find_open_task_by_ref(run_id, f"{ref}__{iteration}" if iteration else ref)
         return update(request, find_open(task.attempt_id))
 
 
@@ -164,9 +174,9 @@ def update(request: ConductorRequest, attempt: Attempt) -> HttpResponse:
     output = body.document(request) if body.raw(request) else {}
     by = request.actor.name
     if request.query.flag("complete", default=False):
-        people.conclude(attempt.run_id, attempt.pk, "COMPLETED", by, output, merges=True, for_external=True)
+        human_tasks.resolve_task(attempt.run_id, attempt.pk, "COMPLETED", by, output, merges=True, for_external=True)
     else:
-        people.save_output(attempt.run_id, attempt.pk, output, by, for_external=True)
+        human_tasks.save_output(attempt.run_id, attempt.pk, output, by, for_external=True)
     return Empty()
 
 

@@ -17,11 +17,11 @@ class WorkflowLabels(ConductorView):
         return _labels_of(find_run(workflow).pk)
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        labels.add(workflow, body.texts(request), request.actor.name)
+        labels.add_labels(workflow, body.texts(request), request.actor.name)
         return _labels_of(workflow)
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        labels.remove(workflow, body.texts(request), request.actor.name)
+        labels.remove_labels(workflow, body.texts(request), request.actor.name)
         return _labels_of(workflow)
 
 

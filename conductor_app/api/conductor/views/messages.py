@@ -15,4 +15,4 @@ class WorkflowMessages(ConductorView):
     """
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        return PlainText(inbox.send(workflow, document(request)))
+        return PlainText(inbox.send_inbox_message(workflow, document(request)))

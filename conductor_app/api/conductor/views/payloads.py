@@ -5,7 +5,7 @@ from urllib.parse import quote, urlencode
 from django.http import HttpResponse, StreamingHttpResponse
 
 from .... import blob_storage, conf
-from ....access.links import check, link
+from ....access.signed_links import sign_link, verify_link
 from ....core.errors import Invalid
 from ....engine import payloads
 from ..replies import Empty, Json
@@ -34,8 +34,8 @@ class PayloadLocation(ConductorView):
         if not blob_storage.is_open():
             return Json({"path": path})
         if operation == "WRITE":
-            path = payloads.reserve(KINDS[kind])
-        address = f"/api/payloads/{quote(path)}?{urlencode(link(path, operation))}"
+            path = payloads.reserve_path(KINDS[kind])
+        address = f"/api/payloads/{quote(path)}?{urlencode(sign_link(path, operation))}"
         return Json({"uri": request.build_absolute_uri(address), "path": path})
 
 
@@ -49,12 +49,12 @@ class PayloadContent(ConductorView):
         with received(request, conf.workflow_payload_max_bytes) as upload:
             if not upload.size:
                 raise Invalid("The upload is empty, or its Content-Length is missing.")
-            payloads.fill(path, upload)
+            payloads.store_reserved(path, upload)
         return Empty()
 
     def get(self, request: ConductorRequest, path: str) -> HttpResponse:
         permitted(request, path, "READ")
-        size, chunks = payloads.stream(path)
+        size, chunks = payloads.stream_payload(path)
         headers = {"Content-Length": str(size), "Cache-Control": "private, max-age=0"}
         return StreamingHttpResponse(chunks, content_type="application/json", headers=headers)
 
@@ -68,4 +68,4 @@ def chosen(name: str, given: str, choices: dict[str, str]) -> str:
 
 def permitted(request: ConductorRequest, path: str, operation: str) -> None:
     """Raise Forbidden unless the address was handed out for this."""
-    check(path, operation, {name: request.query.text(name) for name in ("expires", "signature")})
+    verify_link(path, operation, {name: request.query.text(name) for name in ("expires", "signature")})

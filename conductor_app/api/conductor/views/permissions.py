@@ -3,11 +3,11 @@
 from django.contrib.auth.models import Group
 from django.http import HttpResponse
 
-from ....access.creators import creator_accesses
-from ....access.rights import BY_NAME, SYSTEM_ROLES
+from ....access.access_types import BY_NAME, SYSTEM_ROLES
+from ....access.creator_access import creator_accesses
 from ....access.roles import role_group
 from ....engine.access import grants, roles
-from ....engine.access.subjects import subject_of
+from ....engine.access.subjects import find_subject
 from ....models import Grant
 from .. import body
 from ..replies import Empty, Json
@@ -32,7 +32,7 @@ def asked(document: dict) -> tuple:
     subject, target = wire.part(document, "subject"), wire.part(document, "target")
     kind, id = wire.text(subject, "type", default="USER"), wire.text(subject, "id")
     accesses = wire.accesses(document.get("access"), "access")
-    return subject_of(kind, id), *wire.target(target), accesses, f"{kind} {id}"
+    return find_subject(kind, id), *wire.target(target), accesses, f"{kind} {id}"
 
 
 class TargetPermissions(ConductorView):

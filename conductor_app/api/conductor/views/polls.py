@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 
 from ....core.errors import Invalid
-from ....engine.tasks import claim
+from ....engine.tasks import claim_tasks
 from ...presence import hung_up
 from ..replies import Json, Nothing
 from ..serializers.tasks import all_handed_out, handed_out
@@ -26,7 +26,7 @@ class BatchPoll(ConductorView):
             raise Invalid("Long Poll Timeout value cannot be more than 5 seconds")
         if count <= 0:
             return Json([])
-        attempts = claim(
+        attempts = claim_tasks(
             task_type[:LONGEST_TYPE],
             worker=query.text("workerid"),
             domain=query.text("domain")[:LONGEST_DOMAIN],
@@ -42,5 +42,5 @@ class Poll(ConductorView):
 
     def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
         worker, domain = request.query.text("workerid"), request.query.text("domain")[:LONGEST_DOMAIN]
-        attempts = claim(task_type[:LONGEST_TYPE], worker=worker, domain=domain, has_left=hung_up(request))
+        attempts = claim_tasks(task_type[:LONGEST_TYPE], worker=worker, domain=domain, has_left=hung_up(request))
         return Json(handed_out(attempts[0])) if attempts else Nothing()

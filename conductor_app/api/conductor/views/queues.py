@@ -5,9 +5,9 @@ from typing import Any
 from django.db.models import Count
 from django.http import HttpResponse
 
-from ....access.actors import Actor
-from ....access.permissions import readable
-from ....access.rights import READ, TASK_DEF
+from ....access.access_types import READ, TASK_DEF
+from ....access.conductor_auth import Actor
+from ....access.permissions import filter_readable
 from ....core.step_types.queued import queue_name
 from ....models import Attempt, Poller
 from ..replies import Json
@@ -74,7 +74,7 @@ class AllPollData(ConductorView):
     """GET /api/tasks/queue/polldata/all: who polls what, and when last."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(_poll_data(readable(request.actor, Poller.objects.all(), TASK_DEF, "task_type")))
+        return Json(_poll_data(filter_readable(request.actor, Poller.objects.all(), TASK_DEF, "task_type")))
 
 
 def _poll_data(pollers: Any) -> list[dict[str, Any]]:

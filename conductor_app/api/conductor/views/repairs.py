@@ -27,14 +27,14 @@ class Requeue(ConductorView):
     """POST /api/tasks/queue/requeue/{taskType}: tell waiting workers of it; how many tasks wait for one."""
 
     def post(self, request: ConductorRequest, task_type: str) -> HttpResponse:
-        return PlainText(str(queues.requeue(task_type, request.actor.name)))
+        return PlainText(str(queues.notify_queue(task_type, request.actor.name)))
 
 
 class RequeueWorkflow(ConductorView):
     """POST /api/admin/sweep/requeue/{workflowId}: look at the workflow now."""
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        skip_and_jump.look_again(workflow, request.actor.name, "requeue")
+        skip_and_jump.reevaluate_run(workflow, request.actor.name, "requeue")
         return PlainText(f"true.{workflow}")
 
 
@@ -42,7 +42,7 @@ class VerifyAndRepair(ConductorView):
     """POST /api/admin/consistency/verifyAndRepair/{workflowId}: look at the workflow; was there anything to do?"""
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        repaired = skip_and_jump.look_again(workflow, request.actor.name, "verify and repair")
+        repaired = skip_and_jump.reevaluate_run(workflow, request.actor.name, "verify and repair")
         return PlainText(str(repaired).lower())
 
 

@@ -3,8 +3,8 @@
 from django.http import HttpResponse
 
 from .... import clock
-from ....access.permissions import readable
-from ....access.rights import SCHEDULE
+from ....access.access_types import SCHEDULE
+from ....access.permissions import filter_readable
 from ....core.errors import Invalid
 from ....engine import schedules
 from ..query import Query
@@ -25,7 +25,7 @@ class NextFewSchedules(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
-        moments = schedules.next_moments(
+        moments = schedules.next_times(
             query.required("cronExpression"),
             query.text("zoneId", "UTC"),
             starts_at=moment(query, "scheduleStartTime"),
@@ -64,7 +64,7 @@ class ExecutionSearch(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
-        rows = readable(request.actor, executions(query.text("query")), SCHEDULE, "schedule_name")
+        rows = filter_readable(request.actor, executions(query.text("query")), SCHEDULE, "schedule_name")
         listed = ordered(rows, query.text("sort"), SORTABLE, ("-slot_at",))[page(query)]
         return Json({"totalHits": rows.count(), "results": [wire_execution(row) for row in listed]})
 
@@ -73,7 +73,7 @@ class SchedulerPause(ConductorView):
     """GET, POST /api/scheduler/admin/pause: let no schedule fire."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        schedules.hold_all(request.actor.name)
+        schedules.pause_all(request.actor.name)
         return Json(DONE)
 
     def post(self, request: ConductorRequest) -> HttpResponse:
@@ -84,7 +84,7 @@ class SchedulerResume(ConductorView):
     """GET, POST /api/scheduler/admin/resume: let schedules fire again."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        schedules.let_all_go(request.actor.name)
+        schedules.resume_all(request.actor.name)
         return Json(DONE)
 
     def post(self, request: ConductorRequest) -> HttpResponse:
@@ -95,5 +95,5 @@ class SchedulerRequeue(ConductorView):
     """GET /api/scheduler/admin/requeue: give a next moment to schedules that have lost theirs."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        number, names = schedules.requeue(request.actor.name)
+        number, names = schedules.repair_schedules(request.actor.name)
         return Json({"recordIds.size": number, "sampleIds": names})

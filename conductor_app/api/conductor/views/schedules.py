@@ -3,8 +3,8 @@
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
-from ....access.permissions import readable
-from ....access.rights import SCHEDULE
+from ....access.access_types import SCHEDULE
+from ....access.permissions import filter_readable
 from ....core.errors import NotFound, Refused
 from ....engine import schedules
 from ....models import Schedule
@@ -31,7 +31,7 @@ def found(name: str) -> Schedule:
 
 def readable_ones(request: ConductorRequest) -> QuerySet[Schedule]:
     """The schedules that whoever asks may read."""
-    return readable(request.actor, Schedule.objects.all(), SCHEDULE)
+    return filter_readable(request.actor, Schedule.objects.all(), SCHEDULE)
 
 
 def page(query: Query) -> slice:
@@ -48,7 +48,9 @@ class Schedules(ConductorView):
         return Json([wire_schedule(row) for row in (rows.filter(workflow_name=workflow) if workflow else rows)])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        return Json(wire_schedule(schedules.save(schedule_document(body.document(request)), request.actor.name)))
+        return Json(
+            wire_schedule(schedules.save_schedule(schedule_document(body.document(request)), request.actor.name))
+        )
 
 
 class ScheduleSearch(ConductorView):
@@ -73,7 +75,7 @@ class ScheduleOne(ConductorView):
         return Json(wire_schedule(found(name)))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules.delete(name, request.actor.name)
+        schedules.delete_schedule(name, request.actor.name)
         return Empty()
 
 
@@ -81,7 +83,7 @@ class SchedulePause(ConductorView):
     """GET, PUT /api/scheduler/schedules/{name}/pause: let it fire no more. Each client knows one of the verbs."""
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules.pause(name, request.actor.name, request.query.text("reason"))
+        schedules.pause_schedule(name, request.actor.name, request.query.text("reason"))
         return Empty()
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
@@ -92,7 +94,7 @@ class ScheduleResume(ConductorView):
     """GET, PUT /api/scheduler/schedules/{name}/resume: let it fire again, from now on."""
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules.resume(name, request.actor.name)
+        schedules.resume_schedule(name, request.actor.name)
         return Empty()
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
@@ -103,14 +105,14 @@ class SchedulesPause(ConductorView):
     """PUT /api/scheduler/bulk/pause: the same for several."""
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        return Json(for_each(body.texts(request), lambda name: schedules.pause(name, request.actor.name)))
+        return Json(for_each(body.texts(request), lambda name: schedules.pause_schedule(name, request.actor.name)))
 
 
 class SchedulesResume(ConductorView):
     """PUT /api/scheduler/bulk/resume: the same for several."""
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        return Json(for_each(body.texts(request), lambda name: schedules.resume(name, request.actor.name)))
+        return Json(for_each(body.texts(request), lambda name: schedules.resume_schedule(name, request.actor.name)))
 
 
 def for_each(names: list[str], command) -> dict[str, object]:

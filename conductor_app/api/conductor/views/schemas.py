@@ -2,8 +2,8 @@
 
 from django.http import HttpResponse
 
-from ....access.permissions import readable
-from ....access.rights import SCHEMA
+from ....access.access_types import SCHEMA
+from ....access.permissions import filter_readable
 from ....core.errors import Complaint, Invalid, ValidationFailed
 from ....engine import schemas
 from ....models import SchemaDefinition
@@ -22,7 +22,7 @@ class Schemas(ConductorView):
     """
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        rows = readable(request.actor, SchemaDefinition.objects.order_by("name", "version"), SCHEMA)
+        rows = filter_readable(request.actor, SchemaDefinition.objects.order_by("name", "version"), SCHEMA)
         is_short = request.query.flag("short", default=False)
         return Json([short_schema(row) if is_short else schema(row) for row in rows])
 
@@ -34,7 +34,9 @@ class Schemas(ConductorView):
         if not documents:
             raise ValidationFailed([Complaint("saveSchema.schemas", "The list of schemas is empty")])
         with complaints_at("saveSchema.schemas"):
-            schemas.save(documents, request.actor.name, new_version=request.query.flag("newVersion", default=False))
+            schemas.save_schemas(
+                documents, request.actor.name, new_version=request.query.flag("newVersion", default=False)
+            )
         return Empty()
 
 
@@ -42,10 +44,10 @@ class SchemaNewest(ConductorView):
     """GET, DELETE /api/schema/{name}: the newest version shown, all versions forgotten."""
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json(schema(schemas.find(name)))
+        return Json(schema(schemas.find_schema(name)))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schemas.remove(name, None, request.actor.name)
+        schemas.delete_schema(name, None, request.actor.name)
         return Empty()
 
 
@@ -53,8 +55,8 @@ class SchemaOne(ConductorView):
     """GET, DELETE /api/schema/{name}/{version}: one version."""
 
     def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        return Json(schema(schemas.find(name, whole(version, "version"))))
+        return Json(schema(schemas.find_schema(name, whole(version, "version"))))
 
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        schemas.remove(name, whole(version, "version"), request.actor.name)
+        schemas.delete_schema(name, whole(version, "version"), request.actor.name)
         return Empty()

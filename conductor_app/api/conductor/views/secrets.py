@@ -2,9 +2,9 @@
 
 from django.http import HttpResponse
 
-from ....access.permissions import readable
-from ....access.rights import READ, SECRET
-from ....access.secret_cache import forget
+from ....access.access_types import READ, SECRET
+from ....access.permissions import filter_readable
+from ....access.secret_cache import clear_cache
 from ....engine import secrets_and_variables
 from ....models import Secret
 from .. import body
@@ -33,14 +33,14 @@ class SecretsInDetail(ConductorView):
     """GET /api/secrets/v2: names and moments of all secrets that are kept here."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire_secret(row) for row in readable(request.actor, kept(), SECRET)])
+        return Json([wire_secret(row) for row in filter_readable(request.actor, kept(), SECRET)])
 
 
 class SecretsWithTags(ConductorView):
     """GET /api/secrets-v2: names and tags of all secrets that are kept here."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire_secret_with_tags(row) for row in readable(request.actor, kept(), SECRET)])
+        return Json([wire_secret_with_tags(row) for row in filter_readable(request.actor, kept(), SECRET)])
 
 
 def kept():
@@ -84,5 +84,5 @@ class SecretCaches(ConductorView):
     """GET /api/secrets/clearLocalCache, /api/secrets/clearRedisCache: read secrets anew. There is one cache."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        forget()
+        clear_cache()
         return Json({"status": "done"})

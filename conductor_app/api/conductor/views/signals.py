@@ -4,7 +4,7 @@ from django.http import HttpResponse
 
 from ....core.errors import NotFound
 from ....core.reports import Report
-from ....engine.waits import signal, wait_for
+from ....engine.run_waits import signal_run, wait_for_run
 from .. import body
 from ..replies import Empty, Json
 from ..serializers.tasks import outcome
@@ -31,10 +31,10 @@ class SignalAndWait(ConductorView):
         wish = Wish(seconds=seconds, refs=(), strategy=strategy(query.text("returnStrategy")))
         if signalled(request, workflow_id, status) is None:
             raise NotFound(f"No task of workflow {workflow_id} waits for a signal.")
-        return Json(signal_response(workflow_id, wait_for(workflow_id, wish.seconds), wish))
+        return Json(signal_response(workflow_id, wait_for_run(workflow_id, wish.seconds), wish))
 
 
 def signalled(request: ConductorRequest, workflow_id: str, status: str) -> str | None:
     """Lay the body over the output of the first open WAIT and report its outcome; the task's id."""
     output = body.document(request) if body.raw(request) else {}
-    return signal(workflow_id, Report(outcome=outcome(status), output=output, merges=True), request.actor.name)
+    return signal_run(workflow_id, Report(outcome=outcome(status), output=output, merges=True), request.actor.name)

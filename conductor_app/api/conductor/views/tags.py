@@ -2,7 +2,7 @@
 
 from django.http import HttpResponse
 
-from ....access.rights import APPLICATION, TASK_DEF, WORKFLOW_DEF
+from ....access.access_types import APPLICATION, TASK_DEF, WORKFLOW_DEF
 from ....core.errors import NotFound
 from ....core.language.checks.tables import RATE_LIMIT
 from ....engine import secrets_and_variables, tags
@@ -28,7 +28,7 @@ class WorkflowTags(ConductorView):
     target = WORKFLOW_DEF
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json(tags.tags_of(self.target, name))
+        return Json(tags.list_tags(self.target, name))
 
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         tags.add_tags(self.target, name, sent_tags(request), request.actor.name)

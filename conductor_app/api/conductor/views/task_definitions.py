@@ -2,8 +2,8 @@
 
 from django.http import HttpResponse
 
-from ....access.permissions import readable
-from ....access.rights import TASK_DEF
+from ....access.access_types import TASK_DEF
+from ....access.permissions import filter_readable
 from ....core.errors import Complaint, NotFound, ValidationFailed
 from ....core.language.checks import typed_task
 from ....engine import definitions
@@ -19,7 +19,7 @@ class TaskDefinitions(ConductorView):
     """GET, POST, PUT /api/metadata/taskdefs: all definitions, several new or changed ones, one new or changed one."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        rows = readable(request.actor, TaskDefinition.objects.order_by("name"), TASK_DEF)
+        rows = filter_readable(request.actor, TaskDefinition.objects.order_by("name"), TASK_DEF)
         return Json([task_definition(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:

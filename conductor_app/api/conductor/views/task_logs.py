@@ -4,7 +4,7 @@ import orjson
 from django.http import HttpResponse
 
 from ....engine.tasks import add_log
-from ....insight.execution import logs_of
+from ....insight.execution import load_logs
 from .. import body
 from ..replies import Empty, Json, Nothing
 from ..view import ConductorRequest, ConductorView
@@ -14,7 +14,7 @@ class TaskLogs(ConductorView):
     """GET, POST /api/tasks/{taskId}/log: what was logged, and one more line."""
 
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        lines = logs_of(task_id)
+        lines = load_logs(task_id)
         return Json(lines) if lines else Nothing()
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:

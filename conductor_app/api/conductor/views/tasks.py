@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from django.http import HttpResponse
 
-from ....access.actors import Actor
-from ....access.permissions import may, require, task_thing
-from ....access.rights import EXECUTE, TASK_DEF
+from ....access.access_types import EXECUTE, TASK_DEF
+from ....access.conductor_auth import Actor
+from ....access.permissions import is_allowed, require_permission, task_target
 from ....core.errors import NotFound
 from ....core.reports import Report
-from ....engine.tasks import Guard, claim, renew, report, report_on_ref
+from ....engine.tasks import Guard, claim_tasks, renew_lease, report_by_ref, report_task
 from ....insight.execution import find_attempt, find_run, wire_runs, wire_task
 from ....models import Attempt, Run
 from ...presence import hung_up
@@ -45,18 +45,18 @@ def _run_of_task(result: TaskResult, actor: Actor) -> str | None:
     if named is None or task is None or task[0] == result.run_id:
         return None
     run_id, queue, domain, name = task
-    is_allowed = guard_of(actor) is None or may(
-        actor, ANSWERS_TASK, task_thing(queue, domain, name, result.run_id, named)
+    may_report = guard_of(actor) is None or is_allowed(
+        actor, ANSWERS_TASK, task_target(queue, domain, name, result.run_id, named)
     )
-    return run_id if is_allowed else None
+    return run_id if may_report else None
 
 
 def _say(result: TaskResult, actor: Actor) -> bool:
     guard = guard_of(actor)
     if result.report is None:
-        renew(result.run_id, result.attempt_id, actor.name, guard, result.worker)
+        renew_lease(result.run_id, result.attempt_id, actor.name, guard, result.worker)
         return False
-    is_heard = report(
+    is_heard = report_task(
         result.run_id, result.attempt_id, result.report, actor.name, result.logs, result.output_path, guard
     )
     return not is_heard or result.is_final
@@ -64,7 +64,11 @@ def _say(result: TaskResult, actor: Actor) -> bool:
 
 def guard_of(actor: Actor) -> Guard | None:
     """What asks whether the actor may report on a task; nothing to ask where it may on all."""
-    return None if actor.powers.over_all((EXECUTE, TASK_DEF)) else lambda thing: require(actor, ANSWERS_TASK, [thing])
+    return (
+        None
+        if actor.powers.over_all((EXECUTE, TASK_DEF))
+        else lambda thing: require_permission(actor, ANSWERS_TASK, [thing])
+    )
 
 
 class TaskUpdates(ConductorView):
@@ -85,11 +89,11 @@ class TaskUpdatesWithNext(ConductorView):
         reported = Attempt.objects.of_runs().filter(pk=result.attempt_id)
         queue, domain = reported.values_list("queue", "domain").first() or ("", "")
         is_over = say(result, request.actor)
-        thing = task_thing(queue, domain, "", "", "")
+        thing = task_target(queue, domain, "", "", "")
         # Whoever answered as the workflow's operator is no worker of the queue.
-        if not (is_over and queue and may(request.actor, WORKS, thing)):
+        if not (is_over and queue and is_allowed(request.actor, WORKS, thing)):
             return Nothing()
-        attempts = claim(thing[TASK_DEF], worker=result.worker, domain=domain, has_left=hung_up(request))
+        attempts = claim_tasks(thing[TASK_DEF], worker=result.worker, domain=domain, has_left=hung_up(request))
         return Json(handed_out(attempts[0])) if attempts else Nothing()
 
 
@@ -122,4 +126,4 @@ def end_by_reference(request: ConductorRequest, workflow_id: str, ref: str, stat
     """Lay the body over the output of the open task with this reference and report its outcome; the task's id."""
     output = body.document(request) if body.raw(request) else {}
     said = Report(outcome=outcome(status), output=output, worker=request.query.text("workerid"), merges=True)
-    return report_on_ref(workflow_id, ref, said, request.actor.name)
+    return report_by_ref(workflow_id, ref, said, request.actor.name)

@@ -4,7 +4,7 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 
 from .... import conf
-from ....access import keys, tokens
+from ....access import access_keys, tokens
 from ....core.errors import Invalid, NotFound
 from .. import body
 from ..replies import Json
@@ -22,8 +22,8 @@ class Tokens(ConductorView):
             # Clients take this as a server without logins and go on without a token.
             raise NotFound("This server asks for no tokens.")
         key_id, secret = credentials(body.document(request))
-        key = keys.check_key(key_id, secret)
-        return Json({"token": tokens.issue(key.id, key.application.name)})
+        key = access_keys.verify_key(key_id, secret)
+        return Json({"token": tokens.issue_token(key.id, key.application.name)})
 
 
 def credentials(document: dict) -> tuple[str, str]:

@@ -3,9 +3,9 @@
 from django.contrib.auth.models import User
 from django.http import HttpResponse
 
-from ....access.keys import PREFIX
-from ....access.permission_cache import groups_of, read_powers
-from ....access.rights import ACCESSES
+from ....access.access_keys import PREFIX
+from ....access.access_types import ACCESSES
+from ....access.permission_cache import effective_groups, read_permission_set
 from ....engine.access import users
 from ....engine.access.subjects import find_user
 from ....models import Grant
@@ -33,7 +33,7 @@ class UserOne(ConductorView):
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         document = body.document(request)
-        said = users.UserFacts(
+        said = users.UserSettings(
             name=wire.text(document, "name", most=150),
             roles=wire.texts(document, "roles"),
             groups=wire.texts(document, "groups"),
@@ -51,7 +51,7 @@ class UserPermissions(ConductorView):
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         user = find_user(id)
-        grants = Grant.objects.filter(user=user) | Grant.objects.filter(group__in=dict(groups_of(user.pk)))
+        grants = Grant.objects.filter(user=user) | Grant.objects.filter(group__in=dict(effective_groups(user.pk)))
         return Json(wire.granted_access(grants.values_list("target_type", "target_id", "access")))
 
 
@@ -61,7 +61,7 @@ class PermissionCheck(ConductorView):
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         asked = {name: request.query.required(name) for name in ("type", "id")}
         kind, name = wire.target(asked)
-        powers = read_powers(find_user(id).pk)
+        powers = read_permission_set(find_user(id).pk)
         return Json({access: powers.over(access, kind, name) for access in ACCESSES})
 
 

@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 
 from .... import conf
-from ....access.rights import WEBHOOK
+from ....access.access_types import WEBHOOK
 from ....core.errors import TooLarge
 from ....engine import webhooks
 from ....models import Webhook
@@ -23,21 +23,21 @@ class Webhooks(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         with complaints_at("createWebhook.webhookConfig"):
-            return Json(webhook(webhooks.add(body.document(request), request.actor.name)))
+            return Json(webhook(webhooks.create_webhook(body.document(request), request.actor.name)))
 
 
 class WebhookOne(ConductorView):
     """GET, PUT, DELETE /api/metadata/webhook/{id}: one webhook."""
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
-        return Json(webhook(webhooks.find(id)))
+        return Json(webhook(webhooks.find_webhook(id)))
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         with complaints_at("updateWebhook.webhookConfig"):
-            return Json(webhook(webhooks.replace(id, body.document(request), request.actor.name)))
+            return Json(webhook(webhooks.update_webhook(id, body.document(request), request.actor.name)))
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
-        webhooks.remove(id, request.actor.name)
+        webhooks.delete_webhook(id, request.actor.name)
         return Empty()
 
 
@@ -59,5 +59,5 @@ class IncomingWebhook(ConductorView):
         if len(content) > conf.webhook_max_bytes:
             raise TooLarge(f"The body of a webhook may have at most {conf.webhook_max_bytes} bytes.")
         headers = {name.lower(): value for name, value in request.headers.items()}
-        answer = webhooks.receive(id, headers, content)
+        answer = webhooks.receive_webhook(id, headers, content)
         return PlainText(answer) if answer else Empty()

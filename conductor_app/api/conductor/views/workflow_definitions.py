@@ -5,9 +5,9 @@ from itertools import groupby
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
-from ....access.actors import Actor
-from ....access.permissions import readable
-from ....access.rights import WORKFLOW_DEF
+from ....access.access_types import WORKFLOW_DEF
+from ....access.conductor_auth import Actor
+from ....access.permissions import filter_readable
 from ....core.errors import Complaint, NotFound, ValidationFailed
 from ....core.language.checks import typed_workflow
 from ....engine import definitions
@@ -48,10 +48,10 @@ class WorkflowDefinitionCheck(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = body.document(request)
-        if complaints := definitions.workflow_complaints_of(document, "validateWorkflowDef.workflowDef."):
+        if complaints := definitions.validate_workflow(document, "validateWorkflowDef.workflowDef."):
             raise ValidationFailed(complaints)
         # Read by itself: what other teams have registered must not show.
-        found = definitions.workflow_findings_of(document)
+        found = definitions.lint_workflow(document)
         # Without findings the reply is empty, as the original's is: some clients cannot read a JSON one.
         return Json({"findings": [finding_document(each) for each in found]}) if found else Empty()
 
@@ -112,4 +112,4 @@ class Versions(ConductorView):
 
 def in_order(actor: Actor) -> QuerySet[WorkflowDefinition]:
     """All definitions that the actor may read, by name, then version."""
-    return readable(actor, WorkflowDefinition.objects.order_by("name", "version"), WORKFLOW_DEF)
+    return filter_readable(actor, WorkflowDefinition.objects.order_by("name", "version"), WORKFLOW_DEF)

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from ....core.errors import NotFound
 from ....engine import runs
 from ....engine.workflow_tests import find_test
-from ....insight.execution import attempts_of, facts_of, find_run, rows_of, task_documents, wire_run
+from ....insight.execution import attempts_of, find_run, load_rows, run_facts_of, task_documents, wire_run
 from ....models import Run
 from ....models.snapshots import read_snapshot
 from .. import body
@@ -52,7 +52,7 @@ class WorkflowOne(ConductorView):
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
-        runs.terminate(workflow, request.actor.name, reason, with_failure)
+        runs.terminate_run(workflow, request.actor.name, reason, with_failure)
         return Empty()
 
 
@@ -73,7 +73,7 @@ class WorkflowTasks(ConductorView):
         run, query = find_run(workflow), request.query
         start, count = max(query.whole("start", 0), 0), max(query.whole("count", 15), 0)
         wanted = {status.strip().upper() for status in query.texts("status")}
-        tasks = task_documents(rows_of(attempts_of([run.id])), facts_of(run), is_wire=True)
+        tasks = task_documents(load_rows(attempts_of([run.id])), run_facts_of(run), is_wire=True)
         found = [task for task in tasks if not wanted or task["status"] in wanted]
         return Json({"totalHits": len(found), "results": found[start : start + count]})
 

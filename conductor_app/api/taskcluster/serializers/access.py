@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ....access.clients import expanded
-from ....engine.access.clients import Wanted
-from ....insight.standalone import moment
+from ....access.clients import expand_scopes
+from ....engine.access.clients import ClientSettings
+from ....insight.standalone import format_timestamp
 from ....models import Client, ScopeRole
 from ..moments import milliseconds
 
@@ -13,15 +13,15 @@ def client_document(row: Client) -> dict[str, Any]:
     """A client as it is shown."""
     return {
         "clientId": row.id,
-        "expires": moment(row.expires_at),
-        "created": moment(row.created_at),
-        "lastModified": moment(row.updated_at),
+        "expires": format_timestamp(row.expires_at),
+        "created": format_timestamp(row.created_at),
+        "lastModified": format_timestamp(row.updated_at),
         # One that was never used has a moment all the same.
-        "lastDateUsed": moment(row.used_at or row.created_at),
-        "lastRotated": moment(row.rotated_at),
+        "lastDateUsed": format_timestamp(row.used_at or row.created_at),
+        "lastRotated": format_timestamp(row.rotated_at),
         "description": row.description,
         "scopes": row.scopes,
-        "expandedScopes": expanded(row.scopes),
+        "expandedScopes": expand_scopes(row.scopes),
         "disabled": row.is_disabled,
         "deleteOnExpiration": row.is_deleted_when_expired,
     }
@@ -32,10 +32,10 @@ def with_token(row: Client, token: str) -> dict[str, Any]:
     return {**client_document(row), "accessToken": token}
 
 
-def wanted(document: dict[str, Any], scopes: list[str]) -> Wanted:
+def wanted(document: dict[str, Any], scopes: list[str]) -> ClientSettings:
     """What a document asks a client to be."""
     expires_at = milliseconds(document["expires"], "expires")
-    return Wanted(scopes, expires_at, document["description"], document["deleteOnExpiration"])
+    return ClientSettings(scopes, expires_at, document["description"], document["deleteOnExpiration"])
 
 
 def role_document(row: ScopeRole) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def role_document(row: ScopeRole) -> dict[str, Any]:
         "roleId": row.id,
         "scopes": row.scopes,
         "description": row.description,
-        "created": moment(row.created_at),
-        "lastModified": moment(row.updated_at),
-        "expandedScopes": expanded(row.scopes),
+        "created": format_timestamp(row.created_at),
+        "lastModified": format_timestamp(row.updated_at),
+        "expandedScopes": expand_scopes(row.scopes),
     }

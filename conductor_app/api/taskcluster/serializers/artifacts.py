@@ -5,9 +5,9 @@ from typing import Any
 from django.http import HttpRequest
 
 from .... import clock
-from ....access.links import FETCH, SEND, SEND_MS, artifact_address
+from ....access.signed_links import FETCH, SEND, SEND_MS, artifact_address
 from ....core.standalone.artifacts import ERROR, REFERENCE, Artifact
-from ....insight.standalone import moment
+from ....insight.standalone import format_timestamp
 from ....models import Artifact as Row
 from ..moments import milliseconds
 
@@ -32,7 +32,7 @@ def upload_reply(request: HttpRequest, row: Row) -> dict[str, Any]:
     return {
         "storageType": row.kind,
         "putUrl": content_address(request, row, SEND),
-        "expires": moment(clock.now() + SEND_MS),
+        "expires": format_timestamp(clock.now() + SEND_MS),
         "contentType": row.content_type,
     }
 

@@ -4,18 +4,18 @@ from typing import Any
 
 from ....core.snapshot import Attempt
 from ....core.standalone.snapshot import StandaloneTask
-from ....engine.groups.claims import Claimed
-from ....insight.standalone import moment, status_document, worker_facts
+from ....engine.standalone.claims import ClaimedTask
+from ....insight.standalone import format_timestamp, status_document, worker_facts
 from ..access import task_credentials
 from .tasks import definition_document
 
 
-def claim(claimed: Claimed) -> dict[str, Any]:
+def claim(claimed: ClaimedTask) -> dict[str, Any]:
     """The reply to a claim."""
     return {**reclaim(claimed), "task": definition_document(claimed.definition, claimed.standalone.priority)}
 
 
-def reclaim(claimed: Claimed) -> dict[str, Any]:
+def reclaim(claimed: ClaimedTask) -> dict[str, Any]:
     """The reply to a worker that goes on, which has the task's definition already."""
     standalone, attempt, definition = claimed
     ends_at = attempt.lease_ends_at or 0
@@ -23,7 +23,7 @@ def reclaim(claimed: Claimed) -> dict[str, Any]:
         "status": status_document(standalone),
         "runId": attempt.number,
         **worker_facts(attempt.worker),
-        "takenUntil": moment(ends_at),
+        "takenUntil": format_timestamp(ends_at),
         "credentials": _credentials(standalone, attempt, definition["scopes"], ends_at),
     }
 

@@ -6,9 +6,9 @@ from typing import Any
 from django.http import HttpRequest
 
 from .... import clock
-from ....access.links import FETCH, FETCH_MS, SEND, SEND_MS
+from ....access.signed_links import FETCH, FETCH_MS, SEND, SEND_MS
 from ....core.errors import NotFound
-from ....insight.standalone import moment, worker_facts
+from ....insight.standalone import format_timestamp, worker_facts
 from ....models import Artifact, Attempt
 from ..access import task_credentials
 from .artifacts import content_address
@@ -41,7 +41,7 @@ def creation_reply(row: Artifact) -> dict[str, Any]:
         "name": name,
         "projectId": project_id,
         "uploadId": row.details["uploadId"],
-        "expires": moment(row.expires_at),
+        "expires": format_timestamp(row.expires_at),
         "credentials": task_credentials(client_id, [f"object:upload:{project_id}:{name}"], until),
     }
 
@@ -63,7 +63,7 @@ def upload_method(request: HttpRequest, row: Artifact, proposed: dict[str, Any])
     if "putUrl" not in proposed:
         return {}
     headers = {"Content-Type": row.content_type, "Content-Length": str(proposed["putUrl"]["contentLength"])}
-    url, expires = content_address(request, row, SEND), moment(clock.now() + SEND_MS)
+    url, expires = content_address(request, row, SEND), format_timestamp(clock.now() + SEND_MS)
     return {"putUrl": {"url": url, "expires": expires, "headers": headers}}
 
 
@@ -72,5 +72,5 @@ def download_method(request: HttpRequest, row: Artifact, accepted: dict[str, Any
     url = content_address(request, row, FETCH)
     if accepted.get("getUrl"):
         hashes = row.details.get("hashes", {})
-        return {"method": "getUrl", "url": url, "expires": moment(clock.now() + FETCH_MS), "hashes": hashes}
+        return {"method": "getUrl", "url": url, "expires": format_timestamp(clock.now() + FETCH_MS), "hashes": hashes}
     return {"method": "simple", "url": url} if accepted.get("simple") else None

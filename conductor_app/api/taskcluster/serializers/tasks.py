@@ -3,8 +3,8 @@
 from typing import Any
 
 from ....core.errors import Invalid
-from ....engine.groups.tasks import NewTask
-from ....insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES, moment, queue_facts, status_document
+from ....engine.standalone.tasks import NewTask
+from ....insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES, format_timestamp, queue_facts, status_document
 from ....models import StandaloneTask
 from ..moments import a_year_later, milliseconds
 
@@ -22,7 +22,11 @@ def new_task(task_id: str, document: dict[str, Any], now: int) -> NewTask:
     if any(scope.endswith("**") for scope in document["scopes"]):
         raise Invalid("Scopes may not end in '**'.")
     group_id = document.get("taskGroupId", task_id)
-    moments = {"created": moment(created), "deadline": moment(deadline), "expires": moment(expires)}
+    moments = {
+        "created": format_timestamp(created),
+        "deadline": format_timestamp(deadline),
+        "expires": format_timestamp(expires),
+    }
     whole = {**document, **queue_facts(queue), "taskGroupId": group_id, **moments}
     return NewTask(
         id=task_id,

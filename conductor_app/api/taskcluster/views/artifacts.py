@@ -6,7 +6,7 @@ from .... import clock
 from ....core.errors import Expired, Invalid, NotFound
 from ....core.standalone.artifacts import ERROR, LINK, OBJECT, S3
 from ....engine.artifacts import entries
-from ....engine.groups import tasks
+from ....engine.standalone import tasks
 from ....models import Artifact as Row
 from ....models import Attempt
 from ....models.snapshots import read_snapshot
@@ -72,17 +72,17 @@ class Named(TaskclusterView):
         row = entries.find(request.params["taskId"], self.number(request), request.params["name"])
         if not row.is_present:
             raise NotFound(f"Artifact {row.name} has not been finished.")
-        return Json(entries.document(row))
+        return Json(entries.artifact_document(row))
 
     @read_snapshot()
     def listed(self, request: TaskclusterRequest) -> HttpResponse:
         """All artifacts of the run."""
         asked, task_id = page(request.options, str), request.params["taskId"]
-        task, number = tasks.find(task_id), self.number(request)
+        task, number = tasks.find_task(task_id), self.number(request)
         if number >= len(task.attempts):
             raise NotFound(f"Task {task_id} has no run {number}.")
         rows = Row.objects.of(task_id, number).after_in_order(asked.after)[: asked.size + 1]
-        return Json(asked.reply("artifacts", list(rows), lambda row: [row.name], entries.document))
+        return Json(asked.reply("artifacts", list(rows), lambda row: [row.name], entries.artifact_document))
 
 
 class Artifact(Named):

@@ -5,8 +5,8 @@ from django.db.models.functions import Left
 from django.db.models.lookups import Exact
 from django.http import HttpResponse
 
-from ....access.clients import expanded
-from ....access.scopes import granted
+from ....access.clients import expand_scopes
+from ....access.scopes import scope_set
 from ....engine.access import clients
 from ....models import Client
 from ..pages import PAGED, page
@@ -61,7 +61,7 @@ class OneClient(TaskclusterView):
 
 def added(scopes: list[str], before: list[str]) -> list[str]:
     """The scopes that were not there before, in whatever way."""
-    held = granted(expanded(before))
+    held = scope_set(expand_scopes(before))
     return [scope for scope in scopes if scope not in held]
 
 

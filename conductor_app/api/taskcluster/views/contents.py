@@ -7,7 +7,7 @@ from django.utils.decorators import classonlymethod
 from django.views import View
 
 from .... import conf
-from ....access.links import FETCH, SEND, artifact_path, check
+from ....access.signed_links import FETCH, SEND, artifact_path, verify_link
 from ....core.errors import Busy, Invalid
 from ....engine.artifacts import contents
 from ....models import Artifact
@@ -41,26 +41,26 @@ class Content(View):
             return answer(error, request, method, params, None)
 
     def put(self, request: HttpRequest, *key: Any) -> HttpResponse:
-        check(artifact_path(*key), SEND, request.GET.dict())
+        verify_link(artifact_path(*key), SEND, request.GET.dict())
         encoding = request.headers.get("Content-Encoding", "")
         if len(encoding) > LONGEST_ENCODING or not encoding.isascii() or not encoding.isprintable():
             raise Invalid("The Content-Encoding of the upload is none.")
         upload = upload_of(request, conf.artifact_max_bytes)
         try:
-            contents.fill(*key, upload, encoding)
+            contents.store_content(*key, upload, encoding)
         except Busy as away:
             # A storage says of a body that could not be read that itself is out of reach.
             raise upload.body.fault or away from None
         return HttpResponse(status=200)
 
     def get(self, request: HttpRequest, *key: Any) -> HttpResponse:
-        check(artifact_path(*key), FETCH, request.GET.dict())
-        row = contents.arrived(*key)
+        verify_link(artifact_path(*key), FETCH, request.GET.dict())
+        row = contents.find_present(*key)
         part = asked_part(request, row)
         if part is not None and not part:
             return HttpResponse(status=416, headers={"Content-Range": f"bytes */{row.size}"})
         status, content_type = 200 if part is None else 206, row.content_type or "application/binary"
-        reply = StreamingHttpResponse(contents.stream(row, part), status=status, content_type=content_type)
+        reply = StreamingHttpResponse(contents.stream_content(row, part), status=status, content_type=content_type)
         for name, value in headers_of(row, part).items():
             reply.headers[name] = value
         return reply

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from ....core.errors import Invalid, NotFound
 from ....engine.artifacts import contents, objects
-from ....insight.standalone import moment
+from ....insight.standalone import format_timestamp
 from ....models import Artifact
 from ..errors import NoMatchingMethod
 from ..replies import Json
@@ -24,14 +24,18 @@ class Upload(TaskclusterView):
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         said, key = request.document, key_of(request.params["objectName"])
         request.require(projectId=said["projectId"])
-        row = objects.begin(key, said["uploadId"], said["projectId"], said.get("hashes", {}))
+        row = objects.begin_upload(key, said["uploadId"], said["projectId"], said.get("hashes", {}))
         proposed = said["proposedUploadMethods"]
         if "dataInline" in proposed:
-            contents.fill(*key, ContentFile(decoded(proposed["dataInline"]["objectData"])))
+            contents.store_content(*key, ContentFile(decoded(proposed["dataInline"]["objectData"])))
             method = {"dataInline": True}
         else:
             method = upload_method(request, row, proposed)
-        facts = {"projectId": said["projectId"], "uploadId": said["uploadId"], "expires": moment(row.expires_at)}
+        facts = {
+            "projectId": said["projectId"],
+            "uploadId": said["uploadId"],
+            "expires": format_timestamp(row.expires_at),
+        }
         return Json({**facts, "uploadMethod": method})
 
 
@@ -96,5 +100,5 @@ class Metadata(Finished):
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         row = self.found(request)
-        facts = {"projectId": row.details["projectId"], "expires": moment(row.expires_at)}
+        facts = {"projectId": row.details["projectId"], "expires": format_timestamp(row.expires_at)}
         return Json({**facts, "hashes": row.details.get("hashes", {})})

@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 
 from ....core.standalone.endings import COMPLETED, FAILED
-from ....engine.groups import claims, tasks
+from ....engine.standalone import claims, tasks
 from ....insight.standalone import queue_facts
 from ...presence import hung_up
 from ..body import said_of_success
@@ -22,7 +22,7 @@ class ClaimWork(TaskclusterView):
         asked, queue = request.document, request.params["taskQueueId"]
         group, name = asked["workerGroup"], asked["workerId"]
         request.require(workerGroup=group, workerId=name)
-        taken = claims.claim(queue, group, name, int(asked["tasks"]), hung_up(request))
+        taken = claims.claim_tasks(queue, group, name, int(asked["tasks"]), hung_up(request))
         return Json({"tasks": [claim(each) for each in taken]})
 
 
@@ -33,7 +33,7 @@ class ClaimTask(TaskclusterView):
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         asked, task_id = request.document, request.params["taskId"]
-        request.require(**asked, **queue_facts(tasks.find(task_id).queue))
+        request.require(**asked, **queue_facts(tasks.find_task(task_id).queue))
         return Json(claim(claims.claim_one(task_id, number(request), asked["workerGroup"], asked["workerId"])))
 
 
@@ -43,7 +43,7 @@ class Reclaim(TaskclusterView):
     methods = {"POST": "reclaimTask"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(reclaim(tasks.renew(request.params["taskId"], number(request))))
+        return Json(reclaim(tasks.renew_lease(request.params["taskId"], number(request))))
 
 
 class Completed(TaskclusterView):
@@ -75,7 +75,7 @@ class Unable(TaskclusterView):
 
 def reported(request: TaskclusterRequest, reason: str) -> HttpResponse:
     """The end of a run, and the task's state after it."""
-    return Json(status_reply(tasks.report(request.params["taskId"], number(request), reason)))
+    return Json(status_reply(tasks.report_task(request.params["taskId"], number(request), reason)))
 
 
 def number(request: TaskclusterRequest) -> int:

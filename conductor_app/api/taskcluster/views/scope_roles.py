@@ -58,12 +58,12 @@ class OneRole(TaskclusterView):
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         scopes = request.document["scopes"]
-        request.require(scopes=scope_roles.widest(request.params["roleId"], scopes))
+        request.require(scopes=scope_roles.expand_role_scopes(request.params["roleId"], scopes))
         return self._written(request, scope_roles.create_role)
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         row, scopes = scope_roles.find_role(request.params["roleId"]), request.document["scopes"]
-        request.require(scopes=scope_roles.widest(row.id, added(scopes, row.scopes)))
+        request.require(scopes=scope_roles.expand_role_scopes(row.id, added(scopes, row.scopes)))
         return self._written(request, scope_roles.update_role)
 
     def _written(self, request: TaskclusterRequest, write) -> HttpResponse:

@@ -2,11 +2,11 @@
 
 from django.http import HttpResponse
 
-from ....access.callers import identified
-from ....access.clients import expanded
-from ....access.hawk import Asked
+from ....access.clients import expand_scopes
+from ....access.hawk import HawkRequest
+from ....access.taskcluster_auth import identify_caller
 from ....core.errors import Unauthenticated
-from ....insight.standalone import moment
+from ....insight.standalone import format_timestamp
 from ..replies import Json
 from ..view import TaskclusterRequest, TaskclusterView
 
@@ -17,7 +17,7 @@ class Expand(TaskclusterView):
     methods = {"POST": "expandScopes"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json({"scopes": expanded(request.document["scopes"])})
+        return Json({"scopes": expand_scopes(request.document["scopes"])})
 
 
 class Current(TaskclusterView):
@@ -36,13 +36,13 @@ class AuthenticateHawk(TaskclusterView):
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         said = request.document
-        asked = Asked(said["method"], said["resource"], said["host"], str(said["port"]))
+        asked = HawkRequest(said["method"], said["resource"], said["host"], str(said["port"]))
         try:
-            caller = identified(asked, said.get("authorization", ""))
+            caller = identify_caller(asked, said.get("authorization", ""))
         except Unauthenticated as refused:
             return Json({"status": "auth-failed", "message": refused.message})
         if caller.signed is None:
             return Json({"status": "no-auth", "scheme": "none", "scopes": list(caller.listed)})
         found = {"status": "auth-success", "scheme": "hawk", "clientId": caller.client_id}
-        found |= {"scopes": list(caller.listed), "expires": moment(caller.expires_at or 0)}
+        found |= {"scopes": list(caller.listed), "expires": format_timestamp(caller.expires_at or 0)}
         return Json(found | ({"hash": caller.signed.hash} if caller.signed.hash else {}))

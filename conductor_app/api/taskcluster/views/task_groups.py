@@ -3,8 +3,8 @@
 from django.http import HttpResponse
 
 from ....core.errors import Conflict
-from ....engine.groups import acts, whole
-from ....engine.groups.rows import find_group
+from ....engine.standalone import group_commands, task_actions
+from ....engine.standalone.rows import find_group
 from ....insight.standalone import PRIORITIES, group_document
 from ....insight.standalone_queues import group_rows
 from ....models import StandaloneTask
@@ -45,7 +45,7 @@ class SealTaskGroup(TaskclusterView):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         group = find_group(request.params["taskGroupId"])
         request.require(schedulerId=group.scheduler_id)
-        return Json(group_document(acts.seal(group.id, request.caller.client_id)))
+        return Json(group_document(task_actions.seal_group(group.id, request.caller.client_id)))
 
 
 class CancelTaskGroup(TaskclusterView):
@@ -58,7 +58,7 @@ class CancelTaskGroup(TaskclusterView):
         if group.sealed_at is None:
             raise Conflict(f"Task group {group.id} is not sealed: seal it, and then cancel it.")
         request.require(schedulerId=group.scheduler_id)
-        ids = whole.cancel(group.id, request.caller.client_id)
+        ids = group_commands.cancel_group(group.id, request.caller.client_id)
         size = StandaloneTask.objects.filter(group_id=group.id).count()
         return Json({"taskGroupId": group.id, "taskGroupSize": size, "cancelledCount": len(ids), "taskIds": ids})
 
@@ -71,6 +71,6 @@ class TaskGroupPriority(TaskclusterView):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         found, wanted = find_group(request.params["taskGroupId"]), request.document["newPriority"]
         request.require(schedulerId=found.scheduler_id)
-        group, ids = whole.prioritize(found.id, PRIORITIES[wanted], request.caller.client_id)
+        group, ids = group_commands.prioritize_group(found.id, PRIORITIES[wanted], request.caller.client_id)
         facts = {"newPriority": wanted, "tasksAffected": len(ids), "taskIds": ids}
         return Json({"taskGroupId": group.id, "schedulerId": group.scheduler_id, **facts})

@@ -21,7 +21,7 @@ class PendingCount(TaskclusterView):
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         queue = request.params["taskQueueId"]
-        return Json(shown.counts(queue, standalone_queues.pending([queue], clock.now()).count()))
+        return Json(shown.counts(queue, standalone_queues.pending_attempts([queue], clock.now()).count()))
 
 
 class Counts(TaskclusterView):
@@ -30,7 +30,7 @@ class Counts(TaskclusterView):
     methods = {"GET": "taskQueueCounts"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        [row] = standalone_queues.counts([request.params["taskQueueId"]], clock.now())
+        [row] = standalone_queues.queue_counts([request.params["taskQueueId"]], clock.now())
         return Json(shown.counts(*row))
 
 
@@ -42,7 +42,9 @@ class ManyCounts(TaskclusterView):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         queues = request.document["taskQueueIds"]
         request.require(ids=queues)
-        return Json({"taskQueueCounts": [shown.counts(*row) for row in standalone_queues.counts(queues, clock.now())]})
+        return Json(
+            {"taskQueueCounts": [shown.counts(*row) for row in standalone_queues.queue_counts(queues, clock.now())]}
+        )
 
 
 class Pending(TaskclusterView):
@@ -52,7 +54,7 @@ class Pending(TaskclusterView):
     options_known = PAGED
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        rows = standalone_queues.pending([request.params["taskQueueId"]], clock.now())
+        rows = standalone_queues.pending_attempts([request.params["taskQueueId"]], clock.now())
         return oldest_first(request, rows, "scheduled_at", shown.pending_task)
 
 
@@ -63,7 +65,7 @@ class Claimed(TaskclusterView):
     options_known = PAGED
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        rows = standalone_queues.alone("LEASED", [request.params["taskQueueId"]])
+        rows = standalone_queues.standalone_attempts("LEASED", [request.params["taskQueueId"]])
         return oldest_first(request, rows, "claimed_at", shown.claimed_task)
 
 

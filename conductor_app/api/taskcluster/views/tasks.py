@@ -7,8 +7,8 @@ from django.http import HttpResponse
 from .... import clock
 from ....core.errors import NotFound
 from ....core.standalone.snapshot import StandaloneTask as OneTask
-from ....engine.groups import tasks
-from ....engine.groups.acts import PRIORITIZE, act
+from ....engine.standalone import tasks
+from ....engine.standalone.task_actions import PRIORITIZE, apply_action
 from ....insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
 from ....models import StandaloneTask
 from ....models.snapshots import read_snapshot
@@ -37,7 +37,7 @@ class Task(TaskclusterView):
         document = request.document
         priorities = priorities_from(PRIORITIES[document["priority"]])
         request.require(**{**document, **queue_facts(queue_of(document)), "priorities": priorities})
-        return Json(status_reply(tasks.create(new_task(request.params["taskId"], document, clock.now()))))
+        return Json(status_reply(tasks.create_task(new_task(request.params["taskId"], document, clock.now()))))
 
 
 def priorities_from(least: int) -> list[str]:
@@ -51,7 +51,7 @@ class Status(TaskclusterView):
     methods = {"GET": "status"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(status_reply(tasks.find(request.params["taskId"])))
+        return Json(status_reply(tasks.find_task(request.params["taskId"])))
 
 
 class Tasks(TaskclusterView):
@@ -108,8 +108,8 @@ class Steering(TaskclusterView):
     verb: str
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        require_over(request, tasks.find(request.params["taskId"]))
-        return Json(status_reply(act(self.verb, request.params["taskId"], request.caller.client_id)))
+        require_over(request, tasks.find_task(request.params["taskId"]))
+        return Json(status_reply(apply_action(self.verb, request.params["taskId"], request.caller.client_id)))
 
 
 def require_over(request: TaskclusterRequest, standalone: OneTask) -> None:
@@ -149,6 +149,6 @@ class Priority(TaskclusterView):
     methods = {"POST": "changeTaskPriority"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        require_over(request, tasks.find(request.params["taskId"]))
+        require_over(request, tasks.find_task(request.params["taskId"]))
         task_id, priority = request.params["taskId"], PRIORITIES[request.document["newPriority"]]
-        return Json(status_reply(act(PRIORITIZE, task_id, request.caller.client_id, priority=priority)))
+        return Json(status_reply(apply_action(PRIORITIZE, task_id, request.caller.client_id, priority=priority)))

@@ -4,7 +4,7 @@ from django.db.models import Q
 from django.http import HttpResponse
 
 from .... import clock
-from ....engine.groups import rows
+from ....engine.standalone import rows
 from ....insight import standalone_queues
 from ..moments import milliseconds
 from ..pages import PAGED, page

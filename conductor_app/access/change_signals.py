@@ -1,0 +1,42 @@
+"""Whatever changes who may what is noted, whoever changes it: a command, a page of Django's own, a shell."""
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
+from django.db import transaction
+from django.db.models import F
+from django.db.models.signals import m2m_changed, post_delete, post_save
+
+from ..models import AccessKey, AccessRevision, Application, Client, Grant, GroupProfile, ScopeRole, Tag
+from . import permission_cache
+
+
+def connect_access_signals() -> None:
+    """Listen to the tables that decide who may what."""
+    User = get_user_model()
+    for model in (User, Group, AccessKey, Application, Client, Grant, GroupProfile, ScopeRole, Tag):
+        for signal in (post_save, post_delete):
+            signal.connect(_on_row, sender=model, dispatch_uid=f"access of {model.__name__}")
+    for relation in (User.groups, User.user_permissions, Group.permissions, GroupProfile.roles):
+        m2m_changed.connect(_on_relation, sender=relation.through, dispatch_uid=f"access by {relation.field.name}")
+
+
+def record_access_change() -> None:
+    """Tell all processes that access has changed, with the transaction that changes it."""
+    if not AccessRevision.objects.filter(pk=1).update(revision=F("revision") + 1):
+        AccessRevision.objects.get_or_create(pk=1, defaults={"revision": 1})
+    permission_cache.clear_cache()
+    # Again after the commit: another thread may have looked in between.
+    transaction.on_commit(permission_cache.clear_cache)
+
+
+def _on_row(sender: type, update_fields: Any = None, **_: Any) -> None:
+    # A login changes nothing but its own moment.
+    if update_fields is None or set(update_fields) != {"last_login"}:
+        record_access_change()
+
+
+def _on_relation(sender: type, action: str, **_: Any) -> None:
+    if action.startswith("post_"):
+        record_access_change()

@@ -1,0 +1,53 @@
+"""Who asks, and what they may do."""
+
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+from rest_framework.authentication import CSRFCheck
+
+from .. import conf
+from ..core.errors import Forbidden, Unauthenticated
+from . import cross_site, permission_cache, tokens
+from .permission_set import ALL_POWERS, NO_POWERS, PermissionSet
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Somebody who asks: an application, a person, or anybody on this machine."""
+
+    name: str
+    powers: PermissionSet = NO_POWERS
+    user_id: int | None = None
+
+
+ANYBODY = Actor("anonymous", ALL_POWERS)
+
+
+def authenticate(request: HttpRequest) -> Actor:
+    """Who sent the request; raises Unauthenticated or Forbidden."""
+    if conf.api_access == "open":
+        cross_site.reject_cross_site_requests(request)
+        return ANYBODY
+    if token := request.META.get("HTTP_X_AUTHORIZATION"):
+        return authenticate_token(token)
+    return _authenticate_session(request)
+
+
+def authenticate_token(token: str) -> Actor:
+    """The application that the token was given to; raises Unauthenticated."""
+    holder = permission_cache.find_key_holder(tokens.verify_token(token))
+    if holder is None:
+        raise Unauthenticated("The key of this token is no longer valid.", code="INVALID_TOKEN")
+    return Actor(holder.name, permission_cache.permission_set_of(holder.user_id), holder.user_id)
+
+
+def _authenticate_session(request: HttpRequest) -> Actor:
+    """A person in a browser, with the guard against other sites' forms."""
+    user = getattr(request, "user", None)
+    if user is None or not (user.is_active and user.is_staff):
+        raise Unauthenticated("A token is needed in the header X-Authorization.", code="INVALID_TOKEN")
+    check = CSRFCheck(lambda request: None)
+    check.process_request(request)
+    if reason := check.process_view(request, None, (), {}):
+        raise Forbidden(f"CSRF Failed: {reason}")
+    return Actor(user.get_username(), permission_cache.permission_set_of(user.pk), user.pk)

@@ -1,0 +1,27 @@
+"""What the creators of definitions may do with them: the original lists a creator beside those who were granted it."""
+
+from django.contrib.auth import get_user_model
+from django.db.models import Q
+
+from ..models import TaskDefinition, WorkflowDefinition
+from . import permission_cache
+from .access_types import ACCESSES, TASK_DEF, WORKFLOW_DEF
+
+DEFINITIONS = {WORKFLOW_DEF: WorkflowDefinition, TASK_DEF: TaskDefinition}
+
+
+def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
+    """Return the username of the definition's creator and the accesses to it that they hold by role or by grant.
+
+    Empty where the creator is unknown, such as on a server without authentication.
+    """
+    model = DEFINITIONS.get(target_type)
+    created_by = model and model.objects.filter(name=name).order_by("pk").values_list("created_by", flat=True).first()
+    if not created_by:
+        return "", []
+    users = get_user_model().objects.filter(Q(application__name=created_by) | Q(username=created_by))
+    user = users.order_by("pk").first()
+    if user is None:
+        return "", []
+    powers = permission_cache.permission_set_of(user.pk)
+    return user.username, [access for access in ACCESSES if powers.over(access, target_type, name)]

@@ -1,0 +1,56 @@
+"""Values that definitions mask: sealed with the keys of this server, and opened for decisions and workers."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from ..core import masking
+from ..models import fields
+from . import vault
+
+PURPOSE = "masked field"
+
+
+def encrypt_masked(text: str) -> str:
+    """The text, sealed."""
+    return vault.encrypt(PURPOSE, text)
+
+
+def decrypt_masked(value: Any) -> Any:
+    """A copy of the value with what was sealed put in again; `***` where no key of this server opens it."""
+    return masking.opened(value, _decrypt)
+
+
+def masked_texts(value: Any) -> list[str]:
+    """The texts and numbers that opening the value brings to light, each as text."""
+    found: list[str] = []
+
+    def noted(text: str) -> str:
+        opened_text = _decrypt(text)
+        found.extend(_plain(json.loads(opened_text)))
+        return opened_text
+
+    masking.opened(value, noted)
+    return found
+
+
+def _plain(value: Any) -> Iterator[str]:
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict | list):
+            pending.extend(item.values() if isinstance(item, dict) else item)
+        elif isinstance(item, str | int | float) and not isinstance(item, bool):
+            yield str(item)
+
+
+def register_decryption() -> None:
+    """Let rows be opened with the keys of this server."""
+    fields.open_with(decrypt_masked)
+
+
+def _decrypt(text: str) -> str:
+    try:
+        return vault.decrypt(PURPOSE, text)
+    except vault.DecryptionFailed as refused:
+        raise ValueError from refused

@@ -1,0 +1,19 @@
+"""The audit of who gave what to whom."""
+
+from typing import Any
+
+from ... import clock
+from ...models import AuditEntry
+
+
+def record_access_change(kind: str, id: str, action: str, by: str, reason: str = "", **facts: Any) -> None:
+    """One line of the audit, in the transaction of what it tells of."""
+    AuditEntry.objects.create(
+        at=clock.now(),
+        actor=by[:255],
+        action=action,
+        object_type=kind,
+        object_id=id[:320],
+        reason=reason,
+        facts=facts,
+    )

@@ -1,0 +1,66 @@
+"""What was granted on a thing, and its tags, go with it, whoever removes it: the next of its name begins anew."""
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.db.models import Model
+from django.db.models.signals import post_delete
+
+from ...access.access_types import (
+    APPLICATION,
+    EVENT_HANDLER,
+    SCHEDULE,
+    SCHEMA,
+    SECRET,
+    TASK_DEF,
+    USER,
+    VARIABLE,
+    WEBHOOK,
+    WORKFLOW_DEF,
+)
+from ...models import (
+    Application,
+    EventHandler,
+    Grant,
+    Schedule,
+    SchemaDefinition,
+    Secret,
+    Tag,
+    TaskDefinition,
+    Variable,
+    Webhook,
+    WorkflowDefinition,
+)
+
+NAMES: dict[type[Model], tuple[str, str]] = {
+    WorkflowDefinition: (WORKFLOW_DEF, "name"),
+    TaskDefinition: (TASK_DEF, "name"),
+    Schedule: (SCHEDULE, "name"),
+    EventHandler: (EVENT_HANDLER, "name"),
+    SchemaDefinition: (SCHEMA, "name"),
+    Secret: (SECRET, "name"),
+    Variable: (VARIABLE, "name"),
+    Webhook: (WEBHOOK, "id"),
+    Application: (APPLICATION, "id"),
+}
+"""What a thing is called in grants and tags: the target's type, and the column that holds its name."""
+
+
+def connect_cleanup_signals() -> None:
+    """Listen to the tables of whatever has a name that can be granted."""
+    for model in name_columns():
+        post_delete.connect(_on_removal, sender=model, dispatch_uid=f"leftovers of {model.__name__}")
+
+
+def name_columns() -> dict[type[Model], tuple[str, str]]:
+    """The table, with the users that Django keeps."""
+    return {**NAMES, get_user_model(): (USER, "username")}
+
+
+def _on_removal(sender: type[Model], instance: Model, **_: Any) -> None:
+    target, column = name_columns()[sender]
+    name = getattr(instance, column)
+    # A definition is there until its last version is gone.
+    if not sender._default_manager.filter(**{column: name}).exists():
+        Grant.objects.filter(target_type=target, target_id=name).delete()
+        Tag.objects.filter(object_type=target, object_name=name).delete()

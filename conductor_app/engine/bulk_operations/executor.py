@@ -1,0 +1,255 @@
+"""How operations on many runs are worked off: gathered in batches, tried on a few, then done at their rate."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from django.db import transaction
+from django.db.models import Min
+
+from ... import clock
+from ...core.errors import Refused
+from ...core.ids import first_id
+from ...core.snapshot import NEVER
+from ...core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
+from ...insight import selections
+from ...models import BulkItem, BulkOperation, Run
+from ...store import bulk_items as store
+from ..sweeps import handle_each
+from .actions import Deed, bulk_action_of
+from .commands import hold, lock_operation
+
+log = logging.getLogger(__name__)
+
+BATCH = 1_000
+BATCHES_A_PASS = 10
+MOST_A_PASS = 200
+"""Runs that one pass handles, and how long it lasts at most: others have their turn then."""
+PASS_MS = 1_000
+STRIDE_MS = 100
+"""How often a pass is made of an operation that is under way: one for each run would cost as much as the run."""
+HELD_MS = 60_000
+"""How long an operation is its process's: longer than one pass; a process that died leaves it to the next."""
+WATCHED_MS = 60_000
+"""How long a canary's runs are waited for; those that still go on then have not gone badly."""
+LOOKED_EVERY_MS = 1_000
+PUT_OFF_MS = 10_000
+"""After how long an operation is looked at again with which something went wrong that is nobody's answer."""
+OPENING = ("retry", "rerun", "restart")
+"""Actions whose good end shows only when the run ends."""
+BAD = ("FAILED", "TIMED_OUT")
+
+
+class ItemNoLongerWaiting(Exception):
+    """The operation was paused or stopped, or the run withdrawn, while it was acted on."""
+
+
+def run_due_operations(limit: int = 100) -> int:
+    """Go on with every operation that is due; returns how many were."""
+    now = clock.now()
+    due = _unclaimed_operations(now).filter(due_at__lte=now).order_by("due_at")
+    return handle_each(list(due.values_list("pk", flat=True)[:limit]), _advance_operation)
+
+
+def run_operations_until(end_ms: int, wait_ms: int, is_stopping: Callable[[], bool] = lambda: False) -> int:
+    """Go on with what is due, and with what becomes due until the end, at its moment; returns how often.
+
+    A rate is kept by looking often: between two beats a slow machine would lose what it needs. It returns where nothing
+    becomes due within `wait_ms`: whoever calls it looks at what is new.
+    """
+    handled = run_due_operations()
+    while (now := clock.now()) < end_ms and not is_stopping():
+        moment = _unclaimed_operations(now).aggregate(first=Min("due_at"))["first"]
+        if moment is None or moment > now + wait_ms:
+            break
+        time.sleep(max(moment - now, 0) / 1000)
+        handled += run_due_operations()
+    return handled
+
+
+def _unclaimed_operations(now: int):
+    """The operations that no process has at the moment."""
+    return BulkOperation.objects.filter(state__in=sorted(BULK.open), held_until__lte=now)
+
+
+def _advance_operation(operation_id: str) -> None:
+    now = clock.now()
+    mine = BulkOperation.objects.filter(pk=operation_id, held_until__lte=now, state__in=STEPS)
+    if not mine.update(held_until=now + HELD_MS):
+        return
+    row = BulkOperation.objects.get(pk=operation_id)
+    try:
+        STEPS[row.state](row)
+    except Exception:
+        BulkOperation.objects.filter(pk=operation_id, state=row.state).update(due_at=now + PUT_OFF_MS)
+        raise
+    finally:
+        BulkOperation.objects.filter(pk=operation_id).update(held_until=0)
+
+
+def _collect_runs(row: BulkOperation) -> None:
+    """Note the runs of the selection, so many at a time; it is asked once from its first run to its last."""
+    for _ in range(BATCHES_A_PASS):
+        # Not by `created_at`: that of a run whose start was asked for ahead is yet to come.
+        wanted = selections.selected_runs(row.selection).filter(pk__gt=row.cursor, pk__lt=first_id(row.created_at + 1))
+        ids = list(wanted.order_by("pk").values_list("pk", flat=True)[:BATCH])
+        with transaction.atomic():
+            row = lock_operation(row.pk)
+            if row.state != GATHERING:
+                return
+            _add_items(row, ids)
+            if len(ids) < BATCH:
+                _start_execution(row)
+            row.save()
+            if row.state != GATHERING:
+                return
+
+
+def _add_items(row: BulkOperation, ids: Sequence[str]) -> None:
+    excluded = set(row.excluded)
+    wanted = [id for id in ids if id not in excluded]
+    numbered = enumerate(wanted, row.total + 1)
+    BulkItem.objects.bulk_create([BulkItem(operation=row, number=number, run_id=id) for number, id in numbered])
+    row.total += len(wanted)
+    row.cursor = ids[-1] if ids else row.cursor
+
+
+def _start_execution(row: BulkOperation) -> None:
+    """All are known: try some, or do all."""
+    now = clock.now()
+    event = "finish" if not row.total else "try" if row.canary_size else "work"
+    row.state, row.updated_at, row.due_at = BULK.after(row.state, event), now, now
+    row.paced_at = now - round(1000 / row.rate)
+    if row.state in BULK.final:
+        row.ended_at, row.due_at, row.verdict = now, NEVER, "No run matched any more."
+
+
+def _run_canary(row: BulkOperation) -> None:
+    """Do the first few."""
+    _run_within_rate(row, min(row.canary_size, row.total) - (row.total - row.left), "watch")
+
+
+def _run_remaining(row: BulkOperation) -> None:
+    """Do what is left."""
+    _run_within_rate(row, row.left, "finish")
+
+
+def _run_within_rate(row: BulkOperation, most: int, then: str) -> None:
+    """As many as the rate allows by now; with none left it moves on."""
+    began = clock.now()
+    # What was not used for a while is not made up for.
+    paced_at = max(row.paced_at, began - 2000)
+    allowed = int((began - paced_at) * row.rate / 1000)
+    deed, handled = bulk_action_of(row), 0
+    for item_id, run_id in list(_pending_items(row)[: max(min(allowed, most, MOST_A_PASS), 0)]):
+        if clock.now() - began >= PASS_MS:
+            break
+        if not _process_item(row, item_id, run_id, deed):
+            return
+        handled += 1
+    is_over = handled >= most or not _pending_items(row)[:1]
+    _record_rate_use(row, paced_at + round(handled * 1000 / row.rate), then if is_over else "")
+
+
+def _pending_items(row: BulkOperation):
+    """The items that nothing has come of yet, the first one first."""
+    return row.items.filter(outcome=BulkItem.WAITING).order_by("number").values_list("pk", "run_id")
+
+
+def _record_rate_use(seen: BulkOperation, paced_at: int, event: str) -> None:
+    """What of the rate is used up; with an event it moves on."""
+    with transaction.atomic():
+        row = lock_operation(seen.pk)
+        if row.state != seen.state:
+            return
+        row.updated_at = clock.now()
+        row.paced_at, row.due_at = paced_at, paced_at + max(round(1000 / row.rate), STRIDE_MS)
+        if event:
+            row.state, row.due_at = BULK.after(row.state, event), row.updated_at
+        if row.state == WATCHING:
+            row.watched_since = row.updated_at
+        if row.state in BULK.final:
+            row.ended_at, row.due_at = row.updated_at, NEVER
+        row.save()
+
+
+def _process_item(row: BulkOperation, item_id: int, run_id: str, deed: Deed) -> bool:
+    """Do it to one run, and write down what came of it; False where the operation was paused or stopped meanwhile."""
+    try:
+        _apply_and_record(row, item_id, run_id, deed)
+    except ItemNoLongerWaiting:
+        return BulkOperation.objects.filter(pk=row.pk, state=row.state).exists()
+    return True
+
+
+def _apply_and_record(row: BulkOperation, item_id: int, run_id: str, deed: Deed) -> None:
+    try:
+        deed(run_id, partial(_record_item, row, item_id, BulkItem.DONE))
+    except Refused as refused:
+        _note_standalone(row, item_id, refused.message)
+    except ItemNoLongerWaiting:
+        raise
+    except Exception:
+        log.exception("bulk_item_failed", extra={"operation": row.pk, "run_id": run_id})
+        _note_standalone(row, item_id, "It went wrong; the server's log says how.")
+
+
+def _note_standalone(row: BulkOperation, item_id: int, answer: str) -> None:
+    with transaction.atomic():
+        _record_item(row, item_id, BulkItem.REFUSED, answer)
+
+
+def _record_item(row: BulkOperation, item_id: int, outcome: str, answer: str = "") -> None:
+    """Once, in the transaction that did it: it comes to nothing where the operation or the item waits no more."""
+    if not store.record_item(row.pk, row.state, item_id, outcome, answer[:1000], clock.now()):
+        raise ItemNoLongerWaiting
+
+
+def _check_canary(row: BulkOperation) -> None:
+    """Look at what became of the first few; go on if enough of them went well, else rest and say so."""
+    now = clock.now()
+    good, bad, going_on = _count_canary_outcomes(row)
+    is_over = not going_on or now >= (row.watched_since or now) + WATCHED_MS
+    with transaction.atomic():
+        row = lock_operation(row.pk)
+        if row.state != WATCHING:
+            return
+        if is_over:
+            _decide_after_canary(row, good + going_on, bad)
+        else:
+            row.due_at = now + LOOKED_EVERY_MS
+        row.save()
+
+
+def _count_canary_outcomes(row: BulkOperation) -> tuple[int, int, int]:
+    """How many of the first few went well, went badly, and still go on."""
+    tried = row.items.exclude(outcome__in=(BulkItem.WAITING, BulkItem.WITHDRAWN)).order_by("number")
+    outcomes = list(tried.values_list("run_id", "outcome")[: row.canary_size])
+    done = [run_id for run_id, outcome in outcomes if outcome == BulkItem.DONE]
+    if row.action not in OPENING:
+        return len(done), len(outcomes) - len(done), 0
+    statuses = dict(Run.objects.filter(pk__in=done).values_list("pk", "status"))
+    bad = sum(statuses.get(id) in BAD for id in done)
+    going_on = sum(statuses.get(id) in RUN.open for id in done)
+    return len(done) - bad - going_on, bad + len(outcomes) - len(done), going_on
+
+
+def _decide_after_canary(row: BulkOperation, good: int, bad: int) -> None:
+    share = round(100 * good / (good + bad)) if good + bad else 100
+    row.verdict = f"{good} of {good + bad} went well: {share} %, and {row.canary_share} % were asked for."
+    row.updated_at = clock.now()
+    if share < row.canary_share:
+        hold(row, goes_on_as=WORKING)
+    else:
+        row.state, row.due_at = BULK.after(row.state, "work"), row.updated_at
+        row.paced_at = row.updated_at
+
+
+STEPS: dict[str, Callable[[BulkOperation], None]] = {
+    GATHERING: _collect_runs,
+    CANARY: _run_canary,
+    WATCHING: _check_canary,
+    WORKING: _run_remaining,
+}
+"""What is done with an operation in each state."""

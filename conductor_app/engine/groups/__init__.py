@@ -1,5 +1,0 @@
-"""Commands on stand-alone tasks and their groups: create, schedule, claim, report, cancel, seal, expire."""
-
-from .change import wake
-
-__all__ = ["wake"]

@@ -1,0 +1,359 @@
+"""What people do with tasks: they answer in a worker's place; they take, hand on and discuss what waits for them.
+
+The pages and the Human Tasks API both call these functions: there is one state and one set of rules.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.db import transaction
+
+from .. import clock, conf
+from ..core import people, reports
+from ..core.decide import Command
+from ..core.decision_context import DecisionContext
+from ..core.definition import Schema
+from ..core.effects import Effect, UpdateTask
+from ..core.errors import AlreadyResolved, Complaint, Conflict, Invalid, NotFound, OutputRefused, TooLarge
+from ..core.people import MINUTE_MS, Assignee, assignments_of
+from ..core.reports import Report
+from ..core.schema_check import question, sentence
+from ..core.snapshot import NEVER, Run
+from ..core.timers import next_clock
+from ..core.values import replace as replace_values
+from ..insight.form_templates import template_of
+from ..insight.waiting_for_people import HumanTaskView, human_task_view, step_of
+from ..models import Attempt, AuditEntry, HumanTask, Task
+from ..models.fields import dumps
+from ..store.rows import strip_nul
+from . import payloads
+from .change import change
+from .json_schema import check_against_schema, schema_error
+from .tasks import enforce_output_limit, find_open_task
+
+OUTCOMES = {"COMPLETED": "complete_task", "FAILED": "fail_task"}
+"""What can be said of a task, and how the audit calls it."""
+LONGEST_COMMENT = 2_000
+MOST_ASSIGNMENTS = 100
+
+
+def resolve_task(
+    run_id: str,
+    attempt_id: str,
+    outcome: str,
+    by: str,
+    output: dict[str, Any],
+    reason: str = "",
+    *,
+    merges: bool = False,
+    for_external: bool = False,
+) -> None:
+    """Say what came of an open task. Raises NotFound, Invalid, AlreadyResolved where it is over, Conflict where
+    somebody else has taken it, OutputRefused or TooLarge where it would fail for good by what is said.
+
+    `merges`: the output is laid over the one that was saved before. `for_external`: the caller also speaks for the
+    external user who has taken the task.
+    """
+    if outcome not in OUTCOMES:
+        raise Invalid("A task is completed or failed by hand, nothing else.")
+    _require_own_task(attempt_id, by, for_external)
+    if outcome == "COMPLETED":
+        _require_valid_output(attempt_id, output, merges)
+    said = enforce_output_limit(
+        Report(outcome, output=output, reason=reason if outcome == "FAILED" else "", merges=merges)
+    )
+    change(run_id, reports.hear(attempt_id, said), by, reason, near=[attempt_id], action=OUTCOMES[outcome])
+
+
+def save_output(run_id: str, attempt_id: str, output: dict[str, Any], by: str, *, for_external: bool = False) -> None:
+    """Lay an output over the one of an open task, which stays open; its schema is asked when it is completed.
+
+    Raises:
+        AlreadyResolved: where the task is over.
+        Conflict: where somebody else has taken it.
+        TooLarge: where the output is larger than a task's may be.
+    """
+    _require_own_task(attempt_id, by, for_external)
+    _refuse_large({**load_output(Attempt.objects.filter(pk=attempt_id).first()), **output})
+    said = Report("IN_PROGRESS", output=output, merges=True)
+    change(run_id, reports.hear(attempt_id, said), by, near=[attempt_id], action="save_task_output")
+
+
+def _require_own_task(attempt_id: str, by: str, for_external: bool) -> None:
+    taken = HumanTask.objects.filter(task__attempt_id=attempt_id).exclude(taken_by="").first()
+    if taken is None or (taken.is_taker_external and for_external):
+        return
+    if taken.is_taker_external or taken.taken_by != by:
+        raise Conflict(f"It is taken by {taken.taken_by}: take it over first.")
+
+
+def load_output(attempt: Attempt | None) -> Mapping[str, Any]:
+    """Return what was saved of the output of an attempt, wherever it is kept."""
+    if attempt is None:
+        return {}
+    output = payloads.load_payload(attempt.output_path) if attempt.output_path else attempt.output
+    return output if isinstance(output, Mapping) else {}
+
+
+def _refuse_large(output: Mapping[str, Any]) -> None:
+    size, most = len(dumps(output) or ""), conf.task_payload_max_bytes
+    if size > most:
+        raise TooLarge(f"The output of {size} bytes is larger than the {most} bytes that a task may have.")
+
+
+def load_input(attempt: Attempt) -> Mapping[str, Any]:
+    """Return the input of an attempt, wherever it is kept. Raises Busy where the storage cannot be reached."""
+    input = payloads.load_payload(attempt.input_path) if attempt.input_path else attempt.input
+    return input if isinstance(input, Mapping) else {}
+
+
+def _require_valid_output(attempt_id: str, output: dict[str, Any], merges: bool) -> None:
+    """Tell a person what a schema would refuse, while it can still be put right."""
+    rows = Attempt.objects.of_runs().select_related("task", "run").only("task__ref", "task__type", "run__plan_id")
+    attempt = rows.filter(pk=attempt_id).first()
+    if merges:
+        output = {**load_output(attempt), **output}
+    _refuse_large(output)
+    for schema in _output_schemas(attempt) if attempt else ():
+        if found := check_against_schema(question(schema, output)):
+            complaints = [Complaint(f"output{place}", message) for place, message in found]
+            raise OutputRefused(sentence(found, schema, "output"), complaints)
+
+
+def _output_schemas(attempt: Attempt) -> Iterator[Schema]:
+    """What the output is held to: by the definition of the task, and by the question that a person is asked."""
+    step = step_of(attempt)
+    if step and step.policy.output_schema and step.policy.output_schema.text:
+        yield step.policy.output_schema
+    if attempt.task.type != "HUMAN":
+        return
+    input = load_input(attempt)
+    own, template = people.schema_of(input), None
+    if not own and (template := template_of(input)):
+        own = template.document.get("jsonSchema") or {}
+    if own and not schema_error(dict(own)):
+        yield Schema(str(template) if template else "of the question", json.dumps(own, sort_keys=True))
+
+
+def claim_task(
+    task_id: str,
+    by: str,
+    reason: str = "",
+    *,
+    external_user: str = "",
+    groups: Collection[str] = (),
+    overrides: bool = True,
+) -> None:
+    """It is this person's from now on, whoever had it; `external_user`: that one's, for whom the caller acts.
+
+    Where it does not override, the caller must be asked, by name or by one of its `groups`, or nobody in particular.
+
+    Raises:
+        NotFound: where the task does not wait for a person.
+        Conflict: where somebody else has taken it or is asked, and the caller does not override.
+    """
+    who, is_external = strip_nul(external_user.strip() or by)[:255], bool(external_user.strip())
+    # The input may be kept elsewhere: it is read before anything is locked.
+    attempt = None if overrides else _attempt_of(_find_open_task(task_id))
+    input = load_input(attempt) if attempt else {}
+    with transaction.atomic():
+        task, held = _lock_human_task(task_id)
+        if attempt:
+            _require_claimable(human_task_view(attempt, input, held, clock.now()), who, is_external, groups)
+        before, held.taken_by, held.taken_at = held.taken_by, who, clock.now()
+        held.is_taker_external = is_external
+        _save_claim(held, by)
+        facts = {"before": before} if before else {}
+        _record_change(task, by, "take_task", reason, facts | ({"external_user": who} if is_external else {}))
+
+
+def _require_claimable(ask: HumanTaskView, who: str, is_external: bool, groups: Collection[str]) -> None:
+    if ask.taken_by:
+        if (ask.taken_by, ask.is_taker_external) == (who, is_external):
+            return
+        raise Conflict(f"It is taken by {ask.taken_by} already.")
+    to = ask.standing.assignee
+    if to is None:
+        return
+    if to.is_external != is_external:
+        fits = False
+    elif to.is_group:
+        # Who is in an external group, the application knows that acts for the user.
+        fits = is_external or to.who in groups
+    else:
+        fits = to.who == who
+    if not fits:
+        raise Conflict(f"It is assigned to {'the group ' if to.is_group else ''}{to.who}, not to {who}.")
+
+
+def _attempt_of(task: Task) -> Attempt:
+    return Attempt.objects.select_related("task", "run").get(pk=task.attempt_id)
+
+
+def _save_claim(held: HumanTask, by: str) -> None:
+    held.changed_at, held.changed_by = clock.now(), by[:255]
+    held.save()
+
+
+def release_task(task_id: str, by: str, reason: str = "") -> None:
+    """Nobody has it any more; it waits as before. Raises Conflict where nobody had."""
+    with transaction.atomic():
+        task, held = _lock_human_task(task_id)
+        if not held.taken_by:
+            raise Conflict("Nobody has taken it.")
+        before, held.taken_by, held.taken_at = held.taken_by, "", None
+        held.is_taker_external = False
+        _save_claim(held, by)
+        _record_change(task, by, "put_task_back", reason, {"before": before})
+
+
+def delegate_task(
+    task_id: str, to: str, by: str, reason: str = "", *, is_group: bool = False, due_at: int | None = None
+):
+    """Ask somebody else, or a group, until a moment; nobody has taken it then. Raises NotFound, Invalid."""
+    to, now = strip_nul(to.strip())[:255], clock.now()
+    if not to:
+        raise Invalid("It is not said who is asked now.")
+    if due_at is not None and due_at <= now:
+        raise Invalid("The moment until which an answer is asked for lies in the past.")
+    facts = {"to": to, "is_group": is_group, "due_at": due_at}
+    _write_assignment(task_id, Assignee(to, is_group), due_at, (), by, "hand_task_on", reason, facts)
+
+
+def reassign_task(task_id: str, assignees: Sequence[Assignee], by: str, reason: str = "") -> None:
+    """Ask others, one after another, from now on; nobody has taken it then. Raises NotFound, Invalid."""
+    if not assignees:
+        raise Invalid("Assignments are needed, each with an assignee: {userType, user}.")
+    if len(assignees) > MOST_ASSIGNMENTS:
+        raise Invalid(f"A task has at most {MOST_ASSIGNMENTS} assignments.")
+    first, *rest = assignees
+    facts = {"to": first.who, "is_group": first.is_group, "assignments": assignments_of(assignees)}
+    _write_assignment(task_id, first, None, rest, by, "hand_task_on", reason, facts)
+
+
+def skip_assignment(task_id: str, by: str, reason: str = "") -> None:
+    """Ask the next one of the assignments; nobody has taken it then.
+
+    After the last one the task asks nobody in particular, or times out where its assignments terminate it.
+
+    Raises:
+        NotFound: where the task does not wait for a person.
+        Conflict: where it is assigned to nobody.
+    """
+    task = _find_open_task(task_id)
+    attempt, held = _attempt_of(task), HumanTask.objects.filter(pk=task_id).first()
+    ask = human_task_view(attempt, load_input(attempt), held, clock.now())
+    if ask.standing.assignee is None:
+        raise Conflict("It is assigned to nobody: there is no assignment to skip.")
+    left = ask.line[ask.standing.escalated + 1 :]
+    facts = {"from": ask.standing.assignee.who}
+    if left:
+        facts |= {"to": left[0].who}
+    first, rest = (left[0], left[1:]) if left else (Assignee(""), ())
+    _write_assignment(task_id, first, None, rest, by, "skip_assignment", reason, facts)
+
+
+def _write_assignment(
+    task_id: str,
+    first: Assignee,
+    due_at: int | None,
+    rest: Sequence[Assignee],
+    by: str,
+    action: str,
+    reason: str,
+    facts: dict[str, Any],
+) -> None:
+    """Write who is asked from now on, and move the end of a task that ends with its assignments.
+
+    `due_at`: until when the first is asked; None: for the minutes of its assignment.
+    """
+    task = _find_open_task(task_id)
+    attempt = _attempt_of(task)
+
+    def write(now: int) -> None:
+        task, held = _lock_human_task(task_id)
+        held.assignee, held.is_group, held.is_external = first.who, first.is_group, first.is_external
+        held.is_reassigned, held.followers = True, assignments_of(rest) or None
+        held.due_at = now + first.minutes * MINUTE_MS if due_at is None and first.minutes else due_at
+        held.taken_by, held.taken_at, held.is_taker_external = "", None, False
+        _save_claim(held, by)
+        _record_change(task, by, action, reason, facts)
+
+    if not people.question(load_input(attempt)).terminates:
+        with transaction.atomic():
+            write(clock.now())
+        return
+    now = clock.now()
+    line = [replace(first, minutes=(due_at - now) // MINUTE_MS if due_at else first.minutes), *rest]
+    end = people.ends_at(line, now) if first.who else now
+    try:
+        change(
+            task.run_id, _move_end_command(attempt.pk, NEVER if end is None else end), by, near=[attempt.pk], also=write
+        )
+    except AlreadyResolved:
+        raise NotFound(NOT_WAITING) from None
+
+
+def _move_end_command(attempt_id: str, end: int) -> Command:
+    """The command that moves the end of an attempt."""
+
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        task = reports.open_task(run, attempt_id)
+        after = replace_values(task.attempt, ends_at=end)
+        due_at = now if end <= now else next_clock(task.step.policy, after, now)
+        yield UpdateTask(task.key, attempt_facts={"ends_at": end, "due_at": due_at})
+
+    return command
+
+
+def add_comment(task_id: str, text: str, by: str) -> None:
+    """Say something about it, for those who come later. Raises NotFound, Invalid where nothing is said."""
+    text = strip_nul(text.strip())[:LONGEST_COMMENT]
+    if not text:
+        raise Invalid("A comment has words.")
+    with transaction.atomic():
+        task, _ = _lock_human_task(task_id)
+        _record_change(task, by, "comment_task", text, {})
+
+
+def find_open_task_by_ref(run_id: str, ref: str) -> Task:
+    """Return the open task for people with this reference in a run, in the turn that it names or in any.
+
+    Raises:
+        NotFound: where there is none.
+    """
+    task = find_open_task(run_id, ref)
+    if task is None or task.type != "HUMAN":
+        raise NotFound(f"Found no open human task {ref} of workflow {run_id}")
+    return task
+
+
+NOT_WAITING = "This task does not wait for a person, or not any more."
+
+
+def _lock_human_task(task_id: str) -> tuple[Task, HumanTask]:
+    """The open task for people and what is agreed on it; the task's row is locked meanwhile."""
+    task = _find_open_task(task_id, lambda rows: rows.select_for_update())
+    return task, HumanTask.objects.filter(pk=task_id).first() or HumanTask(pk=task_id)
+
+
+def _find_open_task(task_id: str, read: Callable[[Any], Any] = lambda rows: rows) -> Task:
+    rows = read(Task.objects.filter(pk=task_id, type="HUMAN", status="ACTIVE"))
+    task = rows.defer("step_state").first()
+    if task is None:
+        raise NotFound(NOT_WAITING)
+    return task
+
+
+def _record_change(task: Task, by: str, action: str, reason: str, facts: dict[str, Any]) -> None:
+    AuditEntry.objects.create(
+        at=clock.now(),
+        actor=by,
+        action=action,
+        object_type="run",
+        object_id=task.run_id,
+        reason=reason,
+        facts={"task": str(task), **facts},
+    )

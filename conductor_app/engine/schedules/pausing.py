@@ -1,0 +1,82 @@
+"""Schedules are held and let go: one of them, or all at once."""
+
+from django.db import transaction
+
+from ... import clock
+from ...core.errors import NotFound
+from ...models import Schedule, Scheduler
+from .rows import lock_schedule, record_schedule_change, set_next_from_now, set_next_slot, timetable_of
+
+MOST_SAMPLES = 10
+ALL = "*"
+
+
+HELD = (
+    "is_paused", "paused_reason", "updated_at", "updated_by", "revision", "next_run_at", "next_slot_at", "next_entry",
+)  # fmt: skip
+"""The columns that holding a schedule and letting it go changes."""
+
+
+def pause_schedule(name: str, by: str, reason: str = "") -> None:
+    """Let a schedule fire no more until it is resumed. Raises NotFound."""
+    with transaction.atomic():
+        row, now = lock_schedule(name), clock.now()
+        row.is_paused, row.paused_reason = True, reason
+        _save_schedule(row, by, now)
+        record_schedule_change(name, "pause", by, now, reason)
+
+
+def resume_schedule(name: str, by: str) -> None:
+    """Let a paused schedule fire again, from now on. Raises NotFound, for one that is not paused too."""
+    with transaction.atomic():
+        row, now = lock_schedule(name), clock.now()
+        if not row.is_paused:
+            raise NotFound(f"The schedule {name} is not paused.")
+        row.is_paused, row.paused_reason = False, ""
+        _save_schedule(row, by, now)
+        record_schedule_change(name, "resume", by, now)
+
+
+def _save_schedule(row: Schedule, by: str, now: int) -> None:
+    row.updated_at, row.updated_by, row.revision = now, by[:255], row.revision + 1
+    set_next_from_now(row, now)
+    row.save(update_fields=HELD)
+
+
+def pause_all(by: str) -> None:
+    """Let no schedule fire; each keeps its place."""
+    _set_all_paused(True, by)
+
+
+def resume_all(by: str) -> None:
+    """Let schedules fire again: what they came to meanwhile is handled as after a time in which no server ran."""
+    _set_all_paused(False, by)
+
+
+def _set_all_paused(is_paused: bool, by: str) -> None:
+    with transaction.atomic():
+        now = clock.now()
+        said = {"is_paused": is_paused, "changed_at": now, "changed_by": by[:255]}
+        Scheduler.objects.update_or_create(pk=1, defaults=said)
+        record_schedule_change(ALL, "pause" if is_paused else "resume", by, now)
+
+
+def repair_schedules(by: str) -> tuple[int, list[str]]:
+    """Give a next slot to every schedule that should have one and has none; how many, and some of their names."""
+    now = clock.now()
+    stranded = Schedule.objects.filter(is_paused=False, next_run_at=None)
+    names = [row.name for row in stranded.iterator(chunk_size=500) if timetable_of(row).after(now) is not None]
+    mended = [name for name in names if _repair_schedule(name)]
+    with transaction.atomic():
+        record_schedule_change(ALL, "requeue", by, now, mended=len(mended))
+    return len(mended), mended[:MOST_SAMPLES]
+
+
+def _repair_schedule(name: str) -> bool:
+    with transaction.atomic():
+        row = Schedule.objects.select_for_update().filter(name=name, is_paused=False, next_run_at=None).first()
+        if row is None:
+            return False
+        set_next_slot(row, timetable_of(row).after(clock.now()))
+        row.save(update_fields=["next_run_at", "next_slot_at", "next_entry"])
+        return True

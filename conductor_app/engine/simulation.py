@@ -1,0 +1,95 @@
+"""A workflow tried out in memory: definitions are read and scripts run, but nothing is written."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from time import monotonic
+from typing import Any
+
+from .. import clock, randomness
+from ..core.data_requests import (
+    ActiveDomains,
+    CachedRunOutput,
+    CachedTaskOutput,
+    DataRequest,
+    DefinitionByName,
+    Environment,
+    IdempotencyLookup,
+    InlineDefinition,
+    SchemaCheck,
+    ScriptEvaluation,
+    TaskDefinitionByName,
+)
+from ..core.errors import Invalid, Refused
+from ..core.simulation import Part, Play
+from ..core.simulation import Script as Written
+from ..insight.execution import simulated_document
+from ..store.environment_variables import all_variables
+from . import resolved_definitions
+from .data_loading import run_script
+from .json_schema import check_against_schema
+from .runs import StartRequest, new_run, with_input
+
+log = logging.getLogger(__name__)
+
+MOST_SECONDS = 20.0
+"""How long a play may keep its caller waiting."""
+
+
+def simulate_workflow(request: StartRequest, script: Written) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the execution that the request would lead to, as a Workflow document, and its children's by their ids.
+
+    Each task comes to what the script says.
+
+    Raises: NotFound and ValidationFailed as a start does; Invalid where the workflow goes on for too long.
+    """
+    request = with_input(request)
+    now, ends_at = clock.now(), monotonic() + MOST_SECONDS
+    run = new_run(
+        request,
+        resolved_definitions.resolve_requested(request.name, request.version, request.document),
+        now,
+        randomness.drawn(),
+    )
+    play = Play(now, _load_data, lambda: monotonic() > ends_at)
+    try:
+        part = play.play(run, script)
+    except Refused:
+        raise
+    except Exception as fault:
+        log.exception("play_undecidable", extra={"definition": run.definition.name})
+        raise Invalid(f"The engine could not decide how this workflow goes on: {fault}"[:500]) from fault
+    children = {id: _execution_document(each, play.now) for id, each in play.parts.items() if id != run.id}
+    return _execution_document(part, play.now), children
+
+
+def _execution_document(part: Part, now: int) -> dict[str, Any]:
+    tasks = part.run.tasks
+    rows = [(attempt, tasks[task.key]) for attempt, task in part.attempts.values() if task.key in tasks]
+    return simulated_document(part.run, sorted(rows, key=lambda row: row[0].seq), now)
+
+
+def _load_data(questions: Iterable[DataRequest]) -> Mapping[DataRequest, Any]:
+    return {question: _load_one(question) for question in questions}
+
+
+def _load_one(question: DataRequest) -> Any:
+    match question:
+        case ScriptEvaluation():
+            return run_script(question)
+        case DefinitionByName():
+            return resolved_definitions.read_unsaved(question.name, question.version)
+        case InlineDefinition():
+            return resolved_definitions.resolve_inline(question.document)
+        case TaskDefinitionByName():
+            return resolved_definitions.task_document(question.name)
+        case SchemaCheck():
+            return check_against_schema(question)
+        case IdempotencyLookup() | CachedTaskOutput() | CachedRunOutput():
+            # A test is no other run's repetition.
+            return None
+        case ActiveDomains():
+            # No worker will come: the first that is asked for is as good as any.
+            return frozenset()
+        case Environment():
+            return all_variables()
+    raise Invalid(f"This workflow asks for what a test cannot tell: {type(question).__name__}.")

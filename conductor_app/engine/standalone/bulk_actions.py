@@ -1,0 +1,121 @@
+"""One act on many tasks of a group: what would come of it, and then each by itself, by a message."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from django.db import transaction
+
+from ... import clock
+from ...core.errors import Conflict, Invalid
+from ...core.snapshot import Attempt
+from ...core.standalone.decide import Command
+from ...core.standalone.effects import Tell
+from ...core.standalone.snapshot import StandaloneTask
+from ...core.states import ACTIVE, ATTEMPT
+from ...insight.standalone import NAMES_OF_PRIORITIES
+from ...insight.task_groups.members import GroupMember
+from ...models import Message
+from ...store import standalone_tasks
+from .task_actions import apply_action, parse_command, record_action
+
+ASKED = "asked"
+"""The subject of the message that has a task acted on."""
+MOST_NAMED = 5
+AT_ONCE, EVERY_MS = 50, 10
+"""The first so many are acted on at once, the others a hundred a second: whoever else has messages is not held up."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkPreview:
+    """What would come of an act: with which tasks something happens, with how many nothing, and who refuses it."""
+
+    moved: Sequence[GroupMember]
+    still: int
+    refused: int
+    refusals: Sequence[str]
+
+
+def preview_bulk_action(members: Iterable[GroupMember], verb: str, priority: int = 0) -> BulkPreview:
+    """Have the core say what it would do, and do nothing. Raises Invalid."""
+    command, now = parse_command(verb, priority), clock.now()
+    moved, refusals, still = [], [], 0
+    for member in members:
+        try:
+            if _has_effect(command, _partial_snapshot(member), now):
+                moved.append(member)
+            else:
+                still += 1
+        except Conflict as refused:
+            refusals.append(refused.message)
+    return BulkPreview(moved, still, len(refusals), refusals[:MOST_NAMED])
+
+
+def _has_effect(command: Command, standalone: StandaloneTask, now: int) -> bool:
+    """Whether anything happens; telling once more what was told is nothing."""
+    return any(not isinstance(effect, Tell) for effect in command(standalone, now))
+
+
+def _partial_snapshot(member: GroupMember) -> StandaloneTask:
+    """As much of the task as operators' commands look at."""
+    attempts = tuple(
+        Attempt(
+            id="", number=each.number, seq=each.number, status=each.status, reason=each.reason,
+            scheduled_at=each.scheduled_at, visible_at=0, pending_since=0,
+        )
+        for each in member.tries
+    )  # fmt: skip
+    return StandaloneTask(
+        id=member.id, group_id="", queue=member.queue, deadline_at=member.deadline_at, expires_at=0, created_at=0,
+        status=ACTIVE if member.state in ATTEMPT.open else member.state, priority=member.priority,
+        ever_resolved=member.ever_resolved, attempts=attempts,
+    )  # fmt: skip
+
+
+def request_bulk_action(
+    group_id: str, members: Sequence[GroupMember], verb: str, by: str, reason: str = "", priority: int = 0
+) -> int:
+    """Have each of these acted on: the first ones at once, the others within seconds. How many; raises Invalid."""
+    wanted = preview_bulk_action(members, verb, priority).moved
+    if not wanted:
+        raise Invalid("Nothing would happen to any of these tasks.")
+    enqueue_bulk_action(group_id, [each.id for each in wanted], verb, by, reason, priority)
+    return len(wanted)
+
+
+def enqueue_bulk_action(
+    group_id: str, task_ids: Sequence[str], verb: str, by: str, reason: str = "", priority: int = 0
+) -> None:
+    """Have these tasks acted on in this order, the first ones at once."""
+    # Delivering a message is a change of a task, which is decided elsewhere.
+    from ..messages import deliver_after_commit
+
+    now, facts = clock.now(), {"verb": verb, "by": by, "reason": reason, "priority": priority}
+    messages = [
+        Message(to=id, subject=ASKED, facts=facts, sent_at=now, due_at=now + max(place - AT_ONCE, 0) * EVERY_MS)
+        for place, id in enumerate(task_ids)
+    ]
+    with transaction.atomic():
+        sent = Message.objects.bulk_create(messages, batch_size=500)
+        record_bulk_action(group_id, task_ids, verb, by, reason, priority)
+        transaction.on_commit(partial(deliver_after_commit, tuple(message.pk for message in sent[:AT_ONCE])))
+
+
+def record_bulk_action(
+    group_id: str, task_ids: Sequence[str], verb: str, by: str, reason: str = "", priority: int = 0
+) -> None:
+    """Who asked it of so many of the group's tasks."""
+    said = {"tasks": len(task_ids), **({"priority": NAMES_OF_PRIORITIES[priority]} if priority else {})}
+    record_action("task_group", group_id, verb, by, reason, said)
+
+
+def handle_bulk_action(message: Message) -> None:
+    """Do what somebody asked of a task, once. Raises NotFound and Conflict, where it has moved meanwhile."""
+    facts = message.facts
+    with transaction.atomic():
+        # The task before its message, as whoever deletes a task takes them.
+        standalone_tasks.lock_row(message.to)
+        if Message.objects.filter(pk=message.pk).delete()[0]:
+            apply_action(
+                facts["verb"], message.to, facts["by"], facts["reason"], facts["priority"], asked_at=message.sent_at
+            )

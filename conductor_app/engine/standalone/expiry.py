@@ -1,0 +1,55 @@
+"""What has expired is deleted: tasks with their attempts, groups, queues and workers."""
+
+from django.db import transaction
+
+from ... import clock, conf
+from ...models import (
+    Dependency,
+    Failure,
+    GroupWatch,
+    Message,
+    PendingApproval,
+    PulseMessage,
+    Queue,
+    StandaloneTask,
+    Task,
+    TaskGroup,
+    Worker,
+)
+from ...store import standalone_tasks
+
+
+def delete_expired_tasks(limit: int) -> int:
+    """One pass over what expired longer ago than it is kept; how many tasks were deleted."""
+    before = clock.now() - conf.taskcluster_expiration_delay * 1000
+    ids = list(
+        StandaloneTask.objects.filter(expires_at__lt=before).order_by("expires_at").values_list("pk", flat=True)[:limit]
+    )
+    for id in ids:
+        delete_task(id)
+    if len(ids) < limit:
+        # A group outlives its tasks: its turn comes when none of them is left to be deleted.
+        _delete_empty_groups(list(TaskGroup.objects.filter(expires_at__lt=before).values_list("pk", flat=True)[:limit]))
+        Worker.objects.filter(expires_at__lt=before, quarantine_until__lt=before).delete()
+        Queue.objects.filter(expires_at__lt=before).delete()
+    return len(ids)
+
+
+def delete_task(task_id: str) -> None:
+    """Delete a task with its attempts, what it waited for, and what was told of it."""
+    with transaction.atomic():
+        # Whoever works on it now ends first, and leaves no row behind that nobody would delete.
+        standalone_tasks.lock_row(task_id)
+        Dependency.objects.filter(task_id=task_id).delete()
+        PulseMessage.objects.filter(task_id=task_id).delete()
+        Failure.objects.filter(task_id=task_id).exclude(task_id="").delete()
+        Message.objects.filter(to=task_id).delete()
+        Task.objects.filter(pk=task_id, standalone__isnull=False).delete()
+
+
+def _delete_empty_groups(ids: list[str]) -> None:
+    with transaction.atomic():
+        PulseMessage.objects.filter(group_id__in=ids, task_id="").delete()
+        GroupWatch.objects.filter(group_id__in=ids).delete()
+        PendingApproval.objects.filter(group_id__in=ids).delete()
+        TaskGroup.objects.filter(pk__in=ids).delete()

@@ -1,0 +1,83 @@
+"""Commands on all tasks of a group, as clients ask them: few are acted on while they wait, many by messages."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from django.db import transaction
+
+from ... import clock
+from ...core.errors import Conflict, NotFound
+from ...core.standalone import commands
+from ...core.standalone.decide import Command
+from ...core.standalone.effects import Effect
+from ...core.standalone.snapshot import StandaloneTask as Core
+from ...insight.standalone import NAMES_OF_PRIORITIES
+from ...models import Message, StandaloneTask, TaskGroup
+from . import bulk_actions, rows
+from .change import change_task
+from .groups import publish_group_message
+from .task_actions import PRIORITIZE, record_action
+
+WAITED_FOR = 50
+"""Tasks that are acted on before the client is answered: a fifth of a second. Of more it is told which they will be."""
+
+
+def cancel_group(id: str, by: str) -> list[str]:
+    """Stop all that is open in a sealed group; the ids of what is stopped. Raises NotFound and Conflict."""
+    if rows.find_group(id).sealed_at is None:
+        raise Conflict(f"Task group {id} is not sealed: seal it, and then cancel it.")
+    now = clock.now()
+    is_open = StandaloneTask.objects.filter(group_id=id, deadline_at__gte=now, task__status__in=("BLOCKED", "ACTIVE"))
+    return _apply_to_all(id, is_open, commands.cancel_quietly, "cancel", by)
+
+
+def prioritize_group(id: str, priority: int, by: str) -> tuple[TaskGroup, list[str]]:
+    """Give all that was never resolved another priority; the ids of what gets it. Raises NotFound."""
+    group, now = rows.find_group(id), clock.now()
+    unresolved = StandaloneTask.objects.filter(group_id=id, ever_resolved=False, deadline_at__gte=now).exclude(
+        priority=priority
+    )
+    ids = _apply_to_all(id, unresolved, commands.prioritize(priority), PRIORITIZE, by, priority)
+    facts = {"taskGroupId": group.id, "schedulerId": group.scheduler_id}
+    facts |= {"newPriority": NAMES_OF_PRIORITIES[priority], "tasksAffected": len(ids)}
+    with transaction.atomic():
+        publish_group_message(group, "task-group-priority-changed", clock.now(), **facts)
+    return group, ids
+
+
+def _apply_to_all(id: str, tasks, command: Command, verb: str, by: str, priority: int = 0) -> list[str]:
+    """The same for each task, in a transaction of its own; those to which it happens, in the order of their ids."""
+    # What workers would be handed next comes first.
+    ids = list(tasks.order_by("task__status", "-priority", "task__created_at", "pk").values_list("pk", flat=True))
+    if len(ids) > WAITED_FOR:
+        asked = _already_requested(id, verb, priority)
+        ids = [each for each in ids if each not in asked]
+        bulk_actions.enqueue_bulk_action(id, ids, verb, by, priority=priority)
+    else:
+        ids = [each for each in ids if _try_apply(each, command, verb, by)]
+        if ids:
+            bulk_actions.record_bulk_action(id, ids, verb, by, priority=priority)
+    return sorted(ids)
+
+
+def _try_apply(task_id: str, command: Command, verb: str, by: str) -> bool:
+    """Whether it happened to the task: meanwhile that may have been resolved, or deleted."""
+    heard: Sequence[Effect] = ()
+
+    def noted(standalone: Core, now: int) -> Iterable[Effect]:
+        nonlocal heard
+        heard = tuple(command(standalone, now))
+        return heard
+
+    with suppress(Conflict, NotFound), transaction.atomic():
+        change_task(task_id, noted)
+        if heard:
+            record_action("task", task_id, verb, by, "", {})
+    return bool(heard)
+
+
+def _already_requested(group_id: str, verb: str, priority: int) -> set[str]:
+    """The tasks of which the same was asked and that have not had their turn yet."""
+    own = StandaloneTask.objects.filter(group_id=group_id).values("pk")
+    found = Message.objects.filter(subject=bulk_actions.ASKED, to__in=own).values_list("to", "facts")
+    return {id for id, facts in found if (facts["verb"], facts["priority"]) == (verb, priority)}

@@ -1,0 +1,108 @@
+"""What is told of stand-alone tasks: written with each transition, for an exchange or for whoever reads it here."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ... import conf
+from ...core.snapshot import NEVER, Attempt
+from ...core.standalone.effects import Effect, Tell
+from ...core.standalone.endings import DEADLINE
+from ...core.standalone.snapshot import StandaloneTask
+from ...insight.standalone import (
+    NAMES_OF_PRIORITIES,
+    format_timestamp,
+    group_document,
+    queue_facts,
+    status_document,
+    worker_facts,
+)
+from ...models import PulseMessage, TaskGroup
+from ...store.pulse_messages import NewPulseMessage
+
+PUBLISHERS = "EVENT"
+"""The queue of the built-in worker that also tells other systems what waits for them."""
+NOBODY = "_"
+ARTIFACT_CREATED = "artifact-created"
+
+
+def pulse_messages_of(before: StandaloneTask, effects: Iterable[Effect], now: int) -> list[NewPulseMessage]:
+    """What the effects tell, each with the task as it was at that point."""
+    standalone, told = before, []
+    for effect in effects:
+        standalone = effect.after(standalone)
+        if isinstance(effect, Tell) and (name := _message_name(effect.about)):
+            told.append(pulse_message(standalone, name, effect, now))
+    return told
+
+
+def _message_name(about: str) -> str:
+    """The message; none for a run that is retried, unless the settings ask for it."""
+    if about == "retried":
+        return "task-exception" if conf.taskcluster_exception_messages == "every" else ""
+    return f"task-{about}"
+
+
+def pulse_message(standalone: StandaloneTask, name: str, effect: Tell, now: int) -> NewPulseMessage:
+    """One message about a task."""
+    attempt = None if effect.number is None else standalone.attempts[effect.number]
+    payload: dict[str, Any] = {"version": 1, "status": status_document(standalone)}
+    if effect.about == "priority-changed":
+        priorities = {"old": "oldPriority", "new": "newPriority"}
+        payload |= {word: NAMES_OF_PRIORITIES[effect.facts[kind]] for kind, word in priorities.items()}
+    elif effect.about == ARTIFACT_CREATED:
+        payload |= effect.facts
+    else:
+        payload["task"] = {"tags": dict(standalone.tags)}
+    payload |= _run_facts(attempt, name)
+    key, routes = _routing_key(standalone, attempt), [f"route.{route}" for route in standalone.routes]
+    return NewPulseMessage(
+        task_id=standalone.id, group_id=standalone.group_id, name=name, key=key, routes=routes, payload=payload,
+        sent_at=now, due_at=publish_due_at(now),
+    )  # fmt: skip
+
+
+def _run_facts(attempt: Attempt | None, name: str) -> dict[str, Any]:
+    if attempt is None:
+        return {}
+    facts: dict[str, Any] = {"runId": attempt.number}
+    # Whose time was up by the deadline is told of without its worker, as upstream does.
+    if name != "task-pending" and attempt.reason != DEADLINE:
+        facts |= worker_facts(attempt.worker)
+    if name == "task-running":
+        facts["takenUntil"] = format_timestamp(attempt.lease_ends_at or 0)
+    return facts
+
+
+def _routing_key(standalone: StandaloneTask, attempt: Attempt | None) -> str:
+    worker = worker_facts(attempt.worker if attempt is not None else "")
+    queue = queue_facts(standalone.queue)
+    words = (
+        "primary", standalone.id, NOBODY if attempt is None else attempt.number,
+        worker.get("workerGroup", NOBODY), worker.get("workerId", NOBODY),
+        queue["provisionerId"], queue["workerType"], standalone.scheduler_id, standalone.group_id, NOBODY,
+    )  # fmt: skip
+    return ".".join(map(str, words))
+
+
+def group_message(group: TaskGroup, name: str, now: int, **facts: Any) -> NewPulseMessage:
+    """One message about a group."""
+    key = f"primary.{group.id}.{group.scheduler_id}.{NOBODY}"
+    payload = {"version": 1, **(facts or group_document(group))}
+    return NewPulseMessage("", group.id, name, key, (), payload, sent_at=now, due_at=publish_due_at(now))
+
+
+def publish_due_at(now: int) -> int:
+    """When an exchange is to be told; never, where none is configured: the message stays to be read."""
+    return now if conf.taskcluster_amqp_url else NEVER
+
+
+def to_wire(notices: Sequence[PulseMessage]) -> list[dict[str, Any]]:
+    """Messages as an exchange would be handed them."""
+    return [
+        {"exchange": exchange_name(n.name), "routingKey": n.key, "cc": n.routes, "payload": n.payload} for n in notices
+    ]
+
+
+def exchange_name(name: str) -> str:
+    """The topic exchange of a kind of message."""
+    return f"exchange/taskcluster-queue/v1/{name}"

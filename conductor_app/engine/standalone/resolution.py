@@ -1,0 +1,59 @@
+"""A stand-alone task is resolved: what its own transaction knows is told in it, all else is left to messages."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from django.db import transaction
+
+from ... import clock
+from ...core.standalone.effects import Effect, Resolved
+from ...core.standalone.snapshot import StandaloneTask
+from ...models import Message
+from ...store import dependencies, standalone_tasks, task_groups
+from ...store.pulse_messages import NewPulseMessage
+from ...store.statement_batch import StatementBatch
+from .pulse_messages import group_message
+
+GROUP_RESOLVED = "task-group-resolved"
+
+
+def publish_group_resolved(
+    writes: StatementBatch, before: StandaloneTask, effects: Iterable[Effect], now: int
+) -> list[NewPulseMessage]:
+    """That all of the group is resolved, where nothing else of it was left; else somebody has to look later."""
+    if not _resolutions(effects):
+        return []
+    if before.group_goes_on:
+        task_groups.insert_check_message(writes, before.group_id, now)
+        return []
+    return _publish_resolved(writes, before.group_id, now)
+
+
+def _publish_resolved(writes: StatementBatch, group_id: str, now: int) -> list[NewPulseMessage]:
+    task_groups.delete_check_messages(writes, group_id)
+    group = task_groups.load_group(group_id)
+    return [group_message(group, GROUP_RESOLVED, now)] if group is not None else []
+
+
+def handle_group_check(message: Message) -> None:
+    """The tasks of a group that ended last did so at once: whether all are resolved is plain by now."""
+    with transaction.atomic():
+        if Message.objects.filter(pk=message.pk).delete()[0] and task_groups.is_resolved(message.to):
+            writes = StatementBatch()
+            standalone_tasks.insert_pulse_messages(writes, _publish_resolved(writes, message.to, clock.now()))
+            writes.send()
+
+
+def enqueue_resolution(before: StandaloneTask, effects: Iterable[Effect]) -> None:
+    """Leave word for those who wait for the task; it is heard after the commit."""
+    # Delivering a message is a change of another task, which is decided and written here.
+    from ..messages import deliver_after_commit
+
+    if before.is_awaited and (resolutions := _resolutions(effects)):
+        now = clock.now()
+        ids = [dependencies.send_resolved(before.id, {"reason": each.reason}, now) for each in resolutions]
+        transaction.on_commit(partial(deliver_after_commit, tuple(ids)))
+
+
+def _resolutions(effects: Iterable[Effect]) -> Sequence[Resolved]:
+    return [effect for effect in effects if isinstance(effect, Resolved)]

@@ -1,0 +1,135 @@
+"""Rows beside the tasks: their groups, the queues that are asked, and the workers that ask."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db import transaction
+
+from ... import clock
+from ...core.errors import Conflict, NotFound
+from ...models import Queue, TaskGroup, Worker
+from ...store import task_groups
+
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+LAST_MS = 253_402_300_799_999
+"""The last moment that has four digits of a year, as all clients write it."""
+NOTED_EVERY_MS = 1_800_000
+"""How often it is written down that a queue or a worker is alive."""
+LOOKED_EVERY_MS = 60_000
+"""How often a process looks whether that is to be written down: a worker may ask for work several times a second."""
+MOST_REMEMBERED = 10_000
+TEN_YEARS_MS = 3_652 * DAY_MS
+"""How long ago the quarantine of a worker is over that never was in one."""
+MOST_LOGGED = 100
+"""Lines of a worker's quarantine that are kept."""
+
+
+def join_group(task_id: str, id: str, scheduler_id: str, until: int) -> bool:
+    """A task joins its group, which is made with the first one and outlives them all. Raises Conflict.
+
+    Whether the task is there already.
+    """
+    expires_at = min(until + HOUR_MS, LAST_MS)
+    group, is_there = task_groups.load_group_for(task_id, id)
+    if group is None:
+        group = TaskGroup(id=id, scheduler_id=scheduler_id, created_at=clock.now(), expires_at=expires_at)
+        group = group if task_groups.insert_group(group) else find_group(id)
+    if group.scheduler_id != scheduler_id:
+        raise Conflict(f"Task group {id} belongs to the scheduler {group.scheduler_id}, not to {scheduler_id}.")
+    if group.sealed_at is not None:
+        raise Conflict(f"Task group {id} is sealed: it takes no more tasks.")
+    if group.expires_at < until:
+        TaskGroup.objects.filter(pk=id, expires_at__lt=until).update(expires_at=expires_at)
+    return is_there
+
+
+def find_group(id: str) -> TaskGroup:
+    """The group; raises NotFound."""
+    group = TaskGroup.objects.filter(pk=id).first()
+    if group is None:
+        raise NotFound(f"Task group {id} does not exist.")
+    return group
+
+
+def record_queue(name: str, now: int, until: int = 0, seen: bool = True) -> None:
+    """Keep that the queue is in use, for a day or longer; its end never comes nearer."""
+    until = until or now + DAY_MS
+    queue = Queue.objects.filter(pk=name).first()
+    if queue is None:
+        facts = {"name": name, "expires_at": until, "last_active_at": now}
+        Queue.objects.bulk_create([Queue(**facts)], ignore_conflicts=True)
+    elif queue.last_active_at + NOTED_EVERY_MS <= now or (not seen and queue.expires_at < until):
+        Queue.objects.filter(pk=name).update(expires_at=max(queue.expires_at, until), last_active_at=now)
+
+
+def record_queue_use(queue: str, now: int) -> None:
+    """Keep that a worker goes on with a task of this queue."""
+    if _is_stale(now, queue):
+        record_queue(queue, now)
+        _looked_at[queue,] = now
+
+
+def record_worker(queue: str, group: str, name: str, now: int) -> None:
+    """Keep that the worker asks for work; its row and its queue's are kept up to date now and then."""
+    if not _is_stale(now, queue, group, name):
+        return
+    worker = Worker.objects.filter(queue=queue, group=group, name=name).first()
+    if worker is None:
+        _add_worker(now, queue=queue, group=group, name=name, last_active_at=now, expires_at=now + DAY_MS)
+        record_queue(queue, now)
+    elif (worker.last_active_at or 0) + NOTED_EVERY_MS <= now:
+        until = max(worker.expires_at, now + DAY_MS)
+        Worker.objects.filter(pk=worker.pk).update(last_active_at=now, expires_at=until)
+        record_queue(queue, now)
+    _looked_at[queue, group, name] = now
+
+
+_looked_at: dict[tuple[str, ...], int] = {}
+"""When this process has looked last whether a queue, or a worker, is to be noted."""
+
+
+def _is_stale(now: int, *who: str) -> bool:
+    if len(_looked_at) > MOST_REMEMBERED:
+        _looked_at.clear()
+    return abs(now - _looked_at.get(who, -LOOKED_EVERY_MS)) >= LOOKED_EVERY_MS
+
+
+def is_quarantined(queue: str, group: str, name: str, now: int) -> bool:
+    """Whether the worker is to be handed nothing now."""
+    return Worker.objects.filter(queue=queue, group=group, name=name, quarantine_until__gt=now).exists()
+
+
+def _add_worker(now: int, **facts: Any) -> None:
+    worker = Worker(first_claim_at=now, quarantine_until=now - TEN_YEARS_MS, **facts)
+    Worker.objects.bulk_create([worker], ignore_conflicts=True)
+
+
+def _update_worker(queue: str, group: str, name: str, change: Callable[[Worker], None]) -> None:
+    with transaction.atomic():
+        found = Worker.objects.select_for_update().filter(queue=queue, group=group, name=name).first()
+        if found is None:
+            raise NotFound(f"Worker {group}/{name} of {queue} does not exist.")
+        change(found)
+        found.save()
+
+
+def quarantine(queue: str, group: str, name: str, until: int, why: str, by: str) -> None:
+    """Hand this worker nothing until then; a moment that has passed lets it work again. Raises NotFound."""
+    now = clock.now()
+
+    def change(worker: Worker) -> None:
+        line = {"by": by, "at": now, "until": until, "why": why}
+        worker.quarantine_until, worker.expires_at = until, max(worker.expires_at, now + DAY_MS)
+        worker.quarantine_log = [*worker.quarantine_log, line][-MOST_LOGGED:]
+
+    _update_worker(queue, group, name, change)
+
+
+def declare_worker(queue: str, group: str, name: str, until: int) -> Worker:
+    """Keep the worker, and its queue, until then at least; the worker, even if that moment has passed."""
+    now = clock.now()
+    record_queue(queue, now, until, seen=False)
+    _add_worker(now, queue=queue, group=group, name=name, expires_at=until)
+    found = Worker.objects.filter(queue=queue, group=group, name=name)
+    found.filter(expires_at__lt=until).update(expires_at=until)
+    return found.get()

@@ -1,0 +1,139 @@
+"""What an open attempt is waiting for, in one sentence each."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ..core.snapshot import NEVER
+from ..models import Attempt
+from .durations import format_duration
+from .gate_verdicts import GateVerdict, closed_gates
+
+STRUCTURE = (
+    "JOIN",
+    "EXCLUSIVE_JOIN",
+    "DO_WHILE",
+    "FOR_EACH",
+    "FOR_EACH_ITEM",
+    "TRY_CATCH",
+    "FORK_JOIN",
+    "FORK_JOIN_DYNAMIC",
+)
+"""Steps that only wait for other tasks of the same run: what those wait for says more."""
+
+
+def interest_sort_key(attempt: Attempt) -> tuple[int, int]:
+    """Sorts open attempts: what is stuck in a queue first, what merely waits for the others last."""
+    if attempt.task.type in STRUCTURE:
+        return 3, attempt.seq
+    return {"PENDING": 0}.get(attempt.status, 1 if attempt.queue == "" else 2), attempt.seq
+
+
+def describe_wait(attempt: Attempt, tries: int | None, verdicts: Sequence[GateVerdict], now: int) -> str:
+    """The sentence for one open attempt that was read with its task and run."""
+    if attempt.status == "PENDING":
+        return _pending(attempt, tries, verdicts, now)
+    if attempt.queue:
+        return _with_a_worker(attempt, now)
+    return _held_by_the_engine(attempt, now)
+
+
+def _pending(attempt: Attempt, tries: int | None, verdicts: Sequence[GateVerdict], now: int) -> str:
+    said = {"task": attempt.task, "left": format_duration(attempt.visible_at - now)}
+    delayed = attempt.visible_at > now
+    if delayed and attempt.poll_count == 0 and attempt.number > 0:
+        return (_("retry of `%(task)s` in %(left)s") % said) + _name_attempt(attempt, tries) + _after(attempt)
+    if delayed and attempt.poll_count > 0:
+        return _("`%(task)s` was handed back by its worker and is due again in %(left)s") % said
+    if delayed:
+        return _("`%(task)s` starts in %(left)s") % said
+    return f"`{attempt.task}` — {_why(attempt, verdicts, now)}"
+
+
+def _name_attempt(attempt: Attempt, tries: int | None) -> str:
+    said = {"number": attempt.number + 1, "tries": tries}
+    return " " + (_("(attempt %(number)s of %(tries)s)") if tries else _("(attempt %(number)s)")) % said
+
+
+def _after(attempt: Attempt) -> str:
+    return _(", after: %(reason)s") % {"reason": first_line(attempt.reason)} if attempt.reason else ""
+
+
+def _why(attempt: Attempt, verdicts: Sequence[GateVerdict], now: int) -> str:
+    obstacles = closed_gates(verdicts)
+    if obstacles:
+        sentence = obstacles[0].sentence.rstrip(".")
+        return sentence[:1].lower() + sentence[1:]
+    said = {"queue": attempt.queue, "since": format_duration(now - attempt.pending_since)}
+    return _("next in queue `%(queue)s` since %(since)s") % said
+
+
+def _with_a_worker(attempt: Attempt, now: int) -> str:
+    said = {"task": attempt.task, "worker": attempt.worker}
+    said["since"] = format_duration(now - (attempt.claimed_at or attempt.started_at or now))
+    left = (attempt.lease_ends_at or 0) - now
+    lease = _("; its lease ends in %(left)s") % {"left": format_duration(left)} if left > 0 else ""
+    if attempt.worker:
+        return _("`%(task)s` is with worker `%(worker)s` since %(since)s") % said + lease
+    return _("`%(task)s` is with a worker since %(since)s") % said + lease
+
+
+def _held_by_the_engine(attempt: Attempt, now: int) -> str:
+    say = HELD.get(attempt.task.type)
+    if say is not None:
+        return say(attempt, now)
+    return _("`%(task)s` (%(type)s) waits for its moment") % {"task": attempt.task, "type": attempt.task.type}
+
+
+def _until(attempt: Attempt, now: int) -> str:
+    if attempt.ends_at == NEVER:
+        return _("`%(task)s` waits to be reported on") % {"task": attempt.task}
+    return _("`%(task)s` waits another %(left)s") % {
+        "task": attempt.task,
+        "left": format_duration(attempt.ends_at - now),
+    }
+
+
+def _sentence(sentence: Any) -> Callable[[Attempt, int], str]:
+    """A sentence that knows the task, its turn and how long it has waited."""
+
+    def say(attempt: Attempt, now: int) -> str:
+        task = attempt.task
+        return sentence % {"task": task, "turn": task.iteration, "since": format_duration(now - attempt.scheduled_at)}
+
+    return say
+
+
+def _phase(attempt: Attempt, now: int) -> str:
+    said = PHASES.get(attempt.task.iteration, gettext_lazy("`%(task)s` waits for its body"))
+    return said % {"task": attempt.task}
+
+
+PHASES = {
+    2: gettext_lazy("`%(task)s` waits for its handler"),
+    3: gettext_lazy("`%(task)s` waits for its last tasks"),
+}
+
+
+HELD: dict[str, Callable[[Attempt, int], str]] = {
+    "HUMAN": _sentence(gettext_lazy("`%(task)s` waits for a person since %(since)s")),
+    "WAIT": _until,
+    "YIELD": _sentence(gettext_lazy("`%(task)s` has been waiting for a signal for %(since)s")),
+    "WAIT_FOR_WEBHOOK": _sentence(gettext_lazy("`%(task)s` has been waiting for a webhook event for %(since)s")),
+    "PULL_WORKFLOW_MESSAGES": _sentence(gettext_lazy("`%(task)s` waits for a message to the workflow")),
+    "SUB_WORKFLOW": _sentence(gettext_lazy("`%(task)s` waits for its sub-workflow")),
+    "JOIN": _sentence(gettext_lazy("`%(task)s` waits for the branches that it joins")),
+    "EXCLUSIVE_JOIN": _sentence(gettext_lazy("`%(task)s` waits for the first of its branches")),
+    "DO_WHILE": _sentence(gettext_lazy("`%(task)s` is in turn %(turn)s")),
+    "FOR_EACH": _sentence(gettext_lazy("`%(task)s` waits for its items; %(turn)s have begun")),
+    "FOR_EACH_ITEM": _sentence(gettext_lazy("`%(task)s` waits for what is done for its item")),
+    "TRY_CATCH": _phase,
+}
+
+
+def first_line(text: str, most: int = 300) -> str:
+    """The first line of a reason, cut where it is long."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= most else line[: most - 1] + "…"

@@ -1,0 +1,164 @@
+"""The critical path: the chain of tasks that decided how long a run took, each begun as the one before it ended."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import OuterRef, Subquery
+
+from ..core.nesting import sequences
+from ..models import Attempt, Run, Task
+from .attempt_waits import STRUCTURE
+from .parsed_definitions import parsed_definition
+
+MOST_TASKS = 10_000
+"""Tasks that are looked at; a run of more has no path told."""
+Branch = tuple[str, int, int]
+"""A fork, how many loops it lies in, and which of its branches."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpan:
+    """One task as a stretch of time. `root`: the head of the branch of a dynamic fork that it belongs to."""
+
+    key: str
+    ref: str
+    begin: int
+    end: int
+    seq: int
+    type: str = "SIMPLE"
+    iteration_path: tuple[str, ...] = ()
+    branch_head: str = ""
+    status: str = "COMPLETED"
+    name: str = ""
+
+    @property
+    def length(self) -> int:
+        return self.end - self.begin
+
+
+def branches(tasks: Sequence[Mapping[str, Any]], above: tuple[Branch, ...] = (), loops: int = 0) -> dict[str, tuple]:
+    """Of each step, the branches of forks that it lies in, the outermost first."""
+    found: dict[str, tuple[Branch, ...]] = {}
+    for task in tasks:
+        ref, kind = str(task.get("taskReferenceName")), task.get("type")
+        found[ref] = above
+        deeper = loops + LOOPS.get(str(kind), 0)
+        for number, inner in enumerate(sequences(task)):
+            place = (*above, (ref, loops, number)) if kind == "FORK_JOIN" else above
+            found |= branches(inner, place, deeper)
+    return found
+
+
+LOOPS = {"DO_WHILE": 1, "FOR_EACH": 2}
+"""How many turns a step adds to the names of those inside it."""
+
+
+def critical_path(
+    stretches: Iterable[TaskSpan], within: Mapping[str, tuple[Branch, ...]] | None = None, last: str = ""
+) -> list[TaskSpan]:
+    """The chain, the first task first. `last`: the task that it ends with, else the one that ended last.
+
+    Steps that only wait for others (joins, loops, forks) are no links: what they waited for is.
+    """
+    links = sorted((each for each in stretches if each.type not in STRUCTURE), key=lambda each: (each.end, each.seq))
+    if not links:
+        return []
+    chart = _SpanIndex(links, [each.end for each in links], within or {}, _branch_starts(links))
+    found = [next((each for each in links if each.key == last), None) or _last_ended(links)]
+    while (before := chart.enabler(found[-1])) is not None:
+        found.append(before)
+    return found[::-1]
+
+
+def _last_ended(links: Sequence[TaskSpan]) -> TaskSpan:
+    """What ended last; of those that ended together, not what was only called off."""
+    return max(links, key=lambda each: (each.end, each.status != "CANCELED", each.seq))
+
+
+def _branch_starts(links: Iterable[TaskSpan]) -> dict[str, int]:
+    """When the branches of dynamic forks began, by their heads: those of one fork begin together."""
+    heads: dict[str, int] = {}
+    for each in links:
+        if each.branch_head:
+            heads[each.branch_head] = min(heads.get(each.branch_head, each.begin), each.begin)
+    return heads
+
+
+@dataclass(frozen=True, slots=True)
+class _SpanIndex:
+    """All links by the moments at which they ended, and where each stands."""
+
+    links: Sequence[TaskSpan]
+    ends: Sequence[int]
+    within: Mapping[str, tuple[Branch, ...]]
+    heads: Mapping[str, int]
+
+    def enabler(self, after: TaskSpan) -> TaskSpan | None:
+        """What this one had waited for: of all that could lead to it, what ended last before it began."""
+        for place in range(bisect_right(self.ends, after.begin) - 1, -1, -1):
+            each = self.links[place]
+            if each.seq < after.seq and not self._stand_beside(each, after):
+                return each
+        return None
+
+    def _stand_beside(self, one: TaskSpan, other: TaskSpan) -> bool:
+        """Whether they lie in different branches of one fork, so that neither leads to the other."""
+        if (
+            one.branch_head
+            and other.branch_head
+            and one.branch_head != other.branch_head
+            and self.heads[one.branch_head] == self.heads[other.branch_head]
+        ):
+            return True
+        for mine, theirs in zip(self.within.get(one.ref, ()), self.within.get(other.ref, ()), strict=False):
+            fork, loops, branch = mine
+            if (fork, loops) != theirs[:2] or one.iteration_path[:loops] != other.iteration_path[:loops]:
+                return False
+            if branch != theirs[2]:
+                return True
+        return False
+
+
+def critical_path_of(run: Run, now: int) -> list[TaskSpan] | None:
+    """The path of a run, in one query; None where it has too many tasks."""
+    ended = Attempt.objects.filter(pk=OuterRef("attempt_id")).values("ended_at")[:1]
+    columns = (
+        "run_id",
+        "attempt_id",
+        "ref",
+        "iteration_path",
+        "created_at",
+        "seq",
+        "type",
+        "branch_head",
+        "status",
+        "name",
+    )
+    rows = Task.objects.filter(run_id=run.pk).order_by().annotate(end=Subquery(ended)).only(*columns)
+    tasks = list(rows[: MOST_TASKS + 1])
+    if len(tasks) > MOST_TASKS:
+        return None
+    definition = parsed_definition(run.plan_id)
+    within = branches(definition.document.get("tasks") or ()) if definition else {}
+    failed = next((str(task) for task in tasks if task.attempt_id == run.failed_attempt_id), "")
+    return critical_path((task_span(task, task.end, now) for task in tasks), within, failed)
+
+
+def task_span(task: Task, ended_at: int | None, now: int) -> TaskSpan:
+    """A task and when the attempt that it ended with was over; an open one lasts until now."""
+    iteration_path = tuple(part for part in task.iteration_path.split(".") if part)
+    end = now if ended_at is None else ended_at
+    return TaskSpan(
+        str(task),
+        task.ref,
+        task.created_at,
+        end,
+        task.seq,
+        task.type,
+        iteration_path,
+        task.branch_head,
+        task.status,
+        task.name,
+    )

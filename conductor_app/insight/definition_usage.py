@@ -1,0 +1,20 @@
+"""Who uses what: the workflows that name a task, by the newest versions of their definitions."""
+
+from django.db.models import OuterRef, Subquery
+
+from ..core.language.lint.places import spots
+from ..models import WorkflowDefinition
+
+MOST = 50
+
+
+def newest_definitions():
+    """The newest version of every workflow definition."""
+    versions = WorkflowDefinition.objects.filter(name=OuterRef("name")).order_by("-version")
+    return WorkflowDefinition.objects.filter(pk=Subquery(versions.values("pk")[:1]))
+
+
+def users_of_task(name: str) -> list[WorkflowDefinition]:
+    """The workflows whose steps name this task: their text says it first, their steps decide."""
+    rows = newest_definitions().filter(document__contains=name).order_by("name")[: 4 * MOST]
+    return [row for row in rows if any(spot.name == name for spot in spots(row.document.get("tasks")))][:MOST]

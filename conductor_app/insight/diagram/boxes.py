@@ -1,0 +1,98 @@
+"""The boxes: a step, and what a dynamic fork makes while it runs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.language.parts import most_turns, shape_of, type_of
+from .canvas import BOX_HEIGHT, BOX_WIDTH, ROW_GAP, Canvas, DiagramNode
+from .marks import StepMark
+
+TOP_TO_BOTTOM = ("FAILED", "TIMED_OUT", "CANCELED", "ACTIVE", "COMPLETED_WITH_ERRORS", "SKIPPED", "COMPLETED")
+"""The status of many at once: the first of these that one of them has."""
+
+
+class StepBox:
+    """One step."""
+
+    left = right = BOX_WIDTH // 2
+    height = BOX_HEIGHT
+
+    def __init__(self, step: Mapping[str, Any], path: str, canvas: Canvas) -> None:
+        ref, kind = str(step.get("taskReferenceName") or ""), type_of(step)
+        mark = canvas.seen.get(ref) if ref else None
+        self.node = DiagramNode(ref, str(step.get("name") or ref), kind, path, canvas.link(ref, path), _shape(step))
+        self.node.mark, self.node.is_faint = mark, canvas.is_faint(mark is not None)
+        self.node.is_chosen = bool(ref) and ref == canvas.chosen
+        self.node.note = _note(step, mark)
+        self.was_entered, self.was_left = mark is not None, mark is not None and mark.has_passed
+        self.goes_on = kind != "TERMINATE"
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
+        self.node.x, self.node.y = axis - self.left, top
+        canvas.nodes.append(self.node)
+
+
+def _shape(step: Mapping[str, Any]) -> str:
+    """What kind of thing the box stands for, told by its outline."""
+    kind = type_of(step)
+    if kind in ("YIELD", "WAIT_FOR_WEBHOOK"):
+        return "wait"
+    return kind.lower() if kind in ("SUB_WORKFLOW", "TERMINATE", "JOIN", "WAIT", "HUMAN") else shape_of(step)
+
+
+def _note(step: Mapping[str, Any], mark: StepMark | None) -> str:
+    """What a run, or else the definition, says of this type of step."""
+    kind = type_of(step)
+    if kind in ("DO_WHILE", "FOR_EACH"):
+        total = mark.total if mark and mark.total else most_turns(step)
+        if mark and mark.last_iteration:
+            return (
+                f"turn {mark.last_iteration} of {total}"
+                if total >= mark.last_iteration
+                else f"turn {mark.last_iteration}"
+            )
+        return f"up to {total} turns" if total else ""
+    if kind == "SUB_WORKFLOW" and mark is None:
+        param = step.get("subWorkflowParam")
+        name, version = (param.get("name"), param.get("version")) if isinstance(param, Mapping) else ("", "")
+        return " ".join(filter(None, (str(name or ""), f"v{version}" if version else "")))
+    return ""
+
+
+class DynamicForkBox:
+    """A dynamic fork with one box for all that it makes, counted by status."""
+
+    left = right = BOX_WIDTH // 2 + 4
+    height = 2 * BOX_HEIGHT + ROW_GAP + 4
+
+    def __init__(self, box: StepBox, forked: Mapping[str, int], canvas: Canvas) -> None:
+        self.box, self.was_entered = box, box.was_entered
+        self.branch_steps = _branches_box(forked, box.node.path, box.node.href)
+        self.branch_steps.is_faint = canvas.is_faint(bool(forked))
+        self.was_left, self.goes_on = box.was_left, True
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
+        self.box.draw(canvas, axis, top)
+        below = top + BOX_HEIGHT + ROW_GAP
+        canvas.line([(axis, top + BOX_HEIGHT), (axis, below)], not self.branch_steps.is_faint, arrow=True)
+        self.branch_steps.x, self.branch_steps.y = axis - BOX_WIDTH // 2, below
+        canvas.nodes.append(self.branch_steps)
+
+
+def remaining_branches_box(count: int, path: str, canvas: Canvas) -> StepBox:
+    """The branches that are not drawn, as one box."""
+    box = StepBox({"taskReferenceName": f"{count:,} more branches", "type": "not drawn"}, path, canvas)
+    box.node.shape = "many"
+    return box
+
+
+def _branches_box(forked: Mapping[str, int], path: str, href: str) -> DiagramNode:
+    """The branches as one box: how many, and how they are."""
+    count = sum(forked.values())
+    title = f"{count:,} branches" if count != 1 else "1 branch"
+    node = DiagramNode(title if forked else "one for each", "", "made while it runs", path, href, "many")
+    if forked:
+        worst = next((status for status in TOP_TO_BOTTOM if status in forked), next(iter(forked)))
+        node.mark, node.type = StepMark(worst, word=" "), ""
+        node.note = ", ".join(f"{number:,} {status.lower()}" for status, number in sorted(forked.items()))
+    return node

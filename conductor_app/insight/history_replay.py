@@ -1,0 +1,138 @@
+"""A run as it was at one of its revisions, told from the lines of its history; and what those lines do not tell."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core.effects import effect_name
+from ..core.states import ATTEMPT, RUN, TASK, Machine
+from ..models import HistoryEntry
+
+MOST_ENTRIES = 5_000
+"""Revisions that are gone through to tell one; further ones are not told."""
+BEGUN, PENDING, ACTIVE = "RUNNING", "PENDING", "ACTIVE"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAtRevision:
+    """One task at that revision. `has_changed`: by the decision that made the revision."""
+
+    key: str
+    type: str
+    status: str
+    attempts: int
+    has_changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunAtRevision:
+    """The run at that revision. `unknown`: lines that were too many to be kept, so that some tasks may be missing."""
+
+    revision: int
+    status: str
+    tasks: list[TaskAtRevision]
+    unknown: int = 0
+
+    @property
+    def open_tasks(self) -> int:
+        return sum(task.status in TASK.open for task in self.tasks)
+
+
+@dataclass
+class _Task:
+    type: str = ""
+    status: str = ACTIVE
+    attempt: str = PENDING
+    attempts: int = 1
+    changed_in: int = 0
+
+
+@dataclass
+class _Replay:
+    """The statuses so far; every line that says of one moves it, by the tables that moved it then."""
+
+    status: str = BEGUN
+    tasks: dict[str, _Task] = field(default_factory=dict)
+    unknown: int = 0
+    revision: int = 0
+
+    def apply_line(self, line: Mapping[str, Any]) -> None:
+        kind = effect_name(line)
+        if kind == "CreateTask":
+            self._create(line)
+        elif kind == "TransitionRun":
+            self.status = _status_after(RUN, self.status, line)
+        elif kind == "DeleteTasks":
+            named = line.get("tasks") or []
+            self._drop(named)
+            self.unknown += max(_whole_number(line, "count") - len(named), 0)
+        elif kind == "PruneIteration":
+            self._forget(str(line.get("loop")), _whole_number(line, "iteration"))
+        elif kind == "…":
+            self.unknown += _whole_number(line, "more")
+        elif (task := self.tasks.get(str(line.get("task")))) is not None:
+            self._move(task, line)
+
+    def _create(self, line: Mapping[str, Any]) -> None:
+        attempt = str(line.get("status", PENDING))
+        status = str(line.get("becomes") or (ACTIVE if attempt in ATTEMPT.open else _task_status(attempt)))
+        self.tasks[str(line.get("task"))] = _Task(str(line.get("type", "")), status, attempt, changed_in=self.revision)
+
+    def _move(self, task: _Task, line: Mapping[str, Any]) -> None:
+        kind = effect_name(line)
+        if kind == "OpenAttempt":
+            task.attempt, task.attempts = PENDING, _whole_number(line, "number") + 1
+        elif kind == "TransitionAttempt":
+            task.attempt = _status_after(ATTEMPT, task.attempt, line)
+            if line.get("event") == "reopen":
+                task.status = ACTIVE
+        elif kind == "ResolveTask":
+            task.status = _status_after(TASK, task.status, line)
+        task.changed_in = self.revision
+
+    def _drop(self, keys: Iterable[Any]) -> None:
+        for key in keys:
+            self.tasks.pop(str(key), None)
+
+    def _forget(self, loop: str, iteration: int) -> None:
+        """What was done in one turn of a loop is told by its name: `pay__3`, `ship__3__1` of the third."""
+        above = loop.partition("__")[2]
+        ending = f"__{above}__{iteration}" if above else f"__{iteration}"
+        self._drop([key for key in self.tasks if key.endswith(ending) or f"{ending}__" in key])
+
+
+def _status_after(machine: Machine, status: str, line: Mapping[str, Any]) -> str:
+    """Where the event leads. What the history left out may stand between: then the event alone tells it."""
+    event = str(line.get("event", ""))
+    if machine.allows(status, event):
+        return machine.after(status, event)
+    return next((after for (_, move), after in machine.moves.items() if move == event), status)
+
+
+def _task_status(attempt: str) -> str:
+    return {"FAILED_FOR_GOOD": "FAILED", "EXPIRED": "TIMED_OUT"}.get(attempt, attempt)
+
+
+def _whole_number(line: Mapping[str, Any], name: str) -> int:
+    value = line.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def replay_history(entries: Iterable[tuple[int, Any]]) -> RunAtRevision:
+    """The run after these decisions, oldest first: pairs of a revision and its lines."""
+    replay = _Replay()
+    for replay.revision, lines in entries:
+        for line in lines or ():
+            replay.apply_line(line)
+    tasks = [
+        TaskAtRevision(key, task.type, task.status, task.attempts, task.changed_in == replay.revision)
+        for key, task in replay.tasks.items()
+    ]
+    return RunAtRevision(replay.revision, replay.status, tasks, replay.unknown)
+
+
+def run_at_revision(run_id: str, revision: int) -> RunAtRevision | None:
+    """The run as of a revision; None where that is too far to be told, or where nothing is kept of it."""
+    entries = HistoryEntry.objects.filter(run_id=run_id, revision__lte=revision).order_by("revision", "id")
+    lines = list(entries.values_list("revision", "effects")[: MOST_ENTRIES + 1])
+    return replay_history(lines) if lines and len(lines) <= MOST_ENTRIES else None

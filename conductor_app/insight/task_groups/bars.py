@@ -1,0 +1,91 @@
+"""The timeline of a group: a row a task, or a row for tasks alike; the stretches as shares of the whole span."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ..durations import format_duration
+from ..timeline import GAP, WAIT, WORK, TimelineSegment, TimeScale
+from .members import GroupMember
+from .name_patterns import OTHERS, group_by_pattern
+
+MOST_ROWS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """One task, or several alike, which `kind` asks for."""
+
+    name: str
+    members: Sequence[GroupMember]
+    segments: Sequence[TimelineSegment]
+    is_critical: bool
+    kind: str = ""
+
+
+def group_span(members: Collection[GroupMember], now: int) -> TimeScale:
+    """From the first turn to the last end; to now, while something is open that had its turn."""
+    begun = [each.began_at for each in members if each.began_at is not None]
+    ends = [now if each.ended_at is None else each.ended_at for each in members if each.began_at is not None]
+    begin = min(begun, default=now)
+    return TimeScale(begin, max([*ends, begin + 1]))
+
+
+def timeline_rows(
+    members: Sequence[GroupMember], critical: Collection[str], scale: TimeScale, now: int
+) -> list[TimelineRow]:
+    """In the order in which they came to their turn; of too many tasks those alike together."""
+    if len(members) <= MOST_ROWS:
+        return [
+            TimelineRow(each.name, (each,), tuple(_segments(each, scale, now)), each.id in critical)
+            for each in sorted(members, key=_began)
+        ]
+    shelves = group_by_pattern(members, MOST_ROWS)
+    ordered = sorted(shelves.items(), key=lambda each: min(map(_began, each[1])))
+    return [_merged_row(kind, some, critical, scale, now) for kind, some in ordered]
+
+
+def order_members(members: Sequence[GroupMember]) -> list[GroupMember]:
+    """In the order in which they came to their turn."""
+    return sorted(members, key=_began)
+
+
+def _began(member: GroupMember) -> tuple[bool, int, int, str]:
+    # What has not had its turn comes last, the oldest first.
+    return member.began_at is None, member.began_at or 0, member.created_at, member.id
+
+
+def _merged_row(
+    kind: str, some: Sequence[GroupMember], critical: Collection[str], scale: TimeScale, now: int
+) -> TimelineRow:
+    begun = [each for each in some if each.began_at is not None]
+    segments = []
+    if begun:
+        own = group_span(begun, now)
+        state = "failed" if any(each.ended_badly for each in some) else "completed"
+        state = "leased" if any(each.ended_at is None for each in begun) else state
+        if scale.holds(own.begin, own.end):
+            title = f"{len(begun):,}, {format_duration(own.end - own.begin)}"
+            segments = [TimelineSegment("work many", state, *scale.stretch(own.begin, own.end), title)]
+    is_critical = any(each.id in critical for each in some)
+    return TimelineRow(kind, tuple(some), tuple(segments), is_critical, "" if kind == OTHERS else kind)
+
+
+def _segments(member: GroupMember, scale: TimeScale, now: int) -> Iterator[TimelineSegment]:
+    for one, other in pairwise(member.tries):
+        begin, end = one.ended_at or 0, other.scheduled_at
+        if end > begin and scale.holds(begin, end):
+            yield TimelineSegment(
+                GAP, "", *scale.stretch(begin, end), f"{one.number}–{other.number}, {format_duration(end - begin)}"
+            )
+    for each in member.tries:
+        end = now if each.ended_at is None else each.ended_at
+        begun = end if each.started_at is None else each.started_at
+        if begun > each.scheduled_at and scale.holds(each.scheduled_at, begun):
+            yield TimelineSegment(
+                WAIT, each.status, *scale.stretch(each.scheduled_at, begun), format_duration(begun - each.scheduled_at)
+            )
+        if each.started_at is not None and scale.holds(begun, end):
+            yield TimelineSegment(
+                WORK, each.status, *scale.stretch(begun, end), f"{each.status.lower()}, {format_duration(end - begun)}"
+            )

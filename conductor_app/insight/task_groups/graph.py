@@ -1,0 +1,71 @@
+"""What depends on what among the tasks of a group, in an order in which everything comes after what it needs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...models import Dependency, StandaloneTask
+
+Edge = tuple[str, str]
+"""A task that is needed, and the one that needs it."""
+
+
+def load_edges(group_id: str, first: str, last: str) -> list[Edge]:
+    """What the tasks of a group between two ids wait for, or have waited for."""
+    own = StandaloneTask.objects.filter(group_id=group_id, task_id__gte=first, task_id__lte=last).values("task_id")
+    return list(Dependency.objects.filter(task_id__in=own).values_list("required_id", "task_id").iterator())
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyGraph:
+    """Who needs whom. `order`: each comes after all that it needs; what is in a circle comes at the end."""
+
+    before: Mapping[str, Sequence[str]]
+    after: Mapping[str, Sequence[str]]
+    order: Sequence[str]
+
+
+def build_graph(ids: Iterable[str], edges: Iterable[Edge]) -> DependencyGraph:
+    """The graph of these tasks; edges to others, or of a task to itself, are left out. In proportion to both."""
+    before: dict[str, list[str]] = {id: [] for id in ids}
+    after: dict[str, list[str]] = {id: [] for id in before}
+    for needed, needing in dict.fromkeys(edges):
+        if needed != needing and needed in before and needing in before:
+            before[needing].append(needed)
+            after[needed].append(needing)
+    return DependencyGraph(before, after, _ordered(before, after))
+
+
+def _ordered(before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> list[str]:
+    left = {id: len(needed) for id, needed in before.items()}
+    order = [id for id, count in left.items() if not count]
+    for id in order:  # grows while it is walked
+        for other in after[id]:
+            left[other] -= 1
+            if not left[other]:
+                order.append(other)
+    seen = set(order)
+    return [*order, *(id for id in before if id not in seen)]
+
+
+def graph_levels(graph: DependencyGraph) -> dict[str, int]:
+    """How many tasks must be done before each one, one after another."""
+    levels: dict[str, int] = {}
+    for id in graph.order:
+        levels[id] = max((levels.get(needed, -1) for needed in graph.before[id]), default=-1) + 1
+    return levels
+
+
+def drop_implied_edges(graph: DependencyGraph) -> list[Edge]:
+    """The edges but for those that others imply: whoever needs the release need not be drawn to need the sources."""
+    bit = {id: 1 << place for place, id in enumerate(graph.order)}
+    beyond: dict[str, int] = {}
+    kept: list[Edge] = []
+    for id in graph.order:
+        implied = 0
+        for needed in graph.before[id]:
+            implied |= beyond.get(needed, 0)
+        kept += [(needed, id) for needed in graph.before[id] if not implied & bit[needed]]
+        beyond[id] = implied
+        for needed in graph.before[id]:
+            beyond[id] |= bit[needed]
+    return kept

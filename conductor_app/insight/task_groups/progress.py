@@ -1,0 +1,81 @@
+"""How far groups are: how many of their tasks are in which state."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from django.db.models import Count, Q
+
+from ...models import StandaloneTask
+from .members import ENDED_BADLY, URGENCY
+
+MOST_TOLD_APART = 5_000
+"""Tasks of a list of groups that are told apart by their states; of the rest it is only told how many are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupProgress:
+    """How many tasks a group has, how many of them were resolved, and, where that was counted, the states of all."""
+
+    total: int = 0
+    resolved: int = 0
+    states: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_resolved(self) -> bool:
+        return self.resolved == self.total
+
+    @property
+    def failed(self) -> int:
+        return sum(self.states.get(state, 0) for state in ENDED_BADLY)
+
+    @property
+    def share(self) -> int:
+        """The percentage that was resolved; 100 means all of them."""
+        return 100 * self.resolved // self.total if self.total else 0
+
+    @property
+    def parts(self) -> list[tuple[str, int]]:
+        """The states that there are, what went wrong first."""
+        return [(state, self.states[state]) for state in URGENCY if self.states.get(state)]
+
+
+def group_progress(group_id: str) -> GroupProgress:
+    """One group, all of it told apart."""
+    states = _count_states([group_id]).get(group_id, {})
+    resolved = sum(count for state, count in states.items() if state in ("COMPLETED", *ENDED_BADLY))
+    return GroupProgress(sum(states.values()), resolved, states)
+
+
+def groups_progress(group_ids: Iterable[str]) -> dict[str, GroupProgress]:
+    """Those of a list, the small ones told apart: what a large one costs does not hold up the others."""
+    own = StandaloneTask.objects.filter(group_id__in=list(group_ids)).order_by().values_list("group_id")
+    counted = own.annotate(total=Count("pk"))
+    totals = dict(counted)
+    unresolved = dict(counted.filter(ever_resolved=False))
+    states = _count_states(_small_groups(totals))
+    return {id: GroupProgress(total, total - unresolved.get(id, 0), states.get(id, {})) for id, total in totals.items()}
+
+
+def _small_groups(totals: Mapping[str, int]) -> list[str]:
+    """As many groups, the smallest first, as have few enough tasks together."""
+    chosen, left = [], MOST_TOLD_APART
+    for id, total in sorted(totals.items(), key=lambda each: each[1]):
+        left -= total
+        if left < 0:
+            break
+        chosen.append(id)
+    return chosen
+
+
+def _count_states(group_ids: Iterable[str]) -> dict[str, dict[str, int]]:
+    own = StandaloneTask.objects.filter(group_id__in=list(group_ids)).order_by()
+    found: dict[str, dict[str, int]] = {}
+    for id, status, count in own.values_list("group_id", "task__status").annotate(count=Count("pk")):
+        found.setdefault(id, {})[status] = count
+    # What is to be done waits or is with a worker: its attempt says which.
+    leased = own.filter(Q(task__status="ACTIVE", task__attempts__status="LEASED")).values_list("group_id")
+    with_workers = dict(leased.annotate(count=Count("pk")))
+    for id, states in found.items():
+        active, out = states.pop("ACTIVE", 0), with_workers.get(id, 0)
+        states |= {"PENDING": active - out, "LEASED": out}
+    return found

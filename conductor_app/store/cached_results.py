@@ -1,0 +1,47 @@
+"""Results that are used again: kept by the effect that says so, found by the question that asks."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..core.cache_effects import KeepOutput, KeepResult
+from ..core.data_requests import CachedRunOutput, CachedTaskOutput
+from ..core.effects import Effect
+from .statement_batch import StatementBatch
+from .statements import fetch
+
+KEEP = (
+    "INSERT INTO conductor_cachedresult (name, digest, attempt_id, expires_at) VALUES (%s, %s, %s, %s) "
+    "ON CONFLICT (digest, name) DO UPDATE SET attempt_id = excluded.attempt_id, expires_at = excluded.expires_at"
+)
+KEEP_OUTPUT = (
+    "INSERT INTO conductor_cachedresult (name, digest, attempt_id, run_id, expires_at) VALUES (%s, %s, '', %s, %s) "
+    "ON CONFLICT (digest, name) DO UPDATE SET run_id = excluded.run_id, expires_at = excluded.expires_at"
+)
+FIND = (
+    "SELECT a.output, a.output_path FROM conductor_cachedresult c JOIN conductor_attempt a ON a.id = c.attempt_id "
+    "WHERE c.digest = %s AND c.name = %s AND c.expires_at > %s AND a.status = 'COMPLETED'"
+)
+
+FIND_OUTPUT = (
+    "SELECT r.id, r.output, r.output_path FROM conductor_cachedresult c JOIN conductor_run r ON r.id = c.run_id "
+    "WHERE c.digest = %s AND c.name = %s AND c.expires_at > %s AND r.status = 'COMPLETED'"
+)
+
+
+def write_cached_results(writes: StatementBatch, effects: Iterable[Effect]) -> None:
+    """Have the results written down that are to be used again."""
+    for effect in effects:
+        if isinstance(effect, KeepResult):
+            writes.run(KEEP, [effect.name[:255], effect.digest, effect.attempt_id, effect.until])
+        elif isinstance(effect, KeepOutput):
+            writes.run(KEEP_OUTPUT, [effect.name[:255], effect.digest, effect.run_id, effect.until])
+
+
+def find_cached_task_output(question: CachedTaskOutput, now: int) -> tuple[Any, ...] | None:
+    """The columns of the result's output, if it is there and not too old."""
+    return next(iter(fetch(FIND, [question.digest, question.name[:255], now])), None)
+
+
+def find_cached_run_output(question: CachedRunOutput, now: int) -> tuple[Any, ...] | None:
+    """The run and the columns of its output, if it is there and not too old."""
+    return next(iter(fetch(FIND_OUTPUT, [question.digest, question.name[:255], now])), None)

@@ -1,0 +1,152 @@
+"""What a decision starts beside its own run: other runs, and messages to them."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .. import conf
+from ..core.child_run import begun
+from ..core.effects import AttachChild, AwaitWebhook, Effect, PublishEvent, SendMessage, StartRun
+from ..core.events import INTERNAL, is_internal
+from ..core.listener_events import STATE, STATUS, TASK
+from ..core.masking import masked_names, sealed
+from ..core.snapshot import Run
+from ..models import Message
+from ..models import Run as RunRow
+from ..models.fields import dumps
+from ..models.outbox import LISTENER, PUBLISH, TASK_LISTENER
+from . import rows
+from .statement_batch import StatementBatch
+
+RUN_INSERTED = (
+    "id", "name", "version", "plan_id", "status", "reason", "correlation_id", "priority", "created_at", "updated_at",
+    "last_retried_at", "wake_at", "revision", "next_seq", "has_skips", "parent_id", "parent_attempt_id",
+    "failed_attempt_id", "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event",
+    "schedule", "idempotency_key", "request_id", "watched_as", "watched_until", "inbox",
+    "input", "output", "variables", "input_size", "output_size", "variables_size",
+    "input_path", "output_path",
+)  # fmt: skip
+
+WEBHOOK_PATHS_SQL = (
+    "INSERT INTO conductor_webhookpaths (workflow, digest, paths) VALUES (%s, %s, %s) "
+    "ON CONFLICT (workflow, digest) DO NOTHING"
+)
+WEBHOOK_WAIT_SQL = (
+    "INSERT INTO conductor_webhookwait (attempt_id, workflow, version, digest, created_at) VALUES (%s, %s, %s, %s, %s) "
+    "ON CONFLICT (attempt_id) DO UPDATE SET version = excluded.version, digest = excluded.digest, "
+    "created_at = excluded.created_at"
+)
+
+Seal = Callable[[str], str]
+
+
+def insert_run(
+    writes: StatementBatch,
+    run: Run,
+    started_by: str,
+    *,
+    event: str = "",
+    schedule: str = "",
+    idempotency_key: str | None = None,
+    request_id: str | None = None,
+) -> None:
+    """Have a run written that has not begun."""
+    row = _run_columns(writes, run, started_by, event, schedule, idempotency_key, request_id)
+    writes.insert(RunRow, RUN_INSERTED, [row])
+
+
+def _run_columns(
+    writes: StatementBatch,
+    run: Run,
+    started_by: str,
+    event: str = "",
+    schedule: str = "",
+    idempotency_key: str | None = None,
+    request_id: str | None = None,
+    masked: frozenset[str] = frozenset(),
+) -> list[Any]:
+    input, variables = writes.shelf.of_run(run, "input", masked), writes.shelf.variables(run)
+    return [
+        run.id, run.definition.name, run.definition.version, run.definition.hash, run.status, "",
+        rows.strip_nul(run.correlation_id)[:512], run.priority, run.created_at, run.created_at,
+        0, run.wake_at, 0, 1, False, run.parent_id, run.parent_attempt_id,
+        "", "[]", "[]", dumps(dict(run.domains)), run.limit_key, run.is_held, rows.strip_nul(started_by)[:255],
+        rows.strip_nul(event)[:255], schedule, idempotency_key, request_id, run.watched_as, run.watched_until, 0,
+        input.text, "{}", variables, input.size, 2, len(variables),
+        input.path, "",
+    ]  # fmt: skip
+
+
+def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> None:
+    """Have the runs written that are started."""
+    starts = [effect for effect in effects if isinstance(effect, StartRun)]
+    if starts:
+        for freed in filter(None, (effect.frees for effect in starts)):
+            writes.run("UPDATE conductor_run SET idempotency_key = NULL WHERE id = %s", [freed])
+        writes.insert(RunRow, RUN_INSERTED, [_insert_started_run(writes, effect, run, now) for effect in starts])
+
+
+def _insert_started_run(writes: StatementBatch, effect: StartRun, run: Run, now: int) -> list[Any]:
+    # A failure workflow is given the whole input, and not by its author: what was masked in it stays so.
+    masked = masked_names(run.definition) if effect.is_about_failure else frozenset()
+    key = effect.idempotency_key or None
+    return _run_columns(writes, begun(effect, run, now), "engine", idempotency_key=key, masked=masked)
+
+
+def attach_children(writes: StatementBatch, effects: Iterable[Effect], run: Run) -> None:
+    """Have runs that are there already tell this one of their end."""
+    for effect in effects:
+        if isinstance(effect, AttachChild):
+            sql = "UPDATE conductor_run SET parent_id = %s, parent_attempt_id = %s WHERE id = %s"
+            writes.run(sql, [run.id, effect.attempt_id, effect.run_id])
+
+
+def insert_webhook_waits(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> None:
+    """Have noted what attempts wait for, under ids that a rerun may have used before."""
+    name, version = run.definition.name, run.definition.version
+    for effect in effects:
+        if isinstance(effect, AwaitWebhook):
+            paths = dumps(list(effect.paths)) or ""
+            writes.run(WEBHOOK_PATHS_SQL, [name, hashlib.sha256(paths.encode()).hexdigest(), paths])
+            writes.run(WEBHOOK_WAIT_SQL, [effect.attempt_id, name, version, effect.digest, now])
+
+
+def insert_messages(effects: Iterable[Effect], run: Run, now: int, seal: Seal) -> list[Message]:
+    """Write the messages that are sent, the first words to started runs among them."""
+    told = [effect for effect in effects if isinstance(effect, StartRun | AttachChild | SendMessage | PublishEvent)]
+    messages = [message for effect in told if (message := _message_row(effect, run, now, seal)) is not None]
+    return Message.objects.bulk_create(messages, batch_size=500) if messages else []
+
+
+def _message_row(
+    effect: StartRun | AttachChild | SendMessage | PublishEvent, run: Run, now: int, seal: Seal
+) -> Message | None:
+    if isinstance(effect, PublishEvent):
+        return event_message(effect, run, now, seal)
+    if isinstance(effect, AttachChild):
+        # It may have ended before: whoever hears this message looks.
+        effect = SendMessage(run.id, "child_ended", {"attempt": effect.attempt_id, "child": effect.run_id})
+    if isinstance(effect, SendMessage):
+        # What an operator has asked of a run above is masked by that one's definition, which is not known here.
+        facts = sealed(effect.facts, frozenset(("asked",)), seal)
+        return Message(to=effect.to, subject=effect.subject, facts=facts, sent_at=now, due_at=now)
+    facts = {"about": run.id} if effect.is_about_failure else {}
+    facts |= {"is_limited": True} if effect.definition.document.get("rateLimitConfig") else {}
+    return Message(to=effect.id, subject="begin", facts=facts, sent_at=now, due_at=now)
+
+
+def event_message(effect: PublishEvent, run: Run, now: int, seal: Seal) -> Message | None:
+    """The message of something told; None where the definition leaves its sink open and the settings name none."""
+    sink = effect.sink
+    if effect.about == STATUS and not sink and not (sink := LISTENER if conf.workflow_status_listener_url else ""):
+        return None
+    if effect.about == TASK:
+        sink = TASK_LISTENER
+    if effect.about == STATE and conf.state_change_sink != INTERNAL:
+        sink = conf.state_change_sink
+    if is_internal(sink):
+        payload = sealed(effect.payload, masked_names(run.definition), seal)
+        facts = {"event": sink, "id": effect.id, "payload": payload}
+        return Message(subject="event", facts=facts, sent_at=now, due_at=now)
+    facts = {"sink": sink, "id": effect.id, "payload": effect.payload}
+    return Message(to=sink[:64], subject=PUBLISH, facts=facts, sent_at=now, due_at=now)

@@ -1,0 +1,371 @@
+"""Answers from rows to the questions that a decision asks."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .. import conf
+from ..core.data_requests import (
+    ABSENT,
+    ActiveDomains,
+    AttemptPayload,
+    CachedRunOutput,
+    CachedTaskOutput,
+    DataRequest,
+    Environment,
+    IdempotencyKeyHolder,
+    IdempotencyLookup,
+    InboxMessages,
+    IterationOutcomes,
+    JoinedOutcomes,
+    LastOutput,
+    ListItem,
+    OpenTaskInside,
+    ReferencesInUse,
+    RemainingSummary,
+    RemainingTasks,
+    RunPayload,
+    StepOutcomes,
+    TaskAt,
+    TaskOutcome,
+    TaskPart,
+)
+from ..core.decision_context import TASK_FACTS
+from ..core.definition import Key
+from ..core.masking import MARK
+from ..core.snapshot import Run, Task
+from ..core.states import ATTEMPT
+from ..core.step_types import STEP_TYPES
+from ..models.fields import loads, loads_sealed
+from .cached_results import find_cached_run_output, find_cached_task_output
+from .environment_variables import all_variables
+from .foreach_item_cache import lists
+from .inbox import oldest_messages
+from .rows import format_iteration_path, parse_iteration_path
+from .runs import TASK_SQL, tasks_at, tasks_of
+from .statements import fetch, placeholders
+
+
+def load_requested(run: Run, questions: Iterable[DataRequest], now: int) -> dict[DataRequest, Any]:
+    """The answers to all questions that rows can answer; payloads of one kind in one query."""
+    answers: dict[DataRequest, Any] = {}
+    by_type: dict[type, list[Any]] = {}
+    for question in questions:
+        by_type.setdefault(type(question), []).append(question)
+    for kind, asked in by_type.items():
+        if kind in ANSWERERS:
+            answers |= ANSWERERS[kind](run, asked, now)
+    return answers
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalPayload:
+    """Stands for a payload that is not in its row."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedPayload:
+    """Stands for a payload of which something was sealed before it was written."""
+
+    value: Any
+
+
+def read_payload(text: str, path: str) -> Any:
+    """A payload from its columns."""
+    if path:
+        return ExternalPayload(path)
+    return MaskedPayload(loads_sealed(text)) if MARK in text else loads(text)
+
+
+def _run_payloads(run: Run, asked: list[RunPayload], now: int) -> dict[DataRequest, Any]:
+    parts = sorted({question.part for question in asked})
+    columns = [f"{part}, {PATHS.get(part, NO_PATH)}" for part in parts]
+    [row] = fetch(f"SELECT {', '.join(columns)} FROM conductor_run WHERE id = %s", [run.id])
+    pairs = zip(row[::2], row[1::2], strict=True)
+    return {RunPayload(part): read_payload(*pair) for part, pair in zip(parts, pairs, strict=True)}
+
+
+NO_PATH = "''"
+PATHS = {"input": "input_path", "output": "output_path"}
+
+
+def _attempt_payloads(run: Run, asked: list[AttemptPayload], now: int) -> dict[DataRequest, Any]:
+    answers: dict[DataRequest, Any] = {}
+    for part in ("input", "output"):
+        ids = [question.attempt_id for question in asked if question.part == part]
+        for start in range(0, len(ids), 500):
+            some = ids[start : start + 500]
+            sql = f"SELECT id, {part}, {PATHS[part]} FROM conductor_attempt WHERE id IN ({placeholders(some)})"
+            answers |= {AttemptPayload(id, part): read_payload(text, path) for id, text, path in fetch(sql, some)}
+    return answers
+
+
+def _task_parts(run: Run, asked: list[TaskPart], now: int) -> dict[DataRequest, Any]:
+    answers: dict[DataRequest, Any] = {}
+    by_place: dict[tuple, list[TaskPart]] = {}
+    for question in asked:
+        by_place.setdefault((question.within, question.is_deep), []).append(question)
+    for place, together in by_place.items():
+        answers |= _newest_parts(run, *place, together, now)
+    return answers
+
+
+def _newest_parts(
+    run: Run, within: tuple[int, ...], is_deep: bool, asked: list[TaskPart], now: int
+) -> dict[DataRequest, Any]:
+    refs = sorted({question.ref for question in asked})
+    here, begins = _iteration_condition("t", within, is_deep)
+    there, _ = _iteration_condition("n", within, is_deep)
+    newest = (
+        f"t.ref IN ({placeholders(refs)}){here} AND NOT EXISTS (SELECT 1 FROM conductor_task n "
+        f"WHERE n.run_id = t.run_id AND n.ref = t.ref AND n.seq > t.seq{there})"
+    )
+    rows = fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs, *begins, *begins])
+    tasks = {task.key.ref: task for task in tasks_of(run, rows).values()}
+    payloads = [AttemptPayload(tasks[q.ref].attempt.id, q.part) for q in asked if q.part != "facts" and q.ref in tasks]
+    found = _attempt_payloads(run, payloads, now) if payloads else {}
+    return {question: _task_part(question, tasks.get(question.ref), found, run) for question in asked}
+
+
+def _iteration_condition(table: str, iteration_path: tuple[int, ...], is_deep: bool = True) -> tuple[str, list[str]]:
+    """The condition that a task's turn is this one, or begins like it, and its parameters."""
+    if not iteration_path:
+        return "", []
+    if not is_deep:
+        return f" AND {table}.iteration_path = %s", [format_iteration_path(iteration_path)]
+    return f" AND ({table}.iteration_path = %s OR {table}.iteration_path LIKE %s)", [
+        format_iteration_path(iteration_path),
+        f"{format_iteration_path(iteration_path)}.%",
+    ]
+
+
+def _task_part(question: TaskPart, task: Task | None, found: dict[DataRequest, Any], run: Run) -> Any:
+    if task is None:
+        return None
+    if question.part == "facts":
+        return {name: fact(run, task) for name, fact in TASK_FACTS.items()}
+    return found[AttemptPayload(task.attempt.id, question.part)]
+
+
+OUTCOMES = (
+    "SELECT t.ref, t.iteration_path, t.seq, t.status, a.reason, t.name, a.id, t.is_permissive, a.output, a.output_path "
+    "FROM conductor_task t JOIN conductor_attempt a ON a.id = t.attempt_id WHERE t.run_id = %s AND "
+)
+
+
+def _joined_outcomes(run: Run, asked: list[JoinedOutcomes], now: int) -> dict[DataRequest, Any]:
+    return {question: _load_joined_outcomes(run, question) for question in asked}
+
+
+def _load_joined_outcomes(run: Run, question: JoinedOutcomes) -> list[TaskOutcome] | str | None:
+    where, params = (
+        "t.joined_by = %s AND t.joined_by <> '' AND t.iteration_path = %s",
+        [question.join.ref, format_iteration_path(question.join.iteration_path)],
+    )
+    if _is_any_open(run, where, params, question.known):
+        return None
+    [(count,)] = fetch(f"SELECT COUNT(*) FROM conductor_task t WHERE t.run_id = %s AND {where}", [run.id, *params])
+    if count - _count_existing(run, question.known) < question.missing:
+        return ABSENT
+    return _outcomes(run, where, params, question.known)
+
+
+def _count_existing(run: Run, known: frozenset[Key]) -> int:
+    """How many of the known tasks have rows: those created by this very decision have none yet."""
+    return sum(1 for key in known if key in run.tasks)
+
+
+def _iteration_outcomes(run: Run, asked: list[IterationOutcomes], now: int) -> dict[DataRequest, Any]:
+    return {question: _load_iteration_outcomes(run, question) for question in asked}
+
+
+def _load_iteration_outcomes(run: Run, question: IterationOutcomes) -> list[TaskOutcome] | None:
+    iteration_path = format_iteration_path((*question.loop.iteration_path, question.iteration))
+    where, params = (
+        "t.loop_ref = %s AND t.loop_ref <> '' AND t.iteration_path = %s",
+        [question.loop.ref, iteration_path],
+    )
+    if _is_any_open(run, where, params, question.known):
+        return None
+    return _outcomes(run, where, params, question.known)
+
+
+def _step_outcomes(run: Run, asked: list[StepOutcomes], now: int) -> dict[DataRequest, Any]:
+    answers: dict[DataRequest, Any] = {}
+    for question in asked:
+        here, begins = _iteration_condition("t", question.loop.iteration_path)
+        answers[question] = _outcomes(run, f"t.ref = %s{here}", [question.ref, *begins], question.known)
+    return answers
+
+
+def _open_tasks_inside(run: Run, asked: list[OpenTaskInside], now: int) -> dict[DataRequest, Any]:
+    return {question: _is_open_inside(run, question) for question in asked}
+
+
+def _is_open_inside(run: Run, question: OpenTaskInside) -> bool:
+    refs, (here, begins) = (
+        sorted(question.refs),
+        _iteration_condition("t", (*question.scope.iteration_path, question.iteration)),
+    )
+    where = f"t.loop_ref IN ({placeholders(refs)}) AND t.loop_ref <> ''{here}"
+    return _is_any_open(run, where, [*refs, *begins], question.known)
+
+
+def _list_items(run: Run, asked: list[ListItem], now: int) -> dict[DataRequest, Any]:
+    """Items of lists; a list that this process does not know yet is read as the payload that it is."""
+    unknown = sorted({question.attempt_id for question in asked} - lists.keys())
+    found = _attempt_payloads(run, [AttemptPayload(id, "input") for id in unknown], now) if unknown else {}
+    answers: dict[DataRequest, Any] = {}
+    for question in asked:
+        payload = found.get(AttemptPayload(question.attempt_id, "input"))
+        if isinstance(payload, ExternalPayload | MaskedPayload):
+            answers[question] = payload
+        else:
+            if payload is not None:
+                lists.keep(question.attempt_id, payload["items"])
+            answers[question] = lists.item(question.attempt_id, question.index)
+    return answers
+
+
+def _is_any_open(run: Run, where: str, params: list[str], known: frozenset[Key]) -> bool:
+    """Whether a task is open that the snapshot does not hold: one more row than the known ones is looked at."""
+    rows = fetch(
+        f"SELECT t.ref, t.iteration_path FROM conductor_task t WHERE t.run_id = %s AND {where} AND t.status = 'ACTIVE' LIMIT %s",
+        [run.id, *params, len(known) + 1],
+    )
+    return any(Key(ref, parse_iteration_path(iteration_path)) not in known for ref, iteration_path in rows)
+
+
+def _outcomes(run: Run, where: str, params: list[str], known: frozenset[Key]) -> list[TaskOutcome]:
+    rows = fetch(f"{OUTCOMES}{where}", [run.id, *params])
+    return [
+        TaskOutcome(
+            Key(ref, parse_iteration_path(iteration_path)),
+            seq,
+            status,
+            reason,
+            name,
+            id,
+            status in ("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED") or bool(permissive),
+            read_payload(output, path),
+        )
+        for ref, iteration_path, seq, status, reason, name, id, permissive, output, path in rows
+        if Key(ref, parse_iteration_path(iteration_path)) not in known
+    ]
+
+
+def _remaining_tasks(run: Run, asked: list[RemainingTasks], now: int) -> dict[DataRequest, Any]:
+    return {question: _summarize_remaining(run, question.known) for question in asked}
+
+
+def _summarize_remaining(run: Run, known: frozenset[Key]) -> RemainingSummary:
+    is_open = _is_any_open(run, "t.id <> ''", [], known)
+    works = f"t.type NOT IN ({placeholders(WAITING)})"
+    is_at_work = is_open and _is_any_open(run, works, WAITING, known)
+    return RemainingSummary(is_open, is_at_work, () if is_open else _permissive_failures(run, known))
+
+
+WAITING = [type for type, kind in STEP_TYPES.items() if kind.waits_for_tasks]
+
+
+def _permissive_failures(run: Run, known: frozenset[Key]) -> tuple[tuple[str, str, str], ...]:
+    if not run.definition.has_permissive:
+        return ()
+    failed = _outcomes(run, "t.is_permissive AND t.status NOT IN ('ACTIVE', 'COMPLETED', 'SKIPPED')", [], known)
+    return tuple((outcome.attempt_id, outcome.status, outcome.reason) for outcome in failed)
+
+
+def _last_output(run: Run, asked: list[LastOutput], now: int) -> dict[DataRequest, Any]:
+    rows = fetch(
+        "SELECT a.seq, a.output, a.output_path FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id "
+        "WHERE a.run_id = %s ORDER BY a.seq DESC LIMIT 1",
+        [run.id],
+    )
+    return {question: (rows[0][0], read_payload(*rows[0][1:])) if rows else (0, {}) for question in asked}
+
+
+def _tasks_at(run: Run, asked: list[TaskAt], now: int) -> dict[DataRequest, Any]:
+    found = tasks_at(run, [question.key for question in asked])
+    return {question: found.get(question.key) for question in asked}
+
+
+def _references_in_use(run: Run, asked: list[ReferencesInUse], now: int) -> dict[DataRequest, Any]:
+    return {question: frozenset(_used_references(run, question)) for question in asked}
+
+
+def _used_references(run: Run, question: ReferencesInUse) -> Iterator[str]:
+    refs, iteration_path = (
+        sorted(question.refs),
+        () if question.iteration_path is None else (format_iteration_path(question.iteration_path),),
+    )
+    here = " AND iteration_path = %s" if iteration_path else ""
+    for start in range(0, len(refs), 500):
+        some = refs[start : start + 500]
+        sql = f"SELECT DISTINCT ref FROM conductor_task WHERE run_id = %s{here} AND ref IN ({placeholders(some)})"
+        yield from (ref for (ref,) in fetch(sql, [run.id, *iteration_path, *some]))
+
+
+def _active_domains(run: Run, asked: list[ActiveDomains], now: int) -> dict[DataRequest, Any]:
+    since = now - conf.active_worker_seconds * 1000
+    answers: dict[DataRequest, Any] = {}
+    for question in asked:
+        rows = fetch(
+            "SELECT DISTINCT domain FROM conductor_poller WHERE task_type = %s AND polled_at >= %s",
+            [question.task_type, since],
+        )
+        answers[question] = frozenset(domain for (domain,) in rows)
+    return answers
+
+
+def _inbox(run: Run, asked: list[InboxMessages], now: int) -> dict[DataRequest, Any]:
+    return {question: oldest_messages(run, question, now) for question in asked}
+
+
+def _cached_task_outputs(run: Run, asked: list[CachedTaskOutput], now: int) -> dict[DataRequest, Any]:
+    columns = {question: find_cached_task_output(question, now) for question in asked}
+    return {question: read_payload(*row) if row else None for question, row in columns.items()}
+
+
+def _cached_run_outputs(run: Run, asked: list[CachedRunOutput], now: int) -> dict[DataRequest, Any]:
+    columns = {question: find_cached_run_output(question, now) for question in asked}
+    return {question: (row[0], read_payload(*row[1:])) if row else None for question, row in columns.items()}
+
+
+def _idempotency_holders(run: Run, asked: list[IdempotencyLookup], now: int) -> dict[DataRequest, Any]:
+    answers: dict[DataRequest, Any] = dict.fromkeys(asked)
+    sql = (
+        "SELECT r.id, r.status, r.parent_id, a.task_id, a.status FROM conductor_run r "
+        "LEFT JOIN conductor_attempt a ON a.id = r.parent_attempt_id WHERE r.name = %s AND r.idempotency_key = %s"
+    )
+    for question in asked:
+        for id, status, parent_id, task_id, waits in fetch(sql, [question.name, question.key]):
+            answers[question] = IdempotencyKeyHolder(id, status, parent_id, task_id or "", waits in ATTEMPT.open)
+    return answers
+
+
+def _environment(run: Run, asked: list[Environment], now: int) -> dict[DataRequest, Any]:
+    return dict.fromkeys(asked, all_variables())
+
+
+ANSWERERS: dict[type, Callable[[Run, list[Any], int], dict[DataRequest, Any]]] = {
+    RunPayload: _run_payloads,
+    AttemptPayload: _attempt_payloads,
+    TaskPart: _task_parts,
+    JoinedOutcomes: _joined_outcomes,
+    IterationOutcomes: _iteration_outcomes,
+    StepOutcomes: _step_outcomes,
+    OpenTaskInside: _open_tasks_inside,
+    ListItem: _list_items,
+    RemainingTasks: _remaining_tasks,
+    LastOutput: _last_output,
+    TaskAt: _tasks_at,
+    ReferencesInUse: _references_in_use,
+    ActiveDomains: _active_domains,
+    Environment: _environment,
+    InboxMessages: _inbox,
+    IdempotencyLookup: _idempotency_holders,
+    CachedTaskOutput: _cached_task_outputs,
+    CachedRunOutput: _cached_run_outputs,
+}

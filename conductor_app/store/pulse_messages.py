@@ -1,0 +1,54 @@
+"""What is told of stand-alone tasks: which of it may go out now."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..core.snapshot import NEVER
+from .statement_batch import StatementBatch
+from .statements import fetch, for_update
+
+EARLIER = f"SELECT 1 FROM conductor_pulsemessage e WHERE e.group_id = n.group_id AND e.id < n.id AND e.due_at < {NEVER}"
+"""What was told before of the same group, and has not gone out."""
+MOST_KEPT = 1000
+"""Notices of one task, or about one group, that stay to be read where no exchange takes them."""
+
+
+class NewPulseMessage(NamedTuple):
+    """A notice that is still to be written: hundreds a second are made, and a row costs ten times as much to make."""
+
+    task_id: str
+    group_id: str
+    name: str
+    key: str
+    routes: Sequence[str]
+    payload: dict[str, Any]
+    sent_at: int
+    due_at: int
+
+
+def delete_oldest(writes: StatementBatch, newest: NewPulseMessage) -> None:
+    """Keep no more of a task, or about a group, than may be kept: repeats have no end of their own."""
+    owner = "task_id = %s AND group_id = %s"
+    writes.run(
+        f"DELETE FROM conductor_pulsemessage WHERE {owner} AND id <= (SELECT id FROM conductor_pulsemessage WHERE {owner} "
+        f"ORDER BY id DESC LIMIT 1 OFFSET {MOST_KEPT})",
+        [newest.task_id, newest.group_id] * 2,
+    )
+
+
+def claim_due(now: int, held_until: int, count: int) -> list[int]:
+    """Take notices that are due, those that others are taking skipped.
+
+    None before an earlier one of its task, and none about a group before what was told of its tasks.
+    """
+    chosen = (
+        f"SELECT n.id FROM conductor_pulsemessage n WHERE n.due_at <= %s AND n.due_at < {NEVER} "
+        f"AND NOT EXISTS ({EARLIER} AND e.task_id = n.task_id) AND (n.task_id <> '' OR NOT EXISTS ({EARLIER})) "
+        f"ORDER BY n.due_at, n.id LIMIT %s{for_update('n', skip_locked=True)}"
+    )
+    taken = fetch(
+        f"WITH chosen AS MATERIALIZED ({chosen}) UPDATE conductor_pulsemessage SET due_at = %s "
+        "WHERE id IN (SELECT id FROM chosen) RETURNING id",
+        [now, count, held_until],
+    )
+    return [id for (id,) in taken]

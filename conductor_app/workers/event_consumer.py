@@ -1,0 +1,163 @@
+"""Listens to the other systems that handlers wait for: a thread for each event, with its own pauses after failures."""
+
+import logging
+import os
+import socket
+from collections.abc import Collection
+from threading import Event, Thread
+from time import monotonic
+
+from django.db import connection, connections
+
+from .. import clock
+from ..core.events import INTERNAL
+from ..engine import event_listeners, events
+from ..models import EventHandler, EventListener
+from .sinks import PROVIDERS, Provider, SinkFailed
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+HEALTHY_SECONDS = 60.0
+PATIENCE_SECONDS = 60.0
+STOP_SECONDS = 4.0
+SAID_EVERY_MS = 15_000
+
+
+class Listener:
+    """Hears one event until it is told to stop."""
+
+    def __init__(self, event: str, provider: Provider, queue: str) -> None:
+        self.event, self._provider, self._queue = event, provider, queue
+        self._said: tuple[int | None, int | None] | None = None
+        self._stop = Event()
+        self.facts = EventListener(event=event, process=process(), seen_at=0)
+        self._thread = Thread(target=self._listen, name=f"listens to {event}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take nothing more; what is being heard is heard to its end."""
+        self._stop.set()
+
+    def join(self, seconds: float) -> None:
+        self._thread.join(max(seconds, 0))
+
+    def is_worth_saying(self, now: int) -> bool:
+        """Whether something has changed since it was said, or was said long ago."""
+        said, facts = self._said, self.facts
+        self._said = (facts.connected_at, facts.failed_at)
+        return said != self._said or now - facts.seen_at >= SAID_EVERY_MS
+
+    def _is_stopping(self) -> bool:
+        """Asked by who listens: the line stands by then."""
+        if self.facts.connected_at is None:
+            self.facts.connected_at, self.facts.error = clock.now(), ""
+        return self._stop.is_set()
+
+    def _broken(self, error: Exception) -> str:
+        # Whatever a broker's client raises: its own words may hold the address, and a password with it.
+        why = str(error) if isinstance(error, SinkFailed) else type(error).__name__
+        self.facts.connected_at, self.facts.failed_at, self.facts.error = None, clock.now(), why
+        return why
+
+    def _listen(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._stop.is_set():
+            began = monotonic()
+            try:
+                self._provider.consume(self._queue, self._hear, self._is_stopping)
+            except Exception as error:
+                # It is tried again for as long as a handler wants it.
+                log.warning("listening_failed", extra={"event_name": self.event, "why": self._broken(error)})
+            pause = FIRST_PAUSE if monotonic() - began > HEALTHY_SECONDS else pause
+            self._stop.wait(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+        connections.close_all()
+
+    def _hear(self, message_id: str, payload: object) -> None:
+        """Hear a message. What breaks is tried again here for a while, so that no broker has to bring it anew."""
+        pause, ends_at = FIRST_PAUSE, monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                events.receive_event(self.event, message_id, payload, self._provider.name)
+                self.facts.last_message_at = clock.now()
+                break
+            except Exception as error:
+                log.warning("event_not_heard", extra={"event_name": self.event, "why": type(error).__name__})
+                connections.close_all()
+                if self._stop.wait(pause) or monotonic() > ends_at:
+                    raise
+                pause = min(pause * 2, LONGEST_PAUSE)
+        if connection.vendor != "sqlite":
+            # A queue may be silent for days, and the pool's connections are few.
+            connection.close()
+
+
+def configured_queues() -> dict[str, tuple[Provider, str]]:
+    """The events of other systems that active handlers wait for, those of systems that are configured."""
+    names = EventHandler.objects.filter(is_active=True).values_list("event", flat=True).distinct()
+    found = {}
+    for name in names:
+        provider, _, queue = name.partition(":")
+        if provider != INTERNAL and queue and provider in PROVIDERS and PROVIDERS[provider].is_configured:
+            found[name] = (PROVIDERS[provider], queue)
+    return found
+
+
+def consume_events(stopping: Event, look_seconds: float = LOOK_SECONDS) -> None:
+    """Listen to what is wanted, as handlers come and go, until it is time to stop; then all have stopped."""
+    listeners: dict[str, Listener] = {}
+    try:
+        while not stopping.is_set():
+            before, listeners = listeners, _reconcile_listeners(listeners)
+            _report_listeners(listeners, before.keys() - listeners.keys())
+            stopping.wait(look_seconds)
+    finally:
+        for listener in listeners.values():
+            listener.stop()
+        ends_at = monotonic() + STOP_SECONDS
+        for listener in listeners.values():
+            listener.join(ends_at - monotonic())
+        _report_listeners({}, listeners.keys())
+
+
+def process() -> str:
+    """The name of this process."""
+    return f"{socket.gethostname()[:100]}:{os.getpid()}"
+
+
+def _reconcile_listeners(listeners: dict[str, Listener]) -> dict[str, Listener]:
+    try:
+        now = configured_queues()
+    except Exception as error:
+        # The database is away: who listens goes on, and is told by its own failures.
+        log.warning("handlers_not_read", extra={"why": type(error).__name__})
+        return listeners
+    finally:
+        if connection.vendor != "sqlite" and not connection.in_atomic_block:
+            connection.close()
+    for name in listeners.keys() - now.keys():
+        listeners[name].stop()
+    return {name: listeners.get(name) or Listener(name, *found) for name, found in now.items()}
+
+
+def _report_listeners(listeners: dict[str, Listener], gone: Collection[str]) -> None:
+    """Write down how it goes, for the pages: whoever listens goes on whether that can be written or not."""
+    now = clock.now()
+    rows = [listener.facts for listener in listeners.values() if listener.is_worth_saying(now)]
+    try:
+        if rows:
+            event_listeners.record_listeners(rows)
+        if gone:
+            event_listeners.remove_listeners(process(), gone)
+    except Exception as error:
+        log.warning("listeners_not_noted", extra={"why": type(error).__name__})
+    finally:
+        if connection.vendor != "sqlite" and not connection.in_atomic_block:
+            connection.close()
+
+
+def is_anything_configured() -> bool:
+    """Whether there is any other system to listen to."""
+    return any(provider.is_configured for name, provider in PROVIDERS.items() if name != INTERNAL)

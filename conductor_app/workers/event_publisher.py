@@ -1,0 +1,100 @@
+"""Tells other systems what waits for them in the outbox: at least once, one failure of a sink at a time."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from django.core.mail import send_mail
+from django.urls import reverse
+
+from .. import clock, conf
+from ..engine import outbox
+from ..models import Message
+from ..models.outbox import ALERT, LISTENER, TASK_LISTENER
+from . import WORKERS
+from .sinks import SinkFailed, publish
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 20
+SECONDS_OF_LISTENERS = 5
+PAGES = {"alert": "admin:alert", "taskGroupId": "admin:conductor_taskgroup_change"}
+"""Where the pages show what an alert is about, by what its payload names."""
+LISTENERS = {LISTENER: "workflow_status_listener_url", TASK_LISTENER: "task_status_listener_url"}
+"""The setting that says where a listener is."""
+
+
+def publish_due_events(is_stopping: Callable[[], bool] = lambda: False) -> int:
+    """Tell everything that is due; returns how much was heard."""
+    heard = 0
+    while not is_stopping() and (messages := outbox.take_due(AT_ONCE)):
+        heard += _publish_all(messages, is_stopping)
+    return heard
+
+
+def _publish_all(messages: Sequence[Message], is_stopping: Callable[[], bool]) -> int:
+    heard, deaf = 0, dict[str, int]()
+    for place, message in enumerate(messages):
+        if is_stopping():
+            outbox.hand_back(messages[place:], clock.now())
+            break
+        if message.to in deaf:
+            # A sink that has just failed costs its timeout once a round, not once a message.
+            outbox.hand_back([message], deaf[message.to])
+            continue
+        try:
+            _publish_one(message)
+            outbox.mark_delivered(message)
+            heard += 1
+        except Exception as error:
+            why = str(error) if isinstance(error, SinkFailed) else type(error).__name__
+            log.warning("message_not_published", extra={"message_id": message.pk, "why": why})
+            deaf[message.to] = outbox.mark_failed(message, why)
+    return heard
+
+
+def _publish_one(message: Message) -> None:
+    facts = message.facts
+    if facts["sink"] == ALERT:
+        notify_alert(facts)
+        return
+    if (setting := LISTENERS.get(facts["sink"])) is None:
+        publish(facts["sink"], facts["id"], facts["payload"])
+        return
+    if not (url := getattr(conf, setting)):
+        raise SinkFailed(f"{setting.upper()} is not set any more.")
+    _post(url, facts)
+
+
+def notify_alert(facts: dict) -> None:
+    """Tell who is to hear of an alert, with the way to what it is about."""
+    payload = facts["payload"]
+    link = _link(payload)
+    if facts["channel"] == "webhook":
+        _post(facts["to"], {**facts, "payload": payload | ({"address": link} if link else {})})
+        return
+    sentence = payload["sentence"]
+    body = f"{sentence}\n\n{link}\n" if link else f"{sentence}\n"
+    send_mail(f"Conductor: {sentence}"[:200].replace("\n", " "), body, None, [facts["to"]])
+
+
+def _link(payload: dict) -> str:
+    """The page of what is told of; empty where it is not known under which address people reach the pages."""
+    named = next(((page, payload[name]) for name, page in PAGES.items() if name in payload), None)
+    return f"{conf.public_url}{reverse(named[0], args=[named[1]])}" if named and conf.public_url else ""
+
+
+def _post(url: str, facts: dict) -> None:
+    """As an HTTP task would do it: past the same guard, within the same limits."""
+    wait = SECONDS_OF_LISTENERS * 1000
+    outcome = WORKERS["HTTP"].perform(
+        {
+            "uri": url,
+            "method": "POST",
+            "headers": {"X-Conductor-Message-Id": facts["id"]},
+            "body": facts["payload"],
+            "connectionTimeOut": wait,
+            "readTimeOut": wait,
+        }
+    )
+    if outcome.status != "COMPLETED":
+        raise SinkFailed(outcome.reason)

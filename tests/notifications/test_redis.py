@@ -1,0 +1,75 @@
+"""Processes of a cluster hear of each other through Redis, and live without it."""
+
+import orjson
+import pytest
+import redis
+
+from conductor_app.notifications.redis import CHANNEL, Sender
+
+from .conftest import a_server, around_redis
+
+
+@pytest.fixture
+def cluster(redis_server):
+    neighbours = around_redis(redis_server)
+    yield neighbours
+    neighbours.end()
+
+
+@pytest.fixture
+def passing_server():
+    """A server that a test may stop and start again at the same address."""
+    server = a_server()
+    server.start()
+    yield server
+    if server.is_running():
+        server.stop()
+
+
+def test_a_process_hears_what_another_announces(cluster):
+    listener = cluster.listener("pay")
+    assert listener.says() == "listening"
+
+    cluster.announce("pay")
+
+    assert listener.says() == "heard"
+
+
+def test_an_announcement_while_redis_is_away_is_dropped_with_one_warning(passing_server):
+    neighbours = around_redis(passing_server)
+    passing_server.stop()
+
+    announcer = neighbours.announce("pay")
+
+    assert announcer.returncode == 0
+    assert announcer.stderr.read().count("Redis cannot be reached") == 1
+
+
+def test_who_waited_while_redis_was_away_looks_again_when_it_is_back(passing_server):
+    neighbours = around_redis(passing_server)
+    listener = neighbours.listener("pay")
+    assert listener.says() == "listening"
+    passing_server.stop()
+
+    passing_server.start()
+
+    assert listener.says() == "heard"
+    neighbours.end()
+
+
+def test_what_is_said_within_a_moment_is_told_together(redis_server):
+    with redis.Redis.from_url(redis_server.connection_url) as client, client.pubsub() as channel:
+        channel.subscribe(CHANNEL)
+        assert channel.get_message(timeout=10)["type"] == "subscribe"
+        # Its own client, which its thread keeps: it may still read the answer to its last message when this ends.
+        sender = Sender(redis.Redis.from_url(redis_server.connection_url))
+
+        for _ in range(200):
+            sender.say(["pay"])
+
+        messages, told = 0, 0
+        while told < 200:
+            _, *queues = orjson.loads(channel.get_message(timeout=10)["data"])
+            messages, told = messages + 1, told + queues.count("pay")
+    assert told == 200
+    assert messages < 100
