@@ -28,7 +28,7 @@ def is_open() -> bool:
 
 def put(path: str, content: bytes | File) -> bool:
     """Keep the content under this path; False where somebody else was first."""
-    with _told():
+    with _storage_error():
         kept_as = _storage().save(path, ContentFile(content) if isinstance(content, bytes) else content)
         if kept_as != path:
             _storage().delete(kept_as)
@@ -37,13 +37,13 @@ def put(path: str, content: bytes | File) -> bool:
 
 def fetch(path: str) -> bytes:
     """The content under this path."""
-    with _told(), _storage().open(path, "rb") as content:
+    with _storage_error(), _storage().open(path, "rb") as content:
         return content.read()
 
 
 def chunks(path: str, part: range | None = None) -> Iterator[bytes]:
     """The same piece by piece, or a part of its bytes; it is opened at once."""
-    with _told():
+    with _storage_error():
         content = _storage().open(path, "rb")
 
     def pieces() -> Iterator[bytes]:
@@ -63,19 +63,19 @@ def _some_of(content: File, part: range) -> Iterator[bytes]:
 
 def part(path: str, begin: int, most: int) -> bytes:
     """So many of its bytes, from one on."""
-    with _told(), _storage().open(path, "rb") as content:
+    with _storage_error(), _storage().open(path, "rb") as content:
         content.seek(begin)
         return content.read(most)
 
 
 def drop(path: str) -> None:
     """Keep it no longer; nothing happens where it is not there."""
-    with _told():
+    with _storage_error():
         _storage().delete(path)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _storage_error() -> Iterator[None]:
     """Whatever a storage raises is one thing to us, but that it has not got what is asked for."""
     try:
         yield

@@ -173,12 +173,12 @@ def _unknown() -> list[str]:
 
 def _complaint(name: str) -> str | None:
     value, default = __getattr__(name), getattr(Defaults, name)
-    if not isinstance(value, _accepted(default)):
+    if not isinstance(value, _accept(default)):
         return f"{django_name(name)} is {value!r}, but must be of type {type(default).__name__}."
     if value not in CHOICES.get(name, (value,)):
         return f"{django_name(name)} is {value!r}, but must be one of: {', '.join(CHOICES[name])}."
     return None
 
 
-def _accepted(default: Any) -> tuple[type, ...]:
+def _accept(default: Any) -> tuple[type, ...]:
     return {float: (int, float), tuple: (list, tuple)}.get(type(default), (type(default),))

@@ -6,6 +6,6 @@ import secrets
 _source = secrets.token_hex
 
 
-def drawn() -> str:
+def random_hex() -> str:
     """Sixteen hexadecimal digits that nobody has drawn before."""
     return _source(8)

@@ -29,7 +29,7 @@ urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
 ]
 
-handler400 = "conductor_app.admin.error_pages.unreadable"
+handler400 = "conductor_app.admin.error_pages.bad_request"
 handler403 = "conductor_app.admin.error_pages.forbidden"
-handler404 = "conductor_app.admin.error_pages.missing"
-handler500 = "conductor_app.admin.error_pages.broken"
+handler404 = "conductor_app.admin.error_pages.not_found"
+handler500 = "conductor_app.admin.error_pages.server_error"

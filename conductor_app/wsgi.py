@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.wsgi import get_wsgi_application
 
-from .api.conductor.slashes import marked
+from .api.conductor.names_with_slashes import mark_slashes
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
 
@@ -41,7 +41,7 @@ def with_slashes_in_names(application: Application) -> Application:
     """Tell a slash inside a name from those around it; only servers that show the target as it was sent can."""
 
     def answer(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        if path := marked(environ.get("RAW_URI", "")):
+        if path := mark_slashes(environ.get("RAW_URI", "")):
             environ["PATH_INFO"] = path
         return application(environ, start_response)
 

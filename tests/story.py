@@ -5,7 +5,7 @@ from typing import Any
 
 from django.test import TestCase
 
-from conductor_app.core.decision_context import spelled_status
+from conductor_app.core.decision_context import conductor_status
 from conductor_app.core.reports import Report
 from conductor_app.engine import definitions, pollers, resolved_definitions, runs, skip_and_jump, sweeps, tasks
 from conductor_app.models import Attempt, Run, Task
@@ -62,7 +62,7 @@ class View:
     def statuses(self) -> dict[str, str]:
         """The status of each task in the words of clients, in the order of creation."""
         rows = self._tasks()
-        return {str(task): spelled_status(attempt.status, task.status) for task, attempt in rows}
+        return {str(task): conductor_status(attempt.status, task.status) for task, attempt in rows}
 
     def _tasks(self) -> list[tuple[Task, Attempt]]:
         found = list(Task.objects.filter(run_id=self.id).order_by("seq"))
@@ -76,7 +76,7 @@ class View:
     def attempts(self, ref: str) -> list[str]:
         """The statuses of all attempts at a task, the first one first."""
         [task] = [task for task, _ in self._tasks() if str(task) == ref]
-        return [spelled_status(a.status, task.status) for a in task.attempts.order_by("number")]
+        return [conductor_status(a.status, task.status) for a in task.attempts.order_by("number")]
 
     def is_waiting_for(self, ref: str) -> bool:
         """Whether the task is open."""

@@ -48,7 +48,7 @@ class ScopeSet:
 
 def find_client_key(client_id: str) -> ClientKey | None:
     """The client with this id; None if there is none, or its key cannot be opened."""
-    return _cached(("client", client_id), lambda: _read_client_key(client_id))
+    return _read_once(("client", client_id), lambda: _read_client_key(client_id))
 
 
 def find_issuer_key(client_id: str) -> ClientKey | None:
@@ -58,18 +58,18 @@ def find_issuer_key(client_id: str) -> ClientKey | None:
 
 def is_access_open() -> bool:
     """Whether everybody may do everything: on loopback, until the first client is made."""
-    return conf.api_access == "open" and not _cached("any", Client.objects.exists)
+    return conf.api_access == "open" and not _read_once("any", Client.objects.exists)
 
 
 def expand_scopes(scopes: Iterable[str]) -> list[str]:
     """The scopes with all that the roles imply that they assume."""
-    roles = _cached("roles", lambda: dict(ScopeRole.objects.values_list("id", "scopes")))
+    roles = _read_once("roles", lambda: dict(ScopeRole.objects.values_list("id", "scopes")))
     return scope_roles.expand_scopes(scopes, roles)
 
 
 def effective_scopes(scopes: Sequence[str]) -> ScopeSet:
     """The scopes with all that they imply, and what everybody may do."""
-    return _cached(("held", *scopes), lambda: _build_scope_set(expand_scopes([*scopes, ANONYMOUS])))
+    return _read_once(("held", *scopes), lambda: _build_scope_set(expand_scopes([*scopes, ANONYMOUS])))
 
 
 def _build_scope_set(listed: list[str]) -> ScopeSet:
@@ -109,7 +109,7 @@ def _read_client_key(client_id: str) -> ClientKey | None:
     return ClientKey(row.id, key, tuple(row.scopes), row.expires_at, row.is_disabled, row.used_at)
 
 
-def _cached(name: Hashable, read: Callable[[], Any]) -> Any:
+def _read_once(name: Hashable, read: Callable[[], Any]) -> Any:
     """What was read under this name since access has changed last."""
     remembered = permission_cache.current_cache().clients
     found = remembered.get(name, NOT_READ)

@@ -18,7 +18,7 @@ def encrypt_masked(text: str) -> str:
 
 def decrypt_masked(value: Any) -> Any:
     """A copy of the value with what was sealed put in again; `***` where no key of this server opens it."""
-    return masking.opened(value, _decrypt)
+    return masking.mask_decrypt(value, _decrypt)
 
 
 def masked_texts(value: Any) -> list[str]:
@@ -30,7 +30,7 @@ def masked_texts(value: Any) -> list[str]:
         found.extend(_plain(json.loads(opened_text)))
         return opened_text
 
-    masking.opened(value, noted)
+    masking.mask_decrypt(value, noted)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from ..core.expressions import resolve_secrets
-from ..core.expressions.walking import with_texts_replaced
+from ..core.expressions.json_walk import replace_texts
 from ..models import Variable
 from .secret_cache import cached_secrets
 
@@ -51,7 +51,7 @@ def redact_verbatim(value: Any, named: Collection[str]) -> Any:
     """A copy of what a worker says in which these secrets, word for word, read `***`."""
     for secret in sorted(load_secrets(named).values() if named else (), key=len, reverse=True):
         if len(secret) >= SHORTEST_ECHO:
-            value = with_texts_replaced(value, partial(_redact_text, secret=secret), holding=secret)
+            value = replace_texts(value, partial(_redact_text, secret=secret), holding=secret)
     return value
 
 
@@ -69,7 +69,7 @@ def redact(value: Any, named: Collection[str], also: Collection[str] = ()) -> An
     if not texts:
         return value
     pattern = re.compile("|".join(map(re.escape, texts)))
-    return with_texts_replaced(value, lambda text: _redact_truncated_end(pattern.sub(HIDDEN, text), texts), holding="")
+    return replace_texts(value, lambda text: _redact_truncated_end(pattern.sub(HIDDEN, text), texts), holding="")
 
 
 def _redact_truncated_end(text: str, hidden_texts: list[str]) -> str:

@@ -57,12 +57,12 @@ WORDS = {
 """Every status as pages say it; copies and exports keep the machine's word."""
 
 
-def status_in_words(status: str) -> str:
+def format_status(status: str) -> str:
     """A status as pages say it."""
     return str(WORDS.get(status) or status.replace("_", " ").capitalize())
 
 
-def group_of(status: str) -> str:
+def status_tone(status: str) -> str:
     """The display group; what nobody has named yet is shown as waiting."""
     return GROUPS.get(status, WAITING)
 
@@ -77,8 +77,8 @@ def icon(name: str) -> SafeString:
 
 def badge(status: str) -> SafeString:
     """A status as icon, word and colour."""
-    group = group_of(status)
-    return pill(group, status_in_words(status), ICONS.get(status, group))
+    group = status_tone(status)
+    return pill(group, format_status(status), ICONS.get(status, group))
 
 
 def pill(group: str, word: str, symbol: str = "") -> SafeString:
@@ -86,17 +86,17 @@ def pill(group: str, word: str, symbol: str = "") -> SafeString:
     return format_html('<span class="badge {}">{}{}</span>', group, icon(symbol or group), word)
 
 
-def exact(moment: int | None) -> str:
+def exact_time(moment: int | None) -> str:
     """A moment in the reader's zone, with its offset."""
     return "" if moment is None else durations.format_timestamp(moment)
 
 
-def machine(moment: int | None) -> str:
+def machine_time(moment: int | None) -> str:
     """A moment for programs: in UTC, to the millisecond."""
     return "" if moment is None else _utc(moment).isoformat(timespec="milliseconds")
 
 
-def ago(moment: int | None, now: int | None = None) -> SafeString:
+def relative_time(moment: int | None, now: int | None = None) -> SafeString:
     """How long ago a moment was: it goes on counting in the browser, the moment itself in both zones in the tooltip."""
     if not moment:
         return mark_safe('<span class="quiet">–</span>')
@@ -105,7 +105,7 @@ def ago(moment: int | None, now: int | None = None) -> SafeString:
     return _time(moment, words % {"span": format_elapsed(abs(passed))}, "ago")
 
 
-def lasting(begin: int | None, end: int | None = None) -> SafeString:
+def running_time(begin: int | None, end: int | None = None) -> SafeString:
     """How long something has lasted; without an end it goes on counting in the browser."""
     if begin is None:
         return mark_safe('<span class="quiet">–</span>')
@@ -114,30 +114,30 @@ def lasting(begin: int | None, end: int | None = None) -> SafeString:
     return format_html('<span class="number">{}</span>', format_duration(end - begin))
 
 
-def many(count: int) -> str:
+def format_count(count: int) -> str:
     """A count with its thousands apart."""
     return f"{count:,}".replace(",", pgettext("between thousands", ","))
 
 
-def at_least(count: int, is_more: bool) -> str:
+def format_lower_bound(count: int, is_more: bool) -> str:
     """A count that stopped somewhere: `10,000+`."""
-    return f"{many(count)}+" if is_more else many(count)
+    return f"{format_count(count)}+" if is_more else format_count(count)
 
 
 def _time(moment: int, words: str, counting: str) -> SafeString:
-    title, utc = exact(moment), durations.format_with_offset(_utc(moment))
+    title, utc = exact_time(moment), durations.format_with_offset(_utc(moment))
     title = title if title == utc else f"{title}\n{utc}"
     return format_html(
-        '<time datetime="{}" title="{}" data-counts="{}">{}</time>', machine(moment), title, counting, words
+        '<time datetime="{}" title="{}" data-counts="{}">{}</time>', machine_time(moment), title, counting, words
     )
 
 
-def marked(sentence: str) -> SafeString:
+def mark_names(sentence: str) -> SafeString:
     """A sentence in which names stand between backticks."""
     return mark_safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence)))
 
 
-def size(number: int) -> str:
+def format_size(number: int) -> str:
     """A number of bytes in a unit that fits."""
     for unit, least in (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)):
         if number >= least:

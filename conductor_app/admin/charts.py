@@ -7,7 +7,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 
-def spark(values: Sequence[int], what: str, kind: str = "") -> SafeString:
+def sparkline(values: Sequence[int], what: str, kind: str = "") -> SafeString:
     """A bar for each value, the highest as high as the picture."""
     highest = max([*values, 1])
     bars = [
@@ -24,7 +24,7 @@ def spark(values: Sequence[int], what: str, kind: str = "") -> SafeString:
     )
 
 
-def stacked(rows: Sequence[tuple[str, Sequence[int]]], what: str) -> SafeString:
+def stacked_bars(rows: Sequence[tuple[str, Sequence[int]]], what: str) -> SafeString:
     """Groups of bars side by side, one of each row for each moment."""
     highest = max([value for __, values in rows for value in values] or [0]) or 1
     width = len(rows) * 4 + 2
@@ -45,7 +45,7 @@ def stacked(rows: Sequence[tuple[str, Sequence[int]]], what: str) -> SafeString:
     )
 
 
-def against(hours: Sequence[tuple[str, str, int, int]], what: str, kind: str = "") -> SafeString:
+def comparison_bars(hours: Sequence[tuple[str, str, int, int]], what: str, kind: str = "") -> SafeString:
     """A bar for each hour (its name, its address, the count, the count before) on what was there a week before."""
     highest = max([*(max(now, then) for *__, now, then in hours), 1])
     drawn = format_html_join(

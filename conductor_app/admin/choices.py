@@ -13,20 +13,20 @@ IN_SESSION = "ops_choices"
 
 
 @receiver(user_logged_in)
-def recall(request: HttpRequest, user: AbstractBaseUser, **_: Any) -> None:
+def restore_preferences(request: HttpRequest, user: AbstractBaseUser, **_: Any) -> None:
     """Bring what the person has chosen into the new session."""
     row = Preference.objects.filter(pk=user.pk).first()
     if row is not None:
         request.session[IN_SESSION] = row.choices
 
 
-def choices(request: HttpRequest) -> dict[str, Any]:
+def saved_preferences(request: HttpRequest) -> dict[str, Any]:
     """What the person has chosen so far, by name."""
     return request.session.get(IN_SESSION, {})
 
 
-def choose(request: HttpRequest, **chosen: Any) -> None:
+def save_preference(request: HttpRequest, **chosen: Any) -> None:
     """Keep a choice, for this session and those to come."""
-    kept = {**choices(request), **chosen}
+    kept = {**saved_preferences(request), **chosen}
     Preference.objects.update_or_create(user_id=request.user.pk, defaults={"choices": kept})
     request.session[IN_SESSION] = kept

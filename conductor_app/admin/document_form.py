@@ -6,8 +6,8 @@ from typing import Any
 
 from django import forms
 
-from ..core.schema_form import Field, form_of, read_form, rest, spread
-from .json_editor import JsonDocumentField, formatted
+from ..core.schema_form import SchemaField, build_form, members_without_field, read_form, split_document
+from .json_editor import JsonDocumentField, format_json
 
 AS_FORM, AS_JSON = "form", "json"
 
@@ -21,13 +21,13 @@ class JsonForm(forms.Form):
 
 
 @dataclass(slots=True)
-class Shown:
+class RenderedField:
     """One field as the template shows it: what stands in it, and what is wrong with it."""
 
-    field: Field
+    field: SchemaField
     text: str
     errors: list[str]
-    inner: "list[Shown]"
+    inner: "list[RenderedField]"
 
     @property
     def id(self) -> str:
@@ -50,12 +50,16 @@ class DocumentForm:
     ) -> None:
         """`name`: how the names of its fields begin. `typed`: what was sent. `given`: what it begins with, else the
         defaults of the schema, else `blank`."""
-        self.typed, self.fields = typed, form_of(schema, name)
+        self.typed, self.fields = typed, build_form(schema, name)
         self.name, self.document = name, given or (_defaults(self.fields) if self.fields else blank or {})
         asked = typed.get("mode", AS_FORM) if typed is not None else mode
-        is_form = bool(self.fields) and asked != AS_JSON and not (typed is None and rest(self.fields, self.document))
+        is_form = (
+            bool(self.fields)
+            and asked != AS_JSON
+            and not (typed is None and members_without_field(self.fields, self.document))
+        )
         self.mode = AS_FORM if is_form else AS_JSON
-        initial = {name: formatted(self.document)}
+        initial = {name: format_json(self.document)}
         self.json = JsonForm(name, label, typed if self.mode == AS_JSON else None, initial=initial)
         self.wrong: dict[str, list[str]] = {}
 
@@ -69,7 +73,7 @@ class DocumentForm:
         self.document = (self.json.cleaned_data.get(self.name) or {}) if fits else {}
         return fits
 
-    def complain(self, path: str, message: str) -> None:
+    def add_error(self, path: str, message: str) -> None:
         """Show a complaint at the field that it speaks of, or above all fields."""
         names = {shown.field.name for shown in _flat(self.shown())} if self.mode == AS_FORM else set()
         name = path
@@ -77,9 +81,9 @@ class DocumentForm:
             name = name.rpartition(".")[0]
         self.wrong.setdefault(name, []).append(message if name == path else f"{path}: {message}")
 
-    def shown(self) -> list[Shown]:
+    def shown(self) -> list[RenderedField]:
         """The fields of the document."""
-        texts = self.typed if self.typed is not None else spread(self.fields, self.document)
+        texts = self.typed if self.typed is not None else split_document(self.fields, self.document)
         return [self._shown(field, texts) for field in self.fields]
 
     @property
@@ -87,16 +91,16 @@ class DocumentForm:
         """What is wrong with no field of its own."""
         return self.wrong.get("", [])
 
-    def _shown(self, field: Field, texts: Mapping[str, str]) -> Shown:
+    def _shown(self, field: SchemaField, texts: Mapping[str, str]) -> RenderedField:
         inner = [self._shown(each, texts) for each in field.fields]
-        return Shown(field, texts.get(field.name, ""), self.wrong.get(field.name, []), inner)
+        return RenderedField(field, texts.get(field.name, ""), self.wrong.get(field.name, []), inner)
 
 
-def _flat(shown: list[Shown]) -> Iterator[Shown]:
+def _flat(shown: list[RenderedField]) -> Iterator[RenderedField]:
     for each in shown:
         yield each
         yield from _flat(each.inner)
 
 
-def _defaults(fields: tuple[Field, ...]) -> dict[str, Any]:
+def _defaults(fields: tuple[SchemaField, ...]) -> dict[str, Any]:
     return {field.key: field.default for field in fields if field.default is not None}

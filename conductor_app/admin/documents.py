@@ -10,15 +10,15 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
 from ..models.fields import DocumentField, dumps
-from .badges import size
-from .json_tree import tree
+from .badges import format_size
+from .json_tree import render_tree
 
 LARGE = 64_000
 """Payloads above this many bytes are not read for a page."""
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class PayloadDocument:
     """One payload: its name, its size, and its tree unless it is large."""
 
     name: str
@@ -29,18 +29,18 @@ class Document:
     @property
     def word(self) -> str:
         """Its name as a page says it."""
-        return word_for(self.name)
+        return payload_label(self.name)
 
 
 WORDS = {"input": gettext_lazy("Input"), "output": gettext_lazy("Output"), "variables": gettext_lazy("Variables")}
 
 
-def word_for(name: str) -> str:
+def payload_label(name: str) -> str:
     """A payload's name as a page says it."""
     return str(WORDS.get(name, name.capitalize()))
 
 
-def with_documents(rows: QuerySet, names: Sequence[str]) -> QuerySet:
+def annotate_documents(rows: QuerySet, names: Sequence[str]) -> QuerySet:
     """The rows with those payloads that are small, read in the same query."""
     return rows.annotate(**{f"small_{name}": _if_small(name) for name in names})
 
@@ -49,17 +49,19 @@ def _if_small(name: str) -> Case:
     return Case(When(**{f"{name}_size__lte": LARGE}, then=F(name)), output_field=DocumentField(null=True))
 
 
-def documents(row: Model, names: Sequence[str]) -> list[Document]:
+def payload_documents(row: Model, names: Sequence[str]) -> list[PayloadDocument]:
     """The payloads of a row that was read with them."""
     return [_document(name, getattr(row, f"{name}_size"), getattr(row, f"small_{name}")) for name in names]
 
 
-def _document(name: str, bytes: int, value: Any) -> Document:
+def _document(name: str, bytes: int, value: Any) -> PayloadDocument:
     is_small = bytes <= LARGE
-    return Document(name, size(bytes), tree(value) if is_small else None, is_small and value in ({}, [], None))
+    return PayloadDocument(
+        name, format_size(bytes), render_tree(value) if is_small else None, is_small and value in ({}, [], None)
+    )
 
 
-def as_file(document: Any, name: str) -> HttpResponse:
+def json_file_response(document: Any, name: str) -> HttpResponse:
     """A JSON value to be kept."""
     safe = "".join(character if character.isalnum() or character in "-_." else "_" for character in name)
     headers = {"Content-Disposition": f'attachment; filename="{safe}.json"'}

@@ -11,10 +11,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 
-from ..core.errors import Refused
+from ..core.errors import RequestRefused
 
 
-def require(request: HttpRequest, permission: str) -> None:
+def require_permission(request: HttpRequest, permission: str) -> None:
     """Raise unless the person has the permission; the page that answers names it."""
     if not request.user.has_perm(permission):
         raise PermissionDenied(permission)
@@ -24,7 +24,7 @@ NEEDS = {"add_view": "add", "delete_view": "delete"}
 """What the views of Django's lists and forms ask for; the others ask to be allowed to look."""
 
 
-def named(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def name_missing_permission(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """The view of a list or a form of Django's, which says by itself that something is missing, but not what."""
     owner = getattr(view, "__self__", None)
     if not isinstance(owner, ModelAdmin):
@@ -43,7 +43,7 @@ def named(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     return naming
 
 
-def tell(request: HttpRequest, refused: Refused, *ways_out: tuple[str, str]) -> None:
+def show_refusal(request: HttpRequest, refused: RequestRefused, *ways_out: tuple[str, str]) -> None:
     """Say on the next page why the engine refused, with links (label, address) to what can be done instead."""
     links = format_html_join("", ' <a href="{1}">{0}</a>', ways_out)
     messages.error(request, format_html("{}{}", refused.message, links))

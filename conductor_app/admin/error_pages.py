@@ -19,7 +19,7 @@ from .site import site
 log = logging.getLogger(__name__)
 
 
-def unreadable(request: HttpRequest, exception: Exception) -> HttpResponse:
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """400: what was sent is no form of a page's, or the server was called by a name that is not its own."""
     host = request.META.get("HTTP_HOST", "")[:255] if isinstance(exception, DisallowedHost) else ""
     return _answer(request, 400, {"title": _("Not understood"), "host": host})
@@ -30,17 +30,17 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _answer(request, 403, {"title": _("Not open to you"), "permission": _sentence(exception)})
 
 
-def missing(request: HttpRequest, exception: Exception) -> HttpResponse:
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """404: what was asked for, where something is known of it."""
     return _answer(request, 404, {"title": _("Not here"), "why": _sentence(exception)})
 
 
-def broken(request: HttpRequest) -> HttpResponse:
+def server_error(request: HttpRequest) -> HttpResponse:
     """500: the id under which the log says why."""
     return _answer(request, 500, {"title": _("Not made"), "request_id": log_context.request_id()})
 
 
-def too_old(request: HttpRequest, reason: str = "") -> HttpResponse:
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """403: a form without the token of the session that sends it."""
     return _answer(request, 403, {"title": _("Too old")}, "403_csrf.html")
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from ..core.errors import Invalid
 
 
-def json_value(text: str, **options: Any) -> Any:
+def parse_json_value(text: str, **options: Any) -> Any:
     """The value that a JSON text spells, less NUL. Raises ValueError, for half a character too, and RecursionError."""
     value = json.loads(text, **options)
     if "\\ud" in text.lower():
@@ -31,12 +31,12 @@ def _clean_within(value: Any) -> Any:
     return _clean(value)
 
 
-def json_object(text: str, name: str) -> dict[str, Any]:
+def parse_json_object(text: str, name: str) -> dict[str, Any]:
     """The JSON object in the text; nothing typed is an empty one. `name`: what the page calls it. Raises Invalid."""
     if not text.strip():
         return {}
     try:
-        value = json_value(text)
+        value = parse_json_value(text)
     except RecursionError:
         raise Invalid(_("The %(name)s is nested too deeply.") % {"name": name}) from None
     except ValueError as wrong:
@@ -46,7 +46,7 @@ def json_object(text: str, name: str) -> dict[str, Any]:
     return value
 
 
-def number(text: str, name: str, digits: int = 9) -> int:
+def parse_number(text: str, name: str, digits: int = 9) -> int:
     """The whole number in the text. Raises Invalid."""
     given = text.strip()
     if not (given.isascii() and given.isdecimal()) or len(given) > digits:
@@ -54,7 +54,7 @@ def number(text: str, name: str, digits: int = 9) -> int:
     return int(given)
 
 
-def without_nul(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def strip_nul_from_request(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """The view, told of no NUL in address, query and form: PostgreSQL keeps none in text, not even to look for it."""
 
     @wraps(view)
@@ -62,9 +62,9 @@ def without_nul(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
         if any(value and not _clean(value) for value in (*places, *named.values())):
             raise Http404
         places, named = tuple(map(_clean, places)), {name: _clean(value) for name, value in named.items()}
-        request.GET = _cleaned(request.GET)
+        request.GET = _clean_all(request.GET)
         if request.method == "POST":
-            request.POST = _cleaned(request.POST)
+            request.POST = _clean_all(request.POST)
         return view(request, *places, **named)
 
     return told
@@ -74,7 +74,7 @@ def _clean(value: Any) -> Any:
     return value.replace("\0", "") if isinstance(value, str) else value
 
 
-def _cleaned(given: QueryDict) -> QueryDict:
+def _clean_all(given: QueryDict) -> QueryDict:
     if not any("\0" in value for values in given.lists() for value in (values[0], *values[1])):
         return given
     clean = QueryDict(mutable=True, encoding=given.encoding)

@@ -12,21 +12,23 @@ COUNTING = re.compile(r"<time\b[^>]*data-counts[^>]*>[^<]*</time>|name=\"csrfmid
 """What differs with each look without saying anything new: the browser counts on by itself."""
 
 
-def fragment(request: HttpRequest, template: str, shown: Mapping[str, Any]) -> HttpResponse:
+def fragment_response(request: HttpRequest, template: str, shown: Mapping[str, Any]) -> HttpResponse:
     """The fragment with its revision; 204 where the poll names the revision that it would bring."""
     html = render_to_string(template, dict(shown), request)
-    revision = revision_of(html)
+    revision = html_revision(html)
     if request.GET.get("rev") == revision:
         return HttpResponse(status=204)
     return HttpResponse(html, headers={"X-Revision": revision, "Cache-Control": "no-store"})
 
 
-def revision_of(html: str) -> str:
+def html_revision(html: str) -> str:
     """A short name of what the fragment says, the same for as long as it says the same."""
-    return blake2s(COUNTING.sub(lambda found: _fixed(found.group()), html).encode(), digest_size=8).hexdigest()
+    return blake2s(
+        COUNTING.sub(lambda found: _strip_relative_time(found.group()), html).encode(), digest_size=8
+    ).hexdigest()
 
 
-def _fixed(time: str) -> str:
+def _strip_relative_time(time: str) -> str:
     """The moment of a counting time, without its words."""
     moment = re.search(r'datetime="([^"]*)"', time)
     return moment.group(1) if moment else ""

@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 
-from .form_parsing import json_value
+from .form_parsing import parse_json_value
 
 COMPLAINT = "This is not JSON: {message} at line {line}, column {column}."
 UNREADABLE = "This cannot be read as JSON: {error}."
@@ -37,13 +37,13 @@ class JsonDocumentField(forms.CharField):
 
     def to_python(self, value: Any) -> Any:
         text = super().to_python(value)
-        return text if text in self.empty_values else parse(text)
+        return text if text in self.empty_values else parse_json_object(text)
 
 
-def parse(text: str) -> dict[str, Any]:
+def parse_json_object(text: str) -> dict[str, Any]:
     """The JSON object in the text; raises ValidationError with the place of the first fault."""
     try:
-        document = json_value(text, parse_constant=_refuse)
+        document = parse_json_value(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         place = COMPLAINT.format(message=error.msg, line=error.lineno, column=error.colno)
         raise forms.ValidationError(place, params={"line": error.lineno}) from None
@@ -60,6 +60,6 @@ def _refuse(name: str) -> None:
     raise forms.ValidationError(f"{name} is not a JSON value.")
 
 
-def formatted(document: Any) -> str:
+def format_json(document: Any) -> str:
     """A document as it is offered for editing: keys in their order, two spaces a level."""
     return json.dumps(document, indent=2, ensure_ascii=False)

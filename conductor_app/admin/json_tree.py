@@ -14,7 +14,7 @@ MOST_NODES = 1_500
 DEEPEST = 30
 
 
-def tree(value: Any) -> SafeString:
+def render_tree(value: Any) -> SafeString:
     """The value as HTML."""
     return mark_safe(f'<div class="json">{"".join(_Drawing().node(value, "", 0))}</div>')
 
@@ -47,20 +47,20 @@ class _Drawing:
             if number == MOST_CHILDREN or self.left <= 0:
                 yield _more(f"{len(value) - number} more")
                 return
-            yield from self.node(child, f"<b>{escape(_shortened(str(key)))}</b>", depth)
+            yield from self.node(child, f"<b>{escape(_shorten(str(key)))}</b>", depth)
 
 
 def _leaf(value: Any) -> str:
     if isinstance(value, str):
-        return f'<span class="text">{escape(_shortened(json.dumps(value, ensure_ascii=False)))}</span>'
+        return f'<span class="text">{escape(_shorten(json.dumps(value, ensure_ascii=False)))}</span>'
     if value is None or isinstance(value, bool):
         return f'<span class="word">{json.dumps(value)}</span>'
     if isinstance(value, dict | list):
         return f'<span class="word">{"{}" if isinstance(value, dict) else "[]"}</span>'
-    return f'<span class="number">{escape(_shortened(str(value)))}</span>'
+    return f'<span class="number">{escape(_shorten(str(value)))}</span>'
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     if len(text) <= MOST_CHARACTERS:
         return text
     return f"{text[:MOST_CHARACTERS]}… ({len(text) - MOST_CHARACTERS:,} more characters)"

@@ -10,7 +10,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
 from ..core.errors import NotFound
-from .fragments import fragment, revision_of
+from .fragments import fragment_response, html_revision
 from .pages import Page
 
 
@@ -34,19 +34,19 @@ class ObjectPage(Page):
     def urls(self, site: AdminSite) -> list[URLPattern]:
         def view(request: HttpRequest, **which: Any) -> HttpResponse:
             self._admit(request)
-            told = found(self.sent if request.method == "POST" else self.shown, request, **which)
+            told = get_or_404(self.sent if request.method == "POST" else self.shown, request, **which)
             if isinstance(told, HttpResponse):
                 return told
             shown = {**site.each_context(request), "page": self, **told}
             if self.live_template:
                 html = render_to_string(self.live_template, shown, request)
                 address = reverse(f"admin:{self.name}_live", kwargs=which)
-                shown |= {"live_address": address, "live_revision": revision_of(html)}
+                shown |= {"live_address": address, "live_revision": html_revision(html)}
             return TemplateResponse(request, self.template, shown)
 
         def live(request: HttpRequest, **which: Any) -> HttpResponse:
             self._admit(request)
-            return fragment(request, self.live_template, found(self.shown, request, **which))
+            return fragment_response(request, self.live_template, get_or_404(self.shown, request, **which))
 
         lines = [path(self.route, site.admin_view(view), name=self.name)]
         if self.live_template:
@@ -54,7 +54,7 @@ class ObjectPage(Page):
         return lines
 
 
-def found(ask: Callable[..., Any], *given: Any, **which: Any) -> Any:
+def get_or_404(ask: Callable[..., Any], *given: Any, **which: Any) -> Any:
     """The answer; where there is no such thing, the page says so."""
     try:
         return ask(*given, **which)

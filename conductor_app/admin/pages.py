@@ -16,8 +16,8 @@ from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
-from .error_messages import require
-from .fragments import fragment, revision_of
+from .error_messages import require_permission
+from .fragments import fragment_response, html_revision
 
 
 class Page:
@@ -50,12 +50,12 @@ class Page:
             shown = {**site.each_context(request), "title": self.title, "page": self, **self.context(request)}
             if self.live_template:
                 html = render_to_string(self.live_template, shown, request)
-                shown |= {"live_address": reverse(f"admin:{self.name}_live"), "live_revision": revision_of(html)}
+                shown |= {"live_address": reverse(f"admin:{self.name}_live"), "live_revision": html_revision(html)}
             return TemplateResponse(request, self.template, shown)
 
         def live(request: HttpRequest) -> HttpResponse:
             self._admit(request)
-            return fragment(request, self.live_template, self.context(request))
+            return fragment_response(request, self.live_template, self.context(request))
 
         lines = [path(f"{self.name}/", site.admin_view(view), name=self.name)]
         if self.live_template:
@@ -64,7 +64,7 @@ class Page:
 
     def _admit(self, request: HttpRequest) -> None:
         if not self.is_open_to(request):
-            require(request, self.permission)
+            require_permission(request, self.permission)
 
     def in_sidebar(self) -> dict[str, Any]:
         """The page as the sidebar lists models."""

@@ -19,9 +19,9 @@ from django.utils.translation import gettext_lazy, gettext_noop
 from ..core.step_types.queued import queue_name
 from ..insight.attempt_waits import first_line
 from ..models import Poller, Run, TaskDefinition, WorkflowDefinition
-from .badges import GROUPS, status_in_words
+from .badges import GROUPS, format_status
 from .pages import Page
-from .standalone.found import by_id
+from .standalone.search import find_by_id
 
 MOST_EACH, MOST = 6, 30
 MOST_REASONS = 2_000
@@ -32,7 +32,7 @@ VERBS = {gettext_noop("Pause"): "act-pause", gettext_noop("Resume"): "act-resume
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class PaletteHit:
     """One line: what kind of thing, its name, where it is, and a quiet word beside it."""
 
     kind: str
@@ -43,36 +43,38 @@ class Hit:
     is_page: bool = False
 
 
-Source = Callable[[HttpRequest, str], Iterator[Hit]]
+Source = Callable[[HttpRequest, str], Iterator[PaletteHit]]
 
 
-def pages(request: HttpRequest, term: str) -> Iterator[Hit]:
+def find_pages(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """The pages of the sidebar by their names."""
     from .site import site
 
     for section in site.get_app_list(request):
         for entry in section["models"]:
             if term.lower() in str(entry["name"]).lower() and entry.get("admin_url"):
-                yield Hit(_("Page"), str(entry["name"]), entry["admin_url"], entry["icon"], str(section["name"]), True)
+                yield PaletteHit(
+                    _("Page"), str(entry["name"]), entry["admin_url"], entry["icon"], str(section["name"]), True
+                )
 
 
-def statuses(request: HttpRequest, term: str) -> Iterator[Hit]:
+def find_statuses(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Lists of runs by status: `failed`, `paused runs`."""
     if not request.user.has_perm("conductor.view_run"):
         return
     for status in ("RUNNING", "PAUSED", "FAILED", "TIMED_OUT", "TERMINATED", "COMPLETED"):
-        words = _("%(status)s runs") % {"status": status_in_words(status)}
+        words = _("%(status)s runs") % {"status": format_status(status)}
         if any(name.lower().startswith(term.lower()) for name in (words, status.replace("_", " "))):
             address = reverse("admin:conductor_run_changelist", query={"status": status})
-            yield Hit(_("List"), words, address, GROUPS[status])
+            yield PaletteHit(_("List"), words, address, GROUPS[status])
 
 
-def runs(request: HttpRequest, term: str) -> Iterator[Hit]:
+def find_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Runs by the beginning of an id, or by a whole correlation id or idempotency key."""
     if not request.user.has_perm("conductor.view_run") or len(term) < 4:
         return
     ways = [~Q(correlation_id="") & Q(correlation_id=term), Q(idempotency_key=term)]
-    if is_beginning_of_id(term):
+    if could_be_id_prefix(term):
         ways.insert(0, Q(id__gte=term, id__lte=term + LAST, id__startswith=term))
     for way in ways:
         found = (
@@ -82,7 +84,7 @@ def runs(request: HttpRequest, term: str) -> Iterator[Hit]:
             yield _run(run, run.correlation_id or run.pk)
 
 
-def errors(request: HttpRequest, term: str) -> Iterator[Hit]:
+def find_errors(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Runs by words of their reason, among the newest that have one."""
     if not request.user.has_perm("conductor.view_run") or len(term) < 4:
         return
@@ -92,25 +94,25 @@ def errors(request: HttpRequest, term: str) -> Iterator[Hit]:
         yield _run(run, first_line(run.reason, 100))
 
 
-def definitions(request: HttpRequest, term: str) -> Iterator[Hit]:
+def find_definitions(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Definitions of workflows and tasks by a part of their names, and the runs of a workflow."""
     if request.user.has_perm("conductor.view_workflowdefinition"):
         for row in WorkflowDefinition.objects.filter(name__icontains=term).only("id", "name", "version")[:MOST_EACH]:
             address = reverse("admin:conductor_workflowdefinition_change", args=[row.pk])
-            yield Hit(_("Workflow"), row.name, address, "workflows", f"v{row.version}")
+            yield PaletteHit(_("Workflow"), row.name, address, "workflows", f"v{row.version}")
     if request.user.has_perm("conductor.view_taskdefinition"):
         for task in TaskDefinition.objects.filter(name__icontains=term).only("id", "name")[:MOST_EACH]:
             address = reverse("admin:conductor_taskdefinition_change", args=[task.pk])
-            yield Hit(_("Task"), task.name, address, "tasks")
+            yield PaletteHit(_("Task"), task.name, address, "tasks")
 
 
-def alone(request: HttpRequest, term: str) -> Iterator[Hit]:
+def find_standalone_tasks(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Stand-alone tasks and their groups by whole ids."""
-    for kind, name, address, note in by_id(request, term):
-        yield Hit(kind, name, address, "tasks", note)
+    for kind, name, address, note in find_by_id(request, term):
+        yield PaletteHit(kind, name, address, "tasks", note)
 
 
-def queues(request: HttpRequest, term: str) -> Iterator[Hit]:
+def find_queues(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Queues by a part of their names; after `pause` or `resume`, what would be done with them."""
     if not request.user.has_perm("conductor.view_attempt"):
         return
@@ -124,12 +126,20 @@ def queues(request: HttpRequest, term: str) -> Iterator[Hit]:
         queue = queue_name(task_type, domain)
         address = reverse("admin:queue", query={"name": queue})
         if word:
-            yield Hit(_("Action"), f"{_(word)}: {queue}", f"{address}#{VERBS[word]}", "queues")
+            yield PaletteHit(_("Action"), f"{_(word)}: {queue}", f"{address}#{VERBS[word]}", "queues")
         else:
-            yield Hit(_("Queue"), queue, address, "queues")
+            yield PaletteHit(_("Queue"), queue, address, "queues")
 
 
-SOURCES: list[Source] = [runs, alone, pages, queues, statuses, definitions, errors]
+SOURCES: list[Source] = [
+    find_runs,
+    find_standalone_tasks,
+    find_pages,
+    find_queues,
+    find_statuses,
+    find_definitions,
+    find_errors,
+]
 
 
 class PalettePage(Page):
@@ -152,11 +162,11 @@ class PalettePage(Page):
         return [*super().urls(site), path("find/hits/", site.admin_view(hits), name="find_hits")]
 
 
-def is_beginning_of_id(term: str) -> bool:
+def could_be_id_prefix(term: str) -> bool:
     """Whether an id could begin so."""
     return all(character in "0123456789abcdefABCDEF-" for character in term)
 
 
-def _run(run: Run, note: str) -> Hit:
+def _run(run: Run, note: str) -> PaletteHit:
     address = reverse("admin:conductor_run_change", args=[run.pk])
-    return Hit(_("Run"), f"{run.name} v{run.version}", address, GROUPS.get(run.status, "runs"), note)
+    return PaletteHit(_("Run"), f"{run.name} v{run.version}", address, GROUPS.get(run.status, "runs"), note)

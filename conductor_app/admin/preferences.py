@@ -11,9 +11,9 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from .choices import choose
+from .choices import save_preference
 from .pages import Page
-from .user_locale import chosen_language, language_of, zone_of, zones
+from .user_locale import all_zones, chosen_language, language_of, zone_of
 
 BY_THE_BROWSER = ""
 
@@ -27,7 +27,7 @@ class PreferencesPage(Page):
         return request.user.is_active
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
-        return {"zone": zone_of(request), "zones": sorted(zones()), "language": chosen_language(request)}
+        return {"zone": zone_of(request), "zones": sorted(all_zones()), "language": chosen_language(request)}
 
     def post(self, request: HttpRequest) -> HttpResponse:
         if "language" in request.POST:
@@ -43,15 +43,15 @@ def _speak(request: HttpRequest, language: str) -> None:
     if language not in {BY_THE_BROWSER, *dict(settings.LANGUAGES)}:
         messages.error(request, _("There is no language %(code)r here.") % {"code": language[:20]})
     elif language != chosen_language(request):
-        choose(request, language=language)
+        save_preference(request, language=language)
         # What is said from here on is said in the new language.
         translation.activate(language_of(request))
         messages.success(request, _("The pages speak English."))
 
 
 def _say_moments_in(request: HttpRequest, zone: str) -> None:
-    if zone in zones():
-        choose(request, zone=zone)
+    if zone in all_zones():
+        save_preference(request, zone=zone)
         messages.success(request, _("Moments are shown in %(zone)s.") % {"zone": zone})
     else:
         wrong = {"zone": repr(zone[:80])}

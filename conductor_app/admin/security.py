@@ -25,7 +25,7 @@ def content_security_policy(
     def answer(request: HttpRequest) -> HttpResponse:
         request.csp_nonce = SimpleLazyObject(lambda: secrets.token_urlsafe(16))
         response = get_response(request)
-        policy = policy_of(request.path)
+        policy = policy_for(request.path)
         if request.csp_nonce._wrapped is not empty:
             # A page that has asked for the nonce brings a script that makes styles: those with it may stay.
             policy = policy.replace("style-src 'self'", f"style-src 'self' 'nonce-{request.csp_nonce}'")
@@ -35,6 +35,6 @@ def content_security_policy(
     return answer
 
 
-def policy_of(path: str) -> str:
+def policy_for(path: str) -> str:
     """The policy for one address."""
     return EASIER if path.rstrip("/") in EASIER_FOR else STRICT

@@ -35,7 +35,7 @@ from ..models import (
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SidebarEntry:
     """One line: whose page it is, its word, its icon."""
 
     of: Any
@@ -44,60 +44,60 @@ class Entry:
 
 
 NAMES = {"operate": _("Operate"), "design": _("Design"), "record": _("Record"), "system": _("System")}
-SECTIONS: dict[str, tuple[Entry, ...]] = {
+SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     "operate": (
-        Entry("index", _("Overview"), "overview"),
-        Entry(Run, _("Runs"), "runs"),
-        Entry("failures", _("Failures"), "failures"),
-        Entry("views", _("Views"), "views"),
-        Entry("bulk", _("Operations"), "do-retry"),
-        Entry(Attempt, _("Attempts"), "attempts"),
-        Entry("waiting", pgettext_lazy("the inbox of people", "Waiting"), "inbox"),
-        Entry(TaskGroup, _("Task groups"), "columns"),
-        Entry(StandaloneTask, _("Stand-alone tasks"), "todo"),
-        Entry("queues", _("Queues"), "queues"),
-        Entry("workers", _("Workers"), "workers"),
+        SidebarEntry("index", _("Overview"), "overview"),
+        SidebarEntry(Run, _("Runs"), "runs"),
+        SidebarEntry("failures", _("Failures"), "failures"),
+        SidebarEntry("views", _("Views"), "views"),
+        SidebarEntry("bulk", _("Operations"), "do-retry"),
+        SidebarEntry(Attempt, _("Attempts"), "attempts"),
+        SidebarEntry("waiting", pgettext_lazy("the inbox of people", "Waiting"), "inbox"),
+        SidebarEntry(TaskGroup, _("Task groups"), "columns"),
+        SidebarEntry(StandaloneTask, _("Stand-alone tasks"), "todo"),
+        SidebarEntry("queues", _("Queues"), "queues"),
+        SidebarEntry("workers", _("Workers"), "workers"),
     ),
     "design": (
-        Entry(WorkflowDefinition, _("Workflows"), "workflows"),
-        Entry(TaskDefinition, _("Tasks"), "tasks"),
-        Entry("form_templates", _("Form templates"), "inbox"),
-        Entry(Schedule, _("Schedules"), "schedules"),
-        Entry("events", _("Events"), "events"),
+        SidebarEntry(WorkflowDefinition, _("Workflows"), "workflows"),
+        SidebarEntry(TaskDefinition, _("Tasks"), "tasks"),
+        SidebarEntry("form_templates", _("Form templates"), "inbox"),
+        SidebarEntry(Schedule, _("Schedules"), "schedules"),
+        SidebarEntry("events", _("Events"), "events"),
     ),
     "record": (
-        Entry(ScheduleExecution, _("Scheduled starts"), "starts"),
-        Entry(AuditEntry, _("Audit"), "audit"),
-        Entry(Artifact, _("Artifacts"), "box"),
+        SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),
+        SidebarEntry(AuditEntry, _("Audit"), "audit"),
+        SidebarEntry(Artifact, _("Artifacts"), "box"),
     ),
     "system": (
-        Entry("system", _("System"), "server"),
-        Entry("retention", _("Retention"), "archive"),
-        Entry("sweeps", _("Sweeps"), "sweeps"),
-        Entry(PeriodicTask, _("Beats"), "beats"),
-        Entry(IntervalSchedule, _("Intervals"), "waiting"),
-        Entry(CrontabSchedule, _("Crontabs"), "schedules"),
-        Entry(Secret, _("Secrets"), "secrets"),
-        Entry(Variable, _("Variables"), "variables"),
-        Entry(Application, _("Applications"), "applications"),
-        Entry(AccessKey, _("Access keys"), "keys"),
-        Entry(Grant, _("Permissions"), "permissions"),
-        Entry(Client, _("Taskcluster clients"), "keys"),
-        Entry(ScopeRole, _("Taskcluster roles"), "permissions"),
-        Entry(User, _("Users"), "person"),
-        Entry(Group, _("Groups and roles"), "people"),
+        SidebarEntry("system", _("System"), "server"),
+        SidebarEntry("retention", _("Retention"), "archive"),
+        SidebarEntry("sweeps", _("Sweeps"), "sweeps"),
+        SidebarEntry(PeriodicTask, _("Beats"), "beats"),
+        SidebarEntry(IntervalSchedule, _("Intervals"), "waiting"),
+        SidebarEntry(CrontabSchedule, _("Crontabs"), "schedules"),
+        SidebarEntry(Secret, _("Secrets"), "secrets"),
+        SidebarEntry(Variable, _("Variables"), "variables"),
+        SidebarEntry(Application, _("Applications"), "applications"),
+        SidebarEntry(AccessKey, _("Access keys"), "keys"),
+        SidebarEntry(Grant, _("Permissions"), "permissions"),
+        SidebarEntry(Client, _("Taskcluster clients"), "keys"),
+        SidebarEntry(ScopeRole, _("Taskcluster roles"), "permissions"),
+        SidebarEntry(User, _("Users"), "person"),
+        SidebarEntry(Group, _("Groups and roles"), "people"),
     ),
 }
 
 
-def word_of(model: Any) -> Any:
+def model_label(model: Any) -> Any:
     """By which word its page is known; nothing where it has none here."""
     return next((entry.word for entries in SECTIONS.values() for entry in entries if entry.of is model), None)
 
 
 def page_name(opts: Any) -> str:
     """What the list of a model is called: as it stands here, or else by its own name."""
-    return str(word_of(opts.model) or capfirst(opts.verbose_name_plural))
+    return str(model_label(opts.model) or capfirst(opts.verbose_name_plural))
 
 
 def sections(known: Mapping[Any, dict[str, Any]]) -> list[dict[str, Any]]:

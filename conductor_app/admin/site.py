@@ -36,22 +36,22 @@ from ..models import (
 from .access.applications import ApplicationAdmin, GrantAdmin
 from .access.clients import ClientAdmin
 from .access.keys import AccessKeyAdmin
-from .access.named import SecretAdmin, VariableAdmin
-from .access.people import Groups, People
 from .access.roles import ScopeRoleAdmin
+from .access.secrets_and_variables import SecretAdmin, VariableAdmin
+from .access.users_and_groups import AuditedGroupAdmin, AuditedUserAdmin
 from .bulk.bulk_operations import BulkExport, BulkOperationPage, BulkPage
 from .bulk.bulk_plan import BulkPlanPage
 from .bulk.planner import PlannerPage
 from .definitions.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from .definitions.tasks import TaskDefinitionAdmin
 from .definitions.workflows import WorkflowDefinitionAdmin
-from .error_messages import named
+from .error_messages import name_missing_permission
+from .events.event_pages import EventPage, EventsPage
 from .events.handlers import EventHandlerAdmin
-from .events.received import EventPage, EventsPage
 from .events.replays import ReplayPage
 from .events.sources import SourcesPage
 from .events.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
-from .form_parsing import without_nul
+from .form_parsing import strip_nul_from_request
 from .maintenance.audit import AuditAdmin
 from .maintenance.retention import RetentionPage
 from .maintenance.sweeps import SweepsPage
@@ -59,12 +59,12 @@ from .maintenance.system import SystemPage
 from .monitoring.answer import AnswerPage
 from .monitoring.failures import FailureGroupPage, FailuresPage
 from .monitoring.overview import overview
-from .monitoring.pulse import PulsePage
+from .monitoring.overview_tiles import PulsePage
 from .monitoring.queue import QueuePage
 from .monitoring.queues import QueuesPage
-from .monitoring.turn import TurnPage
 from .monitoring.views import AlertPage, TilesPage, ViewPage, ViewsPage
 from .monitoring.waiting import WaitingPage
+from .monitoring.why_waiting import TurnPage
 from .monitoring.workers import WorkersPage
 from .pages import Page
 from .palette import PalettePage
@@ -72,9 +72,9 @@ from .preferences import PreferencesPage
 from .runs.attempts import AttemptAdmin
 from .runs.compare import ComparePage
 from .runs.list import RunAdmin
-from .schedules.beats import SCHEDULES
 from .schedules.calendar import CalendarPage
 from .schedules.lists import ScheduleAdmin, ScheduleExecutionAdmin
+from .schedules.periodic_tasks import SCHEDULES
 from .sidebar import sections
 from .snapshot_pages import in_read_snapshot
 from .standalone.artifacts import ArtifactAdmin
@@ -83,7 +83,7 @@ from .standalone.tasks import StandaloneTaskAdmin
 from .status_bar import StripPage
 from .user_locale import zone_of
 
-FIXING: tuple[Page, ...] = (
+OBJECT_PAGES: tuple[Page, ...] = (
     PlannerPage(),
     FailuresPage(),
     FailureGroupPage(),
@@ -122,7 +122,7 @@ PAGES: tuple[Page, ...] = (
     PalettePage(),
     PreferencesPage(),
     StripPage(),
-    *FIXING,
+    *OBJECT_PAGES,
 )
 SCREENS = {
     Run: RunAdmin,
@@ -143,13 +143,13 @@ SCREENS = {
     Grant: GrantAdmin,
     Client: ClientAdmin,
     ScopeRole: ScopeRoleAdmin,
-    User: People,
-    Group: Groups,
+    User: AuditedUserAdmin,
+    Group: AuditedGroupAdmin,
     **SCHEDULES,
 }
 
 
-EVERYBODYS = {page.name for page in PAGES if not page.permission}
+UNRESTRICTED_PAGES = {page.name for page in PAGES if not page.permission}
 """Pages that are open to whoever may sign in."""
 
 
@@ -175,7 +175,7 @@ class OperatorsSite(AdminSite):
         return [*(line for page in PAGES for line in page.urls(self)), *models]
 
     def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
-        return super().admin_view(in_read_snapshot(without_nul(named(view))), cacheable)
+        return super().admin_view(in_read_snapshot(strip_nul_from_request(name_missing_permission(view))), cacheable)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """What stands around every page: sidebar, environment, how the engine is, the reader's zone."""
@@ -195,7 +195,7 @@ class OperatorsSite(AdminSite):
             return apps
         known: dict[Any, dict] = {model["model"]: model for app in apps for model in app["models"]}
         known |= {page.name: page.in_sidebar() for page in PAGES if page.is_open_to(request)}
-        if known.keys() - EVERYBODYS:
+        if known.keys() - UNRESTRICTED_PAGES:
             known["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}
         return sections(known)
 

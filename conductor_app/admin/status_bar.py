@@ -7,7 +7,7 @@ from django.urls import URLPattern, path
 
 from .. import clock
 from ..insight.health import engine_health
-from .fragments import fragment
+from .fragments import fragment_response
 from .pages import Page
 
 
@@ -27,7 +27,7 @@ class StripPage(Page):
             "health": engine_health(clock.now()),
             "sees_sweeps": request.user.has_perm("conductor.view_sweeppass"),
         }
-        return fragment(request, "ops/strip.html", shown)
+        return fragment_response(request, "ops/strip.html", shown)
 
     def in_sidebar(self) -> dict[str, Any]:
         return {}

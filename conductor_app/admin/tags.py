@@ -6,13 +6,13 @@ from django import template
 from django.utils.html import escape, strip_tags
 from django.utils.safestring import SafeString, mark_safe
 
-from ..core.schema_form import written
+from ..core.schema_form import format_value
 from ..insight.differences import MISSING
 from ..insight.durations import format_duration
 from ..insight.queues import QueueState
 from ..models.fields import dumps
 from . import badges
-from .json_editor import formatted
+from .json_editor import format_json
 from .sidebar import page_name
 
 LONGEST_VALUE = 300
@@ -23,21 +23,21 @@ NOTHING = ("", "-", "–")
 
 register.simple_tag(badges.icon, name="icon")
 register.simple_tag(badges.pill, name="pill")
-register.filter("ago", badges.ago)
-register.filter("exact", badges.exact)
+register.filter("ago", badges.relative_time)
+register.filter("exact", badges.exact_time)
 register.filter("badge", badges.badge)
-register.filter("marked", badges.marked)
-register.filter("size", badges.size)
-register.filter("many", badges.many)
-register.filter("as_typed", written)
-register.filter("as_json", formatted)
+register.filter("marked", badges.mark_names)
+register.filter("size", badges.format_size)
+register.filter("many", badges.format_count)
+register.filter("as_typed", format_value)
+register.filter("as_json", format_json)
 register.filter("page_name", page_name)
 
 
 @register.filter
 def waiting(queue: QueueState) -> str:
     """How many attempts wait in a queue, as far as they are counted."""
-    return badges.at_least(queue.counted, queue.is_more)
+    return badges.format_lower_bound(queue.counted, queue.is_more)
 
 
 @register.filter("span")
@@ -50,10 +50,10 @@ def span_or_dash(milliseconds: int | str | None) -> str:
 def with_words(cells: list[SafeString], headers: list[dict[str, Any]]) -> SafeString:
     """The cells of a row, each with the word of its column: a narrow page, which has no columns, says it beside."""
     words = (escape(strip_tags(header["text"])) for header in headers)
-    return mark_safe("".join(_told(cell, word) for cell, word in zip(cells, words, strict=False)))
+    return mark_safe("".join(_label_cell(cell, word) for cell, word in zip(cells, words, strict=False)))
 
 
-def _told(cell: SafeString, word: str) -> str:
+def _label_cell(cell: SafeString, word: str) -> str:
     """The cell with its word, and whether a narrow page does without it."""
     is_drawn = any(mark in cell for mark in ("<img", "<svg", "<input"))
     none = "" if is_drawn or strip_tags(cell).strip() not in NOTHING else "data-none "
@@ -72,4 +72,4 @@ def json_cut(value: Any) -> SafeString | str:
 @register.filter
 def lasting(begin: int | None, end: int | None = None) -> SafeString | str:
     """How long something has gone on: it goes on counting in the browser while it has no end."""
-    return badges.lasting(begin, end)
+    return badges.running_time(begin, end)

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class OverviewTile:
     """One part: its name for people, the template that shows it, and what it shows."""
 
     name: str
@@ -22,11 +22,11 @@ class Tile:
     is_broken: bool = False
 
 
-def tile(name: str, template: str, look: Callable[[], dict[str, Any]]) -> Tile:
+def build_tile(name: str, template: str, look: Callable[[], dict[str, Any]]) -> OverviewTile:
     """The tile; one that cannot be made says so, with the id under which the log says why."""
     try:
-        return Tile(name, template, look())
+        return OverviewTile(name, template, look())
     except Exception:
         log.exception("tile_failed", extra={"tile": template})
         told = {"what": name, "request_id": log_context.request_id(), "retry": reverse("admin:index")}
-        return Tile(name, "ops/states/error.html", told, is_broken=True)
+        return OverviewTile(name, "ops/states/error.html", told, is_broken=True)

@@ -12,13 +12,13 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone, translation
 from django.utils.cache import patch_vary_headers
 
-from .choices import choices
+from .choices import saved_preferences
 
 UTC = "UTC"
 Answer = Callable[[HttpRequest], HttpResponse]
 
 
-def in_the_readers_words(get_response: Answer) -> Answer:
+def user_locale_middleware(get_response: Answer) -> Answer:
     """Middleware: the operators' pages speak the language and say moments in the zone that their reader has chosen."""
 
     def answer(request: HttpRequest) -> HttpResponse:
@@ -40,17 +40,17 @@ def language_of(request: HttpRequest) -> str:
 
 def chosen_language(request: HttpRequest) -> str:
     """The language that the reader has chosen; empty where the browser's is taken."""
-    chosen = choices(request).get("language", "")
+    chosen = saved_preferences(request).get("language", "")
     return chosen if chosen in dict(settings.LANGUAGES) else ""
 
 
 def zone_of(request: HttpRequest) -> str:
     """The name of the reader's zone."""
-    chosen = choices(request).get("zone", UTC)
-    return chosen if chosen in zones() else UTC
+    chosen = saved_preferences(request).get("zone", UTC)
+    return chosen if chosen in all_zones() else UTC
 
 
 @cache
-def zones() -> frozenset[str]:
+def all_zones() -> frozenset[str]:
     """The names of all zones; kept, since the system's files are looked through for them."""
     return frozenset(available_timezones())

@@ -6,7 +6,7 @@ from typing import Any
 from ..insight.timeline import TimeScale
 
 
-def zoom(scale: TimeScale, whole: TimeScale, address: Callable[..., str]) -> dict[str, Any]:
+def zoom_links(scale: TimeScale, whole: TimeScale, address: Callable[..., str]) -> dict[str, Any]:
     """The ways to a closer and a wider look, and what a drag over the axis needs to know.
 
     `address`: the same page with another `from` and `to`, in milliseconds since the whole began.

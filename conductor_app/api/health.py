@@ -12,12 +12,12 @@ UNHEALTHY = (
 
 def health(request: HttpRequest) -> HttpResponse:
     """GET /health: 200 as soon as work is accepted, 503 while the database does not answer."""
-    return _said(HEALTHY, UNHEALTHY)
+    return _health_response(HEALTHY, UNHEALTHY)
 
 
 def state(request: HttpRequest) -> HttpResponse:
     """GET /actuator/health: the same, as what watches the original asks for it."""
-    return _said(b'{"status":"UP"}', b'{"status":"DOWN"}')
+    return _health_response(b'{"status":"UP"}', b'{"status":"DOWN"}')
 
 
 def info(request: HttpRequest) -> HttpResponse:
@@ -25,7 +25,7 @@ def info(request: HttpRequest) -> HttpResponse:
     return HttpResponse(b"{}", content_type="application/json")
 
 
-def _said(well: bytes, ill: bytes) -> HttpResponse:
+def _health_response(well: bytes, ill: bytes) -> HttpResponse:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")

@@ -20,15 +20,17 @@ def metrics(request: HttpRequest) -> HttpResponse:
     try:
         require_metrics_access(request)
     except Unauthenticated as refusal:
-        return _refused(refusal, 401, {"WWW-Authenticate": "Bearer"})
+        return _refusal_response(refusal, 401, {"WWW-Authenticate": "Bearer"})
     except Forbidden as refusal:
-        return _refused(refusal, 403)
+        return _refusal_response(refusal, 403)
     pool_metrics.look()
     text, content_type = exposition(request.headers.get("Accept", ""), Stored(_load(), clock.now()))
     return HttpResponse(text, content_type=content_type, headers={"Cache-Control": "no-store"})
 
 
-def _refused(refusal: Forbidden | Unauthenticated, status: int, headers: dict[str, str] | None = None) -> HttpResponse:
+def _refusal_response(
+    refusal: Forbidden | Unauthenticated, status: int, headers: dict[str, str] | None = None
+) -> HttpResponse:
     return HttpResponse(f"{refusal.message}\n", status=status, content_type="text/plain", headers=headers)
 
 

@@ -12,7 +12,7 @@ DAY_MINUTES = 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class QuietHours:
     """The minutes of a day in which nothing rings, by the clocks of a zone; they may go over midnight."""
 
     begins: int
@@ -29,7 +29,7 @@ class Quiet:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AlertRule:
     """`threshold`: so many or more (count), so many percent or more (share), fewer than so many (absence), one that has
     been open for so many minutes or longer (age).
 
@@ -40,7 +40,7 @@ class Rule:
     threshold: int
     window_ms: int
     repeat_ms: int
-    quiet: Quiet | None = None
+    quiet: QuietHours | None = None
 
     @property
     def age_ms(self) -> int:
@@ -72,7 +72,9 @@ class Rule:
         return f"{hits} {window}: {told} ring it"
 
 
-def would_ring(rule: Rule, hits: Sequence[int], total: Sequence[int], since: int, until: int) -> list[tuple[int, int]]:
+def would_ring(
+    rule: AlertRule, hits: Sequence[int], total: Sequence[int], since: int, until: int
+) -> list[tuple[int, int]]:
     """When it would have rung, looked at once a minute, and how many hits there were; the moments are in order.
 
     Of an age, `hits` are the moments at which runs became too old, and `total` those at which they ended after that.

@@ -7,7 +7,7 @@ from .effects import Effect
 
 
 @dataclass(frozen=True, slots=True)
-class KeepResult(Effect):
+class CacheTaskResult(Effect):
     """What an attempt has come to is the result of all tasks of this name and key, until then."""
 
     name: str
@@ -15,12 +15,12 @@ class KeepResult(Effect):
     attempt_id: str
     until: int
 
-    def line(self) -> dict[str, Any]:
-        return {"effect": "KeepResult", "name": self.name, "until": self.until}
+    def to_history(self) -> dict[str, Any]:
+        return {"effect": "CacheTaskResult", "name": self.name, "until": self.until}
 
 
 @dataclass(frozen=True, slots=True)
-class KeepOutput(Effect):
+class CacheRunOutput(Effect):
     """What a run has come to is the output of all runs of this name and key, until then."""
 
     name: str
@@ -28,5 +28,5 @@ class KeepOutput(Effect):
     run_id: str
     until: int
 
-    def line(self) -> dict[str, Any]:
-        return {"effect": "KeepOutput", "name": self.name, "until": self.until}
+    def to_history(self) -> dict[str, Any]:
+        return {"effect": "CacheRunOutput", "name": self.name, "until": self.until}

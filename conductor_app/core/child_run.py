@@ -1,16 +1,16 @@
 """Runs before their first decision."""
 
 from .effects import StartRun
+from .frozen import fast_replace
 from .snapshot import Run
 from .states import RUNNING
-from .timers import run_wakes_at
-from .values import replace
+from .timers import next_run_timer
 
 
-def begun(effect: StartRun, parent: Run, now: int) -> Run:
+def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
     """The run that an effect starts."""
     waits = bool(effect.parent_attempt_id)
-    return with_timer(
+    return set_first_timer(
         Run(
             id=effect.id,
             definition=effect.definition,
@@ -30,6 +30,6 @@ def begun(effect: StartRun, parent: Run, now: int) -> Run:
     )
 
 
-def with_timer(run: Run, now: int) -> Run:
+def set_first_timer(run: Run, now: int) -> Run:
     """The run, to be woken at its start if that is yet to come, or when its own time is over."""
-    return replace(run, wake_at=run_wakes_at(run, now))
+    return fast_replace(run, wake_at=next_run_timer(run, now))

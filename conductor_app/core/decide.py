@@ -7,12 +7,12 @@ from typing import Any
 from .data_requests import DataRequest, DataRequired, ScriptEvaluation
 from .decision_context import DecisionContext
 from .effects import CreateTask, Effect, apply_effects
+from .frozen import fast_replace
 from .listener_events import listener_events
 from .rules import RULES, RULES_WHILE_RESTING
 from .snapshot import Run
 from .states import PAUSED
-from .timers import is_due, run_ends_at, run_wakes_at
-from .values import replace
+from .timers import is_due, next_run_timer, run_ends_at
 
 BUDGET = 5_000
 """Effects after which a decision stops and asks to be woken at once: a wild loop costs slices, not the process."""
@@ -29,12 +29,12 @@ class Decision:
     questions: frozenset[DataRequest] = frozenset()
 
 
-def nothing(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
+def no_command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
     """The command that asks for nothing: only what is due happens."""
     return ()
 
 
-def command_then_decide(
+def apply_command(
     run: Run, command: Command, answers: Mapping[DataRequest, Any], now: int, in_slices: bool = False
 ) -> Decision:
     """What a command asks for and all that follows from it. What has run out of time before it, comes before it.
@@ -43,28 +43,28 @@ def command_then_decide(
     to be saved and gone on from: a loop that needs no worker would else be decided from its start in each turn.
     """
     try:
-        return _heard(run, command, answers, now, in_slices)
+        return _apply(run, command, answers, now, in_slices)
     except DataRequired as asked:
         return Decision((), run, asked.questions)
 
 
-def _heard(run: Run, command: Command, answers: Mapping[DataRequest, Any], now: int, in_slices: bool) -> Decision:
+def _apply(run: Run, command: Command, answers: Mapping[DataRequest, Any], now: int, in_slices: bool) -> Decision:
     effects: list[Effect] = []
-    before = _decided(run, answers, now, effects) if _has_run_out(run, now) else run
+    before = _run_rules(run, answers, now, effects) if _is_anything_due(run, now) else run
     asked_for = list(command(before, DecisionContext(before, answers), now))
     effects += asked_for
     after = apply_effects(before, asked_for)
     try:
-        after = _decided(after, answers, now, effects)
+        after = _run_rules(after, answers, now, effects)
     except DataRequired as asked:
-        if not (in_slices and _is_a_slice(effects, asked)):
+        if not (in_slices and _can_save_partially(effects, asked)):
             raise
-        after = replace(apply_effects(run, effects), wake_at=now)
-        return Decision(_told(run, effects, after, answers, now), after, asked.questions)
-    return Decision(_told(run, effects, after, answers, now), _with_wake_up(after, now, len(effects)))
+        after = fast_replace(apply_effects(run, effects), wake_at=now)
+        return Decision(_with_listener_events(run, effects, after, answers, now), after, asked.questions)
+    return Decision(_with_listener_events(run, effects, after, answers, now), _set_wake_up(after, now, len(effects)))
 
 
-def _told(
+def _with_listener_events(
     run: Run, effects: list[Effect], after: Run, answers: Mapping[DataRequest, Any], now: int
 ) -> tuple[Effect, ...]:
     """The effects, and the messages that go out because of them."""
@@ -73,7 +73,7 @@ def _told(
     return (*effects, *listener_events(run, effects, DecisionContext(after, answers), now))
 
 
-def _is_a_slice(effects: list[Effect], asked: DataRequired) -> bool:
+def _can_save_partially(effects: list[Effect], asked: DataRequired) -> bool:
     """Whether what was decided stands by itself: a dynamic fork does not, before its branches are entered."""
     is_open_fork = any(isinstance(effect, CreateTask) and "forked" in effect.task.step_state for effect in effects)
     return (
@@ -85,17 +85,17 @@ def _is_a_slice(effects: list[Effect], asked: DataRequired) -> bool:
 
 def decide(run: Run, answers: Mapping[DataRequest, Any], now: int) -> Decision:
     """Everything that must happen next."""
-    return command_then_decide(run, nothing, answers, now)
+    return apply_command(run, no_command, answers, now)
 
 
-def _has_run_out(run: Run, now: int) -> bool:
+def _is_anything_due(run: Run, now: int) -> bool:
     return run.is_open and (run_ends_at(run) <= now or any(is_due(task, now) for task in run.tasks.values()))
 
 
-def _decided(run: Run, answers: Mapping[DataRequest, Any], now: int, effects: list[Effect]) -> Run:
+def _run_rules(run: Run, answers: Mapping[DataRequest, Any], now: int, effects: list[Effect]) -> Run:
     """The snapshot after a fixpoint over the rules; what they say is added to `effects`."""
     while run.is_open and len(effects) < BUDGET:
-        spoken = _first_to_speak(run, answers, now)
+        spoken = _first_firing_rule(run, answers, now)
         if not spoken:
             break
         effects += spoken
@@ -103,7 +103,7 @@ def _decided(run: Run, answers: Mapping[DataRequest, Any], now: int, effects: li
     return run
 
 
-def _first_to_speak(run: Run, answers: Mapping[DataRequest, Any], now: int) -> list[Effect]:
+def _first_firing_rule(run: Run, answers: Mapping[DataRequest, Any], now: int) -> list[Effect]:
     ctx = DecisionContext(run, answers)
     rests = run.status == PAUSED or run.begins_later(now)
     for rule in RULES_WHILE_RESTING if rests else RULES:
@@ -113,7 +113,7 @@ def _first_to_speak(run: Run, answers: Mapping[DataRequest, Any], now: int) -> l
     return []
 
 
-def _with_wake_up(run: Run, now: int, count: int) -> Run:
+def _set_wake_up(run: Run, now: int, count: int) -> Run:
     if not run.is_open:
         return run
-    return replace(run, wake_at=now if count >= BUDGET else run_wakes_at(run, now))
+    return fast_replace(run, wake_at=now if count >= BUDGET else next_run_timer(run, now))

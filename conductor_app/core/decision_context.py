@@ -20,10 +20,10 @@ from .data_requests import (
     TaskPart,
 )
 from .definition import Definition, Key, Step
-from .expressions import MISSING, needed, resolve
+from .expressions import MISSING, needed_references, resolve_template
+from .frozen import fast_replace
 from .snapshot import UNKNOWN, Run, Task
-from .task_index import Sorted
-from .values import replace
+from .task_index import TaskIndex
 
 EACH = "FOR_EACH"
 DataCache = Mapping[DataRequest, Any]
@@ -37,7 +37,7 @@ class DecisionContext:
     def __init__(self, run: Run, answers: DataCache, given: Mapping[Key, dict[str, Any]] | None = None) -> None:
         """`given`: inputs that an operator gave to tasks which are entered now."""
         self.run, self.answers, self.given = run, answers, given or {}
-        self._sorted = Sorted(run)
+        self._sorted = TaskIndex(run)
         self._iteration_path: tuple[int, ...] = ()
         self._loops: list[Step | None] = []
 
@@ -49,7 +49,7 @@ class DecisionContext:
         if not (step.loops or place):
             return self
         seen = copy(self)
-        seen.run = replace(self.run, next_seq=self.run.next_seq + place) if place else self.run
+        seen.run = fast_replace(self.run, next_seq=self.run.next_seq + place) if place else self.run
         seen._iteration_path, seen._loops = key.iteration_path, [self.run.step(ref, source) for ref in step.loops]
         return seen
 
@@ -65,7 +65,7 @@ class DecisionContext:
             raise DataRequired({question}) from None
 
     @property
-    def has_heard_of_open_tasks(self) -> bool:
+    def knows_open_tasks(self) -> bool:
         """Whether an answer has told that a task is open that the snapshot does not hold."""
         return any(
             answer is None
@@ -76,11 +76,11 @@ class DecisionContext:
     def resolve(self, template: Any, own: Mapping[str, Any] | None = None) -> Any:
         """The template with each expression replaced by its value; `own` are names such as CPEWF_TASK_ID."""
         known = own or {}
-        pairs = (pair for pair in needed(template) if pair[0] not in known)
+        pairs = (pair for pair in needed_references(template) if pair[0] not in known)
         unanswered = {q for pair in pairs if (q := self._question(*pair)) and q not in self.answers}
         if unanswered:
             raise DataRequired(unanswered)
-        return resolve(template, lambda root, key: self._value(root, key, known))
+        return resolve_template(template, lambda root, key: self._value(root, key, known))
 
     def script(self, language: str, source: str, inputs: Mapping[str, Any]) -> ScriptResult:
         """What the script came to."""
@@ -107,7 +107,7 @@ class DecisionContext:
         value = getattr(task.attempt, part)
         return self.ask(AttemptPayload(task.attempt.id, part)) if value is UNKNOWN else value
 
-    def given_input(self, key: Key) -> dict[str, Any] | None:
+    def input_override(self, key: Key) -> dict[str, Any] | None:
         """The input that an operator gave to this task, now or when it was made."""
         task = self.run.tasks.get(key)
         return self.given.get(key, task.step_state.get("input") if task else None)
@@ -133,19 +133,19 @@ class DecisionContext:
             return self._run_question(key)
         if not key:
             return None
-        ref, within = self._meant(root)
+        ref, within = self._resolve_reference(root)
         task = self._sorted.newest(ref, within)
         if task is None:
             return (
                 None
-                if self.run.is_whole or root in self._unborn()
-                else TaskPart(ref, _part(key), within, self._is_deep(ref, within))
+                if self.run.is_whole or root in self._unreached_steps()
+                else TaskPart(ref, _payload_part(key), within, self._is_deep(ref, within))
             )
         if key in ("input", "output") and getattr(task.attempt, key) is UNKNOWN:
             return AttemptPayload(task.attempt.id, key)
         return None
 
-    def _meant(self, root: str) -> tuple[str, tuple[int, ...]]:
+    def _resolve_reference(self, root: str) -> tuple[str, tuple[int, ...]]:
         """The reference that a name stands for here, and the turns to which it is bound.
 
         Inside a FOR_EACH its own name stands for the present item, and a step beside the asking one for its task there.
@@ -165,7 +165,7 @@ class DecisionContext:
         step = self.run.definition.step(ref)
         return bool(within) and (step is None or len(step.loops) > len(within))
 
-    def _unborn(self) -> frozenset[str]:
+    def _unreached_steps(self) -> frozenset[str]:
         return frozenset() if self.run.has_begun else frozenset(self.run.definition.steps)
 
     def _run_question(self, key: str) -> DataRequest | None:
@@ -180,7 +180,7 @@ class DecisionContext:
             return self._of_run(key)
         if not key:
             return self._environment(root)
-        task = self._sorted.newest(*self._meant(root))
+        task = self._sorted.newest(*self._resolve_reference(root))
         if task is None:
             question = self._question(root, key)
             return self._part_of(question, key) if question else MISSING
@@ -209,11 +209,11 @@ class DecisionContext:
         return TASK_FACTS[key](self.run, task) if key in TASK_FACTS else MISSING
 
 
-def _part(key: str) -> str:
+def _payload_part(key: str) -> str:
     return key if key in ("input", "output") else "facts"
 
 
-def gather(thunks: Iterable[Callable[[], Any]]) -> list[Any]:
+def gather_values(thunks: Iterable[Callable[[], Any]]) -> list[Any]:
     """The values of all, or Asked with everything that any of them asked."""
     values: list[Any] = []
     asked: set[DataRequest] = set()
@@ -249,14 +249,14 @@ WIRE_STATUS = {
 """How the workflow language spells the statuses of attempts; the others are spelled alike."""
 
 
-def spelled_status(attempt_status: str, task_status: str) -> str:
+def conductor_status(attempt_status: str, task_status: str) -> str:
     """The status of an attempt in the words of the workflow language."""
     if task_status in ("COMPLETED_WITH_ERRORS", "SKIPPED"):
         return task_status
     return WIRE_STATUS.get(attempt_status, attempt_status)
 
 
-def spelled_type(step_type: str, name: str) -> str:
+def conductor_task_type(step_type: str, name: str) -> str:
     """The taskType of a row (execution §1.5)."""
     if step_type == "SIMPLE":
         return name
@@ -264,10 +264,10 @@ def spelled_type(step_type: str, name: str) -> str:
 
 
 TASK_FACTS: dict[str, Callable[[Run, Task], Any]] = {
-    "taskType": lambda run, task: spelled_type(
+    "taskType": lambda run, task: conductor_task_type(
         task.step_state.get("type", task.step.type), task.step_state.get("name", task.step.name)
     ),
-    "status": lambda run, task: spelled_status(task.attempt.status, task.status),
+    "status": lambda run, task: conductor_status(task.attempt.status, task.status),
     "referenceTaskName": lambda run, task: str(task.key),
     "retryCount": lambda run, task: task.attempt.number,
     "correlationId": lambda run, task: run.correlation_id or None,

@@ -9,12 +9,12 @@ Find = Callable[[str], Step | None]
 
 
 @lru_cache(maxsize=20_000)
-def waiting(definition: Definition, ref: str) -> frozenset[str]:
+def dependents_of(definition: Definition, ref: str) -> frozenset[str]:
     """The references of what may wait for this step of the definition."""
-    return waiting_among(definition.step, ref)
+    return dependents_among(definition.step, ref)
 
 
-def waiting_among(find: Find, ref: str) -> frozenset[str]:
+def dependents_among(find: Find, ref: str) -> frozenset[str]:
     """The same among the steps that `find` finds.
 
     What follows the step may be over as soon as control comes, and so may what follows a join or a loop that waited.
@@ -30,20 +30,20 @@ def waiting_among(find: Find, ref: str) -> frozenset[str]:
         if step is None or step.ref in passed:
             continue
         passed.add(step.ref)
-        followers = {*_followers(step, begins=step.ref not in waits)}
+        followers = {*_next_steps(step, begins=step.ref not in waits)}
         later |= followers
         waits |= {*step.joined_by}
         to_pass += [*followers, *step.joined_by]
     return frozenset(waits - later - {ref})
 
 
-def _followers(step: Step, begins: bool) -> Iterable[str]:
+def _next_steps(step: Step, begins: bool) -> Iterable[str]:
     """Where control goes from a step; a loop that has begun already only passes it on."""
     heads = step.heads if begins else ()
     return filter(None, (*heads, *step.cases.values(), step.default_case, step.follower))
 
 
-def keys(refs: Iterable[str], find: Find, iteration_path: tuple[int, ...]) -> Iterable[Key]:
+def dependent_keys(refs: Iterable[str], find: Find, iteration_path: tuple[int, ...]) -> Iterable[Key]:
     """The keys of what waits, seen from a task in this turn."""
     for ref in refs:
         step = find(ref)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .definition import Definition, Key, Step
+from .frozen import fast_replace
 from .snapshot import NEVER, UNKNOWN, Attempt, Run, Task
 from .states import ATTEMPT, FAILED, FAILED_FOR_GOOD, RUN, SKIPPED, TASK
-from .values import replace
 
 
 class SnapshotBuilder:
@@ -33,9 +33,9 @@ class SnapshotBuilder:
         if moves_control:
             self.moved.add(task.key)
 
-    def finished(self) -> Run:
+    def build(self) -> Run:
         touched, moved = frozenset(self.touched), frozenset(self.moved)
-        return replace(self.run, tasks=self.tasks, touched=touched, moved=moved, **self.changes)
+        return fast_replace(self.run, tasks=self.tasks, touched=touched, moved=moved, **self.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,9 @@ class CreateTask(Effect):
             builder.put(self.task, moves_control=True)
         else:
             seq = builder.get("next_seq")
-            builder.put(replace(self.task, seq=seq, attempt=replace(self.task.attempt, seq=seq)), moves_control=True)
+            builder.put(
+                fast_replace(self.task, seq=seq, attempt=fast_replace(self.task.attempt, seq=seq)), moves_control=True
+            )
             builder.changes["next_seq"] = seq + 1
         if self.task.attempt.status in (FAILED, FAILED_FOR_GOOD):
             record_failure(builder, self.task)
@@ -86,10 +88,12 @@ class OpenAttempt(Effect):
 
     def apply(self, builder: SnapshotBuilder) -> None:
         if self.attempt.seq:
-            builder.put(replace(builder.tasks[self.key], attempt=self.attempt), moves_control=False)
+            builder.put(fast_replace(builder.tasks[self.key], attempt=self.attempt), moves_control=False)
             return
         seq = builder.get("next_seq")
-        builder.put(replace(builder.tasks[self.key], attempt=replace(self.attempt, seq=seq)), moves_control=False)
+        builder.put(
+            fast_replace(builder.tasks[self.key], attempt=fast_replace(self.attempt, seq=seq)), moves_control=False
+        )
         builder.changes["next_seq"] = seq + 1
 
     def to_history(self) -> dict[str, Any]:
@@ -119,7 +123,7 @@ class TransitionAttempt(Effect):
         fields = {"status": status, "ended_at": end, "due_at": due, **self.facts}
         if end is None:
             fields.setdefault("updated_at", self.at)
-        builder.put(replace(task, attempt=replace(task.attempt, **fields)), moves_control=False)
+        builder.put(fast_replace(task, attempt=fast_replace(task.attempt, **fields)), moves_control=False)
         if status in (FAILED, FAILED_FOR_GOOD):
             record_failure(builder, task)
 
@@ -146,8 +150,8 @@ class UpdateTask(Effect):
 
     def apply(self, builder: SnapshotBuilder) -> None:
         task = builder.tasks[self.key]
-        attempt = replace(task.attempt, **self.attempt_facts) if self.attempt_facts else task.attempt
-        builder.put(replace(task, attempt=attempt, **self.facts), moves_control=bool(self.facts))
+        attempt = fast_replace(task.attempt, **self.attempt_facts) if self.attempt_facts else task.attempt
+        builder.put(fast_replace(task, attempt=attempt, **self.facts), moves_control=bool(self.facts))
 
     def to_history(self) -> dict[str, Any]:
         return {"effect": "UpdateTask", "task": str(self.key)} | {
@@ -164,7 +168,7 @@ class RequeueAttempt(Effect):
 
     def apply(self, builder: SnapshotBuilder) -> None:
         task = builder.tasks[self.key]
-        builder.put(replace(task, attempt=replace(task.attempt, **self.facts)), moves_control=False)
+        builder.put(fast_replace(task, attempt=fast_replace(task.attempt, **self.facts)), moves_control=False)
 
     def to_history(self) -> dict[str, Any]:
         shown = {name: self.facts[name] for name in ("priority", "queue") if name in self.facts}
@@ -180,7 +184,7 @@ class ResolveTask(Effect):
 
     def apply(self, builder: SnapshotBuilder) -> None:
         task = builder.tasks[self.key]
-        builder.put(replace(task, status=TASK.after(task.status, self.event)), moves_control=True)
+        builder.put(fast_replace(task, status=TASK.after(task.status, self.event)), moves_control=True)
 
     def to_history(self) -> dict[str, Any]:
         return {"effect": "ResolveTask", "task": str(self.key), "event": self.event}
@@ -234,10 +238,10 @@ class SwitchDefinition(Effect):
 
     def _bound(self, task: Task, step: Step) -> Task:
         if task.key.ref not in self.definition.steps:
-            return replace(task, step=step, joined_by="", step_state={**task.step_state, CONTROL_REMOVED: True})
+            return fast_replace(task, step=step, joined_by="", step_state={**task.step_state, CONTROL_REMOVED: True})
         expected = {"expected": len(set(step.joins))} if "expected" in task.step_state and step.joins else {}
         joined_by = step.joined_by[0] if step.joined_by else ""
-        return replace(task, step=step, joined_by=joined_by, step_state={**task.step_state, **expected})
+        return fast_replace(task, step=step, joined_by=joined_by, step_state={**task.step_state, **expected})
 
     def to_history(self) -> dict[str, Any]:
         return {"effect": "SwitchDefinition", "definition": self.definition.name, "version": self.definition.version}
@@ -407,7 +411,7 @@ def apply_effects(run: Run, effects: Iterable[Effect]) -> Run:
     builder = SnapshotBuilder(run)
     for effect in effects:
         effect.apply(builder)
-    return builder.finished()
+    return builder.build()
 
 
 FORMER_NAMES = {

@@ -1,7 +1,7 @@
 """Everything that can be refused, on one page: the class is the reason, its docstring the sentence a person reads."""
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The request was refused."""
 
     def __init__(self, message: str = "", **facts: object) -> None:
@@ -10,7 +10,7 @@ class Refused(Exception):
         super().__init__(self.message)
 
 
-class NotFound(Refused):
+class NotFound(RequestRefused):
     """There is no such thing."""
 
 
@@ -18,35 +18,35 @@ class Expired(NotFound):
     """It has expired."""
 
 
-class Invalid(Refused):
+class Invalid(RequestRefused):
     """The request cannot be understood."""
 
 
-class TooLarge(Invalid):
+class PayloadTooLarge(Invalid):
     """It is larger than it may be."""
 
 
 class ValidationFailed(Invalid):
     """Validation failed, check below errors for detail."""
 
-    def __init__(self, complaints: "list[Complaint]") -> None:
+    def __init__(self, complaints: "list[ValidationError]") -> None:
         super().__init__("Validation failed, check below errors for detail.")
         self.complaints = complaints
 
 
-class InputRefused(ValidationFailed):
+class InputInvalid(ValidationFailed):
     """The input of a run does not fit the schema of its definition; the paths of its complaints begin with `input`."""
 
 
-class OutputRefused(ValidationFailed):
+class OutputInvalid(ValidationFailed):
     """What a person says of a task does not fit the schema of its output; the paths begin with `output`."""
 
-    def __init__(self, message: str, complaints: "list[Complaint]") -> None:
+    def __init__(self, message: str, complaints: "list[ValidationError]") -> None:
         super().__init__(complaints)
         self.message = message
 
 
-class Conflict(Refused):
+class Conflict(RequestRefused):
     """The state of things forbids it."""
 
 
@@ -58,31 +58,31 @@ class AlreadyResolved(Conflict):
     """The attempt has ended already; the report came too late."""
 
 
-class Moved(Conflict):
+class RevisionChanged(Conflict):
     """It has moved on since it was looked at; look at it again."""
 
 
-class Busy(Refused):
+class Busy(RequestRefused):
     """Others keep changing the same run; try again in a moment."""
 
 
-class Lost(Busy):
+class PayloadMissing(Busy):
     """What is kept elsewhere is not there any more; somebody has to put it back, or to begin anew."""
 
 
-class QueueFull(Refused):
+class QueueFull(RequestRefused):
     """As much waits there as may wait; try again when some of it is taken."""
 
 
-class Forbidden(Refused):
+class Forbidden(RequestRefused):
     """The caller may not do this."""
 
 
-class Unauthenticated(Refused):
+class Unauthenticated(RequestRefused):
     """The caller is not known."""
 
 
-class StepRefused(Refused):
+class StepRefused(RequestRefused):
     """A step cannot be entered as it is written."""
 
 
@@ -93,7 +93,7 @@ class RunCannotContinue(StepRefused):
     """
 
 
-class Complaint:
+class ValidationError:
     """One thing that is wrong in a document: where, what, and the offending value if it is a simple one."""
 
     __slots__ = ("message", "path", "value")
@@ -105,7 +105,7 @@ class Complaint:
         return f"{self.path}: {self.message}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Complaint) and (self.path, self.message) == (other.path, other.message)
+        return isinstance(other, ValidationError) and (self.path, self.message) == (other.path, other.message)
 
     def __hash__(self) -> int:
         return hash((self.path, self.message))

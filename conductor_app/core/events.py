@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .expressions import MISSING, resolve, words
+from .expressions import MISSING, resolve_template, words
 from .snapshot import Run
 
 INTERNAL = "conductor"
@@ -16,7 +16,7 @@ MOST_SEEN = 50
 LONGEST_SEEN = 500
 
 
-def event_of(sink: str, workflow: str, ref: str) -> str:
+def event_name(sink: str, workflow: str, ref: str) -> str:
     """The event that a sink stands for in a run (execution §8.15): those of this server bear the workflow's name."""
     if sink == INTERNAL:
         return f"{INTERNAL}:{workflow}:{ref}"
@@ -30,7 +30,7 @@ def is_internal(sink: str) -> bool:
     return sink.partition(":")[0] == INTERNAL
 
 
-def facts_of(run: Run) -> dict[str, Any]:
+def run_event_facts(run: Run) -> dict[str, Any]:
     """What every event says of the run that it comes from."""
     return {
         "workflowInstanceId": run.id,
@@ -41,18 +41,18 @@ def facts_of(run: Run) -> dict[str, Any]:
     }
 
 
-def expanded(value: Any) -> Any:
+def expand_json_texts(value: Any) -> Any:
     """The value with each text in it that is JSON read; what is inside such a text stays as it is."""
     if isinstance(value, str):
-        return _read(value)
+        return _parse_json(value)
     if isinstance(value, dict):
-        return {name: expanded(inner) for name, inner in value.items()}
+        return {name: expand_json_texts(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [expanded(inner) for inner in value]
+        return [expand_json_texts(inner) for inner in value]
     return value
 
 
-def _read(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -68,16 +68,16 @@ def is_true(value: Any) -> bool:
     return value is True or (isinstance(value, int | float) and value > 0)
 
 
-def seen(condition: str, payload: Any, language: str = "javascript") -> dict[str, Any]:
+def observed_values(condition: str, payload: Any, language: str = "javascript") -> dict[str, Any]:
     """The places of the payload that a condition names, with what stands there; long values are cut."""
     if language == "python":
         read = [name for name in words(condition) if name in payload] if isinstance(payload, dict) else []
-        return {name: _short(payload[name]) for name in read[:MOST_SEEN]}
+        return {name: _shorten(payload[name]) for name in read[:MOST_SEEN]}
     named = dict.fromkeys(match[0] for match in NAMED.finditer(condition))
-    return {place: _short(_at(place, payload)) for place in list(named)[:MOST_SEEN]}
+    return {place: _shorten(_value_at(place, payload)) for place in list(named)[:MOST_SEEN]}
 
 
-def _at(place: str, value: Any) -> Any:
+def _value_at(place: str, value: Any) -> Any:
     for name, index, single, double in STEP.findall(place):
         if index and isinstance(value, list):
             value = value[int(index)] if int(index) < len(value) else None
@@ -88,19 +88,19 @@ def _at(place: str, value: Any) -> Any:
     return value
 
 
-def _short(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     if isinstance(value, dict | list):
         text = json.dumps(value, default=str)
         return value if len(text) <= LONGEST_SEEN else f"{text[:LONGEST_SEEN]}…"
     return f"{value[:LONGEST_SEEN]}…" if isinstance(value, str) and len(value) > LONGEST_SEEN else value
 
 
-def resolved(template: Any, payload: Any) -> Any:
+def resolve_event_template(template: Any, payload: Any) -> Any:
     """The template with each `${field.path}` replaced by what the payload holds there; nothing is null."""
-    return resolve(template, _scope(payload))
+    return resolve_template(template, _payload_scope(payload))
 
 
-def _scope(payload: Any) -> Callable[[str, str], Any]:
+def _payload_scope(payload: Any) -> Callable[[str, str], Any]:
     fields = payload if isinstance(payload, dict) else {}
 
     def find(root: str, key: str) -> Any:

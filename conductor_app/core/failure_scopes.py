@@ -8,7 +8,7 @@ from .snapshot import Run, Task
 from .step_types import step_type_of
 
 
-def enclosing(run: Run, task: Task) -> Iterator[tuple[Key, int]]:
+def enclosing_scopes(run: Run, task: Task) -> Iterator[tuple[Key, int]]:
     """The keys of the steps that take failures around a task, the innermost first, and the phase that it is in."""
     for depth in range(len(task.step.loops) - 1, -1, -1):
         step = run.step(task.step.loops[depth], task)
@@ -16,12 +16,12 @@ def enclosing(run: Run, task: Task) -> Iterator[tuple[Key, int]]:
             yield Key(step.ref, task.key.iteration_path[:depth]), task.key.iteration_path[depth]
 
 
-def is_enclosed(run: Run, task: Task) -> bool:
+def has_failure_handler(run: Run, task: Task) -> bool:
     """Whether some step around the task takes its failure."""
-    return bool(task.step.loops) and next(enclosing(run, task), None) is not None
+    return bool(task.step.loops) and next(enclosing_scopes(run, task), None) is not None
 
 
-def is_inside(task: Task, scope: Key, iteration: int | None) -> bool:
+def is_inside_scope(task: Task, scope: Key, iteration: int | None) -> bool:
     """Whether the task is in this turn of the step, or in any if none is given, however deep."""
     depth = len(scope.iteration_path)
     if task.step.loops[depth : depth + 1] != (scope.ref,) or task.key.iteration_path[:depth] != scope.iteration_path:
@@ -29,9 +29,9 @@ def is_inside(task: Task, scope: Key, iteration: int | None) -> bool:
     return iteration is None or task.key.iteration_path[depth] == iteration
 
 
-def is_handled(run: Run, task: Task, iterations: Mapping[Key, int | None] = MappingProxyType({})) -> bool:
+def is_failure_handled(run: Run, task: Task, iterations: Mapping[Key, int | None] = MappingProxyType({})) -> bool:
     """Whether a step around the task has gone on from its failure; `turns` are those in which some go on again."""
-    for key, iteration in enclosing(run, task):
+    for key, iteration in enclosing_scopes(run, task):
         scope = run.tasks.get(key)
         if scope is not None and _has_gone_on(scope, iteration, key in iterations, iterations.get(key)):
             return True

@@ -32,21 +32,21 @@ _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
 """In this order: the wider pattern first."""
 
 
-def normalised(message: str) -> str:
+def normalize_message(message: str) -> str:
     """The message with ids, numbers, times, quotations and the like replaced by what they are."""
-    text = _LEADING_STATUS.sub(lambda found: _hidden(found[1]), told(message))
-    text = _STATUS.sub(lambda found: found[1] + _hidden(found[2]), text)
+    text = _LEADING_STATUS.sub(lambda found: _placeholder(found[1]), telling_line(message))
+    text = _STATUS.sub(lambda found: found[1] + _placeholder(found[2]), text)
     for pattern, name in _REPLACED:
         text = pattern.sub(name, text)
     text = _HIDDEN.sub(lambda found: str(ord(found[0]) - _PRIVATE), text)
     return " ".join(text.split())
 
 
-def _hidden(code: str) -> str:
+def _placeholder(code: str) -> str:
     return chr(_PRIVATE + int(code))
 
 
-def told(message: str) -> str:
+def telling_line(message: str) -> str:
     """The line that says what went wrong: the first one, or the last of a Python traceback."""
     lines = [line.strip() for line in _HIDDEN.sub("", message[: 8 * LONGEST]).splitlines() if line.strip()]
     if not lines:
@@ -58,7 +58,7 @@ def told(message: str) -> str:
 def fingerprint(definition: str, ref: str, message: str) -> str:
     """The same for all failures that an operator would call the same."""
     return blake2b(
-        "\0".join((definition, ref, normalised(message))).encode("utf-8", "replace"), digest_size=12
+        "\0".join((definition, ref, normalize_message(message))).encode("utf-8", "replace"), digest_size=12
     ).hexdigest()
 
 

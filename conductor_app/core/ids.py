@@ -24,7 +24,7 @@ def first_id(moment: int) -> str:
     return f"{text[:8]}-{text[8:]}"
 
 
-def share(*parts: object) -> float:
+def stable_fraction(*parts: object) -> float:
     """A number from 0 up to 1 that looks drawn by chance and is the same for the same parts."""
     return int.from_bytes(blake2b("\0".join(map(str, parts)).encode(), digest_size=7).digest(), "big") / 2**56
 

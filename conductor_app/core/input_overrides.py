@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from .definition import Step
-from .expressions.walking import with_texts_replaced
-from .values import replace
+from .expressions.json_walk import replace_texts
+from .frozen import fast_replace
 
 GIVEN = "given"
 """Where a task's memo keeps them."""
 
 
-def with_given(step: Step, given: Mapping[str, Any] | None) -> Step:
+def override_inputs(step: Step, given: Mapping[str, Any] | None) -> Step:
     """The step with these inputs over its own; they are data, so no expression in them is evaluated."""
     if not given:
         return step
-    return replace(step, inputs={**step.inputs, **with_texts_replaced(dict(given), _literal)})
+    return fast_replace(step, inputs={**step.inputs, **replace_texts(dict(given), _escape_expressions)})
 
 
-def _literal(text: str) -> str:
+def _escape_expressions(text: str) -> str:
     return text.replace("${", "$${")

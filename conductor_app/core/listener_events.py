@@ -6,12 +6,12 @@ Only definitions that ask for it come here. What is told is decided with what it
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .decision_context import DecisionContext, spelled_status, spelled_type
+from .decision_context import DecisionContext, conductor_status, conductor_task_type
 from .definition import Key, Step
 from .effects import CreateTask, Effect, OpenAttempt, PublishEvent, SnapshotBuilder, TransitionAttempt, TransitionRun
-from .events import event_of, facts_of, is_internal
+from .events import event_name, is_internal, run_event_facts
 from .ids import derived_id
-from .masking import masked
+from .masking import redact_for_listeners
 from .snapshot import Run, Task
 from .states import COMPLETED, PENDING, RUN
 
@@ -62,7 +62,7 @@ def listener_events(before: Run, effects: Iterable[Effect], ctx: DecisionContext
     return told
 
 
-def started(attempt_id: str):
+def started_command(attempt_id: str):
     """The command that tells of a worker's claim: claims are made without a decision."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -74,12 +74,12 @@ def started(attempt_id: str):
     return command
 
 
-def tells_start(step: Step, run: Run) -> bool:
+def publishes_start(step: Step, run: Run) -> bool:
     """Whether somebody is told that a worker has begun with an attempt at this step."""
-    return "onStart" in states_told(step) or (run.definition.tells_of_tasks and _is_told_of(step))
+    return "onStart" in published_states(step) or (run.definition.tells_of_tasks and _is_published(step))
 
 
-def _is_told_of(step: Step) -> bool:
+def _is_published(step: Step) -> bool:
     """Whether the task definition lets the listener hear of its tasks; one that says nothing does."""
     definition = step.document.get("taskDefinition")
     return not isinstance(definition, dict) or definition.get("taskStatusListenerEnabled") is not False
@@ -91,23 +91,23 @@ def _key_of(effect: Effect) -> Key | None:
 
 
 def _status_of(task: Task | None) -> str:
-    return spelled_status(task.attempt.status, task.status) if task else ""
+    return conductor_status(task.attempt.status, task.status) if task else ""
 
 
 def _task_status(task: Task, ctx: DecisionContext, now: int, number: int) -> Iterator[PublishEvent]:
     """A task's status, for the listener; payloads are not told."""
-    if not _is_told_of(task.step):
+    if not _is_published(task.step):
         return
     run, attempt = ctx.run, task.attempt
     name = task.step_state.get("name", task.step.name)
     payload = {
         "event": "TASK_STATUS",
         "taskId": attempt.id,
-        "taskType": spelled_type(task.step_state.get("type", task.step.type), name),
+        "taskType": conductor_task_type(task.step_state.get("type", task.step.type), name),
         "taskDefName": name,
         "referenceTaskName": str(task.key),
         "status": _status_of(task),
-        **facts_of(run),
+        **run_event_facts(run),
         "retryCount": attempt.number,
         "workerId": attempt.worker or None,
         "domain": attempt.domain or None,
@@ -120,7 +120,7 @@ def _task_status(task: Task, ctx: DecisionContext, now: int, number: int) -> Ite
     yield PublishEvent("", _id(run, now, attempt.id, TASK, number), payload, about=TASK)
 
 
-def states_told(step: Step) -> frozenset[str]:
+def published_states(step: Step) -> frozenset[str]:
     """The states of a step that are told."""
     written = step.document.get("onStateChange") or {}
     return frozenset(name.strip() for names in written for name in names.split(","))
@@ -145,7 +145,7 @@ def _status(run: Run, status: str, event: str, ctx: DecisionContext, now: int, n
     given = ctx.resolve(run.definition.document.get("workflowStatusListenerSink") or "")
     sink = str(given or "")
     if is_internal(sink):
-        sink = event_of(sink, run.definition.name, STATUS)
+        sink = event_name(sink, run.definition.name, STATUS)
     return PublishEvent(sink, _id(run, now, STATUS, number), _summary(run, status, event, ctx, now), about=STATUS)
 
 
@@ -167,8 +167,8 @@ def _summary(run: Run, status: str, event: str, ctx: DecisionContext, now: int) 
         "executionTime": max(now - run.created_at, 0) if is_over else 0,
         "reasonForIncompletion": run.reason or None,
         "failedReferenceTaskNames": sorted(run.failed_refs),
-        "input": masked(ctx.input(), run.definition),
-        "output": masked(dict(ctx.output() or {}) if is_over else {}, run.definition),
+        "input": redact_for_listeners(ctx.input(), run.definition),
+        "output": redact_for_listeners(dict(ctx.output() or {}) if is_over else {}, run.definition),
     }
 
 
@@ -189,7 +189,7 @@ def _states(effect: Effect) -> Iterator[tuple[Key, str]]:
 
 def _changes(task: Task, state: str, ctx: DecisionContext, now: int, number: int) -> list[Effect]:
     written = task.step.document.get("onStateChange")
-    if not written or state not in states_told(task.step):
+    if not written or state not in published_states(task.step):
         return []
     changes = [change for names, several in written.items() if state in _words(names) for change in several]
     return [_change(task, state, change, ctx, now, number + place) for place, change in enumerate(changes)]
@@ -204,17 +204,17 @@ def _change(
 ) -> PublishEvent:
     run, type = ctx.run, str(change.get("type") or "state")
     payload = {
-        **masked(ctx.resolve(dict(change.get("payload") or {})), run.definition),
-        **facts_of(run),
+        **redact_for_listeners(ctx.resolve(dict(change.get("payload") or {})), run.definition),
+        **run_event_facts(run),
         "type": type,
         "stateChange": state,
         "taskId": task.attempt.id,
         "referenceTaskName": str(task.key),
         "taskType": task.step.type,
-        "taskStatus": spelled_status(task.attempt.status, task.status),
+        "taskStatus": conductor_status(task.attempt.status, task.status),
         "retryCount": task.attempt.number,
     }
-    sink = event_of(type if ":" in type else f"conductor:{type}", run.definition.name, task.key.ref)
+    sink = event_name(type if ":" in type else f"conductor:{type}", run.definition.name, task.key.ref)
     return PublishEvent(
         sink, _id(run, now, task.attempt.id, state, number), payload, about="" if ":" in type else STATE
     )

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from .definition import Definition
-from .expressions.walking import with_texts_replaced
+from .expressions.json_walk import replace_texts
 
 MARK = "sealed-by-conductor:"
 """What a sealed value begins with. Whoever reads rows without opening them sees `***` in its place."""
@@ -19,16 +19,16 @@ SEALED_TEXT = re.compile(rf'"{re.escape(MARK)}[^"]*(?:"|$)')
 
 def masked_names(definition: Definition) -> frozenset[str]:
     """The names whose values are sealed in the payloads of this definition's runs."""
-    return masked_by(definition.document)
+    return masked_names_of_document(definition.document)
 
 
-def masked_by(document: Mapping[str, Any]) -> frozenset[str]:
+def masked_names_of_document(document: Mapping[str, Any]) -> frozenset[str]:
     """The same, of a definition's document."""
     names = document.get("maskedFields")
     return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
 
 
-def sealed(value: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
+def mask_encrypt(value: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
     """A copy of the value in which what stands under these names is sealed; `seal` makes one text of another."""
     if not names or not isinstance(value, dict | list):
         return value
@@ -46,50 +46,52 @@ def sealed(value: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any
     return copied
 
 
-def unhidden(value: Any, before: Any) -> Any:
+def restore_masked(value: Any, before: Any) -> Any:
     """A copy of the value in which what reads `***`, because it was sealed before, stands sealed again."""
     if isinstance(value, dict):
         old = before if isinstance(before, dict) else {}
-        return {key: unhidden(item, old.get(key)) for key, item in value.items()}
+        return {key: restore_masked(item, old.get(key)) for key, item in value.items()}
     if isinstance(value, list):
         old_items = before if isinstance(before, list) else []
-        return [unhidden(item, old) for item, old in zip_longest(value, old_items[: len(value)])]
+        return [restore_masked(item, old) for item, old in zip_longest(value, old_items[: len(value)])]
     return before if value == HIDDEN and isinstance(before, str) and before.startswith(MARK) else value
 
 
-def as_it_was(value: Any, before: Any, names: frozenset[str]) -> Any:
+def restore_named(value: Any, before: Any, names: frozenset[str]) -> Any:
     """A copy of the value in which what reads `***` under one of these names is what stood there before."""
     if not names:
         return value
     if isinstance(value, dict):
         old = before if isinstance(before, dict) else {}
         return {
-            key: old[key] if item == HIDDEN and key in names and key in old else as_it_was(item, old.get(key), names)
+            key: old[key]
+            if item == HIDDEN and key in names and key in old
+            else restore_named(item, old.get(key), names)
             for key, item in value.items()
         }
     if isinstance(value, list):
         old_items = before if isinstance(before, list) else []
-        return [as_it_was(item, old, names) for item, old in zip_longest(value, old_items[: len(value)])]
+        return [restore_named(item, old, names) for item, old in zip_longest(value, old_items[: len(value)])]
     return value
 
 
-def resealed(value: Any, before: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
+def mask_like_before(value: Any, before: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
     """A copy of the value, sealed like the one before it: what reads `***` where something was sealed stays that."""
     if isinstance(value, dict):
         old = before if isinstance(before, dict) else {}
         return {
-            key: _sealed_as_before(item, old.get(key), seal)
+            key: _restore_or_encrypt(item, old.get(key), seal)
             if key in names and item is not None
-            else resealed(item, old.get(key), names, seal)
+            else mask_like_before(item, old.get(key), names, seal)
             for key, item in value.items()
         }
     if isinstance(value, list):
         old_items = before if isinstance(before, list) else []
-        return [resealed(item, old, names, seal) for item, old in zip_longest(value, old_items[: len(value)])]
+        return [mask_like_before(item, old, names, seal) for item, old in zip_longest(value, old_items[: len(value)])]
     return value
 
 
-def _sealed_as_before(value: Any, before: Any, seal: Callable[[str], str]) -> str:
+def _restore_or_encrypt(value: Any, before: Any, seal: Callable[[str], str]) -> str:
     if value == HIDDEN and isinstance(before, str) and before.startswith(MARK):
         return before
     return MARK + seal(json.dumps(value, default=str))
@@ -99,15 +101,15 @@ def mask_step_state(step_state: Mapping[str, Any], names: frozenset[str], seal: 
     """What a task remembers, its data sealed: the inputs that it was given, and those of the steps of its branch."""
     if not names:
         return dict(step_state)
-    data = {name: sealed(step_state[name], names, seal) for name in DATA if name in step_state}
+    data = {name: mask_encrypt(step_state[name], names, seal) for name in DATA if name in step_state}
     return {
         **step_state,
         **data,
-        **({DOCUMENT: _sealed_inputs(step_state[DOCUMENT], names, seal)} if DOCUMENT in step_state else {}),
+        **({DOCUMENT: _mask_step_inputs(step_state[DOCUMENT], names, seal)} if DOCUMENT in step_state else {}),
     }
 
 
-def _sealed_inputs(document: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
+def _mask_step_inputs(document: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
     """A step's document in which the inputs of all steps are sealed, and nothing else."""
     copied = document.copy()
     pending = [copied]
@@ -115,30 +117,30 @@ def _sealed_inputs(document: Any, names: frozenset[str], seal: Callable[[str], s
         container = pending.pop()
         for key, item in list(container.items() if isinstance(container, dict) else enumerate(container)):
             if key == "inputParameters":
-                container[key] = sealed(item, names, seal)
+                container[key] = mask_encrypt(item, names, seal)
             elif isinstance(item, dict | list):
                 container[key] = inner = item.copy()
                 pending.append(inner)
     return copied
 
 
-def shown_text(text: str) -> str:
+def redact_text(text: str) -> str:
     """The same of a value that is JSON text, whole or cut."""
     return SEALED_TEXT.sub(f'"{HIDDEN}"', text) if MARK in text else text
 
 
-def masked(value: Any, definition: Definition) -> Any:
+def redact_for_listeners(value: Any, definition: Definition) -> Any:
     """A copy of the value for those outside who are told of a run: what its definition masks reads `***`."""
     names = masked_names(definition)
-    return shown(sealed(value, names, lambda text: "")) if names else value
+    return redact_masked(mask_encrypt(value, names, lambda text: "")) if names else value
 
 
-def opened(value: Any, open_: Callable[[str], str]) -> Any:
+def mask_decrypt(value: Any, open_: Callable[[str], str]) -> Any:
     """A copy of the value with what was sealed put in again; what `open_` refuses with ValueError reads `***`."""
-    return with_texts_replaced(value, lambda text: _opened(text, open_), holding=MARK)
+    return replace_texts(value, lambda text: _decrypt_text(text, open_), holding=MARK)
 
 
-def _opened(text: str, open_: Callable[[str], str]) -> Any:
+def _decrypt_text(text: str, open_: Callable[[str], str]) -> Any:
     if not text.startswith(MARK):
         return text
     try:
@@ -147,6 +149,6 @@ def _opened(text: str, open_: Callable[[str], str]) -> Any:
         return HIDDEN
 
 
-def shown(value: Any) -> Any:
+def redact_masked(value: Any) -> Any:
     """A copy of the value for people and clients: what was sealed reads `***`."""
-    return with_texts_replaced(value, lambda text: HIDDEN if text.startswith(MARK) else text, holding=MARK)
+    return replace_texts(value, lambda text: HIDDEN if text.startswith(MARK) else text, holding=MARK)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .language.layout import parts_of
+from .document.layout import try_catch_parts
 
 Document = Mapping[str, Any]
 
 
-class Level(NamedTuple):
+class StepLevel(NamedTuple):
     """A step among its neighbours: those of the same sequence that come before it, and those that come after it."""
 
     before: tuple[str, ...]
@@ -16,7 +16,7 @@ class Level(NamedTuple):
     after: tuple[str, ...]
 
 
-def sequences(step: Document) -> Iterator[Sequence[Document]]:
+def step_sequences(step: Document) -> Iterator[Sequence[Document]]:
     """The sequences of steps inside a step: branches, cases, the body of a loop."""
     if step.get("type") in ("SWITCH", "DECISION"):
         yield from (tasks or () for tasks in (step.get("decisionCases") or {}).values())
@@ -26,14 +26,14 @@ def sequences(step: Document) -> Iterator[Sequence[Document]]:
     elif step.get("type") in ("DO_WHILE", "FOR_EACH"):
         yield step.get("loopOver") or ()
     elif step.get("type") == "TRY_CATCH":
-        yield from (tasks for _name, tasks in parts_of(step))
+        yield from (tasks for _name, tasks in try_catch_parts(step))
 
 
 def part_with(step: Document, ref: str) -> str | None:
     """The name of the part of a TRY_CATCH that holds a step with this reference, however deep."""
     if step.get("type") != "TRY_CATCH":
         return None
-    return next((name for name, tasks in parts_of(step) if path_to(tasks, ref)), None)
+    return next((name for name, tasks in try_catch_parts(step) if path_to_step(tasks, ref)), None)
 
 
 def phase_in(step: Document, ref: str) -> int | None:
@@ -42,24 +42,24 @@ def phase_in(step: Document, ref: str) -> int | None:
     return None if part is None else {"try": 1, "finally": 3}.get(part, 2)
 
 
-def inside(step: Document) -> tuple[str, ...]:
+def references_inside(step: Document) -> tuple[str, ...]:
     """The references of all steps inside a step, in the order of the document."""
     found: list[str] = []
-    for tasks in sequences(step):
+    for tasks in step_sequences(step):
         for task in tasks:
-            found += [_ref(task), *inside(task)]
+            found += [_ref(task), *references_inside(task)]
     return tuple(found)
 
 
-def path_to(tasks: Sequence[Document], ref: str) -> tuple[Level, ...]:
+def path_to_step(tasks: Sequence[Document], ref: str) -> tuple[StepLevel, ...]:
     """The way to a step, outermost level first; the last one is its own. Empty where there is no such step."""
     refs = tuple(map(_ref, tasks))
     for place, task in enumerate(tasks):
-        level = Level(refs[:place], refs[place], refs[place + 1 :])
+        level = StepLevel(refs[:place], refs[place], refs[place + 1 :])
         if refs[place] == ref:
             return (level,)
-        for inner in sequences(task):
-            if rest := path_to(inner, ref):
+        for inner in step_sequences(task):
+            if rest := path_to_step(inner, ref):
                 return (level, *rest)
     return ()
 

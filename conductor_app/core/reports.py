@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .caching import kept_result
+from .caching import cache_task_result
 from .decision_context import DecisionContext
 from .effects import Effect, OpenAttempt, TransitionAttempt
 from .errors import AlreadyResolved
+from .frozen import fast_replace
 from .rules.retry import next_attempt
-from .schema_check import misfit
+from .schema_check import schema_violation
 from .snapshot import Run, Task
 from .states import PENDING
 from .step_types import step_type_of
-from .timers import next_clock
-from .values import replace
+from .timers import next_timer
 
 EVENTS = {
     "COMPLETED": "complete",
@@ -40,66 +40,66 @@ class Report:
     lease: int | None = None  # when the attempt was scheduled that the worker holds; None: it does not say
 
 
-def hear(attempt_id: str, report: Report):
+def apply_report(attempt_id: str, report: Report):
     """The command of a report on this attempt; raises AlreadyResolved when it is over."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        task = open_task(run, attempt_id, report.worker, report.lease)
+        task = require_open_task(run, attempt_id, report.worker, report.lease)
         facts = {"output": _output(task, report, ctx), "worker": report.worker or task.attempt.worker}
         facts |= {"reason": report.reason} if report.reason or report.outcome != "IN_PROGRESS" else {}
         if report.outcome == "COMPLETED":
-            effect = completed(task, facts, ctx, now)
+            effect = complete_attempt(task, facts, ctx, now)
             yield effect
             if effect.event == "complete":
-                yield from kept_result(task, now)
+                yield from cache_task_result(task, now)
         elif report.outcome in EVENTS:
             yield TransitionAttempt(task.key, EVENTS[report.outcome], now, facts)
-        elif step_type_of(task.step.type).is_queued and not _is_kept(task, report):
-            yield hand_back(task, report.callback_seconds, facts, now)
+        elif step_type_of(task.step.type).is_queued and not _keeps_lease(task, report):
+            yield return_to_queue(task, report.callback_seconds, facts, now)
         else:
             yield TransitionAttempt(task.key, "renew", now, {**facts, "lease_ends_at": None})
 
     return command
 
 
-def completed(task: Task, facts: dict[str, Any], ctx: DecisionContext, now: int) -> TransitionAttempt:
+def complete_attempt(task: Task, facts: dict[str, Any], ctx: DecisionContext, now: int) -> TransitionAttempt:
     """The attempt is completed; with an output that does not fit its schema it has failed, and would again."""
-    if reason := misfit(task.step.policy.output_schema, facts["output"], "output", ctx):
+    if reason := schema_violation(task.step.policy.output_schema, facts["output"], "output", ctx):
         return TransitionAttempt(task.key, "fail_for_good", now, {**facts, "reason": reason})
     return TransitionAttempt(task.key, "complete", now, facts)
 
 
-def _is_kept(task: Task, report: Report) -> bool:
+def _keeps_lease(task: Task, report: Report) -> bool:
     """Whether somebody else will report on an attempt in progress, so that no worker gets it again."""
     return task.step.async_complete if report.is_kept is None else report.is_kept
 
 
-def renew(attempt_id: str, worker: str = ""):
+def renew_lease(attempt_id: str, worker: str = ""):
     """The command that extends the lease and does nothing else (execution §4.4)."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        task = open_task(run, attempt_id, worker)
+        task = require_open_task(run, attempt_id, worker)
         ends_at = now + task.attempt.lease_ms if task.attempt.lease_ms and task.attempt.status != PENDING else None
-        attempt = replace(task.attempt, lease_ends_at=ends_at)
-        due_at = next_clock(task.step.policy, attempt, now)
+        attempt = fast_replace(task.attempt, lease_ends_at=ends_at)
+        due_at = next_timer(task.step.policy, attempt, now)
         yield TransitionAttempt(task.key, "renew", now, {"lease_ends_at": ends_at, "due_at": due_at})
 
     return command
 
 
-def hand_back(task: Task, callback_seconds: int, facts: dict[str, Any], now: int) -> TransitionAttempt:
+def return_to_queue(task: Task, callback_seconds: int, facts: dict[str, Any], now: int) -> TransitionAttempt:
     """The worker asks for time: the attempt waits in its queue again and keeps its number (execution §4.3)."""
     wait_ms = max(callback_seconds, 0) * 1000
     facts = {**facts, "visible_at": now + wait_ms, "pending_since": now, "callback_ms": wait_ms, "lease_ends_at": None}
-    after = replace(task.attempt, status=PENDING, **facts)
-    return TransitionAttempt(task.key, "hand_back", now, {**facts, "due_at": next_clock(task.step.policy, after, now)})
+    after = fast_replace(task.attempt, status=PENDING, **facts)
+    return TransitionAttempt(task.key, "hand_back", now, {**facts, "due_at": next_timer(task.step.policy, after, now)})
 
 
 def child_ended(attempt_id: str, child: dict[str, Any]):
     """The command of the message that a child run has ended. `child`: id, name, version, status, reason, output."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        task = open_task(run, attempt_id)
+        task = require_open_task(run, attempt_id)
         if task.attempt.child_id != child["id"]:
             # The task was entered again under its id, and waits for another child.
             raise AlreadyResolved(attempt=attempt_id)
@@ -109,7 +109,7 @@ def child_ended(attempt_id: str, child: dict[str, Any]):
                 f"Sub workflow {child['name']}.{child['version']}/{child['id']} failure reason: {child['reason']}"
             )
         else:
-            yield completed(task, facts, ctx, now)
+            yield complete_attempt(task, facts, ctx, now)
             return
         outcome = {"TERMINATED": "CANCELED"}.get(child["status"], child["status"])
         yield TransitionAttempt(task.key, EVENTS[outcome], now, facts)
@@ -121,7 +121,7 @@ def child_lost(attempt_id: str, child_id: str):
     """Start another child for the task that waits for one which was deleted. Raises AlreadyResolved if it is over."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        task = open_task(run, attempt_id)
+        task = require_open_task(run, attempt_id)
         if task.attempt.child_id != child_id:
             raise AlreadyResolved(attempt=attempt_id)
         yield TransitionAttempt(task.key, "cancel", now, {"reason": f"Sub workflow {child_id} was deleted."})
@@ -130,7 +130,7 @@ def child_lost(attempt_id: str, child_id: str):
     return command
 
 
-def open_task(run: Run, attempt_id: str, reporter: str = "", lease: int | None = None) -> Task:
+def require_open_task(run: Run, attempt_id: str, reporter: str = "", lease: int | None = None) -> Task:
     """Return the task whose open attempt this is.
 
     `reporter`: the worker that reports. `lease`: when the attempt was scheduled that it holds, in epoch milliseconds.

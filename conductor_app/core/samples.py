@@ -8,7 +8,7 @@ PLAIN = {"string": "text", "number": 1.0, "integer": 1, "boolean": True, "array"
 FORMATS = {"date": "2027-01-31", "date-time": "2027-01-31T12:00:00Z", "email": "somebody@example.com"}
 
 
-def sample_of(schema: Any, depth: int = 0) -> Any:
+def sample_from_schema(schema: Any, depth: int = 0) -> Any:
     """One value; a part that says nothing gives nothing."""
     if not isinstance(schema, Mapping) or depth > DEEPEST:
         return None
@@ -21,9 +21,9 @@ def sample_of(schema: Any, depth: int = 0) -> Any:
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) and kind else kind
     if isinstance(schema.get("properties"), Mapping):
-        return {str(name): sample_of(part, depth + 1) for name, part in schema["properties"].items()}
+        return {str(name): sample_from_schema(part, depth + 1) for name, part in schema["properties"].items()}
     if kind == "array" and "items" in schema:
-        return [sample_of(schema["items"], depth + 1)]
+        return [sample_from_schema(schema["items"], depth + 1)]
     if kind == "string" and schema.get("format") in FORMATS:
         return FORMATS[schema["format"]]
     if kind in ("integer", "number") and isinstance(schema.get("minimum"), int | float):

@@ -20,7 +20,7 @@ INPUT_TYPES = {TEXT: "text", NUMBER: "number", WHOLE: "number", DATE: "date", MO
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class SchemaField:
     """One value of the form. `name`: its place in the document, such as `input.address.city`."""
 
     name: str
@@ -31,7 +31,7 @@ class Field:
     is_required: bool = False
     default: Any = None
     choices: tuple[Any, ...] = ()
-    fields: tuple["Field", ...] = ()
+    fields: tuple["SchemaField", ...] = ()
     limits: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -39,11 +39,11 @@ class Field:
         return INPUT_TYPES.get(self.kind, "text")
 
 
-class Unreadable(Exception):
+class UnreadableInput(Exception):
     """What was typed for one field is no value of its kind."""
 
 
-def form_of(schema: Any, name: str = "input", depth: int = 0) -> tuple[Field, ...]:
+def build_form(schema: Any, name: str = "input", depth: int = 0) -> tuple[SchemaField, ...]:
     """The fields of an object's schema; none where it describes no object with known members."""
     inner = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(inner, Mapping) or not inner or len(inner) > MOST_FIELDS:
@@ -53,10 +53,10 @@ def form_of(schema: Any, name: str = "input", depth: int = 0) -> tuple[Field, ..
     return tuple(_field(str(key), part, f"{name}.{key}", str(key) in names, depth) for key, part in inner.items())
 
 
-def _field(key: str, schema: Any, name: str, is_required: bool, depth: int) -> Field:
+def _field(key: str, schema: Any, name: str, is_required: bool, depth: int) -> SchemaField:
     part = schema if isinstance(schema, Mapping) else {}
     kind, fields = _kind(part, name, depth)
-    return Field(
+    return SchemaField(
         name=name,
         key=key,
         kind=kind,
@@ -70,7 +70,7 @@ def _field(key: str, schema: Any, name: str, is_required: bool, depth: int) -> F
     )
 
 
-def _kind(part: Mapping[str, Any], name: str, depth: int) -> tuple[str, tuple[Field, ...]]:
+def _kind(part: Mapping[str, Any], name: str, depth: int) -> tuple[str, tuple[SchemaField, ...]]:
     if isinstance(part.get("enum"), list) and part["enum"]:
         return CHOICE, ()
     match part.get("type"):
@@ -84,7 +84,7 @@ def _kind(part: Mapping[str, Any], name: str, depth: int) -> tuple[str, tuple[Fi
             return WHOLE, ()
         case "boolean":
             return YES_NO, ()
-        case "object" if depth < DEEPEST and (fields := form_of(part, name, depth + 1)):
+        case "object" if depth < DEEPEST and (fields := build_form(part, name, depth + 1)):
             return GROUP, fields
     return JSON, ()
 
@@ -98,7 +98,7 @@ def _limits(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "data-pattern", part["pattern"]
 
 
-def read_form(fields: tuple[Field, ...], typed: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+def read_form(fields: tuple[SchemaField, ...], typed: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
     """The document that was typed, and what is wrong, by the name of the field."""
     document: dict[str, Any] = {}
     wrong: dict[str, str] = {}
@@ -114,56 +114,58 @@ def read_form(fields: tuple[Field, ...], typed: Mapping[str, str]) -> tuple[dict
             continue
         try:
             document[each.key] = read_value(each, text)
-        except Unreadable as fault:
+        except UnreadableInput as fault:
             wrong[each.name] = str(fault)
     return document, wrong
 
 
-def read_value(each: Field, text: str) -> Any:
+def read_value(each: SchemaField, text: str) -> Any:
     """What a text means in this field; raises Unreadable."""
     try:
         match each.kind:
             case "number":
                 value = json.loads(text)
                 if isinstance(value, bool) or not isinstance(value, int | float):
-                    raise Unreadable("This is not a number.")
+                    raise UnreadableInput("This is not a number.")
                 return value
             case "whole":
                 return int(text)
             case "yes_no":
                 return {"true": True, "false": False}[text]
             case "choice":
-                return next(choice for choice in each.choices if written(choice) == text)
+                return next(choice for choice in each.choices if format_value(choice) == text)
             case "json":
                 return json.loads(text)
     except (json.JSONDecodeError, RecursionError) as fault:
         where = f" at line {fault.lineno}, column {fault.colno}" if isinstance(fault, json.JSONDecodeError) else ""
-        raise Unreadable(f"This is not {'a number' if each.kind == NUMBER else 'JSON'}{where}.") from None
+        raise UnreadableInput(f"This is not {'a number' if each.kind == NUMBER else 'JSON'}{where}.") from None
     except ValueError:
-        raise Unreadable("This is not a whole number.") from None
+        raise UnreadableInput("This is not a whole number.") from None
     except (KeyError, StopIteration):
-        raise Unreadable("This is none of the choices.") from None
+        raise UnreadableInput("This is none of the choices.") from None
     return text
 
 
-def written(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as it stands in its field."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def spread(fields: tuple[Field, ...], document: Any) -> dict[str, str]:
-    """The texts of the fields for a document; what the fields have no room for is told by `rest`."""
+def split_document(fields: tuple[SchemaField, ...], document: Any) -> dict[str, str]:
+    """The texts of the fields for a document; what the fields have no room for is told by `members_without_field`."""
     texts: dict[str, str] = {}
     given = document if isinstance(document, Mapping) else {}
     for each in fields:
         if each.kind == GROUP:
-            texts |= spread(each.fields, given.get(each.key))
+            texts |= split_document(each.fields, given.get(each.key))
         elif each.key in given and given[each.key] is not None:
             value = given[each.key]
-            texts[each.name] = json.dumps(value, indent=2, ensure_ascii=False) if each.kind == JSON else written(value)
+            texts[each.name] = (
+                json.dumps(value, indent=2, ensure_ascii=False) if each.kind == JSON else format_value(value)
+            )
     return texts
 
 
-def rest(fields: tuple[Field, ...], document: Mapping[str, Any]) -> list[str]:
+def members_without_field(fields: tuple[SchemaField, ...], document: Mapping[str, Any]) -> list[str]:
     """The members of a document that the form has no field for."""
     return [str(key) for key in document if key not in {each.key for each in fields}]

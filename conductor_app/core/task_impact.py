@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from .commands.downstream import followers
+from .commands.downstream import next_keys
 from .definition import Key, Step
 from .effects import CreateTask, Effect, PruneIteration
 from .snapshot import Run, Task
@@ -26,7 +26,7 @@ EXTERNAL = "external"
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class TaskImpact:
     """What becomes of one task.
 
     `is_later`: it was taken back, and is done again when control comes to it; `joined_by`: the join that waits for it,
@@ -56,30 +56,30 @@ def is_external(step: Step) -> bool:
     return any(isinstance(value, str) and value.lower() == EXTERNAL for value in said)
 
 
-def fates(before: Run, effects: Iterable[Effect], after: Run) -> list[Fate]:
+def task_impacts(before: Run, effects: Iterable[Effect], after: Run) -> list[TaskImpact]:
     """The fate of every task that there was or is, in the order of their coming into being."""
     effects = list(effects)
     gone = before.tasks.keys() - after.tasks.keys()
     entered = {effect.task.key for effect in effects if isinstance(effect, CreateTask)}
-    dropped = set(_forgotten(before, effects)) | (gone - ahead(before, after) if gone else set())
+    dropped = set(_pruned_tasks(before, effects)) | (gone - reachable_steps(before, after) if gone else set())
     found = [
-        _told(task, _fate(task, after.tasks.get(key), after, key in dropped, key in entered), key in gone)
+        _impact_reason(task, _classify(task, after.tasks.get(key), after, key in dropped, key in entered), key in gone)
         for key, task in before.tasks.items()
     ]
     fresh = (task for key, task in after.tasks.items() if key not in before.tasks)
-    return found + [_told(task, NEW) for task in sorted(fresh, key=lambda task: task.seq)]
+    return found + [_impact_reason(task, NEW) for task in sorted(fresh, key=lambda task: task.seq)]
 
 
-def _told(task: Task, name: str, is_gone: bool = False) -> Fate:
+def _impact_reason(task: Task, name: str, is_gone: bool = False) -> TaskImpact:
     attempt = task.attempt
     has_begun = name != NEW and (attempt.started_at is not None or attempt.number > 0)
     is_later = is_gone and name == AGAIN
     status = task.status
     joined_by = task.joined_by if task.branch_head else ""
-    return Fate(task.key, task.step, name, status, attempt.id, attempt.child_id, has_begun, is_later, joined_by)
+    return TaskImpact(task.key, task.step, name, status, attempt.id, attempt.child_id, has_begun, is_later, joined_by)
 
 
-def _fate(old: Task, new: Task | None, after: Run, is_dropped: bool, is_entered: bool) -> str:
+def _classify(old: Task, new: Task | None, after: Run, is_dropped: bool, is_entered: bool) -> str:
     if new is None:
         return DROPPED if is_dropped or not after.is_open else AGAIN
     if is_entered or (new.id, new.attempt.id) != (old.id, old.attempt.id):
@@ -92,7 +92,7 @@ def _fate(old: Task, new: Task | None, after: Run, is_dropped: bool, is_entered:
     return REUSED if is_as_it_was else AGAIN
 
 
-def _forgotten(run: Run, effects: Iterable[Effect]) -> Iterator[Key]:
+def _pruned_tasks(run: Run, effects: Iterable[Effect]) -> Iterator[Key]:
     """The tasks of turns that a loop no longer keeps."""
     for effect in effects:
         if isinstance(effect, PruneIteration):
@@ -102,10 +102,10 @@ def _forgotten(run: Run, effects: Iterable[Effect]) -> Iterator[Key]:
                     yield key
 
 
-def ahead(before: Run, after: Run) -> set[Key]:
+def reachable_steps(before: Run, after: Run) -> set[Key]:
     """Where control may still come to, as far as the run has been there before; a choice that is made is kept to."""
     iterations = _iterations(before)
-    to_follow = [place for task in after.tasks.values() for place in _next(task, after, iterations)]
+    to_follow = [place for task in after.tasks.values() for place in _next_from(task, after, iterations)]
     found: set[Key] = set()
     while to_follow:
         key, source = to_follow.pop()
@@ -115,21 +115,21 @@ def ahead(before: Run, after: Run) -> set[Key]:
         old = before.tasks.get(key)
         step = old.step if old else after.step(key.ref, source)
         if step is not None:
-            to_follow += [(then, old or source) for then in _anywhere(step, key, old, iterations)]
+            to_follow += [(then, old or source) for then in _all_successors(step, key, old, iterations)]
     return found
 
 
-def _next(task: Task, run: Run, iterations: Mapping[str, int]) -> Iterator[tuple[Key, Task]]:
+def _next_from(task: Task, run: Run, iterations: Mapping[str, int]) -> Iterator[tuple[Key, Task]]:
     """Where control may go from a task that there is: anywhere from an open one, where it was led from another."""
     if task.is_open:
-        yield from ((key, task) for key in _anywhere(task.step, task.key, task, iterations))
+        yield from ((key, task) for key in _all_successors(task.step, task.key, task, iterations))
     else:
         yield from ((key, task) for key in step_type_of(task.step.type).successors(task))
 
 
-def _anywhere(step: Step, key: Key, task: Task | None, iterations: Mapping[str, int]) -> Iterator[Key]:
+def _all_successors(step: Step, key: Key, task: Task | None, iterations: Mapping[str, int]) -> Iterator[Key]:
     """Wherever control may go from a step; into a loop's body in as many turns as there have been."""
-    yield from followers(step, key, task)
+    yield from next_keys(step, key, task)
     if step.inside:
         for iteration in range(1, iterations.get(step.ref, 0) + 1):
             yield from (Key(head, (*key.iteration_path, iteration)) for head in step.heads)

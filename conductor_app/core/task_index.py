@@ -7,7 +7,7 @@ from .snapshot import Run, Task
 from .states import SKIPPED
 
 
-class Sorted:
+class TaskIndex:
     """The tasks of one snapshot."""
 
     def __init__(self, run: Run) -> None:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .definition import Policy
+from .frozen import fast_replace
 from .snapshot import NEVER, Attempt, Run, Task
 from .states import LEASED, PENDING
-from .values import replace
 
 
-class Clock(NamedTuple):
+class Timer(NamedTuple):
     """One limit of an attempt: when it is reached, its name, and the seconds that were allowed."""
 
     at: int
@@ -17,16 +17,16 @@ class Clock(NamedTuple):
     seconds: int
 
 
-def clocks(policy: Policy, attempt: Attempt) -> Iterator[Clock]:
+def timers_of(policy: Policy, attempt: Attempt) -> Iterator[Timer]:
     """The limits that run for an open attempt, in the order in which they are checked (execution §4.1)."""
     if attempt.total_ends_at != NEVER:
-        yield Clock(attempt.total_ends_at, "total", policy.total_seconds)
+        yield Timer(attempt.total_ends_at, "total", policy.total_seconds)
     if attempt.timeout_ms and attempt.started_at is not None:
-        yield Clock(attempt.started_at + attempt.delay_ms + attempt.timeout_ms, "task", policy.timeout_seconds)
+        yield Timer(attempt.started_at + attempt.delay_ms + attempt.timeout_ms, "task", policy.timeout_seconds)
     if attempt.status == PENDING and policy.poll_seconds:
-        yield Clock(poll_ends_at(policy, attempt), "poll", policy.poll_seconds)
+        yield Timer(poll_ends_at(policy, attempt), "poll", policy.poll_seconds)
     if attempt.status == LEASED and attempt.lease_ends_at is not None:
-        yield Clock(attempt.lease_ends_at, "response", policy.lease_seconds)
+        yield Timer(attempt.lease_ends_at, "response", policy.lease_seconds)
 
 
 def poll_ends_at(policy: Policy, attempt: Attempt) -> int:
@@ -39,14 +39,14 @@ def poll_ends_at(policy: Policy, attempt: Attempt) -> int:
     return attempt.pending_since + delay + attempt.callback_ms + policy.poll_seconds * 1000
 
 
-def with_due(policy: Policy, attempt: Attempt, after: int = 0) -> Attempt:
+def set_due_at(policy: Policy, attempt: Attempt, after: int = 0) -> Attempt:
     """The attempt with `due_at` at its next clock later than `after`."""
-    return replace(attempt, due_at=next_clock(policy, attempt, after))
+    return fast_replace(attempt, due_at=next_timer(policy, attempt, after))
 
 
-def next_clock(policy: Policy, attempt: Attempt, after: int = 0) -> int:
+def next_timer(policy: Policy, attempt: Attempt, after: int = 0) -> int:
     """The next moment later than `after` at which a clock of the attempt runs out, or NEVER."""
-    moments = [attempt.ends_at, *(clock.at for clock in clocks(policy, attempt))]
+    moments = [attempt.ends_at, *(clock.at for clock in timers_of(policy, attempt))]
     return min((moment for moment in moments if moment > after), default=NEVER)
 
 
@@ -57,7 +57,7 @@ def run_ends_at(run: Run) -> int:
     return max(run.last_retried_at, run.created_at) + run.definition.timeout_seconds * 1000
 
 
-def run_wakes_at(run: Run, now: int) -> int:
+def next_run_timer(run: Run, now: int) -> int:
     """When somebody has to look at the run: at its start if that is yet to come, else when its time is over."""
     return run.created_at if run.begins_later(now) else run_ends_at(run)
 

@@ -14,7 +14,7 @@ MOST_JITTER_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TimetableEntry:
     """One clock of a schedule: an expression and the zone whose clocks it reads, and both as they were written."""
 
     cron: Cron
@@ -24,7 +24,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Slot:
+class ScheduleSlot:
     """One moment of one entry; entries that meet at a moment follow one another."""
 
     at: int
@@ -38,28 +38,28 @@ class Timetable:
     `jitter_ms`: over how long the runs of one slot are spread.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[TimetableEntry, ...]
     starts_at: int | None = None
     ends_at: int | None = None
     catches_up: bool = False
     window_ms: int | None = None
     jitter_ms: int = 0
 
-    def after(self, moment: int) -> Slot | None:
+    def after(self, moment: int) -> ScheduleSlot | None:
         """The first slot after a moment."""
         if self.starts_at is not None:
             # A slot that is exactly at the start counts.
             moment = max(moment, self.starts_at - 1)
         found = ((entry.cron.after(moment, entry.zone), number) for number, entry in enumerate(self.entries))
-        first = min((Slot(at, number) for at, number in found if at is not None), default=None)
+        first = min((ScheduleSlot(at, number) for at, number in found if at is not None), default=None)
         return None if first is None or (self.ends_at is not None and first.at > self.ends_at) else first
 
-    def following(self, slot: Slot, now: int) -> Slot | None:
+    def following(self, slot: ScheduleSlot, now: int) -> ScheduleSlot | None:
         """The slot after one that was handled now: what was missed meanwhile is caught up with, or passed over."""
         for number in range(slot.entry + 1, len(self.entries)):
             entry = self.entries[number]
             if entry.cron.after(slot.at - 1, entry.zone) == slot.at:
-                return Slot(slot.at, number)
+                return ScheduleSlot(slot.at, number)
         return self.after(self._from(slot.at, now))
 
     def _from(self, handled: int, now: int) -> int:
@@ -68,18 +68,18 @@ class Timetable:
             return max(handled, now - self.jitter_ms)
         return handled if self.window_ms is None else max(handled, now - self.window_ms - self.jitter_ms - 1)
 
-    def is_too_old(self, slot: Slot, now: int) -> bool:
+    def is_too_old(self, slot: ScheduleSlot, now: int) -> bool:
         """Whether a slot was missed so long ago that it is not caught up with any more."""
         return self.catches_up and self.window_ms is not None and slot.at < now - self.window_ms - self.jitter_ms
 
-    def runs_at(self, slot: Slot, schedule: str) -> int:
+    def runs_at(self, slot: ScheduleSlot, schedule: str) -> int:
         """When a slot is run: as much later as is drawn for it, always the same for this slot."""
         if not self.jitter_ms:
             return slot.at
         drawn = sha256(f"{schedule} {slot.at} {slot.entry}".encode()).digest()
         return slot.at + int.from_bytes(drawn[:6], "big") % (self.jitter_ms + 1)
 
-    def between(self, first: int, last: int) -> Iterator[Slot]:
+    def between(self, first: int, last: int) -> Iterator[ScheduleSlot]:
         """Every slot from one moment to another, both included."""
         slot = self.after(first - 1)
         while slot is not None and slot.at <= last:
@@ -88,7 +88,7 @@ class Timetable:
             slot = self.following(slot, slot.at)
 
 
-def timetable(document: Mapping[str, Any]) -> Timetable:
+def parse_timetable(document: Mapping[str, Any]) -> Timetable:
     """The slots that a schedule's document describes; raises Invalid for what cannot be read."""
     single = {"cronExpression": document.get("cronExpression"), "zoneId": document.get("zoneId")}
     written = document.get("cronSchedules") or [single]
@@ -105,6 +105,6 @@ def timetable(document: Mapping[str, Any]) -> Timetable:
     )
 
 
-def _entry(written: Mapping[str, Any]) -> Entry:
+def _entry(written: Mapping[str, Any]) -> TimetableEntry:
     expression, zone_id = str(written.get("cronExpression") or ""), str(written.get("zoneId") or "UTC")
-    return Entry(cron(expression), zone(zone_id), expression, zone_id)
+    return TimetableEntry(cron(expression), zone(zone_id), expression, zone_id)

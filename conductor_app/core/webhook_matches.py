@@ -14,7 +14,7 @@ from .expressions.jsonpath import ABSENT, BadPath, compile_path
 Paths = tuple[str, ...]
 
 
-def matches_of(inputs: Mapping[str, Any]) -> dict[str, Any]:
+def parse_matches(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the condition in a task's input: its `matches`, or entries whose names begin with `$`.
 
     The JavaScript SDK writes the entries beside the other inputs.
@@ -27,7 +27,7 @@ def matches_of(inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: value for name, value in inputs.items() if name.startswith("$")}, **(given or {})}
 
 
-def fault_of(path: str) -> str:
+def path_error(path: str) -> str:
     """Return why this is no JSONPath into a payload; empty if it is one."""
     if not path.startswith("$"):
         return "a path begins with $, such as $['event']['type']"
@@ -38,18 +38,18 @@ def fault_of(path: str) -> str:
     return ""
 
 
-def paths_of(matches: Mapping[str, Any]) -> Paths:
+def match_paths(matches: Mapping[str, Any]) -> Paths:
     """Return the paths of a condition in a fixed order."""
     return tuple(sorted(matches))
 
 
-def digest_of(matches: Mapping[str, Any]) -> str:
+def match_digest(matches: Mapping[str, Any]) -> str:
     """Return the digest under which a task with this condition is stored."""
-    paths = paths_of(matches)
+    paths = match_paths(matches)
     return _digest(paths, [matches[path] for path in paths])
 
 
-def digest_in(payload: Any, paths: Paths) -> str | None:
+def payload_digest(payload: Any, paths: Paths) -> str | None:
     """Return the digest of what a payload holds at the paths; None where it lacks one of them."""
     found = [compile_path(path).find(payload) for path in paths]
     return None if any(value is ABSENT for value in found) else _digest(paths, found)

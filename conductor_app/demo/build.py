@@ -41,10 +41,10 @@ class Build:
 def play(url: str, say: Callable[[str], object], tests: int = TESTS, workers: int = WORKERS) -> list[str]:
     """Build a release on the server at this address; returns what came out otherwise than expected."""
     queue = taskcluster.Queue(options(url))
-    build = ordered(queue, tests)
+    build = create_build(queue, tests)
     say(f"\n{workers} scriptworkers build a release: the sources, {tests} tests side by side, and then the release.\n")
     with scriptworkers(url, workers):
-        statuses = watched(queue, build, say)
+        statuses = watch_build(queue, build, say)
     return problems(build, statuses)
 
 
@@ -60,7 +60,7 @@ def credentials() -> dict[str, str]:
     return found if all(found.values()) else {}
 
 
-def ordered(queue: taskcluster.Queue, tests: int) -> Build:
+def create_build(queue: taskcluster.Queue, tests: int) -> Build:
     """Create the tasks: the server knows from now on what waits for what."""
     build = Build()
     create(queue, build, "sources", [])
@@ -94,27 +94,27 @@ def create(queue: taskcluster.Queue, build: Build, name: str, after: Sequence[st
 def scriptworkers(url: str, count: int) -> Iterator[None]:
     """So many of them, while the block runs."""
     with TemporaryDirectory(prefix="demo-build-") as folder:
-        running = [started(url, Path(folder) / f"worker-{number}") for number in range(1, count + 1)]
+        running = [start_worker(url, Path(folder) / f"worker-{number}") for number in range(1, count + 1)]
         try:
             yield
         finally:
             for process in running:
                 process.terminate()
             for process in running:
-                stopped(process)
+                stop_worker(process)
 
 
-def started(url: str, folder: Path) -> subprocess.Popen:
+def start_worker(url: str, folder: Path) -> subprocess.Popen:
     """One scriptworker, with folders of its own."""
     folder.mkdir()
     config = folder / "config.json"
-    config.write_text(json.dumps(configured(url, folder)))
+    config.write_text(json.dumps(write_configuration(url, folder)))
     command = [str(Path(sys.executable).with_name("scriptworker")), str(config)]
     with open(folder / "output", "w") as output:
         return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
 
 
-def stopped(process: subprocess.Popen) -> None:
+def stop_worker(process: subprocess.Popen) -> None:
     """Wait until it has ended; it finishes the task that it is at."""
     try:
         process.wait(STOP_SECONDS)
@@ -123,7 +123,7 @@ def stopped(process: subprocess.Popen) -> None:
         process.wait()
 
 
-def configured(url: str, folder: Path) -> dict[str, Any]:
+def write_configuration(url: str, folder: Path) -> dict[str, Any]:
     """What a scriptworker wants to know."""
     artifacts = folder / "artifacts"
     nobody = {"clientId": "demo", "accessToken": "not asked for on loopback", "certificate": ""}
@@ -148,7 +148,7 @@ def configured(url: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def watched(queue: taskcluster.Queue, build: Build, say: Callable[[str], object]) -> dict[str, dict]:
+def watch_build(queue: taskcluster.Queue, build: Build, say: Callable[[str], object]) -> dict[str, dict]:
     """The tasks' statuses by name, once all are resolved or time is up; each end is told as it comes."""
     began, told = time.monotonic(), set[tuple[str, int]]()
     names = {id: name for name, id in build.tasks.items()}

@@ -24,7 +24,7 @@ class Progress(Protocol):
     def show(self, orders: Sequence[Watched], seconds: float) -> None: ...
 
 
-class Lines:
+class LineProgress:
     """One line for each attempt that ends: for logs, and for terminals that can do no more."""
 
     def __init__(self, say: Say) -> None:
@@ -35,7 +35,7 @@ class Lines:
         for watched in orders:
             for task in sorted(filter(self._is_news, watched.tasks), key=lambda task: task.end_time):
                 self._told.add(task.task_id)
-                self._say(f"{seconds:5.1f} s  {watched.order.number}  {told(task)}")
+                self._say(f"{seconds:5.1f} s  {watched.order.number}  {describe_task(task)}")
 
     def _is_news(self, task: Task) -> bool:
         """Whether a reader wants to hear of it: work that ended, and a person who is waited for."""
@@ -66,7 +66,7 @@ def row(watched: Watched) -> str:
     return f"{watched.order.number}  {watched.status:<10} {ended:>3} tasks done  {now}"
 
 
-def told(task: Task) -> str:
+def describe_task(task: Task) -> str:
     """What came of an attempt."""
     attempt = f" at attempt {task.retry_count + 1}" if task.retry_count else ""
     reason = f": {task.reason_for_incompletion}" if task.reason_for_incompletion else ""

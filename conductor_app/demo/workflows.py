@@ -39,7 +39,7 @@ def workflow_definitions(executor: WorkflowExecutor) -> list[ConductorWorkflow]:
 
 def order_fulfilment(executor: WorkflowExecutor) -> ConductorWorkflow:
     """An order from the basket to the customer's door."""
-    order = named(executor, ORDER, "Fulfils one order of the shop, from its price to the customer's door.")
+    order = new_workflow(executor, ORDER, "Fulfils one order of the shop, from its price to the customer's door.")
     order.input_parameters(["order_id", "customer", "lines", "card", "delivery", "courier", "limit", "server"])
     order.failure_workflow(COMPENSATION)
     order >> price_order() >> remember_price() >> approval_if_needed()
@@ -125,7 +125,7 @@ def goodbye() -> SimpleTask:
 
 def parcel_delivery(executor: WorkflowExecutor) -> ConductorWorkflow:
     """A parcel from the packing table to the door: a flaky courier, a WAIT of 2 s, and a DO_WHILE."""
-    parcel = named(executor, PARCEL, "Packs a parcel and follows it until it is delivered.")
+    parcel = new_workflow(executor, PARCEL, "Packs a parcel and follows it until it is delivered.")
     parcel.input_parameters(["order_id", "courier", "items"])
     pack = simple_task("pack_parcel", "pack_parcel", {"items": "${workflow.input.items}"})
     book = simple_task(
@@ -147,7 +147,9 @@ def parcel_delivery(executor: WorkflowExecutor) -> ConductorWorkflow:
 
 def order_compensation(executor: WorkflowExecutor) -> ConductorWorkflow:
     """What is done when an order fails: the server starts it with the order's input and the reason."""
-    compensation = named(executor, COMPENSATION, "Puts the goods of a failed order back and tells the customer why.")
+    compensation = new_workflow(
+        executor, COMPENSATION, "Puts the goods of a failed order back and tells the customer why."
+    )
     compensation.input_parameters(["order_id", "customer", "lines", "reason", "workflowId"])
     put_back = simple_task(
         "put_back_stock",
@@ -160,7 +162,7 @@ def order_compensation(executor: WorkflowExecutor) -> ConductorWorkflow:
     )
 
 
-def named(executor: WorkflowExecutor, name: str, purpose: str) -> ConductorWorkflow:
+def new_workflow(executor: WorkflowExecutor, name: str, purpose: str) -> ConductorWorkflow:
     """A workflow without steps, which may take a week: somebody may have to approve it."""
     workflow = ConductorWorkflow(executor, name, version=1, description=purpose)
     return workflow.owner_email(OWNER).timeout_policy(TimeoutPolicy.TIME_OUT_WORKFLOW).timeout_seconds(WEEK_SECONDS)

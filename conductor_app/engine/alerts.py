@@ -9,7 +9,7 @@ from django.core.validators import validate_email
 from django.db import transaction
 
 from .. import clock
-from ..core.alerts import DAY_MINUTES, KINDS, MINUTE_MS, SHARE, Quiet
+from ..core.alerts import DAY_MINUTES, KINDS, MINUTE_MS, SHARE, QuietHours
 from ..core.errors import Conflict, Invalid, NotFound
 from ..insight import selections
 from ..insight.alerts import measure_alert, rule_of
@@ -57,7 +57,7 @@ def save_alert(
     *,
     webhook: str = "",
     mail: str = "",
-    quiet: Quiet | None = None,
+    quiet: QuietHours | None = None,
 ) -> Alert:
     """Ring when a view meets a condition; spans in minutes. Raises Invalid."""
     if kind not in KINDS or not 1 <= threshold <= (100 if kind == SHARE else 10**6):

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ..core.errors import Refused
+from ..core.errors import RequestRefused
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def apply_to_each(ids: Iterable[str], command: Callable[[str], object]) -> BulkR
     for id in dict.fromkeys(ids):
         try:
             command(id)
-        except Refused as refused:
+        except RequestRefused as refused:
             results.errors[id] = refused.message
         except Exception:
             log.exception("bulk_item_failed", extra={"run_id": id[:64]})

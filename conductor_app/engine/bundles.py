@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.errors import Complaint, Invalid, NotFound, Refused, ValidationFailed
-from ..core.language.lint.places import spots
-from ..core.language.meaning import Change, changes
+from ..core.document.lint.step_positions import all_steps
+from ..core.document.semantic_diff import SemanticChange, semantic_changes
+from ..core.errors import Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
 from ..insight.definition_context import named_workflows
 from ..insight.form_templates import find_template, named_templates
 from ..models import FormTemplate, TaskDefinition, WorkflowDefinition
@@ -28,8 +28,8 @@ class BundleItem:
     document: dict[str, Any]
     verdict: str
     version: int | None = None
-    changes: tuple[Change, ...] = ()
-    complaints: tuple[Complaint, ...] = field(default=())
+    changes: tuple[SemanticChange, ...] = ()
+    complaints: tuple[ValidationError, ...] = field(default=())
 
 
 def export_bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[str, Any]:
@@ -42,11 +42,11 @@ def export_bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[
     while left:
         found = {row.name: row.document for row in _newest_versions(left)}
         workflows |= found
-        steps = [spot.step for document in found.values() for spot in spots(document.get("tasks"))]
+        steps = [spot.step for document in found.values() for spot in all_steps(document.get("tasks"))]
         left = sorted({name for step in steps for name in named_workflows(step)} - workflows.keys())
         if not found:
             break
-    tasks = {spot.name for document in workflows.values() for spot in spots(document.get("tasks"))}
+    tasks = {spot.name for document in workflows.values() for spot in all_steps(document.get("tasks"))}
     rows = TaskDefinition.objects.filter(name__in=tasks).order_by("name")
     given = {"format": FORMAT, "workflows": list(workflows.values()), "tasks": [row.document for row in rows]}
     templates = _templates(workflows.values()) if with_templates else []
@@ -133,7 +133,7 @@ def _plan_item(kind: str, document: dict[str, Any], row: Any) -> BundleItem:
         return BundleItem(kind, name, document, REFUSED, version, complaints=tuple(complaints))
     if row is None:
         return BundleItem(kind, name, document, NEW, version)
-    found = tuple(changes(row.document, document))
+    found = tuple(semantic_changes(row.document, document))
     return BundleItem(kind, name, document, CHANGED if found else SAME, version, changes=found)
 
 
@@ -166,7 +166,7 @@ def _import_item(item: BundleItem, how: str, by: str, reason: str) -> str:
             version = item.version if how == AS_NEW_VERSIONS else document_version(item.document)
             document = {**item.document, "version": version}
             definitions.save_workflow(document, by, overwrite=how == AS_GIVEN, reason=reason)
-    except (ValidationFailed, Refused):
+    except (ValidationFailed, RequestRefused):
         return "refused"
     return "kept"
 

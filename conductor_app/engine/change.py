@@ -7,12 +7,12 @@ from typing import Any
 from django.db import transaction
 
 from .. import clock
-from ..core.commands import Abandon
+from ..core.commands import FailUndecidableRun
 from ..core.data_requests import WholeRun
-from ..core.decide import Command, Decision, nothing
+from ..core.decide import Command, Decision, no_command
 from ..core.decision_context import DecisionContext
 from ..core.effects import Effect
-from ..core.errors import AlreadyResolved, Busy, Conflict, Lost, Moved
+from ..core.errors import AlreadyResolved, Busy, Conflict, PayloadMissing, RevisionChanged
 from ..core.snapshot import Run
 from ..models import AuditEntry, Message
 from ..store import runs as store
@@ -63,7 +63,7 @@ def require_revision(command: Command, revision: int) -> Command:
 
     def asked(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
         if run.revision != revision:
-            raise Moved(f"Run {run.id} has moved on since it was looked at: look at it again.")
+            raise RevisionChanged(f"Run {run.id} has moved on since it was looked at: look at it again.")
         return command(run, ctx, now)
 
     return asked
@@ -91,7 +91,7 @@ def _change(run_id, command, by, reason, near, message, noted, also, answers: Lo
                 raise
             return _fail_run(run_id, f"The engine could not decide how this workflow goes on: {fault}"[:500])
         except PayloadOverLimit as found:
-            if noted or isinstance(command, Abandon):
+            if noted or isinstance(command, FailUndecidableRun):
                 raise Conflict(f"Workflow {run_id} cannot go on like that: {found}") from found
             return _end_run_after_payload_error(run_id, command, by, str(found), message, also, answers.named)
         if not decision.questions:
@@ -99,14 +99,14 @@ def _change(run_id, command, by, reason, near, message, noted, also, answers: Lo
         if decision.effects:
             # A slice was saved: what is left follows from the rows.
             saved = (*saved, *decision.effects)
-            command, near, message, noted, also = nothing, None, None, None, None
+            command, near, message, noted, also = no_command, None, None, None, None
         if WholeRun() in decision.questions:
             near = None
         answers.forget_passing()
         try:
             answers.learn_from_scripts(decision.questions)
-        except Lost as lost:
-            if noted or isinstance(command, Abandon):
+        except PayloadMissing as lost:
+            if noted or isinstance(command, FailUndecidableRun):
                 raise
             return _end_run_after_payload_error(run_id, command, by, lost.message, message, also, answers.named)
     if saved:
@@ -117,18 +117,18 @@ def _change(run_id, command, by, reason, near, message, noted, also, answers: Lo
 
 def _end_run_after_payload_error(run_id, command, by, reason, message, also, named) -> tuple[Effect, ...]:
     """End a run for which what follows is too much, or lost. What a worker has said is kept, unless it is that."""
-    last = Abandon(reason, with_failure=True, heard=command)
+    last = FailUndecidableRun(reason, with_failure=True, heard=command)
     try:
         return change(run_id, last, by, reason, message=message, also=also, named=named)
     except AlreadyResolved:
         raise
-    except (Conflict, Lost):
+    except (Conflict, PayloadMissing):
         return _fail_run(run_id, reason, with_failure=True)
 
 
 def _fail_run(run_id: str, reason: str, with_failure: bool = False) -> tuple[Effect, ...]:
     """End a run that cannot go on, with a reason: it would otherwise be tried for ever (execution §11 row 11)."""
-    return change(run_id, Abandon(reason, with_failure), "engine", reason)
+    return change(run_id, FailUndecidableRun(reason, with_failure), "engine", reason)
 
 
 def _try_once(run_id, command, by, reason, near, message, noted, also, answers, in_slices) -> Decision:
@@ -160,4 +160,4 @@ def _audit_entry(run_id: str, by: str, reason: str, action: str, facts: dict[str
 
 def wake(run_id: str, by: str = "engine") -> tuple[Effect, ...]:
     """Let the core look at the whole run."""
-    return change(run_id, nothing, by)
+    return change(run_id, no_command, by)

@@ -6,10 +6,10 @@ from functools import partial
 from django.db import transaction
 
 from .. import notifications
-from ..core.commands import Abandon
+from ..core.commands import FailUndecidableRun
 from ..core.data_requests import ScriptEvaluation, StoredPayloadContent, WholeRun
-from ..core.decide import Command, Decision, command_then_decide
-from ..core.errors import Refused
+from ..core.decide import Command, Decision, apply_command
+from ..core.errors import RequestRefused
 from ..core.snapshot import Run
 from ..store import run_writer
 from ..store.statement_batch import StatementBatch
@@ -43,12 +43,12 @@ def decide_from_rows(before: Run, command: Command, answers: LoadedData, now: in
 
 def _call_core(before: Run, command: Command, answers: LoadedData, now: int, in_slices: bool) -> Decision:
     try:
-        return command_then_decide(before, command, answers, now, in_slices)
-    except Refused:
+        return apply_command(before, command, answers, now, in_slices)
+    except RequestRefused:
         raise
     except Exception as fault:
         log.exception("run_undecidable", extra={"run_id": before.id})
-        raise DecisionFailed(fault, is_final=isinstance(command, Abandon)) from fault
+        raise DecisionFailed(fault, is_final=isinstance(command, FailUndecidableRun)) from fault
 
 
 def new_batch(answers: LoadedData) -> StatementBatch:

@@ -6,10 +6,10 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from .. import clock, conf
-from ..core.errors import Complaint, Conflict, NotFound, Refused, ValidationFailed
-from ..core.language import read_definition
-from ..core.language.checks import task_complaints, workflow_complaints
-from ..core.language.lint import Finding, Surroundings, findings, gravest_first
+from ..core.document import read_definition
+from ..core.document.checks import task_errors, workflow_errors
+from ..core.document.lint import LintContext, LintFinding, lint_definition, sort_by_severity
+from ..core.errors import Conflict, NotFound, RequestRefused, ValidationError, ValidationFailed
 from ..models import TaskDefinition, WorkflowDefinition
 from . import resolved_definitions, schemas, simulation_cases
 from .definition_audit import record_definition_change
@@ -57,24 +57,24 @@ def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
         try:
             save_workflow(document, by, overwrite=True)
             saved.append(document["name"])
-        except Refused as refused:
+        except RequestRefused as refused:
             errors[document["name"]] = refused.message
     return {"saved": saved, "errors": errors}
 
 
-def validate_workflow(document: Document, prefix: str = "") -> list[Complaint]:
+def validate_workflow(document: Document, prefix: str = "") -> list[ValidationError]:
     """Everything that is wrong with a workflow definition; paths begin with `prefix`."""
-    found = workflow_complaints(
+    found = workflow_errors(
         document, owner_email_mandatory=conf.owner_email_mandatory, input_templates=_input_templates(document)
     )
-    return [Complaint(f"{prefix}{complaint.path}", complaint.message, complaint.value) for complaint in found]
+    return [ValidationError(f"{prefix}{complaint.path}", complaint.message, complaint.value) for complaint in found]
 
 
 def lint_workflow(
-    document: Document, known: Surroundings | None = None, complaints: Iterable[Complaint] = ()
-) -> list[Finding]:
+    document: Document, known: LintContext | None = None, complaints: Iterable[ValidationError] = ()
+) -> list[LintFinding]:
     """Return what is suspicious in a workflow definition and why it would be refused, gravest first."""
-    return gravest_first([*findings(document, known, complaints), *schemas.schema_findings(document)])
+    return sort_by_severity([*lint_definition(document, known, complaints), *schemas.schema_findings(document)])
 
 
 def _input_templates(document: Any) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def save_tasks(
 ) -> None:
     """Keep several task definitions, or none if one of them is refused."""
     complaints = [
-        Complaint(prefix.format(number=number) + complaint.path, complaint.message, complaint.value)
+        ValidationError(prefix.format(number=number) + complaint.path, complaint.message, complaint.value)
         for number, document in enumerate(documents)
         for complaint in validate_task(document)
     ]
@@ -176,12 +176,12 @@ def save_tasks(
             _save_task_row(document, by, must_exist, overwrite, reason)
 
 
-def validate_task(document: Document) -> list[Complaint]:
+def validate_task(document: Document) -> list[ValidationError]:
     """Everything that is wrong with a task definition."""
-    return task_complaints(document, owner_email_mandatory=conf.owner_email_mandatory)
+    return task_errors(document, owner_email_mandatory=conf.owner_email_mandatory)
 
 
-def lint_task(document: Document) -> list[Finding]:
+def lint_task(document: Document) -> list[LintFinding]:
     """Return what is suspicious in a task definition."""
     return schemas.schema_findings(document)
 

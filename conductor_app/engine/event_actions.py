@@ -10,8 +10,8 @@ from django.db import transaction
 from .. import clock
 from ..access.masking import decrypt_masked
 from ..core import commands, reports
-from ..core.errors import Busy, Invalid, NotFound, Refused, ValidationFailed
-from ..core.events import expanded, resolved
+from ..core.errors import Busy, Invalid, NotFound, RequestRefused, ValidationFailed
+from ..core.events import expand_json_texts, resolve_event_template
 from ..core.reports import Report
 from ..models import Attempt, EventAction, Message, Task
 from ..models.events import COMPLETED, FAILED, IN_PROGRESS
@@ -83,7 +83,7 @@ def run_action(message: Message) -> None:
     except Exception as error:
         if isinstance(error, ValidationFailed):
             order.failed(*_describe_validation(error))
-        elif isinstance(error, Refused) and not isinstance(error, Busy):
+        elif isinstance(error, RequestRefused) and not isinstance(error, Busy):
             order.failed(error.message)
         elif message.tries + 1 >= MOST_TRIES:
             log.exception("event_action_given_up", extra={"action_id": row.pk})
@@ -107,7 +107,12 @@ def _dispatch_action(order: ActionRequest) -> None:
     if not isinstance(given, dict):
         raise Invalid(f"The action has no '{order.row.action}' that says what is to be done.")
     payload = order.payload
-    action(order, resolved(given, expanded(payload) if written.get("expandInlineJSON") is True else payload))
+    action(
+        order,
+        resolve_event_template(
+            given, expand_json_texts(payload) if written.get("expandInlineJSON") is True else payload
+        ),
+    )
 
 
 def _start_workflow(order: ActionRequest, params: Params) -> None:
@@ -159,7 +164,7 @@ def _report_on_task(order: ActionRequest, params: Params, outcome: str) -> None:
     said = tasks.enforce_output_limit(Report(outcome, output, reason))
     change(
         attempt.run_id,
-        reports.hear(attempt.id, said),
+        reports.apply_report(attempt.id, said),
         order.by,
         order.reason,
         near=[attempt.id],
@@ -184,7 +189,7 @@ def _find_attempt(params: Params) -> Attempt:
 
 def _terminate_workflow(order: ActionRequest, params: Params) -> None:
     run_id, reason = _run_id(params), _text(params.get("terminationReason")) or order.reason
-    _change_run(order, run_id, commands.terminate(reason), reason, "terminate")
+    _change_run(order, run_id, commands.terminate_run(reason), reason, "terminate")
 
 
 def _set_variables(order: ActionRequest, params: Params) -> None:

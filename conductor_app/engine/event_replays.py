@@ -10,9 +10,9 @@ from django.db import transaction
 
 from .. import clock, randomness
 from ..core.errors import Conflict, NotFound
-from ..core.events import expanded, resolved
+from ..core.events import expand_json_texts, resolve_event_template
 from ..core.ids import derived_id
-from ..core.masking import shown
+from ..core.masking import redact_masked
 from ..models import AuditEntry, EventDelivery, EventHandler, Webhook, WorkflowDefinition
 from ..models.events import MATCHED
 from .events import HandlerVerdict, evaluate_condition, handlers_for, save_verdicts, stored_payloads
@@ -59,15 +59,16 @@ def preview_handler(handler: EventHandler, payload: Any, workflows: frozenset[st
     """
     verdict = evaluate_condition(handler, payload)
     return HandlerPreview(
-        verdict, list(_planned_actions(handler, shown(payload), workflows)) if verdict.outcome == MATCHED else []
+        verdict,
+        list(_planned_actions(handler, redact_masked(payload), workflows)) if verdict.outcome == MATCHED else [],
     )
 
 
 def _planned_actions(handler: EventHandler, payload: Any, workflows: frozenset[str]) -> Iterator[PlannedAction]:
     for action in handler.document.get("actions") or ():
         name = str(action.get("action") or "")
-        seen = expanded(payload) if action.get("expandInlineJSON") is True else payload
-        params = payload if action.get("takesPayload") else resolved(action.get(name) or {}, seen)
+        seen = expand_json_texts(payload) if action.get("expandInlineJSON") is True else payload
+        params = payload if action.get("takesPayload") else resolve_event_template(action.get(name) or {}, seen)
         started = (action.get(name) or {}).get("name") if action.get("takesPayload") else _workflow_name(params)
         is_missing = name == "start_workflow" and started not in workflows
         yield PlannedAction(name, params, f"There is no workflow {started!r}." if is_missing else "")
@@ -138,7 +139,7 @@ def replay(delivery_id: int, names: Sequence[str], by: str, reason: str) -> Even
         now = clock.now()
         delivery = EventDelivery.objects.create(
             event=original.event,
-            message_id=derived_id(now, randomness.drawn()),
+            message_id=derived_id(now, randomness.random_hex()),
             source=SOURCE,
             received_at=now,
             payload=payload,

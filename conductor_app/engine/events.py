@@ -15,8 +15,8 @@ from ..access.masking import decrypt_masked
 from ..core import events
 from ..core.data_requests import ScriptEvaluation as ScriptQuestion
 from ..core.data_requests import ScriptResult
-from ..core.expressions import Script, evaluator
-from ..core.masking import shown
+from ..core.expressions import ScriptLanguage, evaluator
+from ..core.masking import redact_masked
 from ..models import EventAction, EventDelivery, EventHandler, HandlerEvaluation, Message
 from ..models.events import FAILED, LONGEST_NAME, MATCHED, NOT_MATCHED
 from ..models.fields import dumps, loads_sealed
@@ -101,17 +101,20 @@ def evaluate_condition(handler: EventHandler, payload: Any) -> HandlerVerdict:
     condition = str(handler.document.get("condition") or "")
     if not condition.strip():
         return HandlerVerdict(handler, ScriptResult(value=True), {})
-    readable, visible = events.expanded(decrypt_masked(payload)), events.expanded(shown(payload))
+    readable, visible = (
+        events.expand_json_texts(decrypt_masked(payload)),
+        events.expand_json_texts(redact_masked(payload)),
+    )
     language = str(handler.document.get("evaluatorType") or "javascript")
     answer = _run_condition(condition, language, readable)
     if readable != visible:
         answer = replace(answer, value=events.is_true(answer.value))
-    return HandlerVerdict(handler, answer, events.seen(condition, visible, language))
+    return HandlerVerdict(handler, answer, events.observed_values(condition, visible, language))
 
 
 def _run_condition(condition: str, language: str, payload: Any) -> ScriptResult:
-    found = evaluator(language) or Script("javascript")
-    if isinstance(found, Script):
+    found = evaluator(language) or ScriptLanguage("javascript")
+    if isinstance(found, ScriptLanguage):
         return run_script(ScriptQuestion(found.language, condition, dumps(payload) or "null"))
     return ScriptResult(value=found.evaluate(condition, payload if isinstance(payload, dict) else {}))
 

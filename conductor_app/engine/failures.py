@@ -7,7 +7,7 @@ from django.db import transaction
 
 from .. import clock
 from ..core.errors import Conflict, Invalid, NotFound
-from ..core.fingerprints import normalised
+from ..core.fingerprints import normalize_message
 from ..core.states import FAILURE, RESOLVED
 from ..models import AuditEntry, Failure, FailureGroup, HourlyFailureCount
 from ..store import failures as store
@@ -50,7 +50,7 @@ def _new_group(failures: Sequence[Failure]) -> FailureGroup:
         fingerprint=first.fingerprint,
         definition=first.definition,
         ref=first.ref,
-        message=normalised(first.message),
+        message=normalize_message(first.message),
         first_at=first.at,
         last_at=first.at,
     )

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from .. import clock
-from ..core.errors import Complaint, Conflict, NotFound, ValidationFailed
+from ..core.errors import Conflict, NotFound, ValidationError, ValidationFailed
 from ..core.form_templates import read_form_template
 from ..insight.form_templates import find_template
 from ..models import FormTemplate
@@ -32,11 +32,11 @@ def save_templates(
         Conflict: where another request saves the same version at this moment.
     """
     if len(documents) > MOST_AT_ONCE:
-        raise ValidationFailed([Complaint("", f"At most {MOST_AT_ONCE} templates are saved at once.")])
+        raise ValidationFailed([ValidationError("", f"At most {MOST_AT_ONCE} templates are saved at once.")])
     read = [(read_form_template(document), number) for number, document in enumerate(documents)]
     is_list = len(documents) > 1
     complaints = [
-        Complaint(f"[{number}].{each.path}" if is_list else each.path, each.message, each.value)
+        ValidationError(f"[{number}].{each.path}" if is_list else each.path, each.message, each.value)
         for (document, found), number in read
         for each in (*found, *template_schema_errors(document))
     ]
@@ -46,17 +46,17 @@ def save_templates(
         return [_save_one(document, by, new_version, reason) for (document, _), _ in read]
 
 
-def validate_template(document: Mapping[str, Any]) -> list[Complaint]:
+def validate_template(document: Mapping[str, Any]) -> list[ValidationError]:
     """Return everything that is wrong with a template."""
     read, found = read_form_template(document)
     return [*found, *template_schema_errors(read)]
 
 
-def template_schema_errors(document: Mapping[str, Any]) -> list[Complaint]:
+def template_schema_errors(document: Mapping[str, Any]) -> list[ValidationError]:
     """Return why the schema of a template cannot be used."""
     schema = document.get("jsonSchema")
     fault = json_schema.schema_error(schema) if isinstance(schema, dict) else ""
-    return [Complaint("jsonSchema", f"is no JSON schema: {fault}")] if fault else []
+    return [ValidationError("jsonSchema", f"is no JSON schema: {fault}")] if fault else []
 
 
 def _save_one(document: Document, by: str, new_version: bool, reason: str) -> FormTemplate:

@@ -11,18 +11,18 @@ from typing import Any
 from django.db import transaction
 
 from .. import clock, conf
-from ..core import people, reports
+from ..core import human_task, reports
 from ..core.decide import Command
 from ..core.decision_context import DecisionContext
 from ..core.definition import Schema
 from ..core.effects import Effect, UpdateTask
-from ..core.errors import AlreadyResolved, Complaint, Conflict, Invalid, NotFound, OutputRefused, TooLarge
-from ..core.people import MINUTE_MS, Assignee, assignments_of
+from ..core.errors import AlreadyResolved, Conflict, Invalid, NotFound, OutputInvalid, PayloadTooLarge, ValidationError
+from ..core.frozen import fast_replace as replace_values
+from ..core.human_task import MINUTE_MS, Assignee, format_assignees
 from ..core.reports import Report
-from ..core.schema_check import question, sentence
+from ..core.schema_check import schema_question, violation_sentence
 from ..core.snapshot import NEVER, Run
-from ..core.timers import next_clock
-from ..core.values import replace as replace_values
+from ..core.timers import next_timer
 from ..insight.form_templates import template_of
 from ..insight.waiting_for_people import HumanTaskView, human_task_view, step_of
 from ..models import Attempt, AuditEntry, HumanTask, Task
@@ -64,7 +64,7 @@ def resolve_task(
     said = enforce_output_limit(
         Report(outcome, output=output, reason=reason if outcome == "FAILED" else "", merges=merges)
     )
-    change(run_id, reports.hear(attempt_id, said), by, reason, near=[attempt_id], action=OUTCOMES[outcome])
+    change(run_id, reports.apply_report(attempt_id, said), by, reason, near=[attempt_id], action=OUTCOMES[outcome])
 
 
 def save_output(run_id: str, attempt_id: str, output: dict[str, Any], by: str, *, for_external: bool = False) -> None:
@@ -78,7 +78,7 @@ def save_output(run_id: str, attempt_id: str, output: dict[str, Any], by: str, *
     _require_own_task(attempt_id, by, for_external)
     _refuse_large({**load_output(Attempt.objects.filter(pk=attempt_id).first()), **output})
     said = Report("IN_PROGRESS", output=output, merges=True)
-    change(run_id, reports.hear(attempt_id, said), by, near=[attempt_id], action="save_task_output")
+    change(run_id, reports.apply_report(attempt_id, said), by, near=[attempt_id], action="save_task_output")
 
 
 def _require_own_task(attempt_id: str, by: str, for_external: bool) -> None:
@@ -100,7 +100,7 @@ def load_output(attempt: Attempt | None) -> Mapping[str, Any]:
 def _refuse_large(output: Mapping[str, Any]) -> None:
     size, most = len(dumps(output) or ""), conf.task_payload_max_bytes
     if size > most:
-        raise TooLarge(f"The output of {size} bytes is larger than the {most} bytes that a task may have.")
+        raise PayloadTooLarge(f"The output of {size} bytes is larger than the {most} bytes that a task may have.")
 
 
 def load_input(attempt: Attempt) -> Mapping[str, Any]:
@@ -117,9 +117,9 @@ def _require_valid_output(attempt_id: str, output: dict[str, Any], merges: bool)
         output = {**load_output(attempt), **output}
     _refuse_large(output)
     for schema in _output_schemas(attempt) if attempt else ():
-        if found := check_against_schema(question(schema, output)):
-            complaints = [Complaint(f"output{place}", message) for place, message in found]
-            raise OutputRefused(sentence(found, schema, "output"), complaints)
+        if found := check_against_schema(schema_question(schema, output)):
+            complaints = [ValidationError(f"output{place}", message) for place, message in found]
+            raise OutputInvalid(violation_sentence(found, schema, "output"), complaints)
 
 
 def _output_schemas(attempt: Attempt) -> Iterator[Schema]:
@@ -130,7 +130,7 @@ def _output_schemas(attempt: Attempt) -> Iterator[Schema]:
     if attempt.task.type != "HUMAN":
         return
     input = load_input(attempt)
-    own, template = people.schema_of(input), None
+    own, template = human_task.answer_schema(input), None
     if not own and (template := template_of(input)):
         own = template.document.get("jsonSchema") or {}
     if own and not schema_error(dict(own)):
@@ -229,7 +229,7 @@ def reassign_task(task_id: str, assignees: Sequence[Assignee], by: str, reason: 
     if len(assignees) > MOST_ASSIGNMENTS:
         raise Invalid(f"A task has at most {MOST_ASSIGNMENTS} assignments.")
     first, *rest = assignees
-    facts = {"to": first.who, "is_group": first.is_group, "assignments": assignments_of(assignees)}
+    facts = {"to": first.who, "is_group": first.is_group, "assignments": format_assignees(assignees)}
     _write_assignment(task_id, first, None, rest, by, "hand_task_on", reason, facts)
 
 
@@ -275,19 +275,19 @@ def _write_assignment(
     def write(now: int) -> None:
         task, held = _lock_human_task(task_id)
         held.assignee, held.is_group, held.is_external = first.who, first.is_group, first.is_external
-        held.is_reassigned, held.followers = True, assignments_of(rest) or None
+        held.is_reassigned, held.followers = True, format_assignees(rest) or None
         held.due_at = now + first.minutes * MINUTE_MS if due_at is None and first.minutes else due_at
         held.taken_by, held.taken_at, held.is_taker_external = "", None, False
         _save_claim(held, by)
         _record_change(task, by, action, reason, facts)
 
-    if not people.question(load_input(attempt)).terminates:
+    if not human_task.parse_question(load_input(attempt)).terminates:
         with transaction.atomic():
             write(clock.now())
         return
     now = clock.now()
     line = [replace(first, minutes=(due_at - now) // MINUTE_MS if due_at else first.minutes), *rest]
-    end = people.ends_at(line, now) if first.who else now
+    end = human_task.last_assignment_ends_at(line, now) if first.who else now
     try:
         change(
             task.run_id, _move_end_command(attempt.pk, NEVER if end is None else end), by, near=[attempt.pk], also=write
@@ -300,9 +300,9 @@ def _move_end_command(attempt_id: str, end: int) -> Command:
     """The command that moves the end of an attempt."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        task = reports.open_task(run, attempt_id)
+        task = reports.require_open_task(run, attempt_id)
         after = replace_values(task.attempt, ends_at=end)
-        due_at = now if end <= now else next_clock(task.step.policy, after, now)
+        due_at = now if end <= now else next_timer(task.step.policy, after, now)
         yield UpdateTask(task.key, attempt_facts={"ends_at": end, "due_at": due_at})
 
     return command

@@ -9,7 +9,7 @@ from django.db import transaction
 from .. import clock, conf
 from ..access.masking import encrypt_masked
 from ..core.errors import Invalid, NotAllowedInState, NotFound, QueueFull
-from ..core.masking import masked_names, sealed
+from ..core.masking import mask_encrypt, masked_names
 from ..core.states import RUNNING
 from ..models import InboxMessage, Message, Run
 from ..models.fields import dumps
@@ -34,7 +34,7 @@ def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
         row = Run.objects.select_for_update().filter(pk=run_id).only("id", "status", "inbox", "plan_id").first()
         _require_accepting_run(run_id, row, now)
         id = str(uuid.uuid4())
-        hidden = sealed(payload, masked_names(load_definition(row.plan_id)), encrypt_masked)
+        hidden = mask_encrypt(payload, masked_names(load_definition(row.plan_id)), encrypt_masked)
         InboxMessage.objects.create(id=id, run_id=run_id, received_at=now, payload=hidden)
         Run.objects.filter(pk=run_id).update(inbox=row.inbox + 1)
         if inbox.waiting_attempts(run_id):

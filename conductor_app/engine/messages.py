@@ -11,9 +11,9 @@ from django.db.models.functions import Cast
 from .. import clock
 from ..access.masking import decrypt_masked
 from ..core import commands, reports
-from ..core.decide import nothing
-from ..core.errors import AlreadyResolved, Conflict, NotFound, Refused
-from ..core.listener_events import started
+from ..core.decide import no_command
+from ..core.errors import AlreadyResolved, Conflict, NotFound, RequestRefused
+from ..core.listener_events import started_command
 from ..core.masking import MARK
 from ..core.states import RUN
 from ..insight.execution import run_document
@@ -87,7 +87,7 @@ def _handle_and_delete(message: Message) -> bool:
 def _schedule_redelivery(message: Message, error: Exception) -> None:
     log.exception("message_not_delivered", extra={"message_id": message.pk, "subject": message.subject})
     wait = min(1000 * 2 ** min(message.tries, 10), SLOWEST_RETRY_MS)
-    told = error.message if isinstance(error, Refused) else type(error).__name__
+    told = error.message if isinstance(error, RequestRefused) else type(error).__name__
     Message.objects.filter(pk=message.pk).update(tries=message.tries + 1, due_at=clock.now() + wait, error=told)
 
 
@@ -98,7 +98,7 @@ def _begin_child(message: Message) -> None:
     if about := message.facts.get("about"):
         # Before the first decision: the first step may read it.
         _attach_failed_execution(message.to, about)
-    change(message.to, commands.nothing, "engine", message=message.pk)
+    change(message.to, commands.no_command, "engine", message=message.pk)
 
 
 def _attach_failed_execution(run_id: str, about: str) -> None:
@@ -169,13 +169,13 @@ def _terminate_child(message: Message) -> None:
         # Both were opened again since this was said.
         Message.objects.filter(pk=message.pk).delete()
         return
-    change(message.to, commands.stop(reason), "engine", reason, message=message.pk)
+    change(message.to, commands.terminate_if_open(reason), "engine", reason, message=message.pk)
 
 
 def _child_reopened(message: Message) -> None:
     """The task that has waited for a child run waits again."""
     attempt, child, how = (message.facts[name] for name in ("attempt", "child", "how"))
-    repair = commands.Repair(attempt, child, how, message.facts.get("asked") or {})
+    repair = commands.ResumeParent(attempt, child, how, message.facts.get("asked") or {})
     told = f"Sub workflow {child} was {how}."
     change(
         message.to, repair, "engine", told, message=message.pk, also=lambda now: add_logs(attempt, [(told, now)], now)
@@ -185,7 +185,7 @@ def _child_reopened(message: Message) -> None:
 def _publish_started(message: Message) -> None:
     """Who wants to know that a worker has begun is told."""
     attempt = message.facts["attempt"]
-    change(message.to, started(attempt), "engine", near=[attempt], message=message.pk)
+    change(message.to, started_command(attempt), "engine", near=[attempt], message=message.pk)
 
 
 def _release_held_run(message: Message) -> None:
@@ -197,7 +197,7 @@ def _release_held_run(message: Message) -> None:
 def _wake_inbox_step(message: Message) -> None:
     """What waits for messages to the run looks into its inbox."""
     if attempts := inbox.waiting_attempts(message.to):
-        change(message.to, nothing, "engine", near=attempts, message=message.pk)
+        change(message.to, no_command, "engine", near=attempts, message=message.pk)
     else:
         Message.objects.filter(pk=message.pk).delete()
 

@@ -58,11 +58,11 @@ def _upgrade_command(run_id: str, asked: Operation, find: Find) -> Asked:
 
 
 def _skip_command(run_id: str, asked: Operation, find: Find) -> Asked:
-    return run_id, commands.skip(asked.ref, asked.task_input, asked.task_output)
+    return run_id, commands.skip_step(asked.ref, asked.task_input, asked.task_output)
 
 
 def _jump_command(run_id: str, asked: Operation, find: Find) -> Asked:
-    return run_id, commands.jump(asked.ref, asked.task_input)
+    return run_id, commands.jump_to_step(asked.ref, asked.task_input)
 
 
 OPERATIONS: dict[str, Callable[[str, Operation, Find], Asked]] = {
@@ -72,9 +72,9 @@ OPERATIONS: dict[str, Callable[[str, Operation, Find], Asked]] = {
     "skip": _skip_command,
     "jump": _jump_command,
     "upgrade": _upgrade_command,
-    "pause": lambda run_id, asked, find: (run_id, commands.pause),
-    "resume": lambda run_id, asked, find: (run_id, commands.resume),
-    "terminate": lambda run_id, asked, find: (run_id, commands.terminate(asked.reason, asked.with_failure)),
+    "pause": lambda run_id, asked, find: (run_id, commands.pause_run),
+    "resume": lambda run_id, asked, find: (run_id, commands.resume_run),
+    "terminate": lambda run_id, asked, find: (run_id, commands.terminate_run(asked.reason, asked.with_failure)),
 }
 
 

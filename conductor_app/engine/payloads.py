@@ -13,7 +13,7 @@ from django.db.models.functions import Cast
 
 from .. import blob_storage, clock, conf
 from ..access.masking import decrypt_masked, encrypt_masked
-from ..core.errors import Busy, Conflict, Invalid, Lost, NotFound
+from ..core.errors import Busy, Conflict, Invalid, NotFound, PayloadMissing
 from ..core.masking import MARK
 from ..json_values import DEEPEST, is_too_deep, loads_whole
 from ..models import Attempt, Run, StoredPayload
@@ -141,7 +141,7 @@ def storage_errors(path: str) -> Iterator[None]:
         yield
     except blob_storage.Gone as gone:
         log.warning("payload_lost", extra={"path": path, "cause": str(gone)})
-        raise Lost(f"The payload {path} is not in the storage any more.") from gone
+        raise PayloadMissing(f"The payload {path} is not in the storage any more.") from gone
     except blob_storage.OutOfReach as away:
         log.warning("payload_out_of_reach", extra={"path": path, "cause": str(away)})
         raise Busy(f"The payload {path} cannot be reached now.") from away

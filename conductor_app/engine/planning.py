@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ..core.errors import NotFound
-from ..core.task_impact import AGAIN, FATES, Fate, fates
+from ..core.task_impact import AGAIN, FATES, TaskImpact, task_impacts
 from ..store import runs as store
 from .operations import Operation, operation_command
 from .preview import Preview, RunPreview, preview
@@ -23,7 +23,7 @@ class PlannedRun:
     version: int
     status: str
     then: str
-    fates: tuple[Fate, ...]
+    fates: tuple[TaskImpact, ...]
     is_new: bool = False
     is_replaced: bool = False
 
@@ -41,7 +41,7 @@ class OperationPlan:
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
-    def external(self) -> list[tuple[PlannedRun, Fate]]:
+    def external(self) -> list[tuple[PlannedRun, TaskImpact]]:
         """The tasks whose work the outside has seen and would see a second time."""
         return [(run, fate) for run in self.runs for fate in run.fates if fate.repeats_effects]
 
@@ -67,7 +67,7 @@ def _in_order(seen: Preview) -> Iterator[RunPreview]:
 
 def _plan_run(foreseen: RunPreview) -> PlannedRun:
     before, after = foreseen.before, foreseen.after
-    told = tuple(fates(before, foreseen.effects, after))
+    told = tuple(task_impacts(before, foreseen.effects, after))
     is_new = not before.has_begun and before.revision == 0
     name, version = after.definition.name, after.definition.version
     return PlannedRun(before.id, name, version, before.status, after.status, told, is_new)
@@ -89,7 +89,9 @@ def _superseded_children(children: Iterable[str]) -> tuple[list[PlannedRun], boo
             child = store.load_run(left.popleft())
         except NotFound:
             continue
-        told = tuple(replace(fate, name=AGAIN, is_later=True) for fate in fates(child, (), child) if fate.has_begun)
+        told = tuple(
+            replace(fate, name=AGAIN, is_later=True) for fate in task_impacts(child, (), child) if fate.has_begun
+        )
         left.extend(fate.child_id for fate in told if fate.child_id)
         name, version = child.definition.name, child.definition.version
         found.append(PlannedRun(child.id, name, version, child.status, child.status, told, is_replaced=True))

@@ -8,12 +8,12 @@ from typing import Any
 from .. import clock
 from ..core import commands, reports
 from ..core.data_requests import DefinitionByName, InlineDefinition
-from ..core.decide import Command, Decision, nothing
+from ..core.decide import Command, Decision, no_command
 from ..core.definition import Definition
 from ..core.effects import Effect, SendMessage, StartRun
 from ..core.errors import Busy, Conflict, Invalid, NotFound
+from ..core.frozen import fast_replace
 from ..core.snapshot import UNKNOWN, Run
-from ..core.values import replace
 from ..models import Attempt
 from ..store import child_runs_and_messages
 from ..store import runs as store
@@ -76,9 +76,9 @@ class PreviewWorld:
         """What the command would make of the run; who would be told is noted."""
         decision = self._decided(run, command)
         first = self.runs.get(run.id, RunPreview(run, run))
-        after = replace(decision.after, touched=frozenset(), moved=frozenset())
+        after = fast_replace(decision.after, touched=frozenset(), moved=frozenset())
         if decision.effects:
-            after = replace(after, revision=run.revision + 1)
+            after = fast_replace(after, revision=run.revision + 1)
         self.runs[run.id] = RunPreview(first.before, after, (*first.effects, *decision.effects))
         for effect in decision.effects:
             self._note(effect, after)
@@ -115,7 +115,7 @@ class PreviewWorld:
 
     def _note(self, effect: Effect, by: Run) -> None:
         if isinstance(effect, StartRun):
-            child = child_runs_and_messages.begun(effect, by, self.now)
+            child = child_runs_and_messages.new_child_run(effect, by, self.now)
             self.runs[child.id] = RunPreview(child, child)
             self._messages.append((child.id, "begin", {}))
         elif isinstance(effect, SendMessage):
@@ -130,17 +130,17 @@ class PreviewWorld:
 
 
 def _handle_begin(ahead: PreviewWorld, to: str, facts: dict[str, Any]) -> None:
-    ahead.decide(ahead.run(to), nothing)
+    ahead.decide(ahead.run(to), no_command)
 
 
 def _handle_terminate(ahead: PreviewWorld, to: str, facts: dict[str, Any]) -> None:
     child = ahead.run(to)
     if not ahead.is_waiting(child.parent_id, child.parent_attempt_id, child.id):
-        ahead.decide(child, commands.stop(facts.get("reason", "")))
+        ahead.decide(child, commands.terminate_if_open(facts.get("reason", "")))
 
 
 def _handle_child_reopened(ahead: PreviewWorld, to: str, facts: dict[str, Any]) -> None:
-    repair = commands.Repair(facts["attempt"], facts["child"], facts["how"], facts.get("asked") or {})
+    repair = commands.ResumeParent(facts["attempt"], facts["child"], facts["how"], facts.get("asked") or {})
     ahead.decide(ahead.run(to), repair)
 
 

@@ -123,7 +123,7 @@ def take_from_worker(attempt_id: str, by: str, reason: str = "") -> None:
     """Hand what a worker holds to others, as if it had asked for time. Raises NotFound, Conflict."""
     attempt = _find_attempt(attempt_id)
     facts = {"task": str(attempt.task), "worker": attempt.worker}
-    command = commands.take_back(attempt_id)
+    command = commands.release_lease(attempt_id)
     change(attempt.run_id, command, by, reason, near=[attempt_id], action="take from worker", facts=facts)
 
 
@@ -148,13 +148,13 @@ def cancel_attempt(attempt_id: str, by: str, reason: str = "") -> None:
         _find_pending_attempt(attempt_id),
         Report("CANCELED", reason=strip_nul(reason) or f"Canceled by {by}."),
     )
-    command, facts = reports.hear(attempt_id, said), {"task": str(attempt.task)}
+    command, facts = reports.apply_report(attempt_id, said), {"task": str(attempt.task)}
     change(attempt.run_id, command, by, reason, near=[attempt_id], action="cancel task", facts=facts)
 
 
 def _change_position(attempt: Attempt, action: str, by: str, reason: str, **facts: Any) -> None:
     noted = {"task": str(attempt.task), **facts}
-    command = commands.requeue(attempt.pk, facts)
+    command = commands.requeue_attempt(attempt.pk, facts)
     change(attempt.run_id, command, by, reason, near=[attempt.pk], action=action, facts=noted)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from django.db import transaction
 
 from ..core.definition import Definition
-from ..core.errors import NotFound, Refused, ValidationFailed
-from ..core.language.checks import workflow_complaints
+from ..core.document.checks import workflow_errors
+from ..core.errors import NotFound, RequestRefused, ValidationFailed
 from ..models import TaskDefinition, WorkflowDefinition
 from ..store import definitions
 from ..store.rows import strip_nul
@@ -72,7 +72,7 @@ def resolve_document(document: dict[str, Any], now: int | None = None) -> Defini
 
     Raises ValidationFailed with every complaint.
     """
-    if complaints := workflow_complaints(document):
+    if complaints := workflow_errors(document):
         raise ValidationFailed(complaints)
     whole = fill_in_references(document)
     return definitions.parse_document(whole) if now is None else definitions.save_definition(whole, now)
@@ -84,7 +84,7 @@ def resolve_inline(text: str, now: int | None = None) -> Definition | str:
         return resolve_document(json.loads(text), now)
     except ValidationFailed as refused:
         return "; ".join(complaint.message for complaint in refused.complaints)
-    except Refused as refused:
+    except RequestRefused as refused:
         return refused.message
 
 

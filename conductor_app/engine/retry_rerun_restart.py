@@ -9,7 +9,7 @@ from ..core import commands
 from ..core.decide import Command
 from ..core.definition import Definition, Key
 from ..core.errors import Conflict, Invalid, NotFound
-from ..core.masking import HIDDEN, unhidden
+from ..core.masking import HIDDEN, restore_masked
 from ..core.states import RUN
 from ..models import Attempt, Run, Task
 from ..models.fields import dumps
@@ -45,12 +45,12 @@ def restart_command(
 ) -> Asked:
     """What a restart comes to: by the plan that the run follows, by the newest version, or by this one."""
     if not latest and version is None:
-        return run_id, workflow_rate_limits.waiting_its_turn(commands.restart(None))
+        return run_id, workflow_rate_limits.waiting_its_turn(commands.restart_run(None))
     name = _find_run(run_id).name
     definition = find(name, version)
     if definition is None:
         raise NotFound(f"No such workflow definition: {name}" + (f", version {version}" if version else ""))
-    return run_id, workflow_rate_limits.waiting_its_turn(commands.restart(definition))
+    return run_id, workflow_rate_limits.waiting_its_turn(commands.restart_run(definition))
 
 
 def move_to_version_command(
@@ -61,7 +61,7 @@ def move_to_version_command(
     definition = find(name, version)
     if definition is None:
         raise NotFound(f"No such workflow definition: {name}" + (f", version {version}" if version else ""))
-    return run_id, commands.upgrade(definition)
+    return run_id, commands.upgrade_run(definition)
 
 
 def resolve_and_save(name: str, version: int | None) -> Definition | None:
@@ -127,7 +127,7 @@ def _restore_masked_input(
     """An input that is given anew: what reads `***` there, because it is masked, is what it was."""
     if given is None or not id or f'"{HIDDEN}"' not in (dumps(given) or ""):
         return given
-    return decrypt_masked(unhidden(given, written(id)))
+    return decrypt_masked(restore_masked(given, written(id)))
 
 
 def _refuse_too_large(payload: dict[str, Any] | None, most: int) -> None:

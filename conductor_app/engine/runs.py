@@ -8,12 +8,12 @@ from django.db import transaction
 
 from .. import clock, conf, randomness
 from ..core import commands
-from ..core.child_run import with_timer
-from ..core.decide import nothing
+from ..core.child_run import set_first_timer
+from ..core.decide import no_command
 from ..core.definition import Definition
-from ..core.errors import Busy, Complaint, Conflict, InputRefused, Invalid, NotFound
+from ..core.errors import Busy, Conflict, InputInvalid, Invalid, NotFound, ValidationError
 from ..core.ids import derived_id
-from ..core.schema_check import question
+from ..core.schema_check import schema_question
 from ..core.snapshot import Run
 from ..core.states import RUN, RUNNING
 from ..models import Attempt as AttemptRow
@@ -90,7 +90,7 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
     definition = resolved_definitions.resolve_requested(request.name, request.version, request.document, now)
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
-    run = new_run(request, definition, now, randomness.drawn())
+    run = new_run(request, definition, now, randomness.random_hex())
     # What a template was laid under is no longer what was uploaded.
     is_as_given = request.input_path and run.input == request.input
     answers = LoadedData({(run.id, "input"): request.input_path} if is_as_given else None)
@@ -119,7 +119,7 @@ def _start_resolved(run: Run, request: StartRequest, definition: Definition, by:
             return run.id
         if decision.effects:
             # The run exists, and what is left of its beginning follows from its rows.
-            change(run.id, nothing, by)
+            change(run.id, no_command, by)
             return run.id
         answers.forget_passing()
         answers.learn_from_scripts(decision.questions)
@@ -169,7 +169,7 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
         domains=request.domains,
     )
     _check_input(run)
-    return with_timer(run, now)
+    return set_first_timer(run, now)
 
 
 def _check_input(run: Run) -> None:
@@ -177,9 +177,9 @@ def _check_input(run: Run) -> None:
     if (schema := run.definition.input_schema) is None:
         return
     if not schema.text:
-        raise InputRefused([Complaint("input", f"cannot be checked: there is no schema {schema.name}")])
-    if found := check_against_schema(question(schema, run.input)):
-        raise InputRefused([Complaint(f"input{place}", message) for place, message in found])
+        raise InputInvalid([ValidationError("input", f"cannot be checked: there is no schema {schema.name}")])
+    if found := check_against_schema(schema_question(schema, run.input)):
+        raise InputInvalid([ValidationError(f"input{place}", message) for place, message in found])
 
 
 def _try_start(run: Run, request: StartRequest, by: str, also, answers: LoadedData, in_slices: bool):
@@ -188,7 +188,7 @@ def _try_start(run: Run, request: StartRequest, by: str, also, answers: LoadedDa
         now = clock.now()
         # One that starts later is counted among those that go on when its moment has come.
         run = run if run.begins_later(now) else _apply_rate_limit(run)
-        decision = decide_from_rows(run, nothing, answers, now, in_slices)
+        decision = decide_from_rows(run, no_command, answers, now, in_slices)
         if decision.questions and not decision.effects:
             return decision
         writes, starter = new_batch(answers), request.started_by or by
@@ -212,17 +212,17 @@ def _apply_rate_limit(run: Run) -> Run:
 
 def pause_run(run_id: str, by: str, reason: str = "") -> None:
     """Hold the run: nothing new is scheduled until it is resumed."""
-    change(run_id, commands.pause, by, reason, action="pause")
+    change(run_id, commands.pause_run, by, reason, action="pause")
 
 
 def resume_run(run_id: str, by: str, reason: str = "") -> None:
     """Let a paused run go on."""
-    change(run_id, commands.resume, by, reason, action="resume")
+    change(run_id, commands.resume_run, by, reason, action="resume")
 
 
 def terminate_run(run_id: str, by: str, reason: str = "", with_failure: bool = False) -> None:
     """Stop a run for good; what is open is canceled, its children are stopped."""
-    change(run_id, commands.terminate(reason, with_failure), by, reason, action="terminate")
+    change(run_id, commands.terminate_run(reason, with_failure), by, reason, action="terminate")
 
 
 def remove_run(run_id: str, by: str, reason: str = "", archive: bool = True) -> None:

@@ -7,10 +7,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from .. import clock
-from ..core.errors import Complaint, Conflict, NotFound, ValidationFailed
-from ..core.language.checks.schema import read_schema
-from ..core.language.lint import UNUSABLE_SCHEMA, WARNING, Finding
-from ..core.language.lint.places import spots
+from ..core.document.checks.schema import read_schema
+from ..core.document.lint import UNUSABLE_SCHEMA, WARNING, LintFinding
+from ..core.document.lint.step_positions import all_steps
+from ..core.errors import Conflict, NotFound, ValidationError, ValidationFailed
 from ..models import SchemaDefinition
 from ..store.rows import strip_nul
 from . import json_schema
@@ -33,12 +33,12 @@ def save_schemas(documents: Sequence[Document], by: str, *, new_version: bool = 
             _save_schema(document, by, new_version)
 
 
-def _check_schema(document: Document, number: int) -> tuple[Document, list[Complaint]]:
+def _check_schema(document: Document, number: int) -> tuple[Document, list[ValidationError]]:
     read, complaints = read_schema(document)
-    return read, [Complaint(f"[{number}].{each.path}", each.message, each.value) for each in complaints]
+    return read, [ValidationError(f"[{number}].{each.path}", each.message, each.value) for each in complaints]
 
 
-def schema_findings(definition: Any) -> list[Finding]:
+def schema_findings(definition: Any) -> list[LintFinding]:
     """Return a warning for each schema in a workflow or task definition that cannot be used as a JSON schema.
 
     The original registers such schemas, so they are kept; what is held to one fails, with the same reason.
@@ -46,18 +46,18 @@ def schema_findings(definition: Any) -> list[Finding]:
     if not isinstance(definition, dict):
         return []
     found = _unusable_schemas(definition, "")
-    for spot in spots(definition.get("tasks")):
+    for spot in all_steps(definition.get("tasks")):
         own = spot.step.get("taskDefinition")
         if isinstance(own, dict):
             found += _unusable_schemas(own, f"{spot.path}.taskDefinition.")
     return found
 
 
-def _unusable_schemas(definition: Document, path: str) -> list[Finding]:
+def _unusable_schemas(definition: Document, path: str) -> list[LintFinding]:
     given = ((part, definition.get(part)) for part in PARTS)
     faults = ((part, _schema_error(schema)) for part, schema in given if isinstance(schema, dict))
     return [
-        Finding(
+        LintFinding(
             WARNING,
             UNUSABLE_SCHEMA,
             f"{path}{part}.data",

@@ -19,9 +19,9 @@ from ..core.data_requests import (
     ScriptEvaluation,
     TaskDefinitionByName,
 )
-from ..core.errors import Invalid, Refused
-from ..core.simulation import Part, Play
-from ..core.simulation import Script as Written
+from ..core.errors import Invalid, RequestRefused
+from ..core.simulation import SimulatedRun, Simulation
+from ..core.simulation import SimulationScript as Written
 from ..insight.execution import simulated_document
 from ..store.environment_variables import all_variables
 from . import resolved_definitions
@@ -48,12 +48,12 @@ def simulate_workflow(request: StartRequest, script: Written) -> tuple[dict[str,
         request,
         resolved_definitions.resolve_requested(request.name, request.version, request.document),
         now,
-        randomness.drawn(),
+        randomness.random_hex(),
     )
-    play = Play(now, _load_data, lambda: monotonic() > ends_at)
+    play = Simulation(now, _load_data, lambda: monotonic() > ends_at)
     try:
         part = play.play(run, script)
-    except Refused:
+    except RequestRefused:
         raise
     except Exception as fault:
         log.exception("play_undecidable", extra={"definition": run.definition.name})
@@ -62,7 +62,7 @@ def simulate_workflow(request: StartRequest, script: Written) -> tuple[dict[str,
     return _execution_document(part, play.now), children
 
 
-def _execution_document(part: Part, now: int) -> dict[str, Any]:
+def _execution_document(part: SimulatedRun, now: int) -> dict[str, Any]:
     tasks = part.run.tasks
     rows = [(attempt, tasks[task.key]) for attempt, task in part.attempts.values() if task.key in tasks]
     return simulated_document(part.run, sorted(rows, key=lambda row: row[0].seq), now)

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.errors import Conflict, Refused
-from ..core.simulation.outcomes import Outcome, script_of
+from ..core.errors import Conflict, RequestRefused
+from ..core.simulation.outcomes import SimulatedOutcome, script_of
 from ..models import SaveRequirement, SimulationCase
 from ..models.fields import dumps, loads
 from .runs import StartRequest
@@ -22,13 +22,15 @@ class CaseResult:
     differs: str = ""
 
 
-def simulate_document(document: dict[str, Any], input: dict[str, Any], outcomes: dict[str, Outcome]) -> dict[str, Any]:
+def simulate_document(
+    document: dict[str, Any], input: dict[str, Any], outcomes: dict[str, SimulatedOutcome]
+) -> dict[str, Any]:
     """The execution that this document would have. Raises what `simulate` does."""
     return simulate_with_children(document, input, outcomes)[0]
 
 
 def simulate_with_children(
-    document: dict[str, Any], input: dict[str, Any], outcomes: dict[str, Outcome]
+    document: dict[str, Any], input: dict[str, Any], outcomes: dict[str, SimulatedOutcome]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """The same, and the executions of the sub-workflows that are played, by their ids."""
     request = StartRequest(name=str(document.get("name")), input=input, document=document)
@@ -53,10 +55,10 @@ def run_cases(document: dict[str, Any], cases: Iterable[SimulationCase]) -> list
 
 
 def _run_case(document: dict[str, Any], case: SimulationCase) -> CaseResult:
-    outcomes = {ref: Outcome(*said) for ref, said in case.outcomes.items()}
+    outcomes = {ref: SimulatedOutcome(*said) for ref, said in case.outcomes.items()}
     try:
         came = case_outcome(simulate_document(document, case.input, outcomes))
-    except Refused as refused:
+    except RequestRefused as refused:
         return CaseResult(case, f"it cannot be tried: {refused.message}")
     before = case.expected
     if came["status"] != before.get("status"):

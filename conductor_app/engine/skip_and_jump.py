@@ -7,10 +7,10 @@ from django.db import transaction
 
 from .. import clock
 from ..core import commands
-from ..core.commands.step_lookup import refuse_unless_running
-from ..core.decide import Command, nothing
+from ..core.commands.step_lookup import require_running
+from ..core.decide import Command, no_command
 from ..core.definition import Definition
-from ..core.errors import AlreadyResolved, Conflict, NotFound, Refused
+from ..core.errors import AlreadyResolved, Conflict, NotFound, RequestRefused
 from ..core.reports import Report
 from ..insight.execution import find_run
 from ..models import AuditEntry
@@ -27,12 +27,12 @@ def skip_step(
     run_id: str, ref: str, by: str, reason: str = "", *, input: Payload | None = None, output: Payload | None = None
 ) -> None:
     """Pass over a step that control has not come to. Raises NotFound, Conflict."""
-    _change_with_audit(run_id, commands.skip(ref, input, output), by, reason or f"Skip {ref}.", "skip")
+    _change_with_audit(run_id, commands.skip_step(ref, input, output), by, reason or f"Skip {ref}.", "skip")
 
 
 def jump_to_step(run_id: str, ref: str, by: str, reason: str = "", *, input: Payload | None = None) -> None:
     """Go on at a step further on; what lies before it is passed over. Raises NotFound, Conflict, Invalid."""
-    _change_with_audit(run_id, commands.jump(ref, input), by, reason or f"Jump to {ref}.", "jump")
+    _change_with_audit(run_id, commands.jump_to_step(ref, input), by, reason or f"Jump to {ref}.", "jump")
 
 
 def set_variables(run_id: str, variables: Payload, by: str, reason: str = "") -> None:
@@ -82,7 +82,7 @@ def reevaluate_run(run_id: str, by: str, action: str = "decide") -> bool:
     def note(now: int) -> None:
         AuditEntry.objects.create(at=now, actor=by, action=action, object_type="run", object_id=run_id)
 
-    return bool(change(run_id, nothing, by, also=note))
+    return bool(change(run_id, no_command, by, also=note))
 
 
 def _change_with_audit(
@@ -107,10 +107,10 @@ def upgrade_run(
     """Move a running run to another version of its definition. Raises NotFound, Invalid; Conflict with the reasons."""
     definition = _definition(name, version)
     reason = reason or f"Move to version {definition.version}."
-    _change_with_audit(run_id, commands.upgrade(definition, outputs, input), by, reason, "upgrade")
+    _change_with_audit(run_id, commands.upgrade_run(definition, outputs, input), by, reason, "upgrade")
 
 
-def plan_upgrade(run_id: str, name: str, version: int | None) -> commands.Upgrade:
+def plan_upgrade(run_id: str, name: str, version: int | None) -> commands.UpgradePlan:
     """What moving the run would come to; nothing happens, and nothing is kept. Raises NotFound, Invalid."""
     return commands.plan_upgrade(
         store.load_run(run_id), _require_definition(resolved_definitions.read_unsaved(name, version), name, version)
@@ -127,9 +127,9 @@ def upgrade_obstacles(run_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
             name = run.definition.name
             if name not in newest:
                 newest[name] = resolved_definitions.read_unsaved(name, None)
-            refuse_unless_running(run)
+            require_running(run)
             found[run_id] = commands.plan_upgrade(run, _require_definition(newest[name], name, None)).problems
-        except Refused as refused:
+        except RequestRefused as refused:
             found[run_id] = (refused.message,)
     return found
 

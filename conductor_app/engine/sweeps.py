@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from .. import clock, conf
-from ..core.decide import nothing
+from ..core.decide import no_command
 from ..core.errors import NotFound
 from ..models import CachedResult, Poller, ScheduleExecution, SweepPass
 from ..store import due_rows, webhook_waits
@@ -72,7 +72,7 @@ def _expire_attempt(found: due_rows.Due) -> None:
     now = clock.now()
     if not found.run_id:
         standalone.wake_task(found.task_id)
-    elif not change(found.run_id, nothing, CLOCK, near=found.attempt_ids):
+    elif not change(found.run_id, no_command, CLOCK, near=found.attempt_ids):
         log.warning("nothing_was_due", extra={"run_id": found.run_id})
         due_rows.postpone(found.attempt_ids, now + POSTPONED_MS, now)
 
@@ -89,7 +89,7 @@ def wake_runs(limit: int) -> int:
 
 def _wake(run_id: str) -> None:
     workflow_rate_limits.admit_late(run_id)
-    change(run_id, nothing, CLOCK)
+    change(run_id, no_command, CLOCK)
 
 
 def deliver_messages(limit: int) -> int:

@@ -17,7 +17,7 @@ from ..core import reports
 from ..core.decide import Command
 from ..core.decision_context import DecisionContext
 from ..core.effects import Effect
-from ..core.errors import AlreadyResolved, Lost, Refused
+from ..core.errors import AlreadyResolved, PayloadMissing, RequestRefused
 from ..core.reports import Report
 from ..core.snapshot import Run
 from ..models import Attempt, Task, TaskLog
@@ -119,23 +119,23 @@ def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
         if attempt.input_path:
             try:
                 attempt.input = payloads.load_unmasked_payload(attempt.input_path)
-            except Refused as refused:
+            except RequestRefused as refused:
                 _postpone_claim(attempt, refused)
                 continue
         yield attempt
 
 
-def _postpone_claim(attempt: Attempt, why: Refused) -> None:
+def _postpone_claim(attempt: Attempt, why: RequestRefused) -> None:
     """What cannot be handed out without its input fails where that is lost, and else waits for the storage."""
     facts = {"attempt_id": attempt.id, "path": attempt.input_path}
     log.warning("input_not_read", extra={**facts, "why": why.message})
-    if isinstance(why, Lost):
+    if isinstance(why, PayloadMissing):
         said = Report("FAILED_FOR_GOOD", reason=f"Its input cannot be read: {why.message}", merges=True)
     else:
         said = Report("IN_PROGRESS", callback_seconds=STORAGE_SECONDS, merges=True, is_kept=False)
     try:
         report_task(attempt.run_id, attempt.id, said, "engine")
-    except Refused:
+    except RequestRefused:
         # Its lease runs out, and it is handed out again.
         log.exception("input_not_read", extra=facts)
 
@@ -190,7 +190,7 @@ def report_task(
         # What was uploaded stays as it is.
         named[attempt_id, "output"] = output_path
         report = replace(report, output=payloads.load_client_payload(output_path, conf.task_payload_max_bytes))
-        hear = reports.hear(attempt_id, report)
+        hear = reports.apply_report(attempt_id, report)
     else:
         hear = redact_report(attempt_id, enforce_output_limit(report), named_secrets)
     command = authorize_first(hear, attempt_id, guard)
@@ -206,12 +206,12 @@ def redact_report(attempt_id: str, report: Report, named: list[str]) -> Command:
     """The command of a report, without the secrets that its task was given; those are noted in `named`."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
-        named[:] = reports.open_task(run, attempt_id).step_state.get("secrets", ())
+        named[:] = reports.require_open_task(run, attempt_id).step_state.get("secrets", ())
         said = report
         if named:
             output, reason = redact_verbatim(report.output, named), redact_verbatim(report.reason, named)
             said = replace(report, output=output, reason=reason)
-        return reports.hear(attempt_id, said)(run, ctx, now)
+        return reports.apply_report(attempt_id, said)(run, ctx, now)
 
     return command
 
@@ -245,7 +245,7 @@ def authorize_first(command: Command, attempt_id: str, guard: Guard | None) -> C
         return command
 
     def asked(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
-        task = reports.open_task(run, attempt_id)
+        task = reports.require_open_task(run, attempt_id)
         name = task.step_state.get("name", task.step.name)
         guard(task_target(task.attempt.queue, task.attempt.domain, name, run.id, run.definition.name))
         return command(run, ctx, now)
@@ -256,7 +256,9 @@ def authorize_first(command: Command, attempt_id: str, guard: Guard | None) -> C
 def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = None, worker: str = "") -> None:
     """Extend the lease; nothing happens where the attempt is over. Raises NotFound."""
     try:
-        change(run_id, authorize_first(reports.renew(attempt_id, worker), attempt_id, guard), by, near=[attempt_id])
+        change(
+            run_id, authorize_first(reports.renew_lease(attempt_id, worker), attempt_id, guard), by, near=[attempt_id]
+        )
     except AlreadyResolved:
         return
 

@@ -11,10 +11,10 @@ from django.db.models import F, Q
 from .. import clock, randomness
 from ..access import vault, webhook_verifiers
 from ..access.webhook_verifiers import ReceivedWebhook, WebhookSecrets
+from ..core.document.checks.webhook import read_webhook
 from ..core.errors import Conflict, Invalid, NotFound, Unauthenticated, ValidationFailed
 from ..core.ids import derived_id
-from ..core.language.checks.webhook import read_webhook
-from ..core.webhook_matches import digest_in
+from ..core.webhook_matches import payload_digest
 from ..models import AuditEntry, EventHandler, Webhook
 from ..models.fields import loads
 from ..store import webhook_waits
@@ -30,7 +30,7 @@ def create_webhook(document: Document, by: str, reason: str = "") -> Webhook:
     if complaints:
         raise ValidationFailed(complaints)
     now = clock.now()
-    row = Webhook(id=derived_id(now, randomness.drawn()), created_at=now, created_by=by)
+    row = Webhook(id=derived_id(now, randomness.random_hex()), created_at=now, created_by=by)
     return _save_webhook(row, read, by, "create", reason)
 
 
@@ -206,7 +206,7 @@ def matching_tasks(row: Webhook, payload: Document) -> list[str]:
     found: list[str] = []
     for workflow, version in receiving_workflows(row).items():
         for paths in webhook_waits.condition_paths(workflow):
-            if (digest := digest_in(payload, paths)) is not None:
+            if (digest := payload_digest(payload, paths)) is not None:
                 found += webhook_waits.waiting_attempts(workflow, version, digest, MOST_COMPLETED - len(found))
     return found
 

@@ -12,7 +12,7 @@ from ..core.decision_context import DecisionContext
 from ..core.definition import Definition
 from ..core.effects import Effect, TransitionRun
 from ..core.errors import Conflict
-from ..core.expressions import MISSING, resolve
+from ..core.expressions import MISSING, resolve_template
 from ..models import Run
 from ..store.definitions import load_definition
 from ..store.rows import strip_nul
@@ -36,7 +36,7 @@ def rate_limit_key(definition: Definition, scope: Any) -> str:
     written, limit, _ = rate_limit_config(definition)
     if limit <= 0:
         return ""
-    value = resolve(written, scope) if "${" in written else written
+    value = resolve_template(written, scope) if "${" in written else written
     return strip_nul(str(value if value is not None else ""))[:512] or definition.name
 
 
@@ -88,12 +88,12 @@ def waiting_its_turn(command: Command) -> Command:
 
     def asked(run: snapshot.Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         for effect in command(run, ctx, now):
-            yield _held(effect, run, ctx) if isinstance(effect, TransitionRun) else effect
+            yield _is_held(effect, run, ctx) if isinstance(effect, TransitionRun) else effect
 
     return asked
 
 
-def _held(begun: TransitionRun, run: snapshot.Run, ctx: DecisionContext) -> TransitionRun:
+def _is_held(begun: TransitionRun, run: snapshot.Run, ctx: DecisionContext) -> TransitionRun:
     definition = begun.facts["definition"]
     key = rate_limit_key_for_run(run, definition, ctx.input()) if rate_limit_config(definition)[1] > 0 else ""
     is_held = bool(key) and is_limit_reached(definition, key, rejects=not run.parent_id, but=run.id)
@@ -119,7 +119,7 @@ def release_next(name: str, key: str) -> None:
             held = _held_runs(name, key).first()
             if held is None or _going_on(name, key) >= _limit(held):
                 return
-            change(held.id, commands.release, "engine", "Its limit has room again.")
+            change(held.id, commands.release_held_run, "engine", "Its limit has room again.")
 
 
 def _limit(run: Run) -> int:

@@ -4,7 +4,7 @@ from typing import Any
 
 from .. import clock
 from ..core.errors import NotFound
-from ..core.simulation import Script
+from ..core.simulation import SimulationScript
 from ..models import WorkflowTest
 from .runs import StartRequest
 from .simulation import simulate_workflow
@@ -12,7 +12,7 @@ from .simulation import simulate_workflow
 KEPT_MS = 86_400_000
 
 
-def test_workflow(request: StartRequest, script: Script, by: str) -> dict[str, Any]:
+def test_workflow(request: StartRequest, script: SimulationScript, by: str) -> dict[str, Any]:
     """Compute the execution, keep it with those of its sub-workflows, and return it as a Workflow document.
 
     Only the documents are kept, apart from runs: no worker can poll their tasks, and nothing follows from them.

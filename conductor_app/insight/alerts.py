@@ -2,7 +2,7 @@
 
 from django.db.models import QuerySet
 
-from ..core.alerts import AGE, SHARE, Quiet, Rule, would_ring
+from ..core.alerts import AGE, SHARE, AlertRule, QuietHours, would_ring
 from ..core.states import RUN
 from ..models import Alert, Run
 from . import selections
@@ -12,11 +12,11 @@ BACK_MS = 7 * DAY
 MOST_MOMENTS = 50_000
 
 
-def rule_of(alert: Alert) -> Rule:
+def rule_of(alert: Alert) -> AlertRule:
     """The condition as a value."""
     times = alert.quiet_from, alert.quiet_until
-    quiet = None if None in times else Quiet(*times, alert.zone)
-    return Rule(alert.kind, alert.threshold, alert.window_minutes * MINUTE, alert.repeat_minutes * MINUTE, quiet)
+    quiet = None if None in times else QuietHours(*times, alert.zone)
+    return AlertRule(alert.kind, alert.threshold, alert.window_minutes * MINUTE, alert.repeat_minutes * MINUTE, quiet)
 
 
 def counted_moment(selection: dict) -> str:

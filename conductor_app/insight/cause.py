@@ -78,7 +78,7 @@ def _open_attempts(run: Run) -> list[Attempt]:
     return list(found)
 
 
-def _failed(run: Run, now: int) -> Cause:
+def _failed_cause(run: Run, now: int) -> Cause:
     return _ended_badly(run, now, _("Failed: %(reason)s"), _("Failed at `%(task)s`, %(which)s: %(reason)s"))
 
 
@@ -115,14 +115,14 @@ def _failure_inside(attempt: Attempt, now: int, deeper: int) -> str:
     return _ended_badly(child, now, alone, at_task, deeper - 1).sentence
 
 
-def _terminated(run: Run, now: int) -> Cause:
+def _terminated_cause(run: Run, now: int) -> Cause:
     entry = last_transition(run.pk, "terminate")
     said = {"by": entry.by if entry else "", "passed": format_elapsed(now - (run.ended_at or now))}
     sentence = _("Terminated by %(by)s %(passed)s ago") if said["by"] else _("Terminated %(passed)s ago")
     return Cause(_add_reason(sentence % said, run.reason))
 
 
-def _paused(run: Run, now: int) -> Cause:
+def _paused_cause(run: Run, now: int) -> Cause:
     out = Attempt.objects.filter(run_id=run.pk, status="LEASED").exclude(queue="").count()
     with_workers = ngettext("; %(count)s task is still with workers", "; %(count)s tasks are still with workers", out)
     entry = last_transition(run.pk, "pause")
@@ -139,16 +139,16 @@ def _add_reason(sentence: str, reason: str) -> str:
     return f"{sentence}: {first_line(reason)}" if reason else sentence
 
 
-def _completed(run: Run, now: int) -> Cause:
+def _completed_cause(run: Run, now: int) -> Cause:
     took = format_duration((run.ended_at or now) - run.created_at)
     return Cause(_add_reason(_("Completed in %(took)s") % {"took": took}, run.reason))
 
 
 CAUSES = {
     RUNNING: _running,
-    PAUSED: _paused,
-    FAILED: _failed,
+    PAUSED: _paused_cause,
+    FAILED: _failed_cause,
     TIMED_OUT: _timed_out,
-    TERMINATED: _terminated,
-    COMPLETED: _completed,
+    TERMINATED: _terminated_cause,
+    COMPLETED: _completed_cause,
 }

@@ -58,7 +58,7 @@ class ComparedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """All that was compared. `documents`: by name, what differs; None where one of them is too large to be read."""
 
     one: Run
@@ -81,13 +81,13 @@ class Comparison:
         return not any(row.differs for row in self.rows) and not any(self.documents.values())
 
 
-def compare_runs(one: Run, other: Run) -> Comparison:
+def compare_runs(one: Run, other: Run) -> RunComparison:
     """Two runs that were read with their documents' sizes."""
     first, second = _load_tasks(one), _load_tasks(other)
     rows = (ComparedRow(key, first.get(key), second.get(key)) for key in dict.fromkeys([*first, *second]))
     found = list(islice(rows, MOST_ROWS))
     documents = {name: _differences(one, other, name) for name in DOCUMENTS}
-    return Comparison(one, other, found, documents, len(first | second) > MOST_ROWS)
+    return RunComparison(one, other, found, documents, len(first | second) > MOST_ROWS)
 
 
 def _load_tasks(run: Run) -> dict[str, ComparedTask]:

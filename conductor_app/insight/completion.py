@@ -4,14 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.decision_context import RUN_FACTS, RUN_PAYLOADS, TASK_FACTS
-from ..core.language.checks.event_handler import ACTIONS, EVENT_HANDLER
-from ..core.language.checks.fields import Table
-from ..core.language.checks.tables import RATE_LIMIT, SUB_WORKFLOW, TASK_DEFINITION, WORKFLOW_DEFINITION, WORKFLOW_TASK
-from ..core.language.lint import Shape, Surroundings
-from ..core.language.lint.outputs import inputs_of, of_step
-from ..core.language.lint.places import Spot, spots
-from ..core.language.parts import type_of
-from ..core.language.policy import BUILT_IN_TYPES
+from ..core.document.checks.event_handler import ACTIONS, EVENT_HANDLER
+from ..core.document.checks.field_specs import (
+    RATE_LIMIT,
+    SUB_WORKFLOW,
+    TASK_DEFINITION,
+    WORKFLOW_DEFINITION,
+    WORKFLOW_TASK,
+)
+from ..core.document.checks.fields import Table
+from ..core.document.lint import LintContext, PayloadShape
+from ..core.document.lint.output_shapes import step_output_shape, workflow_input_shape
+from ..core.document.lint.step_positions import StepSpot, all_steps
+from ..core.document.parts import type_of
+from ..core.document.policy import BUILT_IN_TYPES
 from ..core.step_types import STEP_TYPES
 from ..models import WorkflowDefinition
 
@@ -39,18 +45,18 @@ CHOICES = {
 STEP_TYPES = sorted({*STEP_TYPES, *BUILT_IN_TYPES})
 
 
-def complete_workflow(document: Mapping[str, Any], known: Surroundings) -> dict[str, Any]:
+def complete_workflow(document: Mapping[str, Any], known: LintContext) -> dict[str, Any]:
     """Everything that completion chooses from in this workflow definition."""
-    found = {spot.ref: spot for spot in spots(document.get("tasks")) if spot.ref}
+    found = {spot.ref: spot for spot in all_steps(document.get("tasks")) if spot.ref}
     variables = document.get("variables")
     return {
         **_common_choices(known),
         "fields": FIELDS,
         "refs": list(found),
         "types": {ref: _spot_name(spot) for ref, spot in found.items()},
-        "outputs": {ref: _name_tree(of_step(spot, known)) for ref, spot in found.items()},
+        "outputs": {ref: _name_tree(step_output_shape(spot, known)) for ref, spot in found.items()},
         "workflow": {
-            "input": _name_tree(inputs_of(document)),
+            "input": _name_tree(workflow_input_shape(document)),
             "variables": {name: {} for name in (variables if isinstance(variables, Mapping) else ())},
         },
     }
@@ -59,7 +65,7 @@ def complete_workflow(document: Mapping[str, Any], known: Surroundings) -> dict[
 def complete_task() -> dict[str, Any]:
     """The same for a task definition, which names nothing but its own fields."""
     return {
-        **_common_choices(Surroundings()),
+        **_common_choices(LintContext()),
         "fields": {"workflow": FIELDS["taskDefinition"]},
         "refs": [],
         "types": {},
@@ -76,7 +82,7 @@ def complete_handler() -> dict[str, Any]:
     return {**complete_task(), "fields": {"workflow": FIELDS["eventHandler"]}, "choices": choices}
 
 
-def _common_choices(known: Surroundings) -> dict[str, Any]:
+def _common_choices(known: LintContext) -> dict[str, Any]:
     return {
         "choices": CHOICES,
         "stepTypes": STEP_TYPES,
@@ -87,11 +93,11 @@ def _common_choices(known: Surroundings) -> dict[str, Any]:
     }
 
 
-def _spot_name(spot: Spot) -> str:
+def _spot_name(spot: StepSpot) -> str:
     return type_of(spot.step) if spot.name == spot.ref else f"{type_of(spot.step)} {spot.name}"
 
 
-def _name_tree(shape: Shape, depth: int = 0) -> dict[str, Any]:
+def _name_tree(shape: PayloadShape, depth: int = 0) -> dict[str, Any]:
     """The names that are known, inside one another."""
     if shape.members is None or depth > DEEPEST:
         return {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import OuterRef, Subquery
 
-from ..core.nesting import sequences
+from ..core.nesting import step_sequences
 from ..models import Attempt, Run, Task
 from .attempt_waits import STRUCTURE
 from .parsed_definitions import parsed_definition
@@ -45,7 +45,7 @@ def branches(tasks: Sequence[Mapping[str, Any]], above: tuple[Branch, ...] = (),
         ref, kind = str(task.get("taskReferenceName")), task.get("type")
         found[ref] = above
         deeper = loops + LOOPS.get(str(kind), 0)
-        for number, inner in enumerate(sequences(task)):
+        for number, inner in enumerate(step_sequences(task)):
             place = (*above, (ref, loops, number)) if kind == "FORK_JOIN" else above
             found |= branches(inner, place, deeper)
     return found

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..core.language.lint import Shape, Surroundings
-from ..core.language.lint.outputs import both, of_definition, of_value, of_workflow
-from ..core.language.lint.places import spots
-from ..core.language.parts import type_of
+from ..core.document.lint import LintContext, PayloadShape
+from ..core.document.lint.output_shapes import merge_shapes, task_output_shape, value_shape, workflow_output_shape
+from ..core.document.lint.step_positions import all_steps
+from ..core.document.parts import type_of
 from ..models import Attempt, Poller, Run, TaskDefinition, Webhook, WorkflowDefinition
 
 LARGEST_EXAMPLE = 64_000
@@ -14,17 +14,17 @@ RUNS_LOOKED_AT = 5
 MOST_WORKFLOWS = 500
 
 
-def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples: bool = True) -> Surroundings:
+def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples: bool = True) -> LintContext:
     """What has to be known to judge these definitions, in a few queries however many they are.
 
     `with_examples`: also what the newest runs of them have given.
     """
     documents = list(documents)
-    found = [spot for document in documents for spot in spots(document.get("tasks"))]
+    found = [spot for document in documents for spot in all_steps(document.get("tasks"))]
     subs = {name for spot in found for name in named_workflows(spot.step)}
     workflows = _versions()
     outputs = _examples(documents) if with_examples else {}
-    return Surroundings(
+    return LintContext(
         tasks=dict(TaskDefinition.objects.values_list("name", "document")[:5_000]),
         workflows=workflows,
         outputs=outputs,
@@ -54,13 +54,13 @@ def _versions() -> dict[str, frozenset[int]]:
     return {name: frozenset(found) for name, found in versions.items()}
 
 
-def _outputs_of(names: Iterable[str]) -> dict[str, Shape]:
+def _outputs_of(names: Iterable[str]) -> dict[str, PayloadShape]:
     """What the newest versions of these workflows give."""
     rows = WorkflowDefinition.objects.filter(name__in=list(names)).order_by("version")
-    return {row.name: of_workflow(row.document) for row in rows}
+    return {row.name: workflow_output_shape(row.document) for row in rows}
 
 
-def _examples(documents: Iterable[Mapping[str, Any]]) -> dict[str, Shape]:
+def _examples(documents: Iterable[Mapping[str, Any]]) -> dict[str, PayloadShape]:
     """The shapes of what the tasks of the newest runs gave, by the names of the tasks."""
     names = [name for document in documents if isinstance(name := document.get("name"), str)][:1]
     runs = [run for name in names for run in newest_runs(name)]
@@ -69,10 +69,10 @@ def _examples(documents: Iterable[Mapping[str, Any]]) -> dict[str, Shape]:
         .exclude(output={})
         .order_by("seq")
     )
-    shapes: dict[str, Shape] = {}
+    shapes: dict[str, PayloadShape] = {}
     for name, output in attempts.values_list("task__name", "output")[:400]:
-        shape = of_value(output, f"what `{name}` gave in the last runs")
-        shapes[name] = both(shapes[name], shape) if name in shapes else shape
+        shape = value_shape(output, f"what `{name}` gave in the last runs")
+        shapes[name] = merge_shapes(shapes[name], shape) if name in shapes else shape
     return shapes
 
 
@@ -82,7 +82,7 @@ def newest_runs(name: str) -> list[str]:
     return list(runs.values_list("pk", flat=True)[:RUNS_LOOKED_AT])
 
 
-def shape_of_task(name: str, known: Surroundings) -> Shape:
+def shape_of_task(name: str, known: LintContext) -> PayloadShape:
     """What a task gives, by its definition or by what it gave lately."""
-    promised = of_definition((known.tasks or {}).get(name))
-    return promised if promised.members is not None else known.outputs.get(name, Shape())
+    promised = task_output_shape((known.tasks or {}).get(name))
+    return promised if promised.members is not None else known.outputs.get(name, PayloadShape())

@@ -51,7 +51,7 @@ class DeliveredEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class EventPage:
+class EventListPage:
     """A page of events. `is_cut`: not all of them were looked at; the next page goes on."""
 
     told: Sequence[DeliveredEvent]
@@ -70,30 +70,30 @@ class _Rows:
     left: Q = field(default_factory=Q)
 
 
-def event_page(sought: EventFilter, after: str = "", before: str = "") -> EventPage:
+def event_page(sought: EventFilter, after: str = "", before: str = "") -> EventListPage:
     """The events behind a place, or before it; newest first."""
     after, before = (place if PLACE.fullmatch(place) else "" for place in (after, before))
-    asked = _asked(sought)
+    asked = _matching_rows(sought)
     rows, edge = asked.rows, ""
     if asked.left:
-        rows, edge = _bounded(asked, after or before, backwards=bool(before))
+        rows, edge = _scan_bounded(asked, after or before, backwards=bool(before))
     found = keyset_pages.keyset_page(rows, asked.sort, after=after, before=before)
     numbers = [row.delivery_id if asked.way else row.pk for row in found.rows]
     is_cut = bool(edge) and not (found.before if before else found.after)
     older = found.after or (edge if is_cut and not before else "")
     newer = found.before or (edge if is_cut and before else "")
-    return EventPage(load_events(dict.fromkeys(numbers)), newer, older, is_cut)
+    return EventListPage(load_events(dict.fromkeys(numbers)), newer, older, is_cut)
 
 
 def count_new_events(sought: EventFilter, since: int) -> int:
     """How many such events have come in after a moment; counted up to a bound."""
-    asked = _asked(sought)
+    asked = _matching_rows(sought)
     rows = asked.rows.filter(**{f"{asked.sort.column}__gt": since}).order_by(f"-{asked.sort.column}")
     newest = asked.rows.filter(pk__in=rows.values("pk")[:LOOKED_AT])
     return newest.filter(asked.left).order_by()[:MOST_NEWS].count()
 
 
-def _asked(sought: EventFilter) -> _Rows:
+def _matching_rows(sought: EventFilter) -> _Rows:
     if sought.outcome == ACTION_FAILED:
         asked = _Rows(EventAction.objects.filter(status=FAILED), SortColumn("created_at"), "delivery__")
         asked = _left(asked, handler=sought.handler)
@@ -136,7 +136,7 @@ def _within(asked: _Rows, sought: EventFilter) -> _Rows:
     return replace(asked, rows=asked.rows.filter(**bounds))
 
 
-def _bounded(asked: _Rows, place: str, *, backwards: bool) -> tuple[QuerySet, str]:
+def _scan_bounded(asked: _Rows, place: str, *, backwards: bool) -> tuple[QuerySet, str]:
     """What fits among the next so many rows, and the place where they end if there are more behind."""
     rows = asked.rows.filter(asked.sort.beyond(place, backwards)) if place else asked.rows
     rows = rows.order_by(*asked.sort.order(backwards))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.errors import NotFound
-from ..core.people import template_named
+from ..core.human_task import named_template
 from ..models import FormTemplate
 
 
@@ -23,7 +23,7 @@ def find_template(name: str, version: int = 0) -> FormTemplate:
 
 def template_of(input: Mapping[str, Any]) -> FormTemplate | None:
     """Return the stored template that the input of a HUMAN task names; None where it names none, or one deleted."""
-    named = template_named(input)
+    named = named_template(input)
     if named is None:
         return None
     try:
@@ -42,7 +42,7 @@ def named_templates(definition: Any) -> set[tuple[str, int]]:
             left += value
         elif isinstance(value, Mapping):
             given = value.get("inputParameters")
-            if value.get("type") == "HUMAN" and isinstance(given, Mapping) and (named := template_named(given)):
+            if value.get("type") == "HUMAN" and isinstance(given, Mapping) and (named := named_template(given)):
                 found.add(named)
             left += value.values()
     return found

@@ -160,11 +160,11 @@ def run_pause_verdict(attempt: Attempt) -> GateVerdict:
     if attempt.run is not None and attempt.run.status == PAUSED:
         told = last_transition(attempt.run_id, "pause")
         named = {"by": told.by if told else "", "reason": told.reason if told else ""}
-        return GateVerdict("run", True, _paused(named) % named)
+        return GateVerdict("run", True, _pause_sentence(named) % named)
     return GateVerdict("run", True, _("The run is not paused."))
 
 
-def _paused(named: dict[str, str]) -> str:
+def _pause_sentence(named: dict[str, str]) -> str:
     if named["by"] and named["reason"]:
         return _("The run is paused by %(by)s (%(reason)s): this may be handed out, what follows it waits.")
     if named["by"]:

@@ -6,76 +6,80 @@ from typing import Any
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
-from ..core.expressions import EVALUATORS
-from ..core.language.checks import read_handler
-from ..core.language.lint import (
+from ..core.document.checks import read_handler
+from ..core.document.lint import (
     ERROR,
     HINT,
     NO_RESULT,
     UNREADABLE,
     WARNING,
-    Finding,
+    LintFinding,
     reads_as_javascript,
     returns_nothing,
 )
+from ..core.expressions import EVALUATORS
 from ..models import EventHandler, HandlerEvaluation, Webhook, WorkflowDefinition
 from .event_sources import WEBHOOK, missing_setting, provider_of
 
 GRAVITY = {ERROR: 0, WARNING: 1, HINT: 2}
 
 
-def lint_handler(document: Mapping[str, Any]) -> list[Finding]:
+def lint_handler(document: Mapping[str, Any]) -> list[LintFinding]:
     """Everything there is to say about a handler, gravest first."""
     read, complaints = read_handler(dict(document))
-    refused = [Finding(ERROR, "refused", each.path, each.message) for each in complaints]
+    refused = [LintFinding(ERROR, "refused", each.path, each.message) for each in complaints]
     said = [*refused, *_event_findings(read), *_action_findings(read)]
     return sorted(said, key=lambda each: GRAVITY[each.severity])
 
 
-def _event_findings(read: Mapping[str, Any]) -> Iterator[Finding]:
+def _event_findings(read: Mapping[str, Any]) -> Iterator[LintFinding]:
     event, language = str(read.get("event") or ""), read.get("evaluatorType")
     if setting := missing_setting(event):
         message = _("Nothing comes from `%(provider)s`: the server is started without %(setting)s.")
         facts = {"provider": provider_of(event), "setting": setting}
-        yield Finding(WARNING, "no source", "event", message % facts)
+        yield LintFinding(WARNING, "no source", "event", message % facts)
     name = event.partition(":")[2]
     if provider_of(event) == WEBHOOK and name and not Webhook.objects.filter(name=name).exists():
-        yield Finding(WARNING, "no source", "event", _("There is no webhook `%(name)s`.") % {"name": name})
+        yield LintFinding(WARNING, "no source", "event", _("There is no webhook `%(name)s`.") % {"name": name})
     if language and language not in EVALUATORS:
         message = _("`%(language)s` is no language that conditions are written in; it is read as JavaScript.")
-        yield Finding(WARNING, "no language", "evaluatorType", message % {"language": language})
+        yield LintFinding(WARNING, "no language", "evaluatorType", message % {"language": language})
     if language == "python":
         yield from _python_findings(str(read.get("condition") or ""))
     if not read.get("active"):
-        yield Finding(HINT, "inactive", "active", _("It is not active: it hears nothing until it is."))
+        yield LintFinding(HINT, "inactive", "active", _("It is not active: it hears nothing until it is."))
 
 
-def _python_findings(condition: str) -> Iterator[Finding]:
+def _python_findings(condition: str) -> Iterator[LintFinding]:
     if reads_as_javascript(condition):
         message = _("In Python what the event carries is in variables: write `name` instead of `$.name`.")
-        yield Finding(WARNING, UNREADABLE, "condition", message)
+        yield LintFinding(WARNING, UNREADABLE, "condition", message)
     if returns_nothing(condition):
         message = _("This condition has no `return`, so it never holds: in Python the value is what is returned.")
-        yield Finding(WARNING, NO_RESULT, "condition", message)
+        yield LintFinding(WARNING, NO_RESULT, "condition", message)
 
 
-def _action_findings(read: Mapping[str, Any]) -> Iterator[Finding]:
+def _action_findings(read: Mapping[str, Any]) -> Iterator[LintFinding]:
     for number, started in _started_workflows(read):
         name, version = str(started.get("name") or ""), started.get("version")
         if not name:
-            yield Finding(ERROR, "no name", f"actions[{number}].start_workflow", _("It names no workflow to start."))
+            yield LintFinding(
+                ERROR, "no name", f"actions[{number}].start_workflow", _("It names no workflow to start.")
+            )
         elif "${" not in name:
             yield from _workflow_findings(name, version, f"actions[{number}].start_workflow")
 
 
-def _workflow_findings(name: str, version: Any, path: str) -> Iterator[Finding]:
+def _workflow_findings(name: str, version: Any, path: str) -> Iterator[LintFinding]:
     versions = WorkflowDefinition.objects.filter(name=name).order_by("-version").values_list("version", flat=True)
     known = list(versions[:200])
     if not known:
-        yield Finding(WARNING, "no workflow", f"{path}.name", _("There is no workflow `%(name)s`.") % {"name": name})
+        yield LintFinding(
+            WARNING, "no workflow", f"{path}.name", _("There is no workflow `%(name)s`.") % {"name": name}
+        )
     elif isinstance(version, int) and version not in known:
         message = _("There is no version %(version)s of `%(name)s`.") % {"version": version, "name": name}
-        yield Finding(WARNING, "no version", f"{path}.version", message)
+        yield LintFinding(WARNING, "no version", f"{path}.version", message)
 
 
 def _started_workflows(read: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.language.lint.places import spots
-from ..core.language.parts import type_of
+from ..core.document.lint.step_positions import all_steps
+from ..core.document.parts import type_of
 from ..core.simulation.outcomes import INSIDE
 from ..models import WorkflowDefinition
 from .recorded_outputs import recorded_outputs
@@ -42,7 +42,7 @@ def _named_sub_workflows(
     document: Mapping[str, Any],
 ) -> Iterator[tuple[str, tuple[str, Any], Mapping[str, Any] | None]]:
     """The sub-workflows that a definition names or holds."""
-    for spot in spots(document.get("tasks")):
+    for spot in all_steps(document.get("tasks")):
         param = spot.step.get("subWorkflowParam")
         if type_of(spot.step) != "SUB_WORKFLOW" or not spot.ref or not isinstance(param, Mapping):
             continue

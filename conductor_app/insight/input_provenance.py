@@ -8,8 +8,8 @@ from typing import Any
 from django.db.models import Case, F, When
 
 from ..core.definition import Step
-from ..core.expressions import MISSING, Provenance, needed, trace
-from ..core.language.inline_definitions import own_inputs
+from ..core.document.inline_definitions import own_inputs
+from ..core.expressions import MISSING, Provenance, needed_references, trace_expressions
 from ..models import Attempt, Run
 from ..models.fields import DocumentField
 
@@ -42,8 +42,8 @@ def input_origins(attempt: Attempt, step: Step | None) -> list[InputOrigin]:
     if step is None or not step.inputs:
         return []
     inputs = own_inputs({"type": step.type, "inputParameters": step.inputs})
-    sources = _Sources(attempt.run, attempt, {root for root, _ in needed(inputs)} - {"workflow"})
-    return [_origin(found, sources) for found in trace(inputs, sources)][:MOST]
+    sources = _Sources(attempt.run, attempt, {root for root, _ in needed_references(inputs)} - {"workflow"})
+    return [_origin(found, sources) for found in trace_expressions(inputs, sources)][:MOST]
 
 
 class _Sources:

@@ -3,8 +3,8 @@
 from functools import lru_cache
 
 from ..core.definition import Definition
-from ..core.language import read_definition
-from ..core.nesting import path_to
+from ..core.document import read_definition
+from ..core.nesting import path_to_step
 from ..models import ResolvedDefinition, Task
 
 
@@ -25,7 +25,7 @@ def _load_definition(hash: str) -> Definition:
 def step_after(hash: str, ref: str) -> str:
     """The step that follows in the same sequence; empty where none does, or where the plan does not show the step."""
     definition = parsed_definition(hash)
-    path = path_to(definition.document.get("tasks") or (), ref) if definition else ()
+    path = path_to_step(definition.document.get("tasks") or (), ref) if definition else ()
     return next(iter(path[-1].after), "") if path else ""
 
 

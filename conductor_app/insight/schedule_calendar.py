@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, tzinfo
 from itertools import islice, pairwise
 
-from ..core.errors import Refused
-from ..core.timetable import timetable
+from ..core.errors import RequestRefused
+from ..core.timetable import parse_timetable
 from ..models import Schedule, ScheduleExecution
 from ..models.schedules import EXECUTED, FAILED, WAITING
 
@@ -97,8 +97,8 @@ def _upcoming_entries(
         # What is overdue is to come as well.
         begin = max(min(row.next_slot_at or row.next_run_at or now + 1, now + 1), starts[0])
         try:
-            slots = [slot.at for slot in islice(timetable(row.document).between(begin, starts[-1] - 1), most + 1)]
-        except Refused:
+            slots = [slot.at for slot in islice(parse_timetable(row.document).between(begin, starts[-1] - 1), most + 1)]
+        except RequestRefused:
             found.unread += 1
             continue
         if len(slots) <= most:
@@ -108,7 +108,7 @@ def _upcoming_entries(
 
 
 def _daily_summaries(row: Schedule, begin: int, starts: Sequence[int]) -> Iterator[CalendarEntry]:
-    table = timetable(row.document)
+    table = parse_timetable(row.document)
     for start, end in pairwise(starts):
         slot = table.after(max(start, begin) - 1)
         if slot is not None and slot.at < end:

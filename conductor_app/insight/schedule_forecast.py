@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from ..core.errors import Refused
-from ..core.timetable import timetable
+from ..core.errors import RequestRefused
+from ..core.timetable import parse_timetable
 from ..models import Run, Schedule, ScheduleExecution, Scheduler
 from ..models.schedules import FAILED
 from .durations import format_duration
@@ -31,7 +31,7 @@ class UpcomingSlot:
 
 def upcoming_slots(document: Mapping[str, Any], now: int, most: int = MOST) -> list[UpcomingSlot]:
     """The next moments. Raises Invalid for what cannot be read."""
-    table = timetable(document)
+    table = parse_timetable(document)
     found: list[UpcomingSlot] = []
     before: dict[int, int] = {}
     slot = table.after(now)
@@ -69,7 +69,7 @@ def _moment(at: int) -> datetime:
 def missed_times(document: Mapping[str, Any], first: int, last: int, most: int) -> list[int]:
     """The moments of a span that is past, the first of them. Raises Invalid."""
     found = []
-    for slot in timetable(document).between(first, last):
+    for slot in parse_timetable(document).between(first, last):
         found.append(slot.at)
         if len(found) >= most:
             break
@@ -91,8 +91,8 @@ class PastSlot:
 def jitter_ms(document: Mapping[str, Any]) -> int:
     """Over how long the runs of one slot are spread; nought where the schedule cannot be read."""
     try:
-        return timetable(document).jitter_ms
-    except Refused:
+        return parse_timetable(document).jitter_ms
+    except RequestRefused:
         return 0
 
 

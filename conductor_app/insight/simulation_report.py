@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.language.lint.places import spots
+from ..core.document.lint.step_positions import all_steps
 from ..core.simulation.outcomes import INSIDE
 from .diagram import StepMark, StepMarks
 
@@ -87,7 +87,7 @@ def simulation_report(
         moments=_simulated_attempts(tasks, begun, children or {}),
         count=len(tasks),
         until=until,
-        unreached=[spot.ref for spot in spots(document.get("tasks")) if spot.ref and spot.ref not in reached],
+        unreached=[spot.ref for spot in all_steps(document.get("tasks")) if spot.ref and spot.ref not in reached],
         seen=_marks_of(tasks[:until]),
         inner={way: _marks_of(inside) for way, inside in _tasks_by_path(tasks[:until], children or {}).items()},
     )

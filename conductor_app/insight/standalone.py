@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from ..core.standalone.rules import state
+from ..core.standalone.rules import attempt_state
 
 PRIORITIES = {
     "highest": 7, "very-high": 6, "high": 5, "medium": 4, "low": 3, "very-low": 2, "lowest": 1,
@@ -57,7 +57,7 @@ def run_document(attempt: Any) -> dict[str, Any]:
     """One attempt, which the wire calls a run."""
     document = {
         "runId": attempt.number,
-        "state": state(attempt),
+        "state": attempt_state(attempt),
         "reasonCreated": attempt.cause,
         "scheduled": format_timestamp(attempt.scheduled_at),
         **worker_facts(attempt.worker),

@@ -58,7 +58,7 @@ def waits_for_schedule(task_id: str) -> bool:
 def explain_wait(standalone: StandaloneTask, needed: list[RequiredTaskView], now: int) -> list[str]:
     """Sentences, with names between backticks; the first one matters most. Nothing for what does not wait."""
     if standalone.task.status == "BLOCKED":
-        return [*_late(standalone, now), *_blocked(standalone, needed)]
+        return [*_late(standalone, now), *_blocked_sentence(standalone, needed)]
     last = standalone.attempts[-1] if standalone.attempts else None
     if last is None or last.status != "PENDING":
         return []
@@ -69,7 +69,7 @@ def _late(standalone: StandaloneTask, now: int) -> list[str]:
     return [_("Its deadline has passed: it is ended within moments.")] if standalone.deadline_at < now else []
 
 
-def _blocked(standalone: StandaloneTask, needed: list[RequiredTaskView]) -> list[str]:
+def _blocked_sentence(standalone: StandaloneTask, needed: list[RequiredTaskView]) -> list[str]:
     left = [each for each in needed if not each.is_satisfied]
     hopeless = next((each for each in left if each.is_hopeless), None)
     said = []

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from django.utils.translation import gettext as _
 
-from ..core.language.lint.places import spots
-from ..core.language.policy import BUILT_IN_TYPES
+from ..core.document.lint.step_positions import all_steps
+from ..core.document.policy import BUILT_IN_TYPES
 from ..models import Poller, TaskDefinition
 from .definition_usage import newest_definitions
 from .task_policy import policy_of, time_limits
@@ -38,7 +38,7 @@ def _users(names: set[str]) -> tuple[dict[str, int], bool]:
     counts = dict.fromkeys(names, 0)
     documents = list(newest_definitions().order_by("name").values_list("document", flat=True)[: MOST_WORKFLOWS + 1])
     for document in documents[:MOST_WORKFLOWS]:
-        for name in {spot.name for spot in spots(document.get("tasks"))} & names:
+        for name in {spot.name for spot in all_steps(document.get("tasks"))} & names:
             counts[name] += 1
     return counts, len(documents) > MOST_WORKFLOWS
 

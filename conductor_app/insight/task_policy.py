@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..core.definition import TIME_OUT_RUN, Policy
-from ..core.language import read_policy
-from ..core.retries import delay_seconds
+from ..core.document import read_policy
+from ..core.retry_backoff import delay_seconds
 from .durations import SECOND, format_duration
 
 MOST_DRAWN = 9

@@ -8,7 +8,16 @@ from typing import Any
 from django.db.models import QuerySet
 
 from ..core.definition import Step
-from ..core.people import Assignee, Question, Standing, assignees_of, given, question, schema_of, standing
+from ..core.human_task import (
+    Assignee,
+    CurrentAssignment,
+    HumanQuestion,
+    answer_schema,
+    current_assignment,
+    delegated_assignment,
+    parse_assignees,
+    parse_question,
+)
 from ..models import Attempt, AuditEntry, HumanTask, Task
 from ..models.fields import dumps
 from .form_templates import template_of
@@ -36,8 +45,8 @@ class HumanTaskView:
     """One task that waits for a person."""
 
     attempt: Attempt
-    asked: Question
-    standing: Standing
+    asked: HumanQuestion
+    standing: CurrentAssignment
     taken_by: str = ""
     taken_at: int | None = None
     is_taker_external: bool = False
@@ -86,15 +95,15 @@ def human_task_inbox(now: int) -> HumanTaskInbox:
 
 def human_task_view(attempt: Attempt, input: Mapping, held: HumanTask | None, now: int) -> HumanTaskView:
     """What one attempt asks."""
-    asked = question(input)
-    stands = standing(asked, attempt.scheduled_at, now)
+    asked = parse_question(input)
+    stands = current_assignment(asked, attempt.scheduled_at, now)
     if held is None:
         return HumanTaskView(attempt, asked, stands, line=asked.assignees)
     line = asked.assignees
     if held.is_reassigned:
         first = Assignee(held.assignee, held.is_group, is_external=held.is_external)
-        rest = assignees_of(held.followers or ())
-        stands, line = given(first, held.due_at, rest, now), (first, *rest)
+        rest = parse_assignees(held.followers or ())
+        stands, line = delegated_assignment(first, held.due_at, rest, now), (first, *rest)
     return HumanTaskView(attempt, asked, stands, held.taken_by, held.taken_at, held.is_taker_external, line)
 
 
@@ -134,7 +143,7 @@ def step_of(attempt: Attempt) -> Step | None:
 def output_schema(attempt: Attempt, input: Mapping) -> Mapping[str, Any]:
     """The JSON schema of what is to be said: the question's own, else that of the template which it names, else that
     of the task's definition, else empty."""
-    if own := schema_of(input):
+    if own := answer_schema(input):
         return own
     if (template := template_of(input)) and isinstance(template.document.get("jsonSchema"), Mapping):
         return template.document["jsonSchema"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
 
-from ..core.webhook_matches import matches_of
+from ..core.webhook_matches import parse_matches
 from ..models import Attempt, WebhookWait
 
 MOST_SHOWN = 50
@@ -28,6 +28,6 @@ def waiting_tasks(receivers: Mapping[str, int]) -> list[tuple[Attempt, dict[str,
 
 def _condition(inputs: Any) -> dict[str, Any]:
     try:
-        return matches_of(inputs) if isinstance(inputs, dict) else {}
+        return parse_matches(inputs) if isinstance(inputs, dict) else {}
     except ValueError:
         return {}

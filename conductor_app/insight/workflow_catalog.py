@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from django.db.models import OuterRef, Subquery
 from django.utils.translation import gettext as _
 
-from ..core.language.lint import BROKEN, Surroundings, findings
-from ..core.language.lint.findings import NO_TIMEOUT, NO_WORKER
-from ..core.language.lint.places import spots
+from ..core.document.lint import BROKEN, LintContext, lint_definition
+from ..core.document.lint.findings import NO_TIMEOUT, NO_WORKER
+from ..core.document.lint.step_positions import all_steps
 from ..models import AuditEntry, Run, Schedule, WorkflowDefinition
 from .definition_context import definition_context, named_workflows
 from .definition_usage import newest_definitions
@@ -66,7 +66,7 @@ def _users(names: set[str]) -> dict[str, int]:
         document__contains="START_WORKFLOW"
     )
     for caller in callers[:MOST_USERS]:
-        called = {name for spot in spots(caller.document.get("tasks")) for name in named_workflows(spot.step)}
+        called = {name for spot in all_steps(caller.document.get("tasks")) for name in named_workflows(spot.step)}
         for name in called & names - {caller.name}:
             counts[name] += 1
     for name in Schedule.objects.filter(workflow_name__in=list(names)).values_list("workflow_name", flat=True):
@@ -88,9 +88,9 @@ def _last_runs(rows: Sequence[WorkflowDefinition]) -> dict[int, int | None]:
 
 
 def _flags(
-    row: WorkflowDefinition, known: Surroundings, users: int, last: int | None, now: int
+    row: WorkflowDefinition, known: LintContext, users: int, last: int | None, now: int
 ) -> Iterator[tuple[str, str]]:
-    said = findings(row.document, known)
+    said = lint_definition(row.document, known)
     broken = [finding.message for finding in said if finding.kind in BROKEN and finding.severity != "hint"]
     if broken:
         yield "broken reference", broken[0]

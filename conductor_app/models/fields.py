@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from django.db import models
 
-from ..core.masking import MARK, shown
+from ..core.masking import MARK, redact_masked
 
 LONG_NUMBER = re.compile(r"\d{19}")
 
@@ -66,7 +66,7 @@ def dumps(value: Any) -> str | None:
 def loads(text: str | None) -> Any:
     """The JSON value of a text; None stays None. What was sealed before it was written reads `***`."""
     value = loads_sealed(text)
-    return shown(value) if text is not None and MARK in text else value
+    return redact_masked(value) if text is not None and MARK in text else value
 
 
 def loads_opened(text: str | None) -> Any:
@@ -75,7 +75,7 @@ def loads_opened(text: str | None) -> Any:
     return _open(value) if text is not None and MARK in text else value
 
 
-_open = shown
+_open = redact_masked
 
 
 def open_with(opened: Callable[[Any], Any]) -> None:

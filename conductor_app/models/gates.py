@@ -61,7 +61,7 @@ def _seconds(milliseconds: int) -> str:
     return f"{max(milliseconds, 0) / 1000:.1f} s".replace(".", decimal)
 
 
-def _held(f: Facts) -> str:
+def _hold_condition(f: Facts) -> str:
     """Who paused the queue, why, and until when, as far as that is known."""
     named = {"by": f.queue_held_by, "reason": f.queue_held_because, "span": _seconds(f.queue_held_until - f.now)}
     if f.queue_held_until < NEVER:
@@ -97,7 +97,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "queue",
         lambda f: _any_if(f.queue_held_until <= f.now),
-        _held,
+        _hold_condition,
     ),
     Gate(
         "due",

@@ -5,7 +5,7 @@ from django.db import models
 from .fields import Authored, DocumentField
 
 
-class Named(Authored):
+class NamedValue(Authored):
     """What both have: a name, tags, and who wrote it when."""
 
     name = models.CharField(max_length=255, primary_key=True)
@@ -19,13 +19,13 @@ class Named(Authored):
         return self.name
 
 
-class Secret(Named):
+class Secret(NamedValue):
     """A value that only workers are told. `sealed`: encrypted, with the name of its key in front."""
 
     sealed = models.TextField()
 
 
-class Variable(Named):
+class Variable(NamedValue):
     """A value that any definition may read as `${workflow.env.NAME}`."""
 
     value = models.TextField(default="", blank=True)

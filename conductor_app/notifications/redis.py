@@ -86,7 +86,7 @@ class Sender:
             self._silent_until = 0.0
 
 
-class Listener:
+class RedisListener:
     """One thread a process that hears what the others publish."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class Listener:
                     _hear(message["data"])
 
 
-_listener = Listener()
+_listener = RedisListener()
 
 
 def _hear(hint: bytes) -> None:

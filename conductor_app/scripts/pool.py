@@ -35,11 +35,11 @@ class Answer:
 
 def evaluate(language, source, inputs, limit_seconds=4.0, *, pool_size=2):
     """Evaluate a program in this process's helpers."""
-    return shared(pool_size).evaluate(language, source, inputs, limit_seconds)
+    return shared_pool(pool_size).evaluate(language, source, inputs, limit_seconds)
 
 
 @cache
-def shared(size):
+def shared_pool(size):
     """The pool of this process; it holds no helper before the first evaluation."""
     return Pool(size)
 
@@ -116,10 +116,10 @@ class Pool:
             if helper.is_alive:
                 return helper
             helper.kill()
-        return started(engine)
+        return start_helper(engine)
 
 
-def started(engine):
+def start_helper(engine):
     """A new helper with this engine that is ready to be asked."""
     try:
         helper = Helper(engine)

@@ -37,7 +37,7 @@ MIDDLEWARE = [
     "conductor_app.access.page_middleware.PageCsrfMiddleware",
     "conductor_app.access.page_middleware.PageAuthenticationMiddleware",
     "conductor_app.access.page_middleware.PageMessageMiddleware",
-    "conductor_app.admin.user_locale.in_the_readers_words",
+    "conductor_app.admin.user_locale.user_locale_middleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "conductor_app.admin.security.content_security_policy",
 ]
@@ -98,7 +98,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-CSRF_FAILURE_VIEW = "conductor_app.admin.error_pages.too_old"
+CSRF_FAILURE_VIEW = "conductor_app.admin.error_pages.csrf_failure"
 CSRF_TRUSTED_ORIGINS = environment.words(environment.text("CSRF_TRUSTED_ORIGINS", ""))
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

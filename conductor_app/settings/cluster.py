@@ -4,13 +4,13 @@ from . import environment, services
 from .base import *  # noqa: F403
 from .base import PAYLOAD_STORAGE, STORAGES
 
-SECRET_KEY = environment.required("SECRET_KEY", "$(openssl rand -base64 48)")
-ALLOWED_HOSTS = environment.words(environment.required("ALLOWED_HOSTS", "conductor.example.org"))
+SECRET_KEY = environment.require_value("SECRET_KEY", "$(openssl rand -base64 48)")
+ALLOWED_HOSTS = environment.words(environment.require_value("ALLOWED_HOSTS", "conductor.example.org"))
 
 DATABASES = {
     "default": services.postgresql(
         "DATABASE_URL",
-        environment.required("DATABASE_URL", "postgresql://conductor:secret@db.example.org:5432/conductor"),
+        environment.require_value("DATABASE_URL", "postgresql://conductor:secret@db.example.org:5432/conductor"),
         # Times the number of processes, this must stay below what the database server accepts.
         pool=environment.number("DATABASE_POOL", 8, least=2),
     )
@@ -22,7 +22,9 @@ if PAYLOAD_STORAGE:
 
 CONDUCTOR_API_ACCESS = "token"
 CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks("HTTP_TASK_ALLOWED_NETWORKS")
-CONDUCTOR_REDIS_URL = services.redis("REDIS_URL", environment.required("REDIS_URL", "redis://cache.example.org:6379/0"))
+CONDUCTOR_REDIS_URL = services.redis(
+    "REDIS_URL", environment.require_value("REDIS_URL", "redis://cache.example.org:6379/0")
+)
 CONDUCTOR_WAKEUPS = "conductor_app.notifications.redis"
 
 CELERY_BROKER_URL = CONDUCTOR_REDIS_URL

@@ -12,7 +12,7 @@ SECRET_KEY = environment.text("SECRET_KEY", "") or environment.kept_secret(VAR_D
 ALLOWED_HOSTS = environment.words(
     environment.text("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
     if ON_LOOPBACK
-    else environment.required("ALLOWED_HOSTS", "conductor.example.org,10.0.0.5")
+    else environment.require_value("ALLOWED_HOSTS", "conductor.example.org,10.0.0.5")
 )
 CONDUCTOR_API_ACCESS = environment.choice("CONDUCTOR_API_ACCESS", ("open", "token"), "open" if ON_LOOPBACK else "token")
 CONDUCTOR_PUBLIC_URL = CONDUCTOR_PUBLIC_URL or (f"http://127.0.0.1:{PORT}" if ON_LOOPBACK else "")

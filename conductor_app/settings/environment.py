@@ -24,7 +24,7 @@ def text(name: str, default: str) -> str:
     return os.environ.get(name, "").strip() or default
 
 
-def required(name: str, example: str) -> str:
+def require_value(name: str, example: str) -> str:
     """The variable's value, or a refusal that shows how a value looks."""
     if value := text(name, ""):
         return value

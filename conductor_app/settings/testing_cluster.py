@@ -9,7 +9,7 @@ from . import environment, services
 from .testing import *  # noqa: F403
 
 
-def _started() -> str:
+def _start_server() -> str:
     """The address of a PostgreSQL server that lives as long as this process."""
     import psycopg
 
@@ -26,6 +26,6 @@ def _started() -> str:
 
 
 # Processes that pytest-xdist starts inherit the environment, and so share the server.
-os.environ["TEST_DATABASE_URL"] = environment.text("TEST_DATABASE_URL", "") or _started()
+os.environ["TEST_DATABASE_URL"] = environment.text("TEST_DATABASE_URL", "") or _start_server()
 # Fifty threads poll at once in some tests.
 DATABASES = {"default": services.postgresql("TEST_DATABASE_URL", os.environ["TEST_DATABASE_URL"], pool=60)}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from ..core.cache_effects import KeepOutput, KeepResult
+from ..core.cache_effects import CacheRunOutput, CacheTaskResult
 from ..core.data_requests import CachedRunOutput, CachedTaskOutput
 from ..core.effects import Effect
 from .statement_batch import StatementBatch
@@ -31,9 +31,9 @@ FIND_OUTPUT = (
 def write_cached_results(writes: StatementBatch, effects: Iterable[Effect]) -> None:
     """Have the results written down that are to be used again."""
     for effect in effects:
-        if isinstance(effect, KeepResult):
+        if isinstance(effect, CacheTaskResult):
             writes.run(KEEP, [effect.name[:255], effect.digest, effect.attempt_id, effect.until])
-        elif isinstance(effect, KeepOutput):
+        elif isinstance(effect, CacheRunOutput):
             writes.run(KEEP_OUTPUT, [effect.name[:255], effect.digest, effect.run_id, effect.until])
 
 

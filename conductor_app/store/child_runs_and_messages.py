@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import conf
-from ..core.child_run import begun
+from ..core.child_run import new_child_run
 from ..core.effects import AttachChild, AwaitWebhook, Effect, PublishEvent, SendMessage, StartRun
 from ..core.events import INTERNAL, is_internal
 from ..core.listener_events import STATE, STATUS, TASK
-from ..core.masking import masked_names, sealed
+from ..core.masking import mask_encrypt, masked_names
 from ..core.snapshot import Run
 from ..models import Message
 from ..models import Run as RunRow
@@ -90,7 +90,7 @@ def _insert_started_run(writes: StatementBatch, effect: StartRun, run: Run, now:
     # A failure workflow is given the whole input, and not by its author: what was masked in it stays so.
     masked = masked_names(run.definition) if effect.is_about_failure else frozenset()
     key = effect.idempotency_key or None
-    return _run_columns(writes, begun(effect, run, now), "engine", idempotency_key=key, masked=masked)
+    return _run_columns(writes, new_child_run(effect, run, now), "engine", idempotency_key=key, masked=masked)
 
 
 def attach_children(writes: StatementBatch, effects: Iterable[Effect], run: Run) -> None:
@@ -128,7 +128,7 @@ def _message_row(
         effect = SendMessage(run.id, "child_ended", {"attempt": effect.attempt_id, "child": effect.run_id})
     if isinstance(effect, SendMessage):
         # What an operator has asked of a run above is masked by that one's definition, which is not known here.
-        facts = sealed(effect.facts, frozenset(("asked",)), seal)
+        facts = mask_encrypt(effect.facts, frozenset(("asked",)), seal)
         return Message(to=effect.to, subject=effect.subject, facts=facts, sent_at=now, due_at=now)
     facts = {"about": run.id} if effect.is_about_failure else {}
     facts |= {"is_limited": True} if effect.definition.document.get("rateLimitConfig") else {}
@@ -145,7 +145,7 @@ def event_message(effect: PublishEvent, run: Run, now: int, seal: Seal) -> Messa
     if effect.about == STATE and conf.state_change_sink != INTERNAL:
         sink = conf.state_change_sink
     if is_internal(sink):
-        payload = sealed(effect.payload, masked_names(run.definition), seal)
+        payload = mask_encrypt(effect.payload, masked_names(run.definition), seal)
         facts = {"event": sink, "id": effect.id, "payload": payload}
         return Message(subject="event", facts=facts, sent_at=now, due_at=now)
     facts = {"sink": sink, "id": effect.id, "payload": effect.payload}

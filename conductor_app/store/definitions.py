@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import conf
 from ..core.definition import Definition
-from ..core.language import read_definition
+from ..core.document import read_definition
 from ..models import ResolvedDefinition
 from ..models.fields import dumps
 from .statements import fetch

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.fingerprints import LONGEST, SECONDHAND, build_of, fingerprint, normalised, told
+from ..core.fingerprints import LONGEST, SECONDHAND, build_of, fingerprint, normalize_message, telling_line
 from ..core.snapshot import Attempt, Run, Task
 from ..core.standalone.snapshot import StandaloneTask
 from ..core.states import EXPIRED, FAILED, FAILED_FOR_GOOD, RUN
@@ -58,7 +58,7 @@ def _run_failure(before: Run, after: Run, now: int) -> Iterator[list[Any]]:
 
 def _failure_row(of: Run, ref: str, attempt_id: str, reason: str, queue: str, worker: str, now: int) -> list[Any]:
     name = of.definition.name
-    message = rows.strip_nul(told(reason))[:LONGEST]
+    message = rows.strip_nul(telling_line(reason))[:LONGEST]
     return [
         fingerprint(name, ref, message), of.id, attempt_id, name, of.definition.version, ref, message,
         queue, worker, build_of(worker), now, "",
@@ -78,7 +78,7 @@ def write_standalone_failures(writes: StatementBatch, before: StandaloneTask, af
 
 
 def _standalone_failure(attempt: Attempt, of: StandaloneTask, now: int) -> list[Any]:
-    name = normalised(rows.strip_nul(of.name))[:512]
+    name = normalize_message(rows.strip_nul(of.name))[:512]
     return [
         fingerprint(of.queue, name, attempt.reason), "", attempt.id, of.queue, 0, name, attempt.reason,
         of.queue, attempt.worker, build_of(attempt.worker), now, of.id,

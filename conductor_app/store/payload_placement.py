@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
-from ..core.masking import mask_step_state, masked_names, sealed
+from ..core.masking import mask_encrypt, mask_step_state, masked_names
 from ..core.snapshot import Attempt, Run, Task
 from ..models.fields import dumps
 from .rows import PlacedPayload, payload_text
@@ -75,7 +75,7 @@ class PayloadPlacement:
 
     def variables(self, run: Run) -> str:
         """The variables of a run, which are never kept elsewhere."""
-        return payload_text(sealed(run.variables, masked_names(run.definition), self.seal))
+        return payload_text(mask_encrypt(run.variables, masked_names(run.definition), self.seal))
 
     def step_state(self, task: Task, run: Run) -> str:
         """What a task remembers, which is never kept elsewhere."""
@@ -85,7 +85,7 @@ class PayloadPlacement:
         self, value: Any, run: Run, most: int, owner: tuple[str, str], also: frozenset[str] = frozenset()
     ) -> PlacedPayload:
         text, masked = payload_text(value), masked_names(run.definition) | also
-        hidden = payload_text(sealed(value, masked, self.seal)) if masked else text
+        hidden = payload_text(mask_encrypt(value, masked, self.seal)) if masked else text
         if self.named and (path := self.named.get(owner)):
             if hidden == text:
                 return self._elsewhere(text, path, run.id)

@@ -48,7 +48,7 @@ def _send_statements(statements: Sequence[Statement]) -> list[PGresult]:
         try:
             return _read_results(own, encoded)
         except OUTDATED:
-            own._prepare.clear()
+            own._prepared.clear()
             if not is_first:
                 raise
             # Nothing of this transaction has been done before.
@@ -83,12 +83,12 @@ class _PipelineExchange:
     def __init__(self, own: Connection) -> None:
         self.server: PGconn = own.pgconn
         # psycopg's own list: it forgets all of them, here and in the server, when a transaction is rolled back.
-        self.names, self.most = own._prepare._names, own.prepared_max
+        self.names, self.most = own._prepared._names, own.prepared_max
         self.places: list[int] = []
         self.new: list[tuple[bytes, tuple]] = []
         self.said = 0
-        while own._prepare._to_flush:
-            self._close(own._prepare._to_flush.popleft())
+        while own._prepared._to_flush:
+            self._close(own._prepared._to_flush.popleft())
         if not own.autocommit and self.server.transaction_status == TransactionStatus.IDLE:
             self._command(own._get_tx_start_command())
 

@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 from ..core.definition import Key, Step
-from ..core.input_overrides import GIVEN, with_given
-from ..core.listener_events import tells_start
+from ..core.input_overrides import GIVEN, override_inputs
+from ..core.listener_events import publishes_start
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..models.fields import dumps, loads_opened
 
@@ -177,7 +177,7 @@ def parse_task(row: tuple, step: Step, attempt: Attempt, branch_steps: dict[str,
     return Task(
         id=id,
         key=Key(ref, parse_iteration_path(iteration_path)),
-        step=with_given(step, remembered.get(GIVEN)),
+        step=override_inputs(step, remembered.get(GIVEN)),
         status=status,
         seq=seq,
         created_at=created_at,
@@ -251,7 +251,7 @@ def attempt_insert_values(
         policy.concurrent_limit,
         policy.rate_count,
         policy.rate_seconds,
-        tells_start(task.step, run),
+        publishes_start(task.step, run),
         input.text,
         output.text,
         input.size,

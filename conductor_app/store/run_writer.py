@@ -7,9 +7,9 @@ from typing import Any
 from django.db import IntegrityError
 
 from ..core.effects import CreateTask, DeleteTasks, Effect, PruneIteration, SnapshotBuilder
+from ..core.frozen import fast_replace
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..core.states import SKIPPED
-from ..core.values import replace
 from ..models import Attempt as AttemptRow
 from ..models import HistoryEntry
 from ..models import Task as TaskRow
@@ -188,7 +188,7 @@ def _delete_tasks(writes: StatementBatch, before: Run, effects: list[Effect]) ->
         writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({attempts})", some)
         writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN {tasks}", some)
         writes.run(f"DELETE FROM conductor_task WHERE id IN {tasks}", some)
-    return replace(before, tasks={key: task for key, task in before.tasks.items() if key not in gone})
+    return fast_replace(before, tasks={key: task for key, task in before.tasks.items() if key not in gone})
 
 
 def _delete_rewritten_rows(writes: StatementBatch, task: Task) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 from ..core import dependents as waits
 from ..core.definition import Definition, Key, Step
+from ..core.document import layout_steps
+from ..core.document.layout import layout_branch
 from ..core.errors import NotFound
-from ..core.language import lay_out
-from ..core.language.layout import joined_branch
+from ..core.frozen import fast_replace
 from ..core.masking import MARK
 from ..core.snapshot import UNKNOWN, Run, Task
-from ..core.values import replace
 from ..models.fields import loads, loads_opened
 from . import definitions
 from .rows import (
@@ -71,7 +71,7 @@ def _load_whole(run_id: str, is_locked: bool) -> Run:
     if not rows:
         raise NotFound(f"No such workflow found by id: {run_id}")
     run = _parse_run(rows[0])
-    return replace(run, tasks=_parse_tasks(run, fetch(f"{TASK_SQL} ORDER BY t.seq", [run_id])))
+    return fast_replace(run, tasks=_parse_tasks(run, fetch(f"{TASK_SQL} ORDER BY t.seq", [run_id])))
 
 
 def _load_neighborhood(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
@@ -86,7 +86,7 @@ def _load_neighborhood(run_id: str, attempt_ids: list[str], is_locked: bool) -> 
         _load_whole(run_id, is_locked=False)
         raise NotFound(f"Task not found for taskId: {', '.join(attempt_ids)}")
     *columns, has_skips, input, variables, revision = rows[0][:RUN_WIDTH]
-    run = replace(_parse_run((*columns, has_skips, input, variables)), is_whole=False)
+    run = fast_replace(_parse_run((*columns, has_skips, input, variables)), is_whole=False)
     found = list({row[0]: row for row in (row[RUN_WIDTH:] for row in rows)}.values())
     wanted = {key for row in found for key in _dependent_keys(run.definition, row)}
     # Who had to wait for the lock sees the run as it is now, but its tasks as they were before.
@@ -100,7 +100,7 @@ def _load_neighborhood(run_id: str, attempt_ids: list[str], is_locked: bool) -> 
         wanted = {branch_head for row in found if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))}
         wanted |= {key for task in tasks.values() for key in _branch_dependent_keys(run, task)}
         if not wanted - asked:
-            return replace(run, tasks=_parse_tasks(run, sorted(found, key=_seq_of)))
+            return fast_replace(run, tasks=_parse_tasks(run, sorted(found, key=_seq_of)))
 
 
 def _parse_key(row: tuple) -> Key:
@@ -147,7 +147,7 @@ def _dependent_keys(definition: Definition, row: tuple) -> Iterable[Key]:
     if joined_by:
         yield Key(joined_by, key.iteration_path)
     known = key.ref if definition.step(key.ref) else joined_by
-    yield from waits.keys(waits.waiting(definition, known), definition.step, key.iteration_path)
+    yield from waits.dependent_keys(waits.dependents_of(definition, known), definition.step, key.iteration_path)
 
 
 def _branch_dependent_keys(run: Run, task: Task) -> Iterable[Key]:
@@ -160,7 +160,7 @@ def _branch_dependent_keys(run: Run, task: Task) -> Iterable[Key]:
     def find(ref: str) -> Step | None:
         return run.step(ref, task)
 
-    yield from waits.keys(waits.waiting_among(find, task.key.ref), find, task.key.iteration_path)
+    yield from waits.dependent_keys(waits.dependents_among(find, task.key.ref), find, task.key.iteration_path)
 
 
 def _parse_run(row: tuple) -> Run:
@@ -213,5 +213,5 @@ def _parse_branches(rows: list[tuple]) -> dict[str, dict[str, Step]]:
 @lru_cache(maxsize=4000)
 def _parse_branch(step_state: str, joined_by: str) -> dict[str, Step]:
     known = loads_opened(step_state)
-    steps = lay_out([known["document"]], loops=tuple(known["loops"]), is_ad_hoc=False)
-    return joined_branch(steps, known["document"]["taskReferenceName"], joined_by)
+    steps = layout_steps([known["document"]], loops=tuple(known["loops"]), is_ad_hoc=False)
+    return layout_branch(steps, known["document"]["taskReferenceName"], joined_by)

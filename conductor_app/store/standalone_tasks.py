@@ -7,7 +7,7 @@ from django.db import IntegrityError
 
 from ..core.errors import NotFound
 from ..core.snapshot import NEVER, Attempt
-from ..core.standalone.effects import Effect, Satisfy, Tell
+from ..core.standalone.effects import Effect, PublishMessage, SatisfyDependency
 from ..core.standalone.snapshot import StandaloneTask
 from ..core.states import PENDING
 from ..models import Attempt as AttemptRow
@@ -164,13 +164,13 @@ def save_task(
     if not is_new:
         _write_task(writes, before, after)
     for effect in effects:
-        if isinstance(effect, Satisfy):
+        if isinstance(effect, SatisfyDependency):
             params = [effect.required_id, after.id]
             writes.run(
                 "UPDATE conductor_dependency SET is_satisfied = TRUE WHERE required_id = %s AND task_id = %s", params
             )
     failures.write_standalone_failures(writes, before, after, now)
-    insert_pulse_messages(writes, notices, repeats=all(isinstance(effect, Tell) for effect in effects))
+    insert_pulse_messages(writes, notices, repeats=all(isinstance(effect, PublishMessage) for effect in effects))
     try:
         writes.send()
     except IntegrityError as twice:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from ..core.errors import Refused
+from ..core.errors import RequestRefused
 
 _tracer: Any = None
 _provider: Any = None
@@ -67,6 +67,6 @@ def _span(what: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None)
         try:
             yield current
         except Exception as error:
-            if not isinstance(error, Refused):
+            if not isinstance(error, RequestRefused):
                 current.set_status(Status(StatusCode.ERROR, type(error).__name__))
             raise

@@ -1,9 +1,9 @@
 """The workers that ship with the server, by the task type that they serve."""
 
-from conductor_app.workers.event import Event
+from conductor_app.workers.event import EventWorker
 from conductor_app.workers.http import Http
 from conductor_app.workers.http_poll import HttpPoll
 from conductor_app.workers.jdbc import Jdbc
 from conductor_app.workers.kafka_publish import KafkaPublish
 
-WORKERS = {worker.type: worker for worker in (Http(), HttpPoll(), Jdbc(), Event(), KafkaPublish())}
+WORKERS = {worker.type: worker for worker in (Http(), HttpPoll(), Jdbc(), EventWorker(), KafkaPublish())}

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from ..core.events import event_of
+from ..core.events import event_name
 from ..models import Attempt
 from .sinks import SinkFailed, publish
-from .worker import Worker, WorkResult
+from .worker import BuiltInWorker, WorkResult
 
 
-class Event(Worker):
+class EventWorker(BuiltInWorker):
     """Publishes the task's input to its sink, once (execution §8.15)."""
 
     type = "EVENT"
@@ -16,7 +16,7 @@ class Event(Worker):
     def given(self, attempt: Attempt) -> dict[str, Any]:
         """The event. What is told becomes the task's output, so it holds no secrets."""
         run = attempt.run
-        event = event_of(str(attempt.input.get("sink")), run.name, attempt.task.ref)
+        event = event_name(str(attempt.input.get("sink")), run.name, attempt.task.ref)
         about = {
             "workflowInstanceId": run.id,
             "workflowType": run.name,

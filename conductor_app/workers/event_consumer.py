@@ -25,7 +25,7 @@ STOP_SECONDS = 4.0
 SAID_EVERY_MS = 15_000
 
 
-class Listener:
+class QueueListener:
     """Hears one event until it is told to stop."""
 
     def __init__(self, event: str, provider: Provider, queue: str) -> None:
@@ -107,7 +107,7 @@ def configured_queues() -> dict[str, tuple[Provider, str]]:
 
 def consume_events(stopping: Event, look_seconds: float = LOOK_SECONDS) -> None:
     """Listen to what is wanted, as handlers come and go, until it is time to stop; then all have stopped."""
-    listeners: dict[str, Listener] = {}
+    listeners: dict[str, QueueListener] = {}
     try:
         while not stopping.is_set():
             before, listeners = listeners, _reconcile_listeners(listeners)
@@ -127,7 +127,7 @@ def process() -> str:
     return f"{socket.gethostname()[:100]}:{os.getpid()}"
 
 
-def _reconcile_listeners(listeners: dict[str, Listener]) -> dict[str, Listener]:
+def _reconcile_listeners(listeners: dict[str, QueueListener]) -> dict[str, QueueListener]:
     try:
         now = configured_queues()
     except Exception as error:
@@ -139,10 +139,10 @@ def _reconcile_listeners(listeners: dict[str, Listener]) -> dict[str, Listener]:
             connection.close()
     for name in listeners.keys() - now.keys():
         listeners[name].stop()
-    return {name: listeners.get(name) or Listener(name, *found) for name, found in now.items()}
+    return {name: listeners.get(name) or QueueListener(name, *found) for name, found in now.items()}
 
 
-def _report_listeners(listeners: dict[str, Listener], gone: Collection[str]) -> None:
+def _report_listeners(listeners: dict[str, QueueListener], gone: Collection[str]) -> None:
     """Write down how it goes, for the pages: whoever listens goes on whether that can be written or not."""
     now = clock.now()
     rows = [listener.facts for listener in listeners.values() if listener.is_worth_saying(now)]

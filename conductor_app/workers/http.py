@@ -1,18 +1,18 @@
 """HTTP tasks: one request to another system, and its answer as the task's output."""
 
-from conductor_app.workers.http_exchange import Limits, Transport, Unanswered, configured
-from conductor_app.workers.worker import Worker, WorkResult
+from conductor_app.workers.http_exchange import HttpLimits, HttpTransport, Unanswered, configured_limits
+from conductor_app.workers.worker import BuiltInWorker, WorkResult
 
-__all__ = ["Http", "Limits"]
+__all__ = ["Http", "HttpLimits"]
 
 
-class Http(Worker):
+class Http(BuiltInWorker):
     """Makes the request that the input describes, unless the guard refuses the address."""
 
     type = "HTTP"
 
-    def __init__(self, limits=configured):
-        self._transport = Transport(limits)
+    def __init__(self, limits=configured_limits):
+        self._transport = HttpTransport(limits)
 
     def perform(self, inputs) -> WorkResult:
         """The answer as `response`; every failure is an outcome that a person can read."""

@@ -10,8 +10,8 @@ from http.client import HTTPException
 import requests
 from urllib3 import exceptions as broken
 
-from conductor_app.workers.http_reply import FAILURE, NoAnswer, Reply, read
-from conductor_app.workers.http_request import BadRequest, requested
+from conductor_app.workers.http_reply import FAILURE, NoReply, Reply, read
+from conductor_app.workers.http_request import InvalidHttpRequest, parse_request
 from conductor_app.workers.network_guard import AddressRefused, Guard, Session
 from conductor_app.workers.socket_deadline import Deadline
 from conductor_app.workers.worker import WorkResult
@@ -22,7 +22,7 @@ TOO_LATE = "the exchange took longer than {:g} s"
 
 
 @dataclass(frozen=True)
-class Limits:
+class HttpLimits:
     """What the operator allows to HTTP tasks."""
 
     allowed_networks: tuple[str, ...] = ()
@@ -30,11 +30,11 @@ class Limits:
     max_bytes: int = 10 << 20
 
 
-def configured():
+def configured_limits():
     """The limits in this server's settings."""
     from conductor_app import conf
 
-    return Limits(conf.http_task_allowed_networks, conf.http_task_total_seconds, conf.http_task_max_bytes)
+    return HttpLimits(conf.http_task_allowed_networks, conf.http_task_total_seconds, conf.http_task_max_bytes)
 
 
 class Unanswered(Exception):
@@ -48,28 +48,30 @@ class Unanswered(Exception):
         self.outcome, self.may_change = outcome, may_change
 
 
-class Transport:
+class HttpTransport:
     """The connections of the HTTP workers: kept by thread, and never to an address that the guard refuses."""
 
-    def __init__(self, limits=configured):
+    def __init__(self, limits=configured_limits):
         self._limits, self._thread = limits, threading.local()
         self._guard = Guard(lambda: limits().allowed_networks)
 
     def reply_to(self, inputs):
         """The reply to the request that a task's input describes; raises Unanswered."""
         try:
-            request = requested(inputs)
-        except BadRequest as error:
-            raise Unanswered(failed(str(error))) from error
+            request = parse_request(inputs)
+        except InvalidHttpRequest as error:
+            raise Unanswered(failure_result(str(error))) from error
         limits = self._limits()
         with Deadline(limits.total_seconds) as deadline:
             try:
                 return self._exchange(request, limits, deadline)
             except AddressRefused as refusal:
-                raise Unanswered(refused(request, refusal)) from refusal
+                raise Unanswered(refusal_result(request, refusal)) from refusal
             except BROKEN as error:
                 said = TOO_LATE.format(limits.total_seconds) if deadline.has_passed else cause(error)
-                raise Unanswered(failed(f"{said} ({request})"), not isinstance(error, BadRequest)) from error
+                raise Unanswered(
+                    failure_result(f"{said} ({request})"), not isinstance(error, InvalidHttpRequest)
+                ) from error
 
     def _exchange(self, request, limits, deadline):
         for _ in range(MOST_REDIRECTS + 1):
@@ -79,10 +81,10 @@ class Transport:
                     content = read(response, limits.max_bytes)
                     # A body without a length ends where the deadline cut it off, and looks complete.
                     if deadline.has_passed:
-                        raise NoAnswer
+                        raise NoReply
                     return Reply(request, response, content)
                 request = request.redirected(response.status_code, location)
-        raise NoAnswer(f"the server redirected more than {MOST_REDIRECTS} times")
+        raise NoReply(f"the server redirected more than {MOST_REDIRECTS} times")
 
     def _sent(self, request, total_seconds):
         return self._session().request(
@@ -102,12 +104,12 @@ class Transport:
         return self._thread.session
 
 
-def failed(text):
+def failure_result(text):
     """The outcome of a request that got no answer."""
     return WorkResult("FAILED", {"response": text}, f"{FAILURE} {text}")
 
 
-def refused(request, refusal):
+def refusal_result(request, refusal):
     """The outcome of a request that may not be made; trying again would not help."""
     rule = "is not a public address, and no network in HTTP_TASK_ALLOWED_NETWORKS contains it"
     text = f"{refusal.address} {rule} ({request})"
@@ -121,14 +123,14 @@ CAUSES = (
     (broken.ReadTimeoutError, lambda _: "the server sent nothing within readTimeOut"),
     (TimeoutError, lambda _: "no connection within connectionTimeOut"),
     (broken.DecodeError, lambda _: "the body is not encoded as its headers say"),
-    ((NoAnswer, BadRequest), str),
+    ((NoReply, InvalidHttpRequest), str),
     (OSError, lambda error: error.strerror),
     ((broken.ProtocolError, HTTPException), lambda _: "the connection broke before the answer was complete"),
     ((broken.LocationParseError, ValueError), lambda _: "the uri is not valid"),
 )
 BROKEN = (
-    NoAnswer,
-    BadRequest,
+    NoReply,
+    InvalidHttpRequest,
     HTTPException,
     broken.HTTPError,
     requests.RequestException,

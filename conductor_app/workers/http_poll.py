@@ -6,8 +6,8 @@ from typing import Any
 
 from conductor_app import conf
 from conductor_app.scripts.pool import Unavailable, evaluate
-from conductor_app.workers.http_exchange import Transport, Unanswered, configured
-from conductor_app.workers.worker import Worker, WorkResult
+from conductor_app.workers.http_exchange import HttpTransport, Unanswered, configured_limits
+from conductor_app.workers.worker import BuiltInWorker, WorkResult
 
 STRATEGIES = {
     "FIXED": lambda polls: 1,
@@ -23,13 +23,13 @@ class BadPoll(Exception):
     """The task's input does not say how to poll."""
 
 
-class HttpPoll(Worker):
+class HttpPoll(BuiltInWorker):
     """Asks, and hands its attempt back until the next time: no thread waits, and the task's own timeout ends it."""
 
     type = "HTTP_POLL"
 
-    def __init__(self, limits=configured) -> None:
-        self._transport = Transport(limits)
+    def __init__(self, limits=configured_limits) -> None:
+        self._transport = HttpTransport(limits)
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Ask for the first time."""

@@ -17,7 +17,7 @@ FAILURE = "Failed to invoke HTTP task due to:"
 NOT_CHARSETS = frozenset(("idna", "punycode", "raw_unicode_escape", "unicode_escape", "utf_7"))
 
 
-class NoAnswer(Exception):
+class NoReply(Exception):
     """The exchange ended without an answer that can be the task's output."""
 
 
@@ -32,12 +32,15 @@ class Reply:
     @property
     def outcome(self):
         """Success for 2xx; a failure's `response` is text, as Conductor's clients expect it."""
-        status, text = self.response.status_code, decoded(self.content, self.response.headers.get("content-type", ""))
+        status, text = (
+            self.response.status_code,
+            decode_body(self.content, self.response.headers.get("content-type", "")),
+        )
         if status >= 400:
             said = f"{status} {self.response.reason or ''}".strip()[:200] + f" ({self.request})"
             output = {"response": f"{said}: {text[:LONGEST_EXCERPT]}" if text else said, "statusCode": status}
             return WorkResult("FAILED", output, f"{FAILURE} {said}")
-        output = {"response": self._described(parsed(text))}
+        output = {"response": self._described(parse_json_body(text))}
         if not 200 <= status < 300:
             return WorkResult("FAILED", output, text[:LONGEST_EXCERPT] or f"{FAILURE} {status} ({self.request})")
         return WorkResult("IN_PROGRESS" if self.request.is_async else "COMPLETED", output)
@@ -58,11 +61,11 @@ def read(response, most):
     while chunk := response.raw.read1(CHUNK, decode_content=True):
         content += chunk
         if len(content) > most:
-            raise NoAnswer(f"the body is larger than {most / (1 << 20):g} MB")
+            raise NoReply(f"the body is larger than {most / (1 << 20):g} MB")
     return bytes(content)
 
 
-def decoded(content, content_type):
+def decode_body(content, content_type):
     """The body as text, in the charset that it names or in UTF-8."""
     header = Message()
     header["content-type"] = content_type
@@ -74,7 +77,7 @@ def decoded(content, content_type):
     return text.removeprefix("\ufeff")
 
 
-def parsed(text):
+def parse_json_body(text):
     """JSON's lists, objects and numbers as values; everything else as text, and nothing as null."""
     try:
         value = json.loads(text, parse_constant=float_within_json, parse_float=float_within_json)

@@ -20,7 +20,7 @@ HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
-class BadRequest(Exception):
+class InvalidHttpRequest(Exception):
     """The task's input does not describe a request."""
 
 
@@ -36,13 +36,13 @@ class Request:
     is_async: bool
 
     def __str__(self):
-        return f"{self.method} {shown(self.uri)}"
+        return f"{self.method} {redact_uri(self.uri)}"
 
     def redirected(self, status, location):
         """The request that follows a redirect: another origin learns no credentials."""
         uri, headers = urljoin(self.uri, location), self.headers.copy()
         if not is_web(uri):
-            raise BadRequest("the server redirected to something that is not http")
+            raise InvalidHttpRequest("the server redirected to something that is not http")
         if origin(uri) != origin(self.uri):
             headers = without(headers, PRIVATE_HEADERS)
         if status == 303 or (status in (301, 302) and self.method == "POST"):
@@ -51,12 +51,12 @@ class Request:
         return replace(self, uri=uri, headers=headers)
 
 
-def requested(inputs):
+def parse_request(inputs):
     """The request in a task's input: under `http_request`, or the input itself."""
     given = inputs.get("http_request")
     given = inputs if given is None else given
     if not isinstance(given, dict):
-        raise BadRequest("http_request must be an object")
+        raise InvalidHttpRequest("http_request must be an object")
     headers = headers_of(given)
     return Request(
         method=method_of(given),
@@ -72,9 +72,9 @@ def method_of(given):
     """The method, which has no default."""
     method = given.get("method")
     if not method:
-        raise BadRequest("the input has no method")
+        raise InvalidHttpRequest("the input has no method")
     if not isinstance(method, str) or method.upper() not in METHODS:
-        raise BadRequest(f"method must be one of {', '.join(METHODS)}")
+        raise InvalidHttpRequest(f"method must be one of {', '.join(METHODS)}")
     return method.upper()
 
 
@@ -82,9 +82,9 @@ def uri_of(given):
     """The address, which must be a whole one."""
     uri = given.get("uri")
     if not uri:
-        raise BadRequest("the input has no uri")
+        raise InvalidHttpRequest("the input has no uri")
     if not isinstance(uri, str) or not is_web(uri.strip()):
-        raise BadRequest("uri must begin with http:// or https:// and name a host")
+        raise InvalidHttpRequest("uri must begin with http:// or https:// and name a host")
     return uri.strip()
 
 
@@ -92,7 +92,7 @@ def headers_of(given):
     """All headers to send; those that the task names win over `accept` and `contentType`."""
     named = given.get("headers") or {}
     if not isinstance(named, dict):
-        raise BadRequest("headers must be an object")
+        raise InvalidHttpRequest("headers must be an object")
     json_type = "application/json"
     headers = CaseInsensitiveDict({"Accept": given.get("accept") or json_type})
     headers["Content-Type"] = given.get("contentType") or json_type
@@ -105,7 +105,7 @@ def headers_of(given):
 def checked_name(name):
     """A header's name, if it is one."""
     if not HEADER_NAME.fullmatch(name):
-        raise BadRequest(f"{name[:100]!r} is not a header's name")
+        raise InvalidHttpRequest(f"{name[:100]!r} is not a header's name")
     return name
 
 
@@ -113,7 +113,9 @@ def checked_value(name, value):
     """A header's value as text. Line ends would begin another header, so they are refused."""
     text = ", ".join(texts_of(value))
     if not HEADER_VALUE.fullmatch(text):
-        raise BadRequest(f"the value of header {name} holds a line end, a control character or one beyond Latin-1")
+        raise InvalidHttpRequest(
+            f"the value of header {name} holds a line end, a control character or one beyond Latin-1"
+        )
     return text.strip()
 
 
@@ -133,7 +135,7 @@ def body_of(given, content_type):
     try:
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise BadRequest("body cannot be written as JSON") from None
+        raise InvalidHttpRequest("body cannot be written as JSON") from None
     return text.encode("utf-8", "replace")
 
 
@@ -145,11 +147,11 @@ def seconds_of(given, name):
     except (TypeError, ValueError, OverflowError):
         milliseconds = math.nan
     if not 0 <= milliseconds < math.inf:
-        raise BadRequest(f"{name} must be a number of milliseconds")
+        raise InvalidHttpRequest(f"{name} must be a number of milliseconds")
     return milliseconds / 1000
 
 
-def shown(uri):
+def redact_uri(uri):
     """An address without what may be secret in it: user, password, query and fragment."""
     try:
         parts = urlsplit(uri)

@@ -8,7 +8,7 @@ from time import sleep
 from django.db import connections
 
 from .. import conf, notifications
-from ..core.language.policy import ISOLATED_TYPES
+from ..core.document.policy import ISOLATED_TYPES
 from ..engine.tasks import release_connection
 from . import runner
 

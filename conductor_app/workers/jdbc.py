@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conductor_app.workers.sql import postgresql, sqlite
-from conductor_app.workers.sql.statement import BadStatement, Limits, StatementFailed, described
-from conductor_app.workers.worker import Worker, WorkResult
+from conductor_app.workers.sql.statement import BadStatement, SqlLimits, StatementFailed, parse_statement
+from conductor_app.workers.worker import BuiltInWorker, WorkResult
 
 FAILURE = "The SQL statement failed:"
 DATABASES = {"postgresql": postgresql.perform, "postgres": postgresql.perform, "sqlite": sqlite.perform}
@@ -17,18 +17,18 @@ class Site:
     """What the operator has set: the databases by name, and the limits."""
 
     connections: Mapping[str, str] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: SqlLimits = field(default_factory=SqlLimits)
 
 
-def configured() -> Site:
+def configured_connections() -> Site:
     """What this server's settings say."""
     from conductor_app import conf
 
-    limits = Limits(conf.sql_task_seconds, conf.sql_task_max_rows, conf.sql_task_max_bytes)
+    limits = SqlLimits(conf.sql_task_seconds, conf.sql_task_max_rows, conf.sql_task_max_bytes)
     return Site(conf.sql_task_connections, limits)
 
 
-class Jdbc(Worker):
+class Jdbc(BuiltInWorker):
     """Reads in a read-only transaction, or changes rows in one that is taken back if their number is not as expected.
 
     Each task has a connection of its own: nothing that a statement sets outlives it.
@@ -36,14 +36,14 @@ class Jdbc(Worker):
 
     type = "JDBC"
 
-    def __init__(self, site: Callable[[], Site] = configured) -> None:
+    def __init__(self, site: Callable[[], Site] = configured_connections) -> None:
         self._site = site
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """The rows as `result`, or their number as `update_count`; no reason holds the address of the database."""
         site = self._site()
         try:
-            statement = described(inputs)
+            statement = parse_statement(inputs)
             url = address(inputs, site.connections)
             came = DATABASES[url.partition("://")[0]](url, statement, site.limits)
         except BadStatement as error:

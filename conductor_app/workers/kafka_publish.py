@@ -8,16 +8,16 @@ from .. import conf
 from .network_guard import AddressRefused, Guard
 from .sinks import PROVIDERS, SinkFailed
 from .sinks.kafka import send
-from .worker import Worker, WorkResult
+from .worker import BuiltInWorker, WorkResult
 
 SHORTEST_MS, LONGEST_MS = 5_000, 60_000
 
 
-class BadRequest(Exception):
+class InvalidKafkaRequest(Exception):
     """The task's input does not describe a message."""
 
 
-class KafkaPublish(Worker):
+class KafkaPublish(BuiltInWorker):
     """Puts `kafka_request.value` into a topic (execution §8.22)."""
 
     type = "KAFKA_PUBLISH"
@@ -30,9 +30,9 @@ class KafkaPublish(Worker):
         try:
             request = inputs.get("kafka_request")
             if not isinstance(request, dict):
-                raise BadRequest("kafka_request is missing: it needs bootStrapServers, topic and value")
+                raise InvalidKafkaRequest("kafka_request is missing: it needs bootStrapServers, topic and value")
             self._send(request)
-        except BadRequest as error:
+        except InvalidKafkaRequest as error:
             return WorkResult("FAILED", {}, f"Failed to publish to Kafka: {error}.")
         except (SinkFailed, AddressRefused) as error:
             return WorkResult("FAILED", {}, f"Failed to publish to Kafka: {error}")
@@ -42,19 +42,19 @@ class KafkaPublish(Worker):
         servers = self._servers(request.get("bootStrapServers"))
         topic = request.get("topic")
         if not isinstance(topic, str) or not topic:
-            raise BadRequest("topic is missing")
+            raise InvalidKafkaRequest("topic is missing")
         if request.get("value") is None:
-            raise BadRequest("value is missing")
+            raise InvalidKafkaRequest("value is missing")
         key = request.get("key")
         headers = {} if request.get("headers") is None else request["headers"]
         if not isinstance(headers, dict):
-            raise BadRequest("headers must be an object")
+            raise InvalidKafkaRequest("headers must be an object")
         send(
             servers,
             topic,
-            written(request["value"]),
-            None if key is None else written(key),
-            [(str(name), written(value)) for name, value in headers.items()],
+            encode_value(request["value"]),
+            None if key is None else encode_value(key),
+            [(str(name), encode_value(value)) for name, value in headers.items()],
             PROVIDERS["kafka"],
             _wait_ms(request),
         )
@@ -65,21 +65,21 @@ class KafkaPublish(Worker):
         if given in (None, "", own) and own:
             return own
         if not isinstance(given, str) or not given:
-            raise BadRequest("bootStrapServers is missing")
+            raise InvalidKafkaRequest("bootStrapServers is missing")
         for server in given.split(","):
             host, _, port = server.strip().rpartition(":")
             if not host or not (port.isascii() and port.isdigit()):
-                raise BadRequest("bootStrapServers must be hosts with ports, such as one:9092,two:9092")
+                raise InvalidKafkaRequest("bootStrapServers must be hosts with ports, such as one:9092,two:9092")
             try:
                 self._guard.permitted_addresses(host.strip("[]"), int(port))
             except AddressRefused:
-                raise BadRequest(f"tasks may not reach {host}: see HTTP_TASK_ALLOWED_NETWORKS") from None
+                raise InvalidKafkaRequest(f"tasks may not reach {host}: see HTTP_TASK_ALLOWED_NETWORKS") from None
             except (socket.gaierror, UnicodeError, OverflowError):
-                raise BadRequest(f"the name of {host} cannot be resolved") from None
+                raise InvalidKafkaRequest(f"the name of {host} cannot be resolved") from None
         return given
 
 
-def written(value: Any) -> bytes:
+def encode_value(value: Any) -> bytes:
     """A value as Kafka takes it: text as it is, everything else as JSON."""
     text = value if isinstance(value, str) else json.dumps(value)
     return text.encode("utf-8", "replace")
@@ -90,5 +90,5 @@ def _wait_ms(request: dict[str, Any]) -> int:
     try:
         asked = int(request.get("requestTimeoutMs") or 0) + int(request.get("maxBlockMs") or 0)
     except (TypeError, ValueError, OverflowError):
-        raise BadRequest("requestTimeoutMs and maxBlockMs must be numbers of milliseconds") from None
+        raise InvalidKafkaRequest("requestTimeoutMs and maxBlockMs must be numbers of milliseconds") from None
     return min(max(asked, SHORTEST_MS), LONGEST_MS)

@@ -15,7 +15,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError
 
-from conductor_app.workers.socket_deadline import watched
+from conductor_app.workers.socket_deadline import watch_socket
 
 # The last 32 bits of such an address are an IPv4 address that a translator on the way would connect to.
 TRANSLATED = IPv6Network("64:ff9b::/96")
@@ -43,7 +43,9 @@ class Guard:
     def permits(self, address):
         """Whether a task may talk to this numeric address."""
         address = innermost(ip_address(address))
-        return is_public(address) or any(address in network for network in parsed(tuple(self._allowed_networks())))
+        return is_public(address) or any(
+            address in network for network in parse_networks(tuple(self._allowed_networks()))
+        )
 
     def permitted_addresses(self, host, port):
         """The addresses of a host that a task may connect to, in the resolver's order; AddressRefused if none."""
@@ -79,7 +81,7 @@ def is_public(address):
 
 
 @lru_cache(maxsize=16)
-def parsed(networks):
+def parse_networks(networks):
     """The settings' text as networks."""
     return tuple(ip_network(network, strict=False) for network in networks)
 
@@ -119,7 +121,7 @@ class GuardedConnection:
         host = self._dns_host
         try:
             addresses = self.guard.permitted_addresses(host, self.port)
-            return watched(self.guard.checked(self._connect_to_any(addresses)))
+            return watch_socket(self.guard.checked(self._connect_to_any(addresses)))
         except (socket.gaierror, UnicodeError) as error:
             raise NameResolutionError(host, self, error) from error
         finally:
@@ -138,19 +140,19 @@ class GuardedConnection:
     def request(self, *args, **options):
         """Send a request; a connection that was kept from an earlier one needs this exchange's deadline."""
         if self.sock is not None:
-            watched(self.sock)
+            watch_socket(self.sock)
         return super().request(*args, **options)
 
 
 def guarded_pools(guard):
     """urllib3's pool classes, by scheme, with connections that ask this guard."""
     return {
-        "http": guarded(HTTPConnectionPool, HTTPConnection, guard),
-        "https": guarded(HTTPSConnectionPool, HTTPSConnection, guard),
+        "http": guard_pool(HTTPConnectionPool, HTTPConnection, guard),
+        "https": guard_pool(HTTPSConnectionPool, HTTPSConnection, guard),
     }
 
 
-def guarded(pool, connection, guard):
+def guard_pool(pool, connection, guard):
     """A pool class whose connections ask this guard."""
     guarded_connection = type(
         "GuardedConnection" + connection.__name__, (GuardedConnection, connection), {"guard": guard}

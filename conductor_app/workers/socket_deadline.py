@@ -45,7 +45,7 @@ class Deadline:
 CURRENT = threading.local()
 
 
-def watched(sock):
+def watch_socket(sock):
     """The socket, known to the deadline of the exchange that this thread is in."""
     deadline = getattr(CURRENT, "deadline", None)
     if deadline:

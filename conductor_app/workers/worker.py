@@ -19,7 +19,7 @@ class WorkResult:
     callback_seconds: int = 0  # in progress: hand it out again after so long; 0: somebody else will report on it
 
 
-class Worker:
+class BuiltInWorker:
     """Does the tasks of one type. It sees the input alone, never the database."""
 
     type: str

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.admin.ansi import coloured, pieces, plain
+from conductor_app.admin.ansi_colors import strip_colors, styled_pieces, to_html
 
 ESCAPE = "\x1b"
 
@@ -27,26 +27,26 @@ ESCAPE = "\x1b"
     ],
 )
 def test_what_a_terminal_would_colour_is_marked(given, shown):
-    assert coloured(given) == shown
+    assert to_html(given) == shown
 
 
 def test_no_text_is_taken_for_html_wherever_it_stands():
     hostile = f'<script>x</script>{ESCAPE}[31m<b onclick="x">&{ESCAPE}[0m'
 
-    shown = coloured(hostile, find="<b")
+    shown = to_html(hostile, find="<b")
 
     assert "<script" not in shown and "<b " not in shown and '"x"' not in shown
     assert "<mark>&lt;b</mark>" in shown
 
 
 def test_what_was_looked_for_is_marked_whatever_its_case_and_signs():
-    assert coloured("Error (a.b) error", find="error") == "<mark>Error</mark> (a.b) <mark>error</mark>"
-    assert coloured("Error (a.b) axb", find="(a.b)") == "Error <mark>(a.b)</mark> axb"
+    assert to_html("Error (a.b) error", find="error") == "<mark>Error</mark> (a.b) <mark>error</mark>"
+    assert to_html("Error (a.b) axb", find="(a.b)") == "Error <mark>(a.b)</mark> axb"
 
 
 def test_numbers_beyond_all_colours_do_no_harm():
-    assert plain(f"{ESCAPE}[{'9' * 500};38m{ESCAPE}[38;5mx{ESCAPE}[:;;;my") == "xy"
+    assert strip_colors(f"{ESCAPE}[{'9' * 500};38m{ESCAPE}[38;5mx{ESCAPE}[:;;;my") == "xy"
 
 
 def test_a_long_line_of_nothing_but_colours_is_read_in_one_pass():
-    assert sum(1 for _ in pieces(f"{ESCAPE}[31mx" * 2_000)) == 2_000
+    assert sum(1 for _ in styled_pieces(f"{ESCAPE}[31mx" * 2_000)) == 2_000

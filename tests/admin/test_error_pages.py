@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from conductor_app.admin.error_pages import broken
+from conductor_app.admin.error_pages import server_error
 from conductor_app.telemetry import log_context
 
 SIDEBAR = 'id="nav-sidebar"'
@@ -49,7 +49,7 @@ def test_a_page_that_broke_says_under_which_request_the_log_says_why(operator):
     request = operator.get("/admin/strip/").wsgi_request
 
     with log_context.log_context("look", request_id="asked-1"):
-        shown = page(broken(request), 500)
+        shown = page(server_error(request), 500)
 
     assert SIDEBAR in shown
     assert "<pre>asked-1</pre>" in shown
@@ -59,7 +59,7 @@ def test_where_the_shell_breaks_as_well_the_words_stand_alone(operator):
     request = operator.get("/admin/strip/").wsgi_request
     del request.session  # whose table can be read as little as the others
 
-    shown = page(broken(request), 500)
+    shown = page(server_error(request), 500)
 
     assert SIDEBAR not in shown
     assert "This page could not be made" in shown

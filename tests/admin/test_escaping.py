@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app.admin.badges import marked
-from conductor_app.admin.json_tree import tree
+from conductor_app.admin.badges import mark_names
+from conductor_app.admin.json_tree import render_tree
 from conductor_app.engine import runs, tasks
 from conductor_app.models import Attempt
 from tests.insight.situations import attempt_of, claim, define, define_task, start, step
@@ -69,7 +69,7 @@ def test_a_raw_document_is_never_shown_as_a_page(operator, hostile):
 
 @pytest.mark.parametrize("value", [EVIL, {EVIL: 1}, [EVIL], {"a": {"b": {"c": {BREAKOUT: EVIL}}}}])
 def test_a_tree_escapes_keys_and_values(value):
-    assert "<script" not in tree(value) and "<img" not in tree(value)
+    assert "<script" not in render_tree(value) and "<img" not in render_tree(value)
 
 
 def test_a_tree_is_bounded_in_every_direction():
@@ -77,11 +77,11 @@ def test_a_tree_is_bounded_in_every_direction():
     for _ in range(2_000):
         deep = [deep]
 
-    assert len(tree(list(range(100_000)))) < 20_000
-    assert len(tree({"text": "x" * 1_000_000})) < 10_000
-    assert len(tree(deep)) < 10_000
-    assert "more" in tree([[n] * 50 for n in range(90)])
+    assert len(render_tree(list(range(100_000)))) < 20_000
+    assert len(render_tree({"text": "x" * 1_000_000})) < 10_000
+    assert len(render_tree(deep)) < 10_000
+    assert "more" in render_tree([[n] * 50 for n in range(90)])
 
 
 def test_names_in_a_sentence_are_marked_after_they_are_escaped():
-    assert marked(f"at `{EVIL}`") == "at <code>&lt;script&gt;alert(1)&lt;/script&gt;</code>"
+    assert mark_names(f"at `{EVIL}`") == "at <code>&lt;script&gt;alert(1)&lt;/script&gt;</code>"

@@ -5,7 +5,7 @@ import socket
 import pytest
 from django.test import RequestFactory
 
-from conductor_app.api.presence import SOCKET, hung_up
+from conductor_app.api.disconnect_check import SOCKET, disconnect_check
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def ends():
 
 
 def asked(ours):
-    return hung_up(RequestFactory().get("/", **{SOCKET: ours}))
+    return disconnect_check(RequestFactory().get("/", **{SOCKET: ours}))
 
 
 def test_a_client_that_says_nothing_is_there(ends):
@@ -48,4 +48,4 @@ def test_a_connection_that_is_broken_has_hung_up(ends):
 
 
 def test_where_no_connection_is_shown_the_client_is_believed_to_be_there():
-    assert not hung_up(RequestFactory().get("/"))()
+    assert not disconnect_check(RequestFactory().get("/"))()

@@ -10,7 +10,7 @@ from django.db import connections
 from django.test.testcases import QuietWSGIRequestHandler
 
 from conductor_app import clock
-from conductor_app.api.presence import SOCKET
+from conductor_app.api.disconnect_check import SOCKET
 from conductor_app.engine.sweeps import sweep_until
 from conductor_app.workers.event_publisher import publish_due_events
 from conductor_app.workers.runner import run_built_in_workers

@@ -18,14 +18,14 @@ from conductor_app.core.data_requests import (
     ScriptResult,
     TaskDefinitionByName,
 )
-from conductor_app.core.decide import Command, command_then_decide, decide, nothing
-from conductor_app.core.decision_context import spelled_status
+from conductor_app.core.decide import Command, apply_command, decide, no_command
+from conductor_app.core.decision_context import conductor_status
 from conductor_app.core.definition import Definition
+from conductor_app.core.document import read_definition
 from conductor_app.core.effects import Effect, SendMessage, StartRun, TransitionAttempt, apply_effects
-from conductor_app.core.language import read_definition
 from conductor_app.core.reports import Report
 from conductor_app.core.snapshot import NEVER, Run, Task
-from conductor_app.core.timers import next_clock
+from conductor_app.core.timers import next_timer
 
 TURNS = re.compile(r"\$\.(\w+)\.iteration < (\d+)")
 
@@ -49,7 +49,7 @@ class Life:
         variables = dict(definition.document.get("variables") or {})
         self.run = Run("run", definition, "RUNNING", 0, input=input or {}, output={}, variables=variables, **fields)
         if begins:
-            self.do(nothing)
+            self.do(no_command)
 
     def do(self, command: Command) -> tuple[Effect, ...]:
         """Hear a command, with all that follows from it."""
@@ -63,7 +63,7 @@ class Life:
     def _answered(self, command: Command):
         self._answers: dict[DataRequest, Any] = {}
         while True:
-            decision = command_then_decide(self.run, command, self._answers, self.now * 1000)
+            decision = apply_command(self.run, command, self._answers, self.now * 1000)
             if not decision.questions:
                 assert apply_effects(self.run, decision.effects).tasks == decision.after.tasks
                 return decision
@@ -110,13 +110,13 @@ class Life:
         ends_at = now + lease if lease else None
         facts = {"started_at": task.attempt.started_at or now, "lease_ends_at": ends_at, "callback_ms": 0}
         after = replace(task.attempt, status="LEASED", **facts)
-        facts |= {"due_at": next_clock(task.step.policy, after), "poll_count": task.attempt.poll_count + 1}
+        facts |= {"due_at": next_timer(task.step.policy, after), "poll_count": task.attempt.poll_count + 1}
         self.run = apply_effects(self.run, [TransitionAttempt(task.key, "claim", now, facts)])
         return self.task(key)
 
     def report(self, key: str, outcome: str, output: dict | None = None, reason: str = "", **said: Any) -> None:
         """Somebody reports on it."""
-        self.do(reports.hear(self.task(key).attempt.id, Report(outcome, output or {}, reason, **said)))
+        self.do(reports.apply_report(self.task(key).attempt.id, Report(outcome, output or {}, reason, **said)))
 
     def completes(self, *keys: str, **output: Any) -> "Life":
         """Workers complete these, one after another."""
@@ -133,7 +133,7 @@ class Life:
         """It ends in one of the ways in which an attempt may end."""
         if outcome == "TIMED_OUT":
             self.run = apply_effects(self.run, [TransitionAttempt(self.task(key).key, "expire", self.now * 1000)])
-            self.do(nothing)
+            self.do(no_command)
         else:
             self.report(key, outcome, output, reason="" if outcome == "COMPLETED" else "no luck")
         return self
@@ -149,7 +149,7 @@ class Life:
         until = self.now + seconds
         while (moment := self.next_moment()) <= until * 1000:
             self.now = max(self.now, -(-moment // 1000))
-            if not self.do(nothing):
+            if not self.do(no_command):
                 break
         self.now = until
         return self
@@ -168,7 +168,7 @@ class Life:
     def statuses(self) -> dict[str, str]:
         """The status of each task, as clients see it, in the order of creation."""
         tasks = sorted(self.run.tasks.values(), key=lambda task: task.seq)
-        return {str(task.key): spelled_status(task.attempt.status, task.status) for task in tasks}
+        return {str(task.key): conductor_status(task.attempt.status, task.status) for task in tasks}
 
     @property
     def status(self) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.alerts import ABSENCE, AGE, COUNT, MINUTE_MS, SHARE, Quiet, Rule, would_ring
+from conductor_app.core.alerts import ABSENCE, AGE, COUNT, MINUTE_MS, SHARE, AlertRule, QuietHours, would_ring
 
 HOUR = 60 * MINUTE_MS
 
@@ -20,11 +20,11 @@ HOUR = 60 * MINUTE_MS
     ],
 )
 def test_each_kind_has_its_condition(kind, threshold, hits, total, rings):
-    assert Rule(kind, threshold, HOUR, HOUR).is_met(hits, total) is rings
+    assert AlertRule(kind, threshold, HOUR, HOUR).is_met(hits, total) is rings
 
 
 def test_it_rings_at_the_minute_in_which_its_window_holds_enough_and_again_after_its_pause():
-    rule = Rule(COUNT, 2, 10 * MINUTE_MS, 30 * MINUTE_MS)
+    rule = AlertRule(COUNT, 2, 10 * MINUTE_MS, 30 * MINUTE_MS)
     hits = [5 * MINUTE_MS, 8 * MINUTE_MS, 9 * MINUTE_MS, 45 * MINUTE_MS, 50 * MINUTE_MS]
 
     found = would_ring(rule, hits, [], 0, 60 * MINUTE_MS)
@@ -33,12 +33,12 @@ def test_it_rings_at_the_minute_in_which_its_window_holds_enough_and_again_after
 
 
 def test_sentences_say_what_was_found():
-    assert Rule(SHARE, 20, HOUR, HOUR).sentence(1, 4) == "1 of 4 runs in the last 60 min: 25 %, 20 % ring it"
-    assert Rule(ABSENCE, 1, HOUR, HOUR).sentence(0, 0) == "0 in the last 60 min: fewer than 1 ring it"
+    assert AlertRule(SHARE, 20, HOUR, HOUR).sentence(1, 4) == "1 of 4 runs in the last 60 min: 25 %, 20 % ring it"
+    assert AlertRule(ABSENCE, 1, HOUR, HOUR).sentence(0, 0) == "0 in the last 60 min: fewer than 1 ring it"
 
 
 def test_an_age_rings_while_something_is_open_for_too_long():
-    rule = Rule(AGE, 30, HOUR, 20 * MINUTE_MS)
+    rule = AlertRule(AGE, 30, HOUR, 20 * MINUTE_MS)
     too_old, ended = [10 * MINUTE_MS], [35 * MINUTE_MS]
 
     assert rule.is_met(1, 0) and not rule.is_met(0, 0)
@@ -49,14 +49,14 @@ def test_an_age_rings_while_something_is_open_for_too_long():
 @pytest.mark.parametrize(
     ("quiet", "hours"),
     [
-        (Quiet(2 * 60, 4 * 60), [0, 1, 4, 5]),
-        (Quiet(4 * 60, 2 * 60), [2, 3]),
-        (Quiet(3 * 60, 5 * 60, "Europe/Berlin"), [0, 1, 4, 5]),
-        (Quiet(60, 60), [0, 1, 2, 3, 4, 5]),
+        (QuietHours(2 * 60, 4 * 60), [0, 1, 4, 5]),
+        (QuietHours(4 * 60, 2 * 60), [2, 3]),
+        (QuietHours(3 * 60, 5 * 60, "Europe/Berlin"), [0, 1, 4, 5]),
+        (QuietHours(60, 60), [0, 1, 2, 3, 4, 5]),
     ],
     ids=str,
 )
 def test_nothing_rings_in_quiet_hours(quiet, hours):
-    rule = Rule(ABSENCE, 1, MINUTE_MS, HOUR, quiet)
+    rule = AlertRule(ABSENCE, 1, MINUTE_MS, HOUR, quiet)
 
     assert [at // HOUR for at, _ in would_ring(rule, [], [], 0, 6 * HOUR - 1)] == hours

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from conductor_app.core.commands import nothing
+from conductor_app.core.commands import no_command
 from conductor_app.core.data_requests import (
     ActiveDomains,
     AttemptPayload,
@@ -16,7 +16,7 @@ from conductor_app.core.data_requests import (
     ScriptResult,
     TaskPart,
 )
-from conductor_app.core.decide import command_then_decide, decide
+from conductor_app.core.decide import apply_command, decide
 from conductor_app.core.decision_context import DecisionContext
 from conductor_app.core.snapshot import UNKNOWN, Run
 from tests.builders import fork, inline, noop, plan, set_variable, step, sub_workflow
@@ -96,7 +96,7 @@ def test_a_decision_goes_on_with_the_answers():
     question = ScriptEvaluation("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}')
     run = Run("run", plan(inline("a", "1 + 1"), noop("b")), "RUNNING", 0, input={}, variables={}, output={})
 
-    decision = command_then_decide(run, nothing, {question: ScriptResult(2)}, 0)
+    decision = apply_command(run, no_command, {question: ScriptResult(2)}, 0)
 
     assert decision.after.status == "COMPLETED"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.dependents import waiting
+from conductor_app.core.dependents import dependents_of
 from tests.builders import exclusive_join, fork, loop, noop, plan, step, switch
 
 SEQUENCE = [step("a"), *fork([step("b")], [noop("c"), step("d")], join="j"), step("e")]
@@ -35,4 +35,4 @@ SWITCHED = [
     ],
 )
 def test_who_waits_for_a_step(steps, ref, waits):
-    assert waiting(plan(*steps), ref) == waits
+    assert dependents_of(plan(*steps), ref) == waits

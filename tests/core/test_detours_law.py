@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core import commands
-from conductor_app.core.errors import Refused
-from conductor_app.core.language import read_definition
+from conductor_app.core.document import read_definition
+from conductor_app.core.errors import RequestRefused
 from tests.core.life import Life
 from tests.core.test_law import finish, one_step
 from tests.random_definitions import random_definition
@@ -19,10 +19,10 @@ def detour(life: Life, random: Random) -> bool:
     ref = random.choice(sorted(life.run.definition.steps))
     if random.random() < 0.3:
         ref = f"{ref}__{random.randint(1, 3)}"
-    command = commands.skip(ref) if random.random() < 0.5 else commands.jump(ref, {"given": 1})
+    command = commands.skip_step(ref) if random.random() < 0.5 else commands.jump_to_step(ref, {"given": 1})
     try:
         life.do(command)
-    except Refused:
+    except RequestRefused:
         return False
     return True
 

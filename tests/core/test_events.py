@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.events import expanded, is_true, resolved, seen
+from conductor_app.core.events import expand_json_texts, is_true, observed_values, resolve_event_template
 
 PAYLOAD = {"status": "paid", "order": {"lines": [{"sku": "a"}], "total": 3}, "odd name": 1}
 
@@ -10,7 +10,7 @@ PAYLOAD = {"status": "paid", "order": {"lines": [{"sku": "a"}], "total": 3}, "od
 def test_texts_that_are_json_are_read_and_others_stay():
     given = {"a": '{"b": [1]}', "c": ["[2]", "x", "{broken"], "d": 1, "e": "NaN", "f": "true"}
 
-    assert expanded(given) == {"a": {"b": [1]}, "c": [[2], "x", "{broken"], "d": 1, "e": "NaN", "f": True}
+    assert expand_json_texts(given) == {"a": {"b": [1]}, "c": [[2], "x", "{broken"], "d": 1, "e": "NaN", "f": True}
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,11 @@ def test_texts_that_are_json_are_read_and_others_stay():
     ],
 )
 def test_a_condition_is_shown_with_the_values_that_it_names(condition, places):
-    assert seen(condition, PAYLOAD) == places
+    assert observed_values(condition, PAYLOAD) == places
 
 
 def test_long_values_are_cut():
-    [value] = seen("$.a", {"a": "x" * 10_000}).values()
+    [value] = observed_values("$.a", {"a": "x" * 10_000}).values()
 
     assert len(value) == 501
 
@@ -56,8 +56,8 @@ def test_what_lets_an_event_pass(value, passes):
     ],
 )
 def test_actions_read_the_payload(template, value):
-    assert resolved(template, PAYLOAD) == value
+    assert resolve_event_template(template, PAYLOAD) == value
 
 
 def test_a_payload_that_is_no_object_has_no_fields():
-    assert resolved("${status}", [1]) is None
+    assert resolve_event_template("${status}", [1]) is None

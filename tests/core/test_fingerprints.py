@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.fingerprints import build_of, fingerprint, normalised
+from conductor_app.core.fingerprints import build_of, fingerprint, normalize_message
 from tests.tries import tries
 
 SAME = {
@@ -37,18 +37,18 @@ DIFFERENT = {
 
 @pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME)
 def test_what_differs_from_time_to_time_is_not_looked_at(one, other):
-    assert normalised(one) == normalised(other)
+    assert normalize_message(one) == normalize_message(other)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT.values(), ids=DIFFERENT)
 def test_what_says_something_is_kept(one, other):
-    assert normalised(one) != normalised(other)
+    assert normalize_message(one) != normalize_message(other)
 
 
 def test_a_traceback_says_in_its_last_line_what_went_wrong():
     trace = 'Traceback (most recent call last):\n  File "a.py", line 3\nValueError: bad id 7\n'
 
-    assert normalised(trace) == "ValueError: bad id <n>"
+    assert normalize_message(trace) == "ValueError: bad id <n>"
 
 
 def test_the_same_message_elsewhere_is_another_failure():
@@ -60,7 +60,7 @@ def test_the_same_message_elsewhere_is_another_failure():
 @tries(60)
 @given(st.text(max_size=3000))
 def test_any_message_has_a_short_form_that_stays_as_it_is(message):
-    short = normalised(message)
+    short = normalize_message(message)
 
     assert len(short) <= 3000
     assert len(fingerprint("order", "pay", message)) == 24
@@ -70,7 +70,7 @@ def test_any_message_has_a_short_form_that_stays_as_it_is(message):
 def test_no_message_takes_long(message):
     began = time.process_time()
 
-    normalised(message)
+    normalize_message(message)
 
     assert time.process_time() - began < 2
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core import commands
+from conductor_app.core.document import read_definition
 from conductor_app.core.errors import AlreadyResolved, Conflict
-from conductor_app.core.language import read_definition
-from conductor_app.core.reports import Report, hear
+from conductor_app.core.reports import Report, apply_report
 from tests.core.life import Life
 from tests.random_definitions import random_definition
 from tests.tries import tries
@@ -36,10 +36,10 @@ def one_step(life: Life, random: Random, stale: list[str]) -> None:
     if chance < 0.1:
         life.later(random.choice((1, 7, 30, 100)))
     elif chance < 0.15:
-        life.do(commands.pause)
+        life.do(commands.pause_run)
         life.later(random.choice((0, 10)))
         if life.run.is_open:
-            life.do(commands.resume)
+            life.do(commands.resume_run)
     elif reportable:
         answer(life, random, random.choice(reportable), stale)
 
@@ -57,7 +57,7 @@ def answer(life: Life, random: Random, key: str, stale: list[str]) -> None:
     life.ends(key, random.choice(OUTCOMES))
     if life.run.task_of_attempt(stale[0]) is None or not life.run.task_of_attempt(stale[0]).attempt.is_open:
         with pytest.raises(AlreadyResolved):
-            life.do(hear(stale[0], Report("COMPLETED")))
+            life.do(apply_report(stale[0], Report("COMPLETED")))
 
 
 def finish(life: Life) -> None:

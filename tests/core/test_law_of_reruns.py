@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conductor_app.core import commands
 from conductor_app.core.commands.downstream import Downstream
-from conductor_app.core.commands.reopening import superseded, terminations
+from conductor_app.core.commands.reopen import superseded_keys, terminate_tasks
 from conductor_app.core.definition import Key, Step
 from conductor_app.core.snapshot import Run
 from tests.core.life import Life
@@ -45,7 +45,7 @@ def test_a_rerun_from_any_task_ends_again(seed, chosen: Random):
         life.do(commands.Rerun(key, task_input=chosen.choice((None, None, {"case": "a"}))))
 
         holds(life)
-        if key is not None and not terminations(before):
+        if key is not None and not terminate_tasks(before):
             assert spared(before, key) <= {task.attempt.id for task in life.run.tasks.values()}
         finish(life)
         holds(life)
@@ -56,7 +56,7 @@ def spared(run: Run, key: Key) -> set[str]:
     """The attempts that have nothing to do with what comes after the task: they keep their results."""
     failed = (task for task in run.tasks.values() if not task.succeeded)
     # What a step did last, after a failure that is tried again, is done anew.
-    gone = Downstream(run, key).gone.union(*(superseded(run, task) for task in failed))
+    gone = Downstream(run, key).gone.union(*(superseded_keys(run, task) for task in failed))
     well = (task for task in run.tasks.values() if task.succeeded and task.key not in gone)
     return {task.attempt.id for task in well if not any(keeps_few(run.step(ref, task)) for ref in task.step.loops)}
 
@@ -71,7 +71,7 @@ def keeps_few(loop: Step | None) -> bool:
 def test_a_run_is_rerun_and_restarted_from_its_start(seed):
     life = ended(seed)
 
-    for command in (commands.Rerun(), commands.restart()):
+    for command in (commands.Rerun(), commands.restart_run()):
         life.do(command)
         holds(life)
         finish(life)

@@ -2,24 +2,24 @@
 
 import pytest
 
-from conductor_app.core.people import (
+from conductor_app.core.human_task import (
     NAME,
     Assignee,
-    Question,
-    assignments_of,
-    ends_at,
-    given,
-    question,
-    schema_of,
-    standing,
-    template_named,
+    HumanQuestion,
+    answer_schema,
+    current_assignment,
+    delegated_assignment,
+    format_assignees,
+    last_assignment_ends_at,
+    named_template,
+    parse_question,
 )
 
 MINUTE = 60_000
 
 
 def asked(*assignments, **others):
-    return question({NAME: {"assignments": list(assignments), **others}})
+    return parse_question({NAME: {"assignments": list(assignments), **others}})
 
 
 def to(who, minutes=0, kind="CONDUCTOR_USER"):
@@ -29,7 +29,7 @@ def to(who, minutes=0, kind="CONDUCTOR_USER"):
 def test_a_question_has_a_title_a_text_and_those_who_are_asked_in_turn():
     found = asked(to("ann", 30), to("sales", 60, "CONDUCTOR_GROUP"), displayName="Approve", question="Known?")
 
-    assert found == Question("Approve", "Known?", (Assignee("ann", False, 30), Assignee("sales", True, 60)))
+    assert found == HumanQuestion("Approve", "Known?", (Assignee("ann", False, 30), Assignee("sales", True, 60)))
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ def test_a_question_has_a_title_a_text_and_those_who_are_asked_in_turn():
     [(0, "ann", 30, 0), (29, "ann", 30, 0), (30, "sales", 90, 1), (89, "sales", 90, 1), (90, "sales", 90, 1)],
 )
 def test_whoever_lets_their_time_pass_is_followed_by_the_next_and_the_last_is_overdue(minutes, who, due, escalated):
-    found = standing(asked(to("ann", 30), to("sales", 60)), 0, minutes * MINUTE)
+    found = current_assignment(asked(to("ann", 30), to("sales", 60)), 0, minutes * MINUTE)
 
     assert (found.assignee.who, found.due_at, found.escalated) == (who, due * MINUTE, escalated)
 
 
 def test_whoever_has_no_end_is_asked_for_good():
-    found = standing(asked(to("ann"), to("bob", 5)), 0, 10**12)
+    found = current_assignment(asked(to("ann"), to("bob", 5)), 0, 10**12)
 
     assert (found.assignee.who, found.due_at) == ("ann", None)
 
@@ -61,8 +61,8 @@ def test_whoever_has_no_end_is_asked_for_good():
     ids=repr,
 )
 def test_what_makes_no_sense_asks_nobody_in_particular(said):
-    assert question({NAME: said}) == Question()
-    assert standing(question({NAME: said}), 0, 5).assignee is None
+    assert parse_question({NAME: said}) == HumanQuestion()
+    assert current_assignment(parse_question({NAME: said}), 0, 5).assignee is None
 
 
 @pytest.mark.parametrize("minutes", [-1, 0, True, "30", 1e9, 10**12, None])
@@ -76,35 +76,35 @@ def test_a_span_that_makes_no_sense_is_without_end(minutes):
     ids=["beside it", "in its template"],
 )
 def test_a_question_may_bring_the_schema_of_its_answer(said):
-    assert schema_of({NAME: said}) == {"type": "object"}
+    assert answer_schema({NAME: said}) == {"type": "object"}
 
 
 @pytest.mark.parametrize("said", [None, "x", {}, {"jsonSchema": "x"}, {"userFormTemplate": [], "fullTemplate": 7}])
 def test_a_schema_that_makes_no_sense_is_none(said):
-    assert schema_of({NAME: said}) == {}
+    assert answer_schema({NAME: said}) == {}
 
 
 def test_an_assignee_may_be_known_to_the_application_only():
     said = {"assignments": [{"assignee": {"userType": "EXTERNAL_GROUP", "user": "shop"}, "slaMinutes": 5}]}
 
-    [found] = question({NAME: said}).assignees
+    [found] = parse_question({NAME: said}).assignees
 
     assert (found.is_external, found.is_group, found.user_type) == (True, True, "EXTERNAL_GROUP")
-    assert assignments_of([found]) == said["assignments"]
+    assert format_assignees([found]) == said["assignments"]
 
 
 def test_a_single_assignee_beside_the_words_is_understood_and_a_list_counts_before_it():
     one = {"assignee": {"userType": "CONDUCTOR_USER", "user": "ann"}}
 
-    assert [each.who for each in question({NAME: one}).assignees] == ["ann"]
-    assert question({NAME: one | {"assignments": []}}).assignees == ()
+    assert [each.who for each in parse_question({NAME: one}).assignees] == ["ann"]
+    assert parse_question({NAME: one | {"assignments": []}}).assignees == ()
 
 
 def test_followers_are_asked_when_the_time_of_who_was_handed_the_task_is_over():
     first, rest = Assignee("ann"), (Assignee("bob", minutes=10), Assignee("cid"))
 
     def at(now):
-        found = given(first, 1_000, rest, now)
+        found = delegated_assignment(first, 1_000, rest, now)
         return found.assignee.who, found.escalated, found.due_at
 
     assert at(999) == ("ann", 0, 1_000)
@@ -113,9 +113,9 @@ def test_followers_are_asked_when_the_time_of_who_was_handed_the_task_is_over():
 
 
 def test_assignments_end_together_unless_one_is_without_end():
-    assert ends_at([Assignee("a", minutes=1), Assignee("b", minutes=2)], 5) == 5 + 180_000
-    assert ends_at([Assignee("a", minutes=1), Assignee("b")], 5) is None
-    assert ends_at([], 5) is None
+    assert last_assignment_ends_at([Assignee("a", minutes=1), Assignee("b", minutes=2)], 5) == 5 + 180_000
+    assert last_assignment_ends_at([Assignee("a", minutes=1), Assignee("b")], 5) is None
+    assert last_assignment_ends_at([], 5) is None
 
 
 @pytest.mark.parametrize(
@@ -131,4 +131,4 @@ def test_assignments_end_together_unless_one_is_without_end():
     ],
 )
 def test_a_template_is_named_by_name_and_version_and_zero_is_the_newest(said, expected):
-    assert template_named({NAME: {"userFormTemplate": said}}) == expected
+    assert named_template({NAME: {"userFormTemplate": said}}) == expected

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.definition import EXPONENTIAL, FIXED, LINEAR, Policy
-from conductor_app.core.retries import LONGEST_SECONDS, delay_seconds, jitter_ms
+from conductor_app.core.retry_backoff import LONGEST_SECONDS, delay_seconds, jitter_ms
 
 SIXTY = Policy(logic=FIXED, delay_seconds=60)
 GROWING = Policy(logic=LINEAR, delay_seconds=2, scale=2)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.schema_form import form_of, read_form, rest, spread
+from conductor_app.core.schema_form import build_form, members_without_field, read_form, split_document
 from tests.tries import tries
 
 SCHEMA = {
@@ -24,7 +24,7 @@ SCHEMA = {
         "lines": {"type": "array"},
     },
 }
-FORM = form_of(SCHEMA)
+FORM = build_form(SCHEMA)
 
 
 def field(name):
@@ -87,16 +87,16 @@ def test_what_is_no_value_of_its_kind_is_told_at_its_field(name, text, complaint
 def test_a_document_fills_the_form_and_comes_back_as_it_was():
     document = {"order": "4711", "way": 3, "amount": 12.5, "gift": True, "address": {"city": "Bonn"}, "lines": [1]}
 
-    assert read_form(FORM, spread(FORM, document)) == (document, {})
+    assert read_form(FORM, split_document(FORM, document)) == (document, {})
 
 
 def test_what_the_form_has_no_field_for_is_told():
-    assert rest(FORM, {"order": "1", "colour": "red"}) == ["colour"]
+    assert members_without_field(FORM, {"order": "1", "colour": "red"}) == ["colour"]
 
 
 @pytest.mark.parametrize("schema", [None, {}, [], {"properties": []}, {"properties": {}}, {"type": "array"}, "x"])
 def test_a_schema_without_known_members_gives_no_form(schema):
-    assert form_of(schema) == ()
+    assert build_form(schema) == ()
 
 
 PARTS = st.recursive(
@@ -115,6 +115,6 @@ PARTS = st.recursive(
 @tries(40)
 @given(PARTS, st.dictionaries(st.text(max_size=4), PARTS, max_size=3))
 def test_no_schema_whatsoever_breaks_the_form(schema, document):
-    fields = form_of({"properties": {"a": schema, "b": schema}})
+    fields = build_form({"properties": {"a": schema, "b": schema}})
 
-    read_form(fields, spread(fields, json.loads(json.dumps(document))))
+    read_form(fields, split_document(fields, json.loads(json.dumps(document))))

@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.core.errors import Conflict, Invalid
 from conductor_app.core.snapshot import Attempt
-from conductor_app.core.standalone.artifacts import Artifact, refuse_unless_possible, replaced
+from conductor_app.core.standalone.artifacts import Artifact, replace_artifact, require_writable_attempt
 from conductor_app.core.standalone.snapshot import StandaloneTask
 
 NOW = 1_800_000_000_000
@@ -35,7 +35,7 @@ POSSIBLE = {
 
 @pytest.mark.parametrize("case", POSSIBLE)
 def test_an_artifact_may_be_added(case):
-    assert refuse_unless_possible(POSSIBLE[case], 0, NOW + DAY, NOW).id == "a"
+    assert require_writable_attempt(POSSIBLE[case], 0, NOW + DAY, NOW).id == "a"
 
 
 REFUSED = {
@@ -55,7 +55,7 @@ def test_an_artifact_may_not_be_added(case):
     task, number, expires_at, error = REFUSED[case]
 
     with pytest.raises(error):
-        refuse_unless_possible(task, number, expires_at, NOW)
+        require_writable_attempt(task, number, expires_at, NOW)
 
 
 FILE = Artifact("s3", "text/plain", NOW)
@@ -76,7 +76,7 @@ ALLOWED = {
 def test_an_artifact_may_be_replaced(case):
     old, new = ALLOWED[case]
 
-    assert replaced(old, new) == replace(new, content_type=old.content_type)
+    assert replace_artifact(old, new) == replace(new, content_type=old.content_type)
 
 
 CONFLICTS = {
@@ -95,4 +95,4 @@ CONFLICTS = {
 @pytest.mark.parametrize("case", CONFLICTS)
 def test_an_artifact_may_not_be_replaced(case):
     with pytest.raises(Conflict):
-        replaced(*CONFLICTS[case])
+        replace_artifact(*CONFLICTS[case])

@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.core.definition import Policy
 from conductor_app.core.snapshot import NEVER, Attempt, Run
-from conductor_app.core.timers import clocks, next_clock, run_ends_at
+from conductor_app.core.timers import next_timer, run_ends_at, timers_of
 from tests.builders import plan, step
 
 ALL = Policy(total_seconds=100, timeout_seconds=30, lease_seconds=20, poll_seconds=60)
@@ -41,19 +41,19 @@ RETRY = replace(PENDING, number=1, delay_ms=5_000, callback_ms=5_000, visible_at
     ],
 )
 def test_the_clocks_that_run_for_an_attempt(policy, attempt, expected):
-    assert {clock.name: clock.at for clock in clocks(policy, attempt)} == expected
+    assert {clock.name: clock.at for clock in timers_of(policy, attempt)} == expected
 
 
 def test_the_clocks_are_checked_in_the_order_total_task_poll_response():
     attempt = replace(LEASED, total_ends_at=110_000)
 
-    assert [clock.name for clock in clocks(ALL, attempt)] == ["total", "task", "response"]
+    assert [clock.name for clock in timers_of(ALL, attempt)] == ["total", "task", "response"]
 
 
 def test_a_clock_that_has_run_out_is_not_the_next_one():
-    assert next_clock(ALL, LEASED) == 32_000
-    assert next_clock(ALL, LEASED, after=32_000) == 42_000
-    assert next_clock(ALL, LEASED, after=42_000) == NEVER
+    assert next_timer(ALL, LEASED) == 32_000
+    assert next_timer(ALL, LEASED, after=32_000) == 42_000
+    assert next_timer(ALL, LEASED, after=42_000) == NEVER
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.timetable import Slot, timetable
+from conductor_app.core.timetable import ScheduleSlot, parse_timetable
 from tests.conftest import NOON
 
 MINUTE, HOUR = 60_000, 3_600_000
@@ -13,7 +13,7 @@ def entry(expression: str, zone_id: str = "UTC") -> dict:
 
 
 def test_every_entry_runs_by_its_own_clock():
-    table = timetable({"cronSchedules": [entry("0 0 * * * *"), entry("0 30 * * * *")]})
+    table = parse_timetable({"cronSchedules": [entry("0 0 * * * *"), entry("0 30 * * * *")]})
 
     assert [(slot.at - NOON, slot.entry) for slot in table.between(NOON, NOON + 2 * HOUR)] == [
         (0, 0),
@@ -25,21 +25,21 @@ def test_every_entry_runs_by_its_own_clock():
 
 
 def test_entries_that_meet_fire_one_after_the_other():
-    table = timetable({"cronSchedules": [entry("0 0 12 * * *"), entry("0 0 1 * * *"), entry("0 0 * * * *")]})
+    table = parse_timetable({"cronSchedules": [entry("0 0 12 * * *"), entry("0 0 1 * * *"), entry("0 0 * * * *")]})
 
-    assert table.following(Slot(NOON, 0), NOON + 3 * HOUR) == Slot(NOON, 2)
-    assert table.following(Slot(NOON, 2), NOON) == Slot(NOON + HOUR, 2)
+    assert table.following(ScheduleSlot(NOON, 0), NOON + 3 * HOUR) == ScheduleSlot(NOON, 2)
+    assert table.following(ScheduleSlot(NOON, 2), NOON) == ScheduleSlot(NOON + HOUR, 2)
 
 
 def test_the_single_pair_is_left_aside_where_there_are_several():
-    table = timetable({**entry("0 0 0 1 1 *"), "cronSchedules": [entry("0 0 * * * *")]})
+    table = parse_timetable({**entry("0 0 0 1 1 *"), "cronSchedules": [entry("0 0 * * * *")]})
 
-    assert table.after(NOON) == Slot(NOON + HOUR, 0)
+    assert table.after(NOON) == ScheduleSlot(NOON + HOUR, 0)
 
 
 def test_a_slot_exactly_at_the_start_counts_and_one_exactly_at_the_end_too():
     window = {"scheduleStartTime": NOON + HOUR, "scheduleEndTime": NOON + 2 * HOUR}
-    table = timetable({**entry("0 0 * * * *"), **window})
+    table = parse_timetable({**entry("0 0 * * * *"), **window})
 
     assert [slot.at - NOON for slot in table.between(NOON, NOON + 9 * HOUR)] == [HOUR, 2 * HOUR]
     assert table.after(NOON + 2 * HOUR) is None
@@ -58,6 +58,6 @@ MISSED = {
 
 @pytest.mark.parametrize(("fields", "passed", "expected"), MISSED.values(), ids=MISSED)
 def test_what_comes_after_a_slot_that_is_late(fields, passed, expected):
-    table = timetable({**entry("0 0 * * * *"), **fields})
+    table = parse_timetable({**entry("0 0 * * * *"), **fields})
 
-    assert table.following(Slot(NOON, 0), NOON + passed) == Slot(NOON + expected, 0)
+    assert table.following(ScheduleSlot(NOON, 0), NOON + passed) == ScheduleSlot(NOON + expected, 0)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core import commands
-from conductor_app.core.errors import Refused
-from conductor_app.core.language import read_definition
+from conductor_app.core.document import read_definition
+from conductor_app.core.errors import RequestRefused
 from tests.core.life import Life
 from tests.core.test_detours_law import detour
 from tests.core.test_law import finish, one_step
@@ -39,9 +39,9 @@ def live(seed: int) -> int:
         if chance < 0.15:
             document = neighbour(random, document)
             try:
-                life.do(commands.upgrade(read_definition(document), {"new2_0": {"n": 1}}))
+                life.do(commands.upgrade_run(read_definition(document), {"new2_0": {"n": 1}}))
                 moved += 1
-            except Refused:
+            except RequestRefused:
                 document |= {"version": document["version"] + 1}
         elif chance < 0.2:
             detour(life, random)

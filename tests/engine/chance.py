@@ -3,9 +3,9 @@
 from contextlib import suppress
 from random import Random
 
-from conductor_app.core.commands import nothing
-from conductor_app.core.errors import Conflict, NotFound, Refused
-from conductor_app.core.reports import Report, hear
+from conductor_app.core.commands import no_command
+from conductor_app.core.errors import Conflict, NotFound, RequestRefused
+from conductor_app.core.reports import Report, apply_report
 from conductor_app.engine import definitions, skip_and_jump, tasks
 from conductor_app.models import Attempt
 from conductor_app.store import due_rows
@@ -97,7 +97,7 @@ class Chance:
 
     def hears(self, attempt: Attempt, said: Report) -> bool:
         if self.is_in(attempt, "LEASED", "PENDING"):
-            self.compare(attempt.run_id, [attempt.id], hear(attempt.id, said))
+            self.compare(attempt.run_id, [attempt.id], apply_report(attempt.id, said))
         try:
             with committed():
                 return tasks.report_task(attempt.run_id, attempt.id, said, BY)
@@ -122,7 +122,7 @@ class Chance:
         if moment is not None and moment <= self.story.clock.now() + seconds * 1000:
             self.story._at(moment)
             for found in due_rows.due_attempts(self.story.clock.now(), 100):
-                self.compare(found.run_id, found.attempt_ids, nothing)
+                self.compare(found.run_id, found.attempt_ids, no_command)
         self.story.later(seconds)
 
     def operator(self) -> None:
@@ -138,7 +138,7 @@ class Chance:
     def detour(self) -> None:
         """The operator leads the run off its way, where that can be done."""
         known = load_definition(self.story.row.plan_id)
-        with suppress(Refused):
+        with suppress(RequestRefused):
             if self.random.random() < 0.3:
                 document = neighbour(self.random, dict(known.document) | {"version": self.newest})
                 self.newest = document["version"]

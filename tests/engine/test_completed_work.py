@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from conductor_app.core import task_impact
-from conductor_app.core.errors import Refused
+from conductor_app.core.errors import RequestRefused
 from conductor_app.core.reports import Report
 from conductor_app.engine import tasks
 from conductor_app.engine.operations import Operation, apply_operation
@@ -157,8 +157,8 @@ def test_only_what_the_plan_names_is_done_again(clock, seed):
         before = tree.completed()
         try:
             planned = plan_operation(run_id, operation)
-        except Refused:
-            with pytest.raises(Refused), committed():
+        except RequestRefused:
+            with pytest.raises(RequestRefused), committed():
                 apply_operation(run_id, operation, BY)
             continue
         named = tree.named(planned)

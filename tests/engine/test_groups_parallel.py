@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from conductor_app.core.errors import Refused
-from conductor_app.core.standalone.endings import ENDINGS
+from conductor_app.core.errors import RequestRefused
+from conductor_app.core.standalone.resolutions import ENDINGS
 from conductor_app.core.states import TASK
 from conductor_app.engine import sweeps
 from conductor_app.engine.standalone import claims, expiry, group_commands, groups, task_actions, tasks
@@ -162,7 +162,7 @@ def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed, monkeypatch)
             try:
                 act(chance.choice([*ids, *expired]), verb, chance.randrange(3), f"w{worker}", group)
                 done["done"] += 1
-            except Refused as refused:
+            except RequestRefused as refused:
                 done[type(refused).__name__] += 1
         return done
 
@@ -196,7 +196,7 @@ def test_a_group_is_canceled_while_others_work_in_it(clock):
         for claimed in claims.claim_tasks(LINUX, "here", f"w{number}", 2):
             try:
                 tasks.report_task(claimed.standalone.id, 0, "completed")
-            except Refused:
+            except RequestRefused:
                 continue
         return []
 

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core import task_impact
-from conductor_app.core.errors import Conflict, Moved, NotFound, Refused
+from conductor_app.core.errors import Conflict, NotFound, RequestRefused, RevisionChanged
 from conductor_app.engine.operations import Operation, apply_operation
 from conductor_app.engine.planning import OperationPlan, plan_operation
 from conductor_app.models import Attempt, AuditEntry, Run, Task
@@ -156,7 +156,7 @@ def test_what_is_confirmed_after_the_run_has_moved_is_refused(clock):
     story.retry()
     story.worker("a").fails()
 
-    with pytest.raises(Moved, match="has moved on"):
+    with pytest.raises(RevisionChanged, match="has moved on"):
         do(story.id, Operation("retry"), revision=planned.revision)
 
     assert story.status == "FAILED"
@@ -180,9 +180,9 @@ def test_a_restart_by_another_version_is_planned_and_done_by_that_version(clock)
     ("operation", "error"),
     [
         (Operation("retry"), Conflict),
-        (Operation("dance"), Refused),
+        (Operation("dance"), RequestRefused),
         (Operation("restart", version=9), NotFound),
-        (Operation("rerun", attempt_id="nobody"), Refused),
+        (Operation("rerun", attempt_id="nobody"), RequestRefused),
     ],
 )
 def test_what_is_not_possible_has_no_plan(clock, operation, error):
@@ -246,7 +246,7 @@ def test_what_was_planned_is_what_becomes_of_every_task(clock, seed):
         )
         try:
             planned = plan_operation(id, operation)
-        except Refused as refused:
+        except RequestRefused as refused:
             with pytest.raises(type(refused)):
                 do(id, operation)
             continue

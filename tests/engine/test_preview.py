@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core import commands
 from conductor_app.core.definition import Key
-from conductor_app.core.errors import Conflict, NotFound, Refused
+from conductor_app.core.errors import Conflict, NotFound, RequestRefused
 from conductor_app.engine import runs
 from conductor_app.engine.preview import Preview, preview
 from conductor_app.models import Attempt, HistoryEntry, Message, ResolvedDefinition, Run, Task
@@ -54,7 +54,7 @@ def test_a_preview_changes_nothing(clock):
     story.worker("a").fails()
     before = everything()
 
-    seen = preview(story.id, commands.restart())
+    seen = preview(story.id, commands.restart_run())
 
     assert everything() == before
     assert seen.revision == story.row.revision
@@ -115,13 +115,13 @@ class Deeds:
         return commands.Rerun(key), lambda: runs.rerun(self.id, BY, attempt_id=attempt)
 
     def restart(self):
-        return commands.restart(), lambda: runs.restart(self.id, BY)
+        return commands.restart_run(), lambda: runs.restart(self.id, BY)
 
     def retry(self):
         return commands.Retry(), lambda: runs.retry(self.id, BY)
 
     def terminate(self):
-        return commands.terminate("enough"), lambda: runs.terminate_run(self.id, BY, "enough")
+        return commands.terminate_run("enough"), lambda: runs.terminate_run(self.id, BY, "enough")
 
     def below(self):
         """A child is retried or restarted."""
@@ -143,7 +143,7 @@ def test_what_was_foreseen_happens_and_the_run_ends_again(clock, seed):
         before, since = everything(), last_entry()
         try:
             seen = preview(deeds.id, command)
-        except Refused as refused:
+        except RequestRefused as refused:
             with pytest.raises(type(refused)), committed():
                 act()
             continue

@@ -5,7 +5,7 @@ from typing import Any
 
 from conductor_app import clock
 from conductor_app.core.data_requests import ScriptEvaluation, WholeRun
-from conductor_app.core.decide import Command, Decision, command_then_decide
+from conductor_app.core.decide import Command, Decision, apply_command
 from conductor_app.core.snapshot import UNKNOWN, Run
 from conductor_app.engine.data_loading import LoadedData
 from conductor_app.models import Attempt, Message, Task
@@ -17,7 +17,7 @@ def decided(run_id: str, near: list[str] | None, command: Command) -> tuple[Deci
     """What would happen, nothing saved; and whether the whole run was read for it."""
     answers, run = LoadedData(), store.load_for_update(run_id, near)
     while True:
-        decision = command_then_decide(run, command, answers, clock.now())
+        decision = apply_command(run, command, answers, clock.now())
         if not decision.questions:
             return decision, run.is_whole
         if WholeRun() in decision.questions and not run.is_whole:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.language.lint import findings
+from conductor_app.core.document.lint import lint_definition
 from conductor_app.insight.definition_context import definition_context
 from conductor_app.models import WorkflowDefinition
 
@@ -16,7 +16,7 @@ def rows(clock, db):
 
 def said(name: str) -> list[str]:
     document = WorkflowDefinition.objects.get(name=name).document
-    return [finding.message for finding in findings(document, definition_context([document]))]
+    return [finding.message for finding in lint_definition(document, definition_context([document]))]
 
 
 def test_what_a_task_gave_lately_is_known():

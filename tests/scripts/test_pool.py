@@ -178,9 +178,9 @@ def test_a_forked_process_has_helpers_of_its_own(pool):
 
 PROGRAM = """
 import os, signal, sys
-from conductor_app.scripts.pool import evaluate, shared
+from conductor_app.scripts.pool import evaluate, shared_pool
 assert evaluate("javascript", "1", {}).value == 1
-print(*shared(2).pids(), flush=True)
+print(*shared_pool(2).pids(), flush=True)
 if sys.argv[1] == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -207,7 +207,7 @@ def is_running(pid):
 
 def test_a_helper_that_outlives_its_owner_ends_by_its_own_alarm():
     order = json.dumps({"language": "javascript", "source": "new Array(2 ** 31).join('x')", "limit": 0.1}).encode()
-    helper = pools.started("javascript_jq")
+    helper = pools.start_helper("javascript_jq")
     helper._send(b"".join(len(frame).to_bytes(4, "big") + frame for frame in (order, b"{}")), time.monotonic() + 1)
 
     assert helper._process.wait(timeout=10) == -signal.SIGALRM
@@ -254,5 +254,5 @@ def test_a_language_that_nobody_speaks_is_a_mistake_of_ours(pool):
 
 
 def test_the_process_has_one_pool_of_each_size():
-    assert pools.shared(2) is pools.shared(2)
+    assert pools.shared_pool(2) is pools.shared_pool(2)
     assert pools.evaluate("javascript", "$.a", {"a": 5}, pool_size=2).value == 5

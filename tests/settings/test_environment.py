@@ -36,7 +36,7 @@ def test_a_missing_variable_is_refused_with_an_example(monkeypatch):
     monkeypatch.delenv("SECRET_KEY", raising=False)
 
     with pytest.raises(ImproperlyConfigured, match=r"SECRET_KEY is not set\. .* SECRET_KEY=abc"):
-        environment.required("SECRET_KEY", "abc")
+        environment.require_value("SECRET_KEY", "abc")
 
 
 def test_a_word_that_is_no_choice_is_refused_with_the_choices(monkeypatch):

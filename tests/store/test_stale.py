@@ -5,8 +5,8 @@ from django.db import transaction
 
 from conductor_app import clock as product_clock
 from conductor_app.core import commands
-from conductor_app.core.decide import Command, command_then_decide
-from conductor_app.core.reports import Report, hear
+from conductor_app.core.decide import Command, apply_command
+from conductor_app.core.reports import Report, apply_report
 from conductor_app.engine.change import change
 from conductor_app.store import run_writer
 from conductor_app.store import runs as store
@@ -31,13 +31,13 @@ def test_a_run_that_another_has_changed_is_not_written(clock):
     story = Story(clock, step("a"))
 
     with pytest.raises(StaleRow):
-        save_after(story, commands.pause, story.terminate)
+        save_after(story, commands.pause_run, story.terminate)
 
 
 @pytest.mark.parametrize("retries", [0, 1])
 def test_an_attempt_that_was_claimed_meanwhile_is_not_written(clock, retries):
     story = Story(clock, step("a", policy=policy(retries=retries)))
-    said = hear(story.task("a").id, Report("FAILED"))
+    said = apply_report(story.task("a").id, Report("FAILED"))
 
     with pytest.raises(StaleRow):
         save_after(story, said, story.worker("a").polls)
@@ -45,7 +45,7 @@ def test_an_attempt_that_was_claimed_meanwhile_is_not_written(clock, retries):
 
 def test_a_change_on_stale_sight_is_decided_anew(clock):
     story = Story(clock, step("a", policy=policy(retries=1)))
-    said, tries = hear(story.task("a").id, Report("FAILED", reason="no luck")), []
+    said, tries = apply_report(story.task("a").id, Report("FAILED", reason="no luck")), []
 
     def command(run, ctx, now):
         tries.append(run.task_of_attempt(story.task("a").id).attempt.status)
@@ -64,4 +64,4 @@ def test_deciding_from_rows_gives_nothing_more_after_what_was_written(clock):
     story = Story(clock, step("a"), step("b"))
     story.worker("a").completes()
 
-    assert command_then_decide(store.load_run(story.id), commands.nothing, {}, product_clock.now()).effects == ()
+    assert apply_command(store.load_run(story.id), commands.no_command, {}, product_clock.now()).effects == ()

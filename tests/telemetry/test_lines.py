@@ -43,7 +43,7 @@ def test_every_line_of_a_request_carries_its_id_and_what_it_is_about(client, clo
     story = Story(clock, step("pay"))
     story.worker("pay").polls()
     attempt = story.task("pay").id
-    monkeypatch.setattr("conductor_app.engine.decision.command_then_decide", breaks)
+    monkeypatch.setattr("conductor_app.engine.decision.apply_command", breaks)
     body = {
         "workflowInstanceId": story.id,
         "taskId": attempt,

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from conductor_app.workers.http import Http, Limits
+from conductor_app.workers.http import Http, HttpLimits
 from conductor_app.workers.network_guard import AddressRefused, Guard
-from conductor_app.workers.socket_deadline import Deadline, watched
+from conductor_app.workers.socket_deadline import Deadline, watch_socket
 
 NOT_PUBLIC = {
     "loopback": "127.0.0.1",
@@ -97,7 +97,7 @@ def test_a_deadline_wakes_a_reader_that_would_wait_for_ever():
     near, far = socket.socketpair()
 
     with near, far, Deadline(0.05) as deadline:
-        assert watched(near).recv(1) == b""
+        assert watch_socket(near).recv(1) == b""
 
     assert deadline.has_passed
 
@@ -107,7 +107,7 @@ def test_a_deadline_that_was_met_leaves_the_connection_alone():
 
     with near, far:
         with Deadline(0.05) as deadline:
-            watched(near)
+            watch_socket(near)
         deadline._timer.join()
         far.sendall(b"x")
 
@@ -120,14 +120,14 @@ def test_a_connection_made_after_the_deadline_is_of_no_use():
     with near, far, Deadline(0) as deadline:
         deadline._timer.join()
 
-        assert watched(near).recv(1) == b""
+        assert watch_socket(near).recv(1) == b""
 
 
 def test_a_deadline_is_no_business_of_other_threads():
     near, far = socket.socketpair()
 
     with near, far, Deadline(0.05) as deadline:
-        other = threading.Thread(target=watched, args=(near,))
+        other = threading.Thread(target=watch_socket, args=(near,))
         other.start()
         other.join()
         deadline._timer.join()
@@ -172,7 +172,7 @@ def drip(head, drop=b"x"):
 
 def reason_of(uri, total_seconds=60, **rest):
     """Why the request failed, as a person reads it."""
-    http = Http(lambda: Limits(("127.0.0.0/8",), total_seconds))
+    http = Http(lambda: HttpLimits(("127.0.0.0/8",), total_seconds))
     outcome = http.perform({"uri": uri, "method": "GET", **rest})
     assert outcome.status == "FAILED"
     return outcome.reason

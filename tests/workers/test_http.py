@@ -6,7 +6,7 @@ import json
 import pytest
 
 from conductor_app.workers import WORKERS
-from conductor_app.workers.http import Http, Limits
+from conductor_app.workers.http import Http, HttpLimits
 from tests.web import answering, as_json
 
 LOOPBACK = ("127.0.0.0/8",)
@@ -19,7 +19,7 @@ def server():
 
 
 def perform(uri, method="GET", limits=None, **rest):
-    http = Http(lambda: limits or Limits(allowed_networks=LOOPBACK))
+    http = Http(lambda: limits or HttpLimits(allowed_networks=LOOPBACK))
     return http.perform({"http_request": {"uri": uri, "method": method, **rest}})
 
 
@@ -46,7 +46,7 @@ def test_an_answer_becomes_the_response(server):
 def test_the_request_may_be_the_input_itself(server):
     server.answers["/a"] = as_json([1])
 
-    outcome = Http(lambda: Limits(LOOPBACK)).perform({"uri": f"{server.url}/a", "method": "get"})
+    outcome = Http(lambda: HttpLimits(LOOPBACK)).perform({"uri": f"{server.url}/a", "method": "get"})
 
     assert outcome.output["response"]["body"] == [1]
 
@@ -180,7 +180,7 @@ def test_an_answer_that_is_neither_success_nor_refusal_fails_with_the_whole_resp
 @pytest.mark.parametrize("flag", [True, "true"])
 def test_an_asynchronous_task_goes_on_after_the_answer(server, flag):
     server.answers["/a"] = as_json({"accepted": True}, 202)
-    http = Http(lambda: Limits(LOOPBACK))
+    http = Http(lambda: HttpLimits(LOOPBACK))
 
     inside = http.perform({"http_request": {"uri": f"{server.url}/a", "method": "POST", "asyncComplete": flag}})
     beside = http.perform({"http_request": {"uri": f"{server.url}/a", "method": "POST"}, "asyncComplete": flag})
@@ -227,7 +227,7 @@ BAD_INPUTS = {
 
 @pytest.mark.parametrize(("mistake", "reason"), BAD_INPUTS.values(), ids=BAD_INPUTS)
 def test_an_input_that_describes_no_request_fails_with_a_clear_reason(mistake, reason):
-    outcome = Http(Limits).perform(GOOD_INPUT | mistake)
+    outcome = Http(HttpLimits).perform(GOOD_INPUT | mistake)
 
     assert outcome.status == "FAILED"
     assert outcome.reason.startswith("Failed to invoke HTTP task due to: ")
@@ -236,7 +236,7 @@ def test_an_input_that_describes_no_request_fails_with_a_clear_reason(mistake, r
 
 
 def test_a_private_address_is_refused_for_good_and_the_reason_names_the_setting(server):
-    outcome = perform(f"{server.url}/a?token=secret", limits=Limits())
+    outcome = perform(f"{server.url}/a?token=secret", limits=HttpLimits())
 
     assert outcome.status == "FAILED_WITH_TERMINAL_ERROR"
     assert "127.0.0.1 is not a public address" in outcome.reason
@@ -247,8 +247,8 @@ def test_a_private_address_is_refused_for_good_and_the_reason_names_the_setting(
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_whether_a_forbidden_port_is_open_cannot_be_told(scheme, server):
-    closed = perform(f"{scheme}://127.0.0.1:1/", limits=Limits())
-    is_open = perform(f"{scheme}://127.0.0.1:{server.server_port}/", limits=Limits())
+    closed = perform(f"{scheme}://127.0.0.1:1/", limits=HttpLimits())
+    is_open = perform(f"{scheme}://127.0.0.1:{server.server_port}/", limits=HttpLimits())
 
     assert (closed.status, is_open.status) == ("FAILED_WITH_TERMINAL_ERROR",) * 2
 
@@ -264,7 +264,7 @@ def test_a_redirect_is_followed(server):
 def test_a_redirect_to_a_forbidden_address_is_refused(server):
     server.answers["/a"] = (302, {"location": f"http://127.0.0.2:{server.server_port}/b"}, b"")
 
-    outcome = perform(f"{server.url}/a", limits=Limits(("127.0.0.1/32",)))
+    outcome = perform(f"{server.url}/a", limits=HttpLimits(("127.0.0.1/32",)))
 
     assert outcome.status == "FAILED_WITH_TERMINAL_ERROR"
     assert "127.0.0.2" in outcome.reason
@@ -289,7 +289,10 @@ def test_another_origin_learns_no_credentials(server):
     server.answers |= {"/a": (307, {"location": f"{other}/b"}, b""), "/b": as_json({})}
 
     perform(
-        f"{server.url}/a", "POST", Limits((*LOOPBACK, "::1")), headers={"Authorization": "s", "Cookie": "s", "X-A": "1"}
+        f"{server.url}/a",
+        "POST",
+        HttpLimits((*LOOPBACK, "::1")),
+        headers={"Authorization": "s", "Cookie": "s", "X-A": "1"},
     )
 
     headers = server.asked[1]["headers"]
@@ -308,8 +311,8 @@ def test_a_redirected_post_keeps_its_body_only_where_the_status_says_so(server, 
 def test_a_body_that_is_too_large_is_not_read_to_its_end(server):
     server.answers["/a"] = (200, {}, b"x" * 5000)
 
-    assert perform(f"{server.url}/a", limits=Limits(LOOPBACK, max_bytes=5000)).status == "COMPLETED"
-    assert "the body is larger than" in perform(f"{server.url}/a", limits=Limits(LOOPBACK, max_bytes=4999)).reason
+    assert perform(f"{server.url}/a", limits=HttpLimits(LOOPBACK, max_bytes=5000)).status == "COMPLETED"
+    assert "the body is larger than" in perform(f"{server.url}/a", limits=HttpLimits(LOOPBACK, max_bytes=4999)).reason
 
 
 def test_a_small_body_that_unpacks_to_a_large_one_is_too_large(server):
@@ -321,7 +324,7 @@ def test_a_small_body_that_unpacks_to_a_large_one_is_too_large(server):
 def test_the_next_address_is_tried_when_the_first_does_not_answer(server):
     server.answers["/a"] = as_json([1])
 
-    outcome = perform(f"http://localhost:{server.server_port}/a", limits=Limits((*LOOPBACK, "::1/128")))
+    outcome = perform(f"http://localhost:{server.server_port}/a", limits=HttpLimits((*LOOPBACK, "::1/128")))
 
     assert outcome.output["response"]["body"] == [1]
     assert server.asked[0]["headers"]["host"] == f"localhost:{server.server_port}"
@@ -339,7 +342,7 @@ def test_reasons_hold_no_password_and_no_query(server):
 
 def test_cookies_do_not_pass_from_one_task_to_the_next(server):
     server.answers["/a"] = as_json({}, **{"set-cookie": "session=mine; Path=/"})
-    http, inputs = Http(lambda: Limits(LOOPBACK)), {"uri": f"{server.url}/a", "method": "GET"}
+    http, inputs = Http(lambda: HttpLimits(LOOPBACK)), {"uri": f"{server.url}/a", "method": "GET"}
 
     outcomes = [http.perform(inputs) for _ in range(2)]
 
@@ -349,7 +352,7 @@ def test_cookies_do_not_pass_from_one_task_to_the_next(server):
 
 def test_a_thread_keeps_its_connection(server):
     server.answers["/a"] = as_json({})
-    http, inputs = Http(lambda: Limits(LOOPBACK)), {"uri": f"{server.url}/a", "method": "GET"}
+    http, inputs = Http(lambda: HttpLimits(LOOPBACK)), {"uri": f"{server.url}/a", "method": "GET"}
 
     for _ in range(3):
         http.perform(inputs)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.workers.http import Limits
+from conductor_app.workers.http import HttpLimits
 from conductor_app.workers.http_poll import HttpPoll
 from tests.web import answering, as_json
 
@@ -18,7 +18,7 @@ def server():
 
 
 def poll(server, polls=1, path="/a", **inputs):
-    http_poll = HttpPoll(lambda: Limits(allowed_networks=LOOPBACK))
+    http_poll = HttpPoll(lambda: HttpLimits(allowed_networks=LOOPBACK))
     request = {"uri": f"{server.url}{path}", "method": "GET"}
     return http_poll.perform_again({"http_request": request, "terminationCondition": DONE, **inputs}, polls)
 
@@ -80,7 +80,7 @@ def test_an_interval_never_grows_beyond_a_day(server):
 def test_the_fields_may_stand_in_the_request_as_the_python_sdk_puts_them(server):
     server.answers["/a"] = as_json({"done": 0})
     request = {"uri": f"{server.url}/a", "method": "GET", "terminationCondition": DONE, "pollingInterval": 7}
-    http_poll = HttpPoll(lambda: Limits(allowed_networks=LOOPBACK))
+    http_poll = HttpPoll(lambda: HttpLimits(allowed_networks=LOOPBACK))
 
     assert http_poll.perform({"http_request": request}).callback_seconds == 7
 
@@ -119,7 +119,7 @@ def test_where_nobody_answers_it_asks_again(server):
 
 
 def test_a_request_that_makes_no_sense_is_not_repeated(server):
-    http_poll = HttpPoll(lambda: Limits(allowed_networks=LOOPBACK))
+    http_poll = HttpPoll(lambda: HttpLimits(allowed_networks=LOOPBACK))
 
     assert http_poll.perform({"http_request": {"method": "GET"}, "terminationCondition": DONE}).status == "FAILED"
 

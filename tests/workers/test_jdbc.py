@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from conductor_app.workers.jdbc import Jdbc, Site
-from conductor_app.workers.sql.statement import Limits
+from conductor_app.workers.sql.statement import SqlLimits
 
 TABLE = "CREATE TABLE sql_task_item (id INTEGER PRIMARY KEY, name TEXT, price NUMERIC(10, 2))"
 ROWS = "INSERT INTO sql_task_item VALUES (1, 'pen', 1.5), (2, 'ink', 7), (3, NULL, NULL)"
@@ -49,7 +49,7 @@ def run(url):
     """Perform one task on that database."""
 
     def run(statement, *parameters, limits=None, **inputs):
-        worker = Jdbc(lambda: Site({"shop": url}, limits or Limits(seconds=20)))
+        worker = Jdbc(lambda: Site({"shop": url}, limits or SqlLimits(seconds=20)))
         given = {"connectionId": "shop", "statement": statement, "parameters": list(parameters), **inputs}
         return worker.perform(given)
 
@@ -126,7 +126,7 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
 
 @pytest.mark.parametrize("kind", ["SELECT", "UPDATE"])
 def test_a_statement_that_takes_too_long_is_broken_off(run, kind):
-    outcome = run(ENDLESS.format("COUNT(*)"), type=kind, limits=Limits(seconds=0.3))
+    outcome = run(ENDLESS.format("COUNT(*)"), type=kind, limits=SqlLimits(seconds=0.3))
 
     assert (outcome.status, outcome.reason) == (
         "FAILED",
@@ -136,7 +136,7 @@ def test_a_statement_that_takes_too_long_is_broken_off(run, kind):
 
 @pytest.mark.parametrize(("limit", "said"), [("most_rows", "more than 5 rows"), ("most_bytes", "longer than 5 bytes")])
 def test_a_result_beyond_the_limits_is_not_read_to_its_end(run, limit, said):
-    outcome = run(ENDLESS.format("i"), limits=Limits(**{"seconds": 20, limit: 5}))
+    outcome = run(ENDLESS.format("i"), limits=SqlLimits(**{"seconds": 20, limit: 5}))
 
     assert (outcome.status, said in outcome.reason) == ("FAILED", True)
 

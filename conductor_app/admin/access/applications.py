@@ -16,7 +16,7 @@ from ...access.access_types import ACCESSES, GRANTABLE
 from ...engine.access import applications, grants
 from ...engine.access.subjects import Subject
 from ...models import Application, Grant
-from ..badges import ago
+from ..badges import relative_time
 from ..read_only import ReadOnlyAdmin
 
 
@@ -66,7 +66,7 @@ class ApplicationAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("made"))
     def made(self, row: Application) -> SafeString:
-        return ago(row.created_at)
+        return relative_time(row.created_at)
 
 
 class GrantForm(forms.ModelForm):
@@ -138,4 +138,4 @@ class GrantAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("since"))
     def given(self, row: Grant) -> SafeString:
-        return ago(row.granted_at)
+        return relative_time(row.granted_at)

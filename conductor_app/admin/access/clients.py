@@ -16,11 +16,11 @@ from django.utils.translation import gettext_lazy
 from ...engine.access import clients
 from ...engine.access.clients import ClientSettings
 from ...models import Client
-from ..badges import ago
-from .scoped import EditedByTheEngine, WithScopes
+from ..badges import relative_time
+from .scope_forms import EngineEditedAdmin, ScopesForm
 
 
-class ClientForm(WithScopes):
+class ClientForm(ScopesForm):
     """A client."""
 
     expires = forms.DateTimeField(
@@ -39,16 +39,16 @@ class ClientForm(WithScopes):
             self.initial["expires"] = datetime.fromtimestamp(self.instance.expires_at / 1000, UTC)
 
     def check(self, id: str, cleaned: dict[str, Any]) -> None:
-        clients.check_client(id, wanted(cleaned))
+        clients.check_client(id, client_settings(cleaned))
 
 
-def wanted(said: dict[str, Any]) -> ClientSettings:
+def client_settings(said: dict[str, Any]) -> ClientSettings:
     """What a form says of a client."""
     expires_at = round(said["expires"].timestamp() * 1000)
     return ClientSettings(said["scopes"], expires_at, said["description"], said["is_deleted_when_expired"])
 
 
-class ClientAdmin(EditedByTheEngine):
+class ClientAdmin(EngineEditedAdmin):
     """Clients that sign their requests."""
 
     form = ClientForm
@@ -61,9 +61,9 @@ class ClientAdmin(EditedByTheEngine):
     def save_model(self, request: HttpRequest, obj: Client, form: forms.ModelForm, change: bool) -> None:
         by, said = request.user.get_username(), form.cleaned_data
         if change:
-            clients.update_client(obj.pk, wanted(said), by, said["reason"])
+            clients.update_client(obj.pk, client_settings(said), by, said["reason"])
         else:
-            obj.token = clients.create_client(obj.pk, wanted(said), by, said["reason"])[1]
+            obj.token = clients.create_client(obj.pk, client_settings(said), by, said["reason"])[1]
 
     def delete_model(self, request: HttpRequest, obj: Client) -> None:
         clients.delete_client(obj.pk, request.user.get_username())
@@ -97,12 +97,12 @@ class ClientAdmin(EditedByTheEngine):
 
     @admin.display(description=gettext_lazy("expires"))
     def expires(self, row: Client) -> SafeString:
-        return ago(row.expires_at)
+        return relative_time(row.expires_at)
 
     @admin.display(description=gettext_lazy("last used"))
     def used(self, row: Client) -> SafeString:
-        return ago(row.used_at)
+        return relative_time(row.used_at)
 
     @admin.display(description=gettext_lazy("token given"))
     def rotated(self, row: Client) -> SafeString:
-        return ago(row.rotated_at)
+        return relative_time(row.rotated_at)

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from ...access.access_types import ADMIN
 from ...engine.access import applications
 from ...models import AccessKey, Application
-from ..badges import ago
+from ..badges import relative_time
 from ..read_only import ReadOnlyAdmin
 
 
@@ -93,8 +93,8 @@ class AccessKeyAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("created"))
     def created(self, key: AccessKey) -> SafeString:
-        return ago(key.created_at)
+        return relative_time(key.created_at)
 
     @admin.display(description=gettext_lazy("last used"))
     def used(self, key: AccessKey) -> SafeString:
-        return ago(key.used_at)
+        return relative_time(key.used_at)

@@ -7,10 +7,10 @@ from django.http import HttpRequest
 
 from ...engine.access import scope_roles
 from ...models import ScopeRole
-from .scoped import EditedByTheEngine, WithScopes
+from .scope_forms import EngineEditedAdmin, ScopesForm
 
 
-class ScopeRoleForm(WithScopes):
+class ScopeRoleForm(ScopesForm):
     """A role."""
 
     class Meta:
@@ -21,7 +21,7 @@ class ScopeRoleForm(WithScopes):
         scope_roles.check_role(id, cleaned["scopes"], cleaned["description"])
 
 
-class ScopeRoleAdmin(EditedByTheEngine):
+class ScopeRoleAdmin(EngineEditedAdmin):
     """Names for scopes."""
 
     form = ScopeRoleForm

@@ -15,13 +15,13 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.errors import Refused
+from ...core.errors import RequestRefused
 from ...engine.bulk_operations import needs_approval
 from ...models import Run
 from ..badges import badge
-from ..error_messages import tell
-from ..runs.actions import Action
-from .bulk_plan import of_list
+from ..error_messages import show_refusal
+from ..runs.actions import RunAction
+from .bulk_plan import list_parameters
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ MOST = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class BulkRunResult:
     """What came of one run."""
 
     run: Run
@@ -38,7 +38,7 @@ class Result:
     answer: str
 
 
-def bulk_action(action: Action) -> Callable[..., TemplateResponse]:
+def bulk_action(action: RunAction) -> Callable[..., TemplateResponse]:
     """The action as Django's changelist wants it."""
 
     @admin.action(
@@ -77,9 +77,9 @@ def planned_action(name: str, description: Any) -> Callable[..., HttpResponseRed
 def _plan(request: HttpRequest, action: str) -> HttpResponseRedirect:
     """On to the plan for all runs that the list shows."""
     try:
-        return _plan_for(action, of_list(request.GET))
-    except Refused as refused:
-        tell(request, refused)
+        return _plan_for(action, list_parameters(request.GET))
+    except RequestRefused as refused:
+        show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
 
 
@@ -87,7 +87,7 @@ def _plan_for(action: str, selection: dict[str, str]) -> HttpResponseRedirect:
     return HttpResponseRedirect(reverse("admin:bulk_plan", query={**selection, "action": action}))
 
 
-def _ask(model_admin: admin.ModelAdmin, request: HttpRequest, action: Action, chosen: list[Run]) -> TemplateResponse:
+def _ask(model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, chosen: list[Run]) -> TemplateResponse:
     rows = [(run, badge(run.status), action.is_possible(run.status)) for run in chosen[:MOST]]
     possible = sum(is_possible for *_, is_possible in rows)
     return _page(
@@ -96,14 +96,14 @@ def _ask(model_admin: admin.ModelAdmin, request: HttpRequest, action: Action, ch
 
 
 def _answer(
-    model_admin: admin.ModelAdmin, request: HttpRequest, action: Action, results: list[Result]
+    model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, results: list[BulkRunResult]
 ) -> TemplateResponse:
     done = sum(result.is_done for result in results)
     return _page(model_admin, request, action, "answer", results=results, done=done, refused=len(results) - done)
 
 
 def _page(
-    model_admin: admin.ModelAdmin, request: HttpRequest, action: Action, name: str, **shown: object
+    model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, name: str, **shown: object
 ) -> TemplateResponse:
     title = _("%(action)s runs") % {"action": action.label}
     context = {**model_admin.admin_site.each_context(request), "title": title, "action": action, "opts": Run._meta}
@@ -111,14 +111,14 @@ def _page(
     return TemplateResponse(request, f"ops/bulk/{name}.html", context)
 
 
-def _attempt(action: Action, run: Run, request: HttpRequest) -> Result:
+def _attempt(action: RunAction, run: Run, request: HttpRequest) -> BulkRunResult:
     """One of them; whatever goes wrong with it, the others are still tried."""
     reason = request.POST.get("reason", "").strip()
     try:
         action.command(run.pk, request.user.get_username(), reason, **action.chosen(request.POST))
-    except Refused as refused:
-        return Result(run, False, refused.message)
+    except RequestRefused as refused:
+        return BulkRunResult(run, False, refused.message)
     except Exception:
         log.exception("bulk_action_failed", extra={"action": action.name, "run": run.pk})
-        return Result(run, False, _("It went wrong; the server's log says how."))
-    return Result(run, True, str(action.done))
+        return BulkRunResult(run, False, _("It went wrong; the server's log says how."))
+    return BulkRunResult(run, True, str(action.done))

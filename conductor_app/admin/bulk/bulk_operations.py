@@ -12,17 +12,17 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.errors import Invalid, NotFound, Refused
+from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.states import BULK, PAUSED
 from ...engine import bulk_operations
 from ...insight import selections
 from ...insight.bulk import frequent_answers
 from ...models import AuditEntry, BulkItem, BulkOperation, FailureGroup
 from ..badges import pill
-from ..error_messages import require, tell
-from ..object_pages import ObjectPage, found
+from ..error_messages import require_permission, show_refusal
+from ..object_pages import ObjectPage, get_or_404
 from ..pages import Page
-from .bulk_plan import LABELS, params
+from .bulk_plan import LABELS, selection_parameters
 
 PERMISSION = "conductor.change_run"
 PAGE = 100
@@ -51,7 +51,7 @@ def state_pill(row: BulkOperation) -> SafeString:
     return pill(tone, word, icon)
 
 
-def title_of(row: BulkOperation) -> str:
+def operation_title(row: BulkOperation) -> str:
     """What an operation does with which runs."""
     return _("%(action)s %(runs)s") % {"action": LABELS[row.action], "runs": _words(row)}
 
@@ -64,7 +64,7 @@ class BulkPage(Page):
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         rows = BulkOperation.objects.order_by("-created_at")[:MOST_LISTED]
-        return {"rows": [{"row": row, "state": state_pill(row), "title": title_of(row)} for row in rows]}
+        return {"rows": [{"row": row, "state": state_pill(row), "title": operation_title(row)} for row in rows]}
 
 
 class BulkOperationPage(ObjectPage):
@@ -80,12 +80,12 @@ class BulkOperationPage(ObjectPage):
         outcome = outcome if outcome in OUTCOMES else ""
         items = _items(row, outcome, int(after) if after.isdecimal() and len(after) < 10 else 0)
         return {
-            "title": title_of(row),
+            "title": operation_title(row),
             "operation": row,
             "state": state_pill(row),
             "words": _words(row),
             "cause": _cause(row),
-            "paused": _paused(row),
+            "paused": _pause_entry(row),
             "is_open": row.state in BULK.open,
             "may_pause": BULK.allows(row.state, "pause"),
             "may_resume": bool(row.goes_on_as) and not row.waits_for_approval,
@@ -99,18 +99,18 @@ class BulkOperationPage(ObjectPage):
             "next": items[PAGE - 1].number if len(items) > PAGE else None,
             "outcome": outcome,
             "outcomes": [(name, words, _count(row, name)) for name, (_, words) in OUTCOMES.items()],
-            "touches": reverse("admin:bulk_plan", query=_planned(row)),
+            "touches": reverse("admin:bulk_plan", query=_plan_parameters(row)),
             "export": reverse("admin:bulk_export", args=[row.pk]),
             "audit": _audit(row) if request.user.has_perm("conductor.view_auditentry") else "",
         }
 
     def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
-        require(request, PERMISSION)
+        require_permission(request, PERMISSION)
         row, by, reason = _operation(which["operation_id"]), request.user.get_username(), request.POST.get("reason", "")
         try:
-            return HttpResponseRedirect(_done(row, request, by, reason.strip()))
-        except Refused as refused:
-            tell(request, refused)
+            return HttpResponseRedirect(_handle_button(row, request, by, reason.strip()))
+        except RequestRefused as refused:
+            show_refusal(request, refused)
         return HttpResponseRedirect(_address(row.pk))
 
 
@@ -122,14 +122,14 @@ class BulkExport(ObjectPage):
     def urls(self, site):
         def view(request: HttpRequest, operation_id: str) -> HttpResponse:
             self._admit(request)
-            row = found(_operation, operation_id)
+            row = get_or_404(_operation, operation_id)
             headers = {"Content-Disposition": f'attachment; filename="operation-{row.pk}.csv"'}
             return StreamingHttpResponse(_lines(row), content_type="text/csv", headers=headers)
 
         return [path(self.route, site.admin_view(view), name=self.name)]
 
 
-def _done(row: BulkOperation, request: HttpRequest, by: str, reason: str) -> str:
+def _handle_button(row: BulkOperation, request: HttpRequest, by: str, reason: str) -> str:
     """Do what a button says; where to go then."""
     match request.POST.get("do"):
         case "pause":
@@ -166,7 +166,7 @@ def _cause(row: BulkOperation) -> FailureGroup | None:
     return FailureGroup.objects.filter(pk=group_id).first() if group_id else None
 
 
-def _paused(row: BulkOperation) -> AuditEntry | None:
+def _pause_entry(row: BulkOperation) -> AuditEntry | None:
     """Who has paused it, and why; None where its canary did, or nobody."""
     if row.state != PAUSED:
         return None
@@ -180,10 +180,14 @@ def _items(row: BulkOperation, outcome: str, after: int) -> list[BulkItem]:
     return list((items.filter(outcome=outcome) if outcome else items)[: PAGE + 1])
 
 
-def _planned(row: BulkOperation) -> dict[str, str]:
+def _plan_parameters(row: BulkOperation) -> dict[str, str]:
     """What the address of its plan says."""
     names = row.options.get("labels")
-    return {**params(row.selection), "action": row.action, **({"labels": ", ".join(names)} if names else {})}
+    return {
+        **selection_parameters(row.selection),
+        "action": row.action,
+        **({"labels": ", ".join(names)} if names else {}),
+    }
 
 
 def _shares(row: BulkOperation) -> list[tuple[str, int, int]]:

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.errors import Invalid, Refused
+from ...core.errors import Invalid, RequestRefused
 from ...core.states import RUNNING
 from ...engine import bulk_operations
 from ...engine.bulk_operations import BulkRequest
@@ -20,7 +20,7 @@ from ...engine.skip_and_jump import upgrade_obstacles
 from ...insight import selections
 from ...insight.bulk import count_selection
 from ...models import BulkOperation
-from ..error_messages import require, tell
+from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from ..runs import filters as run_filters
 from ..runs.actions import ACTIONS as RUN_ACTIONS
@@ -56,7 +56,7 @@ OPTIONS = {name: action.options for name, action in RUN_ACTIONS.items()} | {
 }
 
 
-def selection_of(given: QueryDict) -> dict[str, Any]:
+def parse_selection(given: QueryDict) -> dict[str, Any]:
     """The selection that an address or a form names. Raises Invalid."""
     found: dict[str, Any] = {}
     for name in selections.FILTERS:
@@ -68,12 +68,12 @@ def selection_of(given: QueryDict) -> dict[str, Any]:
     return selections.clean_selection(found)
 
 
-def of_list(given: QueryDict) -> dict[str, str]:
+def list_parameters(given: QueryDict) -> dict[str, str]:
     """The parameters of a plan for all runs that the list of runs shows at an address. Raises Invalid."""
-    return params(run_filters.selection_of(given))
+    return selection_parameters(run_filters.parse_selection(given))
 
 
-def params(selection: Mapping[str, Any]) -> dict[str, str]:
+def selection_parameters(selection: Mapping[str, Any]) -> dict[str, str]:
     """A selection as the address of a plan names it."""
     return {name: ",".join(value) if name in LISTS else str(value) for name, value in selection.items()}
 
@@ -88,11 +88,11 @@ class BulkPlanPage(ObjectPage):
         return self._shown(request, request.GET)
 
     def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
-        require(request, PERMISSION)
+        require_permission(request, PERMISSION)
         try:
-            id = bulk_operations.start(_asked(request.POST), request.user.get_username())
-        except Refused as refused:
-            tell(request, refused)
+            id = bulk_operations.start(_parse_form(request.POST), request.user.get_username())
+        except RequestRefused as refused:
+            show_refusal(request, refused)
             from ..site import site
 
             shown = {**site.each_context(request), "page": self, **self._shown(request, request.POST)}
@@ -118,9 +118,9 @@ class BulkPlanPage(ObjectPage):
             "permission": PERMISSION,
         }
         try:
-            selection = selection_of(given)
+            selection = parse_selection(given)
             found = count_selection(selection)
-        except Refused as refused:
+        except RequestRefused as refused:
             return shown | {"refused": refused.message}
         fields = [(name, ",".join(value) if name in LISTS else str(value)) for name, value in selection.items()]
         return shown | {
@@ -148,11 +148,11 @@ def _moves(selection: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _asked(given: QueryDict) -> BulkRequest:
+def _parse_form(given: QueryDict) -> BulkRequest:
     action = given.get("action", "")
     return BulkRequest(
         action=action,
-        selection=selection_of(given),
+        selection=parse_selection(given),
         reason=given.get("reason", "").strip()[:2000],
         options={name: name in given for name, _ in OPTIONS.get(action, ())},
         labels=[label for label in given.get("labels", "").split(",") if label.strip()],

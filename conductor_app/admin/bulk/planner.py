@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.commands import Upgrade
-from ...core.errors import Invalid, NotFound, Refused
+from ...core.commands import UpgradePlan
+from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.states import RUN, RUNNING
 from ...engine.operations import Operation, apply_operation
 from ...engine.planning import OperationPlan, plan_operation
@@ -22,11 +22,11 @@ from ...insight.parsed_definitions import parsed_definition as definition_of
 from ...models import Attempt, Run, Task, WorkflowDefinition
 from ..badges import badge
 from ..documents import LARGE
-from ..error_messages import require, tell
-from ..form_parsing import json_object, number
+from ..error_messages import require_permission, show_refusal
+from ..form_parsing import parse_json_object, parse_number
 from ..object_pages import ObjectPage
-from ..runs.page import address
-from .planned import planned
+from ..runs.page import run_address
+from .plan_view import render_plan
 
 WAYS = {
     "retry": (
@@ -86,20 +86,20 @@ class PlannerPage(ObjectPage):
         return TemplateResponse(request, self.template, shown)
 
     def _confirmed(self, request: HttpRequest, run: Run) -> HttpResponse | None:
-        require(request, PERMISSION)
+        require_permission(request, PERMISSION)
         try:
-            revision = number(request.POST.get("revision", ""), _("revision"))
-            operation = asked(request.POST, run, attempt_of(request.POST, run))
+            revision = parse_number(request.POST.get("revision", ""), _("revision"))
+            operation = parse_operation(request.POST, run, selected_attempt(request.POST, run))
             apply_operation(run.pk, operation, request.user.get_username(), revision=revision)
-        except Refused as refused:
-            tell(request, refused, (_("Plan it again"), plan_address(run.pk, do=request.POST.get("do", ""))))
+        except RequestRefused as refused:
+            show_refusal(request, refused, (_("Plan it again"), plan_address(run.pk, do=request.POST.get("do", ""))))
             return None
         messages.success(request, _("It is done as planned."))
-        return HttpResponseRedirect(address(run.pk))
+        return HttpResponseRedirect(run_address(run.pk))
 
     def _shown(self, request: HttpRequest, run: Run, given: Mapping[str, str]) -> dict[str, Any]:
         do = given.get("do") or next((name for name in WAYS if _may(name, run)), "skip")
-        attempt = attempt_of(given, run)
+        attempt = selected_attempt(given, run)
         shown: dict[str, Any] = {
             "title": _("Plan for %(name)s v%(version)s") % {"name": run.name, "version": run.version},
             "run": run,
@@ -126,14 +126,14 @@ class PlannerPage(ObjectPage):
         try:
             if do == "upgrade" and (move := _move(given, run)).problems:
                 return shown | {"move": move}
-            found = plan_operation(run.pk, asked(given, run, attempt))
-        except Refused as refused:
+            found = plan_operation(run.pk, parse_operation(given, run, attempt))
+        except RequestRefused as refused:
             possible = [way for way in shown["ways"] if way[2] and way[0] != do]
             return shown | {"refused": refused.message, "possible": possible}
-        return shown | {"plan": found, **planned(found, run), "changes": changes(found, run, attempt)}
+        return shown | {"plan": found, **render_plan(found, run), "changes": input_changes(found, run, attempt)}
 
 
-def asked(given: Mapping[str, str], run: Run, attempt: Attempt | None) -> Operation:
+def parse_operation(given: Mapping[str, str], run: Run, attempt: Attempt | None) -> Operation:
     """The operation that a form asks for. Raises Invalid."""
     do = given.get("do", "retry")
     if do not in WAYS:
@@ -143,16 +143,16 @@ def asked(given: Mapping[str, str], run: Run, attempt: Attempt | None) -> Operat
         do,
         attempt_id=attempt.pk if attempt is not None and do == "rerun" else "",
         ref=given.get("ref", "").strip() if do in ("skip", "jump") else "",
-        task_input=_edited(given, "task_input", attempt.input if attempt else None),
-        input=_edited(given, "input", run.input) if do == "rerun" else None,
-        version=number(version, _("version")) if version not in ("", "latest") else None,
+        task_input=_edited_document(given, "task_input", attempt.input if attempt else None),
+        input=_edited_document(given, "input", run.input) if do == "rerun" else None,
+        version=parse_number(version, _("version")) if version not in ("", "latest") else None,
         latest=version == "latest",
         resume_children="resume_children" in given,
         reason=given.get("reason", "").strip(),
     )
 
 
-def attempt_of(given: Mapping[str, str], run: Run) -> Attempt | None:
+def selected_attempt(given: Mapping[str, str], run: Run) -> Attempt | None:
     """The attempt whose task a form names: of this run, or of one below it; its id is looked at by the engine."""
     if given.get("do") != "rerun" or not given.get("attempt"):
         return None
@@ -162,7 +162,7 @@ def attempt_of(given: Mapping[str, str], run: Run) -> Attempt | None:
     return found
 
 
-def changes(found: OperationPlan, run: Run, attempt: Attempt | None) -> list[tuple[str, list[Difference]]]:
+def input_changes(found: OperationPlan, run: Run, attempt: Attempt | None) -> list[tuple[str, list[Difference]]]:
     """What the edited inputs change."""
     pairs = (
         (_("The task's input"), attempt.input if attempt else None, found.operation.task_input),
@@ -192,18 +192,18 @@ def _editors(do: str, run: Run, attempt: Attempt | None, given: Mapping[str, str
     ]
 
 
-def _edited(given: Mapping[str, str], name: str, old: Any) -> dict[str, Any] | None:
+def _edited_document(given: Mapping[str, str], name: str, old: Any) -> dict[str, Any] | None:
     """What was typed, if it says something else than what there is. Raises Invalid."""
     text = given.get(name, "").strip()
     if not text:
         return None
-    value = json_object(text, EDITED[name])
+    value = parse_json_object(text, EDITED[name])
     return None if value == old else value
 
 
 def _read(text: str) -> Any:
     try:
-        return json_object(text, "")
+        return parse_json_object(text, "")
     except Invalid:
         return None
 
@@ -222,9 +222,9 @@ def _steps(run: Run) -> list[str]:
     return list(definition.steps)[:MOST_TASKS] if definition else []
 
 
-def _move(given: Mapping[str, str], run: Run) -> Upgrade:
+def _move(given: Mapping[str, str], run: Run) -> UpgradePlan:
     """What a move to the version that is asked for would meet. Raises NotFound, Invalid."""
-    return plan_upgrade(run.pk, run.name, asked(given, run, None).version)
+    return plan_upgrade(run.pk, run.name, parse_operation(given, run, None).version)
 
 
 def _run(run_id: str) -> Run:

@@ -10,11 +10,11 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...core.errors import Invalid, Refused
+from ...core.errors import Invalid, RequestRefused
 from ...engine import bundles
-from ..documents import as_file
-from ..error_messages import require
-from ..form_parsing import json_value
+from ..documents import json_file_response
+from ..error_messages import require_permission
+from ..form_parsing import parse_json_value
 
 VIEWS = ("conductor.view_workflowdefinition", "conductor.view_taskdefinition")
 CHANGES = ("conductor.change_workflowdefinition", "conductor.change_taskdefinition")
@@ -72,18 +72,18 @@ class BundlePages:
     def give_out(self, request: HttpRequest) -> HttpResponse:
         """A bundle of one workflow with all that it needs (`?name=`), or of all workflows."""
         for permission in VIEWS:
-            require(request, permission)
+            require_permission(request, permission)
         name = request.GET.get("name")
         names = [name] if name else self.model.objects.order_by("name").values_list("name", flat=True).distinct()
         shown = bundles.export_bundle(
             list(names[:MOST_EXPORTED]), with_templates=request.user.has_perm(VIEWS_TEMPLATES)
         )
-        return as_file(shown, name or "definitions")
+        return json_file_response(shown, name or "definitions")
 
     def take_in(self, request: HttpRequest) -> HttpResponse:
         """First what it would do, then, when that is confirmed, the same for good."""
         for permission in CHANGES:
-            require(request, permission)
+            require_permission(request, permission)
         form = BundleForm(request.POST or None, request.FILES or None)
         items, text = [], ""
         if request.method == "POST" and form.is_valid():
@@ -92,11 +92,11 @@ class BundlePages:
                 given = _read(text)
                 if any(kind == bundles.TEMPLATE for kind, _document in bundles.parse_bundle(given)):
                     for permission in CHANGES_TEMPLATES:
-                        require(request, permission)
+                        require_permission(request, permission)
                 if request.POST.get("step") == "take":
                     return self._taken(request, form, given)
                 items = bundles.plan_import(given)
-            except Refused as refused:
+            except RequestRefused as refused:
                 form.add_error(None, refused.message)
         shown = {"form": form, "items": items, "text": text, "counts": bundles.count_by_verdict(items)}
         return self.page(request, "import", _("Import definitions"), **shown)
@@ -115,7 +115,7 @@ class BundlePages:
 
 def _read(text: str) -> Any:
     try:
-        return json_value(text)
+        return parse_json_value(text)
     except json.JSONDecodeError as fault:
         raise Invalid(_not_json(fault)) from None
     except RecursionError:

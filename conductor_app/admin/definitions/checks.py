@@ -8,30 +8,30 @@ from django.http import HttpRequest, JsonResponse
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
-from ...core.language.lint import ERROR, HINT, WARNING, Finding
-from ...core.language.positions import Position, Positions
+from ...core.document.json_positions import TextPosition, TextPositions
+from ...core.document.lint import ERROR, HINT, WARNING, LintFinding
 from ...engine import definitions
 from ...insight import completion
 from ...insight.definition_context import definition_context
 from ...insight.handler_findings import lint_handler
-from ..form_parsing import json_value
+from ..form_parsing import parse_json_value
 from ..json_editor import COMPLAINT
-from ..pictures import picture
-from .task_drawings import drawings
+from ..pictures import draw_definition
+from .task_drawings import task_drawings
 
 WORKFLOW, TASK, HANDLER = "workflow", "task", "event_handler"
-NOWHERE = Position(1, 0, 0)
+NOWHERE = TextPosition(1, 0, 0)
 ICONS = {ERROR: "failed", WARNING: "warning", HINT: "active"}
 TONES = {ERROR: "failed", WARNING: "waiting", HINT: "active"}
 MOST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedFinding:
     """A finding with the place where it is shown."""
 
-    finding: Finding
-    position: Position
+    finding: LintFinding
+    position: TextPosition
 
     @property
     def icon(self) -> str:
@@ -50,11 +50,11 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """All that is said about a text. `document`: None where the text is no JSON object."""
 
     document: dict[str, Any] | None
-    findings: list[Placed]
+    findings: list[PlacedFinding]
     known: dict[str, Any] | None = None
 
     def count(self, severity: str) -> int:
@@ -73,70 +73,70 @@ class Checked:
         return self.count(HINT)
 
 
-def checked(kind: str, text: str) -> Checked:
+def check_text(kind: str, text: str) -> CheckResult:
     """Read a text as a careful colleague would."""
     try:
-        document = json_value(text, parse_constant=_refused)
+        document = parse_json_value(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         message = COMPLAINT.format(message=error.msg, line=error.lineno, column=error.colno)
-        place = Position(error.lineno, max(error.colno - 1, 0), 1)
-        return Checked(None, [Placed(Finding(ERROR, "no JSON", "", message), place)])
+        place = TextPosition(error.lineno, max(error.colno - 1, 0), 1)
+        return CheckResult(None, [PlacedFinding(LintFinding(ERROR, "no JSON", "", message), place)])
     except (RecursionError, ValueError) as error:
-        return Checked(
+        return CheckResult(
             None,
             [
-                Placed(
-                    Finding(ERROR, "no JSON", "", _("This cannot be read as JSON: %(error)s.") % {"error": error}),
+                PlacedFinding(
+                    LintFinding(ERROR, "no JSON", "", _("This cannot be read as JSON: %(error)s.") % {"error": error}),
                     NOWHERE,
                 )
             ],
         )
     if not isinstance(document, dict):
         message = _("A definition is a JSON object: it begins with { and ends with }.")
-        said = Finding(ERROR, "no JSON", "", message)
-        return Checked(None, [Placed(said, NOWHERE)])
+        said = LintFinding(ERROR, "no JSON", "", message)
+        return CheckResult(None, [PlacedFinding(said, NOWHERE)])
     return CHECKS[kind](document, text)
 
 
-def _refused(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON value")
 
 
-def _workflow(document: dict[str, Any], text: str) -> Checked:
+def _workflow(document: dict[str, Any], text: str) -> CheckResult:
     known = definition_context([document])
     said = definitions.lint_workflow(document, known, definitions.validate_workflow(document))
-    return Checked(document, placed(said, text), completion.complete_workflow(document, known))
+    return CheckResult(document, place_findings(said, text), completion.complete_workflow(document, known))
 
 
-def _task(document: dict[str, Any], text: str) -> Checked:
+def _task(document: dict[str, Any], text: str) -> CheckResult:
     complaints = definitions.validate_task(document)
-    refused = [Finding(ERROR, "refused", each.path, each.message) for each in complaints]
+    refused = [LintFinding(ERROR, "refused", each.path, each.message) for each in complaints]
     said = [*refused, *definitions.lint_task(document)]
-    return Checked(document, placed(said, text), completion.complete_task())
+    return CheckResult(document, place_findings(said, text), completion.complete_task())
 
 
-def _handler(document: dict[str, Any], text: str) -> Checked:
-    return Checked(document, placed(lint_handler(document), text), completion.complete_handler())
+def _handler(document: dict[str, Any], text: str) -> CheckResult:
+    return CheckResult(document, place_findings(lint_handler(document), text), completion.complete_handler())
 
 
 CHECKS = {WORKFLOW: _workflow, TASK: _task, HANDLER: _handler}
 
 
-def placed(said: list[Finding], text: str) -> list[Placed]:
+def place_findings(said: list[LintFinding], text: str) -> list[PlacedFinding]:
     """The findings with their places in the text."""
-    positions = Positions(text)
-    return [Placed(finding, positions.of(finding.path) or NOWHERE) for finding in said[:MOST]]
+    positions = TextPositions(text)
+    return [PlacedFinding(finding, positions.of(finding.path) or NOWHERE) for finding in said[:MOST]]
 
 
-def answer(request: HttpRequest, kind: str) -> JsonResponse:
+def checks_response(request: HttpRequest, kind: str) -> JsonResponse:
     """What the editor asks for while somebody types."""
-    result = checked(kind, request.POST.get("document", ""))
+    result = check_text(kind, request.POST.get("document", ""))
     drawn = None
     if kind == WORKFLOW and result.document is not None:
-        shown = {"picture": picture(result.document), "name": result.document.get("name", "")}
+        shown = {"picture": draw_definition(result.document), "name": result.document.get("name", "")}
         drawn = render_to_string("ops/diagram.html", shown)
     elif kind == TASK and result.document is not None:
-        drawn = render_to_string("ops/definition/task_drawings.html", drawings(result.document))
+        drawn = render_to_string("ops/definition/task_drawings.html", task_drawings(result.document))
     return JsonResponse(
         {
             "findings": [each.as_wire() for each in result.findings],

@@ -11,19 +11,19 @@ from django.urls import URLPattern, path, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
-from ...core.errors import Refused, ValidationFailed
-from ...core.language.meaning import changes
+from ...core.document.semantic_diff import semantic_changes
+from ...core.errors import RequestRefused, ValidationFailed
 from ...engine import drafts
 from ...insight.text_diff import diff_hunks
 from ...models import DefinitionDraft
-from ..error_messages import require
-from ..json_editor import formatted
-from .checks import answer, checked
+from ..error_messages import require_permission
+from ..json_editor import format_json
+from .checks import check_text, checks_response
 from .form import OVERWRITE, DefinitionForm
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class EditingStart:
     """What an editing begins with. `base`: the state of the definition by which a change by others is noticed."""
 
     text: str
@@ -49,22 +49,22 @@ class EditorPages:
 
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
         """A new definition: from the sample, or from another one (`?like=…`)."""
-        require(request, self.change_permission)
+        require_permission(request, self.change_permission)
         return self._editor(request, None)
 
     def edit(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The document in the editor; a refused one stays as it was typed."""
-        require(request, self.change_permission)
+        require_permission(request, self.change_permission)
         return self._editor(request, self.found(request, pk))
 
     def looked_at(self, request: HttpRequest) -> HttpResponse:
         """What is said about the text so far."""
-        require(request, self.change_permission)
-        return answer(request, self.kind) if request.method == "POST" else HttpResponseNotAllowed(["POST"])
+        require_permission(request, self.change_permission)
+        return checks_response(request, self.kind) if request.method == "POST" else HttpResponseNotAllowed(["POST"])
 
     def draft(self, request: HttpRequest) -> HttpResponse:
         """Keep what was typed, or forget it."""
-        require(request, self.change_permission)
+        require_permission(request, self.change_permission)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         name, by = request.GET.get("name", ""), request.user.get_username()
@@ -74,7 +74,7 @@ class EditorPages:
             return HttpResponseRedirect(request.POST["discard"] if _is_ours(request.POST["discard"]) else "../")
         try:
             drafts.save_draft(self.kind, name, request.POST.get("document", ""), request.POST.get("base", ""), by)
-        except Refused as refused:
+        except RequestRefused as refused:
             return JsonResponse({"message": refused.message}, status=413)
         return JsonResponse({"kept": True})
 
@@ -98,27 +98,27 @@ class EditorPages:
             return self.back_to(form.cleaned_data["document"])
         return self._offer(request, form, row, begun)
 
-    def _tried(self, request: HttpRequest, form: DefinitionForm, row: Any, begun: Begun) -> HttpResponse:
+    def _tried(self, request: HttpRequest, form: DefinitionForm, row: Any, begun: EditingStart) -> HttpResponse:
         """The text in the editor with what it would come to, tried without effect."""
         self._keep_draft(request, row)
         try:
             found = self.tried(form.cleaned_data["document"])
-        except Refused as refused:
+        except RequestRefused as refused:
             form.add_error(None, refused.message)
             found = {}
         return self._offer(request, form, row, begun, **found)
 
-    def _begun(self, request: HttpRequest, row: Any) -> Begun:
+    def _begun(self, request: HttpRequest, row: Any) -> EditingStart:
         """The draft of the person, or else what is saved."""
         name = row.name if row else ""
         draft = DefinitionDraft.objects.filter(kind=self.kind, name=name, author=request.user.get_username()).first()
         like = request.GET.get("like", "")
         if draft is not None and not like and "fresh" not in request.GET:
-            return Begun(draft.text, draft.base, draft)
+            return EditingStart(draft.text, draft.base, draft)
         if row is not None:
-            return Begun(formatted(row.document), self.base_of(row))
+            return EditingStart(format_json(row.document), self.base_of(row))
         other = self.model.objects.filter(pk=like).first() if like.isdecimal() else None
-        return Begun(formatted(self.copy_of(other) if other else self.sample), "")
+        return EditingStart(format_json(self.copy_of(other) if other else self.sample), "")
 
     def _keep_draft(self, request: HttpRequest, row: Any) -> None:
         """Whatever was sent, JSON or not, is not lost."""
@@ -131,21 +131,21 @@ class EditorPages:
         try:
             self.save(form, row, request.user.get_username())
         except ValidationFailed as failed:
-            form.complain(failed.complaints)
-        except Refused as refused:
+            form.show_errors(failed.complaints)
+        except RequestRefused as refused:
             form.add_error("document", refused.message)
         else:
             messages.success(request, self.heading_saved)
         return not form.errors
 
     def _offer(
-        self, request: HttpRequest, form: DefinitionForm, row: Any, begun: Begun, **more: Any
+        self, request: HttpRequest, form: DefinitionForm, row: Any, begun: EditingStart, **more: Any
     ) -> TemplateResponse:
         text = form.data.get("document", "") if form.is_bound else begun.text
-        result = form.checked or checked(self.kind, text)
+        result = form.checked or check_text(self.kind, text)
         shown = {"form": form, "row": row, "draft": None if form.is_bound else begun.draft, "checked": result}
         address = reverse(f"admin:{self.opts.model_name}_draft", query={"name": row.name if row else ""})
-        shown |= {"original": formatted(row.document) if row else "", "draft_url": address, **self.drawn(result)}
+        shown |= {"original": format_json(row.document) if row else "", "draft_url": address, **self.drawn(result)}
         title = _("Edit %(name)s") % {"name": row.name} if row else self.heading_new
         return self.page(request, "editor", title, **shown, **more)
 
@@ -156,9 +156,9 @@ class EditorPages:
         shown = {
             "form": form,
             "row": row,
-            "checked": checked(self.kind, typed),
-            "changes": changes(before, document) if row else None,
-            "hunks": diff_hunks(formatted(before) if row else "", formatted(document)),
+            "checked": check_text(self.kind, typed),
+            "changes": semantic_changes(before, document) if row else None,
+            "hunks": diff_hunks(format_json(before) if row else "", format_json(document)),
             **self.impact(row, document),
         }
         title = _("Save %(name)s") % {"name": document.get("name", "")}
@@ -171,11 +171,11 @@ class EditorPages:
         shown = {
             "form": form,
             "row": row,
-            "theirs": formatted(newest.document),
+            "theirs": format_json(newest.document),
             "newest": newest,
             "who": newest.updated_by or newest.created_by or _("Somebody"),
             "base": self.base_of(row),
-            "changes": changes(newest.document, form.cleaned_data["document"]),
+            "changes": semantic_changes(newest.document, form.cleaned_data["document"]),
         }
         return self.page(request, "conflict", _("%(name)s was changed meanwhile") % {"name": row.name}, **shown)
 

@@ -6,10 +6,10 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...core.errors import Complaint
-from ...core.language.lint import ERROR, Finding
+from ...core.document.lint import ERROR, LintFinding
+from ...core.errors import ValidationError
 from ..json_editor import JsonDocumentField
-from .checks import Checked, placed
+from .checks import CheckResult, place_findings
 
 NEW_VERSION, OVERWRITE = "new", "overwrite"
 
@@ -25,12 +25,12 @@ class DefinitionForm(forms.Form):
         help_text=gettext_lazy("Kept with the version and in the audit."),
     )
     base = forms.CharField(widget=forms.HiddenInput, required=False, max_length=64)
-    checked: Checked | None = None
+    checked: CheckResult | None = None
 
-    def complain(self, complaints: list[Complaint]) -> None:
+    def show_errors(self, complaints: list[ValidationError]) -> None:
         """Show every complaint with the line that it speaks of."""
-        said = [Finding(ERROR, "refused", each.path, each.message) for each in complaints]
-        self.checked = Checked(None, placed(said, self.data.get("document", "")))
+        said = [LintFinding(ERROR, "refused", each.path, each.message) for each in complaints]
+        self.checked = CheckResult(None, place_findings(said, self.data.get("document", "")))
         count = len(complaints)
         said = ngettext(
             "%(count)s thing is wrong with this definition.", "%(count)s things are wrong with this definition.", count

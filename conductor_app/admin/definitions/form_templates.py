@@ -9,13 +9,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.errors import NotFound, Refused, ValidationFailed
-from ...core.schema_form import form_of
+from ...core.errors import NotFound, RequestRefused, ValidationFailed
+from ...core.schema_form import build_form
 from ...engine import form_templates
 from ...models import FormTemplate
 from ..document_form import DocumentForm
-from ..error_messages import require, tell
-from ..json_editor import JsonDocumentField, formatted
+from ..error_messages import require_permission, show_refusal
+from ..json_editor import JsonDocumentField, format_json
 from ..object_pages import ObjectPage
 from ..pages import Page
 
@@ -47,7 +47,7 @@ class FormTemplatesPage(Page):
     def context(self, request: HttpRequest) -> dict[str, Any]:
         rows = list(FormTemplate.objects.order_by("name", "-version")[: MOST + 1])
         return {
-            "rows": [(row, len(form_of(row.document.get("jsonSchema")))) for row in rows[:MOST]],
+            "rows": [(row, len(build_form(row.document.get("jsonSchema")))) for row in rows[:MOST]],
             "is_cut": len(rows) > MOST,
             "most": MOST,
             "may_add": request.user.has_perm(ADD),
@@ -63,21 +63,21 @@ class TemplateForm(forms.Form):
     )
 
 
-class _Editor(ObjectPage):
+class _TemplateEditorPage(ObjectPage):
     """The form, for a new template and for a stored version."""
 
     template = "ops/definition/form_template.html"
 
     def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
-        row = _found(which)
-        document = _written(row) if row else SAMPLE
-        return self._around(request, row, TemplateForm(initial={"document": formatted(document)}))
+        row = _find_template(which)
+        document = _template_json(row) if row else SAMPLE
+        return self._around(request, row, TemplateForm(initial={"document": format_json(document)}))
 
     def sent(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
-        row, act = _found(which), request.POST.get("do", "save")
+        row, act = _find_template(which), request.POST.get("do", "save")
         if row is not None and act == "delete":
             return self._deleted(request, row)
-        require(request, CHANGE if row is not None and act != "new_version" else ADD)
+        require_permission(request, CHANGE if row is not None and act != "new_version" else ADD)
         form = TemplateForm(request.POST)
         if form.is_valid() and (saved := self._saved(request, form, row, act == "new_version")):
             messages.success(request, _("The form template %(template)s is saved.") % {"template": saved})
@@ -102,18 +102,18 @@ class _Editor(ObjectPage):
         except ValidationFailed as failed:
             for each in failed.complaints:
                 form.add_error("document", f"{each.path}: {each.message}")
-        except Refused as refused:
+        except RequestRefused as refused:
             form.add_error(None, refused.message)
         return None
 
     def _deleted(self, request: HttpRequest, row: FormTemplate) -> HttpResponse:
-        require(request, DELETE)
+        require_permission(request, DELETE)
         try:
             reason = request.POST.get("reason", "").strip()[:500]
             form_templates.delete_template(row.name, row.version, request.user.get_username(), reason)
             messages.success(request, _("The form template %(template)s is deleted.") % {"template": row})
-        except Refused as refused:
-            tell(request, refused)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:form_templates"))
 
     def _around(self, request: HttpRequest, row: FormTemplate | None, form: TemplateForm) -> dict[str, Any]:
@@ -132,19 +132,19 @@ class _Editor(ObjectPage):
         }
 
 
-class NewFormTemplatePage(_Editor):
+class NewFormTemplatePage(_TemplateEditorPage):
     """A new template."""
 
     name, permission, route = "form_template_new", ADD, "form_templates/new/"
 
 
-class FormTemplatePage(_Editor):
+class FormTemplatePage(_TemplateEditorPage):
     """One version of a template: its JSON, and the form that people see."""
 
     name, permission, route = "form_template", VIEW, "form_templates/<int:template_id>/"
 
 
-def _found(which: dict[str, Any]) -> FormTemplate | None:
+def _find_template(which: dict[str, Any]) -> FormTemplate | None:
     if not which:
         return None
     row = FormTemplate.objects.filter(pk=which["template_id"]).first() if which["template_id"] < 2**62 else None
@@ -153,7 +153,7 @@ def _found(which: dict[str, Any]) -> FormTemplate | None:
     return row
 
 
-def _written(row: FormTemplate) -> dict[str, Any]:
+def _template_json(row: FormTemplate) -> dict[str, Any]:
     return {"name": row.name, "version": row.version, **row.document}
 
 

@@ -16,7 +16,7 @@ from ...insight.durations import format_duration
 from ...insight.task_catalog import catalog_tasks
 from ...insight.workflow_catalog import CatalogWorkflow, catalog_workflows
 from ...models import WorkflowDefinition
-from ..badges import many, pill
+from ..badges import format_count, pill
 from ..read_only import BoundedList
 
 TONES = {"broken reference": "failed", "no timeout": "waiting", "no worker": "waiting", "unused": "stopped"}
@@ -29,7 +29,7 @@ FLAG_WORDS = {
 ICONS = {"broken reference": "failed", "unused": "skipped"}
 
 
-class ShelvedList(BoundedList):
+class CatalogList(BoundedList):
     """A page of definitions with what is to be said of each, worked out together."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -74,7 +74,7 @@ class ArchiveFilter(admin.SimpleListFilter):
         return queryset.filter(archived_at__isnull=self.value() != "archived")
 
 
-class ShelvedTasks(BoundedList):
+class CatalogTaskList(BoundedList):
     """A page of task definitions with what is to be said of each, worked out together."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -85,7 +85,7 @@ class ShelvedTasks(BoundedList):
             row.shelved = found[row.pk]
 
 
-def flagged(flags: Mapping[str, str]) -> SafeString:
+def render_flags(flags: Mapping[str, str]) -> SafeString:
     """What deserves a look, each with why."""
     marks = (
         (why.replace("`", ""), pill(TONES[flag], str(FLAG_WORDS[flag]), ICONS.get(flag, "warning")))
@@ -94,22 +94,22 @@ def flagged(flags: Mapping[str, str]) -> SafeString:
     return format_html('<span class="flags">{}</span>', format_html_join(" ", '<span title="{}">{}</span>', marks))
 
 
-class ShelfColumns:
+class CatalogColumns:
     """The columns of that list."""
 
     @admin.display(description=gettext_lazy("name"))
     def shelf(self, row: WorkflowDefinition) -> SafeString:
         name = format_html('<strong>{}</strong> <span class="version">v{}</span>', row.name, row.version)
-        return format_html('<a href="{}/change/">{}</a> {}', row.pk, name, flagged(row.shelved.flags))
+        return format_html('<a href="{}/change/">{}</a> {}', row.pk, name, render_flags(row.shelved.flags))
 
     @admin.display(description=gettext_lazy("used by"))
     def used_by(self, row: WorkflowDefinition) -> str:
-        return many(row.shelved.used_by) if row.shelved.used_by else "–"
+        return format_count(row.shelved.used_by) if row.shelved.used_by else "–"
 
     @admin.display(description=gettext_lazy("runs 24 h"))
     def runs(self, row: WorkflowDefinition) -> str:
         count = row.shelved.health.runs
-        return f"{many(count)}{'+' if row.shelved.is_capped else ''}" if count else "–"
+        return f"{format_count(count)}{'+' if row.shelved.is_capped else ''}" if count else "–"
 
     @admin.display(description=gettext_lazy("failed"))
     def failed(self, row: WorkflowDefinition) -> SafeString | str:

@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
-from ...core.errors import Refused, ValidationFailed
-from ...core.language.lint.places import spots
-from ...core.samples import sample_of
+from ...core.document.lint.step_positions import all_steps
+from ...core.errors import RequestRefused, ValidationFailed
+from ...core.samples import sample_from_schema
 from ...engine import drafts, simulation_cases
 from ...insight.diagram import Diagram
 from ...insight.inner_workflows import inner_workflows
@@ -18,11 +18,11 @@ from ...insight.last_inputs import recent_starts, start_to_repeat
 from ...insight.recorded_outputs import recorded_outputs
 from ...insight.simulation_report import SimulationReport, simulation_report
 from ...models import DefinitionDraft, SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
-from ..error_messages import require
-from ..form_parsing import json_value
-from ..json_tree import tree
-from ..pictures import picture
-from .simulator_form import Trial, begun, of_case, typed
+from ..error_messages import require_permission
+from ..form_parsing import parse_json_value
+from ..json_tree import render_tree
+from ..pictures import draw_definition
+from .simulator_form import SimulationForm, form_from_case, new_simulation_form, submitted_form
 
 PERMISSIONS = ("conductor.change_workflowdefinition", "conductor.execute_workflowdefinition")
 
@@ -51,18 +51,20 @@ class SimulatorPages:
             return self._keep(request, row, trial, execution)
         return self._shown(request, row, trial, execution, note, fault)
 
-    def _trial(self, request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> Trial:
+    def _trial(self, request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> SimulationForm:
         inner = inner_workflows(document)
         documents = [document, *(each.document for each in inner.values())]
         names = {str(step.get("name")) for each in documents for step in _all_steps(each)}
         tasks = dict(TaskDefinition.objects.filter(name__in=names).values_list("name", "document"))
-        trial = begun(document, _first_input(request, row, document), recorded_outputs(row.name), tasks, inner)
+        trial = new_simulation_form(
+            document, _first_input(request, row, document), recorded_outputs(row.name), tasks, inner
+        )
         case = SimulationCase.objects.filter(workflow=row.name, name=request.GET.get("case", "")).first()
         if request.method == "POST":
-            return typed(trial, request.POST)
-        return of_case(trial, case.input, case.outcomes) if case else trial
+            return submitted_form(trial, request.POST)
+        return form_from_case(trial, case.input, case.outcomes) if case else trial
 
-    def _played(self, trial: Trial) -> tuple[Any, str]:
+    def _played(self, trial: SimulationForm) -> tuple[Any, str]:
         """The execution with those of its sub-workflows, or why there is none."""
         if not trial.is_valid():
             return None, ""
@@ -70,37 +72,45 @@ class SimulatorPages:
             return simulation_cases.simulate_with_children(trial.document, trial.given, trial.outcomes), ""
         except ValidationFailed as failed:
             return None, "; ".join(f"{each.path} {each.message}".strip() for each in failed.complaints[:5])
-        except Refused as refused:
+        except RequestRefused as refused:
             return None, refused.message
 
-    def _keep(self, request: HttpRequest, row: WorkflowDefinition, trial: Trial, execution: Any) -> HttpResponse:
+    def _keep(
+        self, request: HttpRequest, row: WorkflowDefinition, trial: SimulationForm, execution: Any
+    ) -> HttpResponse:
         name, by = request.POST.get("case_name", ""), request.user.get_username()
         outcomes = {ref: list(outcome) for ref, outcome in trial.outcomes.items()}
         kept = {"input": trial.given, "outcomes": outcomes, "expected": simulation_cases.case_outcome(execution[0])}
         try:
             drafts.save_case(row.name, name, kept, by)
-        except Refused as refused:
+        except RequestRefused as refused:
             return self._shown(request, row, trial, execution, "", refused.message)
-        messages.success(request, _kept(name, row))
+        messages.success(request, _find_case(name, row))
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk], query={"case": name.strip()}))
 
     def _forget(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
         try:
             drafts.delete_case(row.name, request.POST["forget"], request.user.get_username())
-        except Refused as refused:
+        except RequestRefused as refused:
             messages.error(request, refused.message)
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))
 
     def _rule(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
         """Whether cases that differ hold the definition back."""
-        require(request, self.change_permission)
+        require_permission(request, self.change_permission)
         holds = request.POST.get("cases_hold") == "block"
         drafts.set_save_requirement(row.name, holds, request.user.get_username())
         messages.success(request, _("It is not saved while a case differs.") if holds else _("Cases only warn."))
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))
 
     def _shown(
-        self, request: HttpRequest, row: WorkflowDefinition, trial: Trial, execution: Any, note: str, fault: str = ""
+        self,
+        request: HttpRequest,
+        row: WorkflowDefinition,
+        trial: SimulationForm,
+        execution: Any,
+        note: str,
+        fault: str = "",
     ) -> HttpResponse:
         until = request.POST.get("until", "")
         whole, children = execution or (None, {})
@@ -110,7 +120,7 @@ class SimulatorPages:
             "row": row,
             "trial": trial,
             "cases_hold": SaveRequirement.objects.filter(workflow=row.name, holds=True).exists(),
-            "picture": picture(trial.document, story.seen) if story else picture(trial.document),
+            "picture": draw_definition(trial.document, story.seen) if story else draw_definition(trial.document),
             "inner_pictures": _inner_pictures(trial, story),
             "story": story,
             "trees": _trees(story),
@@ -124,12 +134,12 @@ class SimulatorPages:
         return self.page(request, "simulator", _("Try %(name)s") % {"name": row.name}, **shown)
 
 
-def _inner_pictures(trial: Trial, story: SimulationReport | None) -> list[tuple[str, str, Diagram]]:
+def _inner_pictures(trial: SimulationForm, story: SimulationReport | None) -> list[tuple[str, str, Diagram]]:
     """The sub-workflows that were played, in the order of their steps: the way there, the name, the picture."""
     if story is None:
         return []
     return [
-        (way, str(inner.document.get("name") or way), picture(inner.document, story.inner[way]))
+        (way, str(inner.document.get("name") or way), draw_definition(inner.document, story.inner[way]))
         for way, inner in trial.inner.items()
         if way in story.inner
     ]
@@ -141,7 +151,7 @@ def _document(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, 
         return row.document, ""
     draft = DefinitionDraft.objects.filter(kind="workflow", name=row.name, author=request.user.get_username()).first()
     try:
-        document = json_value(draft.text) if draft else None
+        document = parse_json_value(draft.text) if draft else None
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
@@ -149,13 +159,13 @@ def _document(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, 
     return document, _("This tries your draft, which is not saved yet.")
 
 
-def _kept(name: str, row: WorkflowDefinition) -> str:
+def _find_case(name: str, row: WorkflowDefinition) -> str:
     said = _("The case %(case)s is kept: it is tried again whenever %(name)s is saved.")
     return said % {"case": name.strip(), "name": row.name}
 
 
 def _all_steps(document: dict[str, Any]) -> list[dict[str, Any]]:
-    return [dict(spot.step) for spot in spots(document.get("tasks"))]
+    return [dict(spot.step) for spot in all_steps(document.get("tasks"))]
 
 
 def _first_input(request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> Any:
@@ -167,7 +177,7 @@ def _first_input(request: HttpRequest, row: WorkflowDefinition, document: dict[s
     if found is not None and found.is_whole:
         return found.input
     schema = document.get("inputSchema")
-    sample = sample_of(schema.get("data")) if isinstance(schema, dict) else None
+    sample = sample_from_schema(schema.get("data")) if isinstance(schema, dict) else None
     if isinstance(sample, dict):
         return sample
     names = document.get("inputParameters")
@@ -178,4 +188,4 @@ def _trees(story: SimulationReport | None) -> dict[str, Any]:
     """What went in and came out, as trees."""
     if story is None:
         return {}
-    return {"output": tree(story.output)}
+    return {"output": render_tree(story.output)}

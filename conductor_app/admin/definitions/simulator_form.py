@@ -8,8 +8,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.language.parts import GROWS, shape_of, type_of
-from ...core.samples import sample_of
+from ...core.document.parts import GROWS, shape_of, type_of
+from ...core.samples import sample_from_schema
 from ...core.simulation.outcomes import (
     FAILS,
     FAILS_FOR_GOOD,
@@ -19,12 +19,12 @@ from ...core.simulation.outcomes import (
     PLAYED,
     STAYS,
     TIMES_OUT,
-    Outcome,
+    SimulatedOutcome,
     steps_to_tell,
 )
 from ...insight.inner_workflows import InnerWorkflow
-from ..form_parsing import json_value
-from ..json_editor import formatted
+from ..form_parsing import parse_json_value
+from ..json_editor import format_json
 
 MOST_TIMES = 50
 MOST_STEPS = 300
@@ -40,7 +40,7 @@ WORDS = {
 
 
 @dataclass(slots=True)
-class Told:
+class StepChoice:
     """One step in the form: how it ends, what it gives, where that comes from, and what is wrong with it."""
 
     ref: str
@@ -65,15 +65,15 @@ class Told:
 
 
 @dataclass(slots=True)
-class Trial:
+class SimulationForm:
     """A try that is being put together."""
 
     document: dict[str, Any]
     input: str
-    steps: list[Told]
+    steps: list[StepChoice]
     inner: Mapping[str, InnerWorkflow] = field(default_factory=dict)
     error: str = ""
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, SimulatedOutcome] = field(default_factory=dict)
     given: dict[str, Any] = field(default_factory=dict)
 
     def is_valid(self) -> bool:
@@ -84,7 +84,7 @@ class Trial:
             self.error = str(fault)
         for told in self.steps:
             try:
-                self.outcomes[told.ref] = Outcome(told.how, told.times, read_object(told.output))
+                self.outcomes[told.ref] = SimulatedOutcome(told.how, told.times, read_object(told.output))
             except ValueError as fault:
                 told.error = str(fault)
         return not self.error and not any(told.error for told in self.steps)
@@ -95,7 +95,7 @@ def read_object(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = json_value(text)
+        value = parse_json_value(text)
     except json.JSONDecodeError as fault:
         facts = {"message": fault.msg, "line": fault.lineno, "column": fault.colno}
         raise ValueError(_("This is not JSON: %(message)s at line %(line)s, column %(column)s.") % facts) from None
@@ -106,18 +106,20 @@ def read_object(text: str) -> dict[str, Any]:
     return value
 
 
-def begun(
+def new_simulation_form(
     document: dict[str, Any],
     input: Any,
     recorded: Mapping[str, Any],
     tasks: Mapping[str, Mapping[str, Any]],
     inner: Mapping[str, InnerWorkflow],
-) -> Trial:
+) -> SimulationForm:
     """A try as it is offered: every step gives what it gave lately, or else what its definition promises.
 
     `inner`: the sub-workflows that are known, by the way to their steps.
     """
-    return Trial(document, formatted(input), list(_steps(document, recorded, tasks, inner, ""))[:MOST_STEPS], inner)
+    return SimulationForm(
+        document, format_json(input), list(_steps(document, recorded, tasks, inner, ""))[:MOST_STEPS], inner
+    )
 
 
 def _steps(
@@ -126,15 +128,15 @@ def _steps(
     tasks: Mapping[str, Mapping[str, Any]],
     inner: Mapping[str, InnerWorkflow],
     way: str,
-) -> Iterator[Told]:
+) -> Iterator[StepChoice]:
     for spot in steps_to_tell(document):
         ref, output = f"{way}{spot.ref}", _usual(spot.ref, tasks.get(spot.name) or {}, recorded)
         if shape_of(spot.step) == GROWS:
             output = {}, _("each of its branches")
         found = inner.get(ref)
         how = PLAYED if found is not None and spot.ref not in recorded else GIVES
-        yield Told(
-            ref, spot.name, type_of(spot.step), how, 1, formatted(output[0]), output[1], is_workflow=found is not None
+        yield StepChoice(
+            ref, spot.name, type_of(spot.step), how, 1, format_json(output[0]), output[1], is_workflow=found is not None
         )
         if found is not None:
             yield from _steps(found.document, found.recorded, tasks, inner, f"{ref}{INSIDE}")
@@ -144,7 +146,7 @@ def _usual(ref: str, definition: Mapping[str, Any], recorded: Mapping[str, Any])
     if ref in recorded:
         return recorded[ref], _("as in its last run")
     schema = definition.get("outputSchema")
-    if isinstance(schema, Mapping) and isinstance(sample := sample_of(schema.get("data")), dict):
+    if isinstance(schema, Mapping) and isinstance(sample := sample_from_schema(schema.get("data")), dict):
         return sample, _("from its output schema")
     keys = definition.get("outputKeys")
     if isinstance(keys, list) and keys:
@@ -152,7 +154,7 @@ def _usual(ref: str, definition: Mapping[str, Any], recorded: Mapping[str, Any])
     return {}, _("nothing known")
 
 
-def typed(trial: Trial, sent: Mapping[str, str]) -> Trial:
+def submitted_form(trial: SimulationForm, sent: Mapping[str, str]) -> SimulationForm:
     """The try with what was sent; steps that the form did not know stay as they are offered."""
     trial.input = sent.get("input", trial.input)
     for told in trial.steps:
@@ -166,16 +168,16 @@ def typed(trial: Trial, sent: Mapping[str, str]) -> Trial:
     return trial
 
 
-def of_case(trial: Trial, input: Any, outcomes: Mapping[str, Any]) -> Trial:
+def form_from_case(trial: SimulationForm, input: Any, outcomes: Mapping[str, Any]) -> SimulationForm:
     """The try as a case has kept it."""
-    trial.input = formatted(input)
+    trial.input = format_json(input)
     for told in trial.steps:
         if told.ref in outcomes:
-            kept = Outcome(*outcomes[told.ref])
+            kept = SimulatedOutcome(*outcomes[told.ref])
             told.how, told.times, told.output, told.source = (
                 kept.how,
                 kept.times,
-                formatted(kept.output or {}),
+                format_json(kept.output or {}),
                 _("kept"),
             )
     return trial

@@ -8,15 +8,15 @@ from django.urls import URLPattern, path, reverse
 from django.utils.timezone import get_current_timezone_name
 from django.utils.translation import gettext as _
 
-from ...core.errors import InputRefused, Refused, ValidationFailed
+from ...core.errors import InputInvalid, RequestRefused, ValidationFailed
 from ...core.masking import HIDDEN
 from ...engine.manual_start import start_by_hand
 from ...insight.last_inputs import recent_starts, start_to_repeat
 from ...models import WorkflowDefinition
 from ...models.fields import dumps
-from ..error_messages import require
-from .calls import as_curl, as_python
-from .start_form import STRATEGIES, Start
+from ..error_messages import require_permission
+from .api_calls import curl_command, python_snippet
+from .start_form import STRATEGIES, StartInput
 
 PERMISSION = "conductor.execute_workflowdefinition"
 MOST_VERSIONS = 100
@@ -30,38 +30,38 @@ class StartPages:
 
     def start(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The form; sent, it starts a run or says at its fields why not."""
-        require(request, PERMISSION)
+        require_permission(request, PERMISSION)
         row = self.found(request, pk)
         if request.method != "POST":
-            given, notes = _given(request, row)
-            return self._form(request, row, Start(row, None, given), notes)
-        start = Start(row, request.POST, {})
+            given, notes = _initial_start(request, row)
+            return self._form(request, row, StartInput(row, None, given), notes)
+        start = StartInput(row, request.POST, {})
         if start.is_valid() and request.POST.get("step") != "show":
             run_id = self._started(request, start)
             if run_id:
                 return HttpResponseRedirect(reverse("admin:conductor_run_change", args=[run_id]))
         return self._form(request, row, start, [])
 
-    def _started(self, request: HttpRequest, start: Start) -> str:
+    def _started(self, request: HttpRequest, start: StartInput) -> str:
         """The id of the run, or nothing where the engine has refused."""
         by, reason = request.user.get_username(), start.form.cleaned_data["reason"]
         try:
             run_id, is_new = start_by_hand(start.request(), by, reason)
-        except InputRefused as refused:
+        except InputInvalid as refused:
             for complaint in refused.complaints:
-                start.complain(complaint.path, complaint.message)
+                start.add_error(complaint.path, complaint.message)
         except ValidationFailed as refused:
             for complaint in refused.complaints:
-                start.complain("", complaint.message)
-        except Refused as refused:
-            start.complain("", refused.message)
+                start.add_error("", complaint.message)
+        except RequestRefused as refused:
+            start.add_error("", refused.message)
         else:
             said = _("The run is started.") if is_new else _("This key has started a run before: here it is.")
             messages.success(request, said)
             return run_id
         return ""
 
-    def _form(self, request: HttpRequest, row: WorkflowDefinition, start: Start, notes: list[str]) -> HttpResponse:
+    def _form(self, request: HttpRequest, row: WorkflowDefinition, start: StartInput, notes: list[str]) -> HttpResponse:
         versions = WorkflowDefinition.objects.filter(name=row.name).order_by("-version").only("pk", "version")
         server, call = f"{request.scheme}://{request.get_host()}", start.request() if _is_whole(start) else None
         shown: dict[str, Any] = {
@@ -75,17 +75,17 @@ class StartPages:
             "like": request.GET.get("like", ""),
             "strategies": STRATEGIES,
             "zone": get_current_timezone_name(),
-            "curl": as_curl(call, server) if call else "",
-            "python": as_python(call, server) if call else "",
+            "curl": curl_command(call, server) if call else "",
+            "python": python_snippet(call, server) if call else "",
         }
         return self.page(request, "start", _("Start %(name)s") % {"name": row.name}, **shown)
 
 
-def _is_whole(start: Start) -> bool:
+def _is_whole(start: StartInput) -> bool:
     return not start.form.is_bound or start.form.is_valid()
 
 
-def _given(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any], list[str]]:
+def _initial_start(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any], list[str]]:
     """What the form begins with: that of another run, if the address names one."""
     given: dict[str, Any] = {"mode": request.GET.get("mode", "form")}
     like = request.GET.get("like", "").strip()

@@ -72,7 +72,7 @@ class StartForm(forms.Form):
         return pairs
 
 
-class Start(DocumentForm):
+class StartInput(DocumentForm):
     """A start that is being put together, from an address or from what was sent: the input, and all the rest."""
 
     def __init__(self, row: WorkflowDefinition, typed: Mapping[str, str] | None, given: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from ...insight.task_policy import policy_of, retry_schedule, time_limits
 
 
-def drawings(document: Mapping[str, Any]) -> dict[str, Any]:
+def task_drawings(document: Mapping[str, Any]) -> dict[str, Any]:
     """What `ops/definition/task_drawings.html` shows; the document need not be valid."""
     policy = policy_of(document)
     return {"drawn": {"schedule": retry_schedule(policy), "limits": time_limits(policy)}}

@@ -8,11 +8,11 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.language.checks.tables import TASK_DEFINITION
-from ..error_messages import require
-from ..form_parsing import json_value
-from ..json_editor import formatted
-from .task_drawings import drawings
+from ...core.document.checks.field_specs import TASK_DEFINITION
+from ..error_messages import require_permission
+from ..form_parsing import parse_json_value
+from ..json_editor import format_json
+from .task_drawings import task_drawings
 
 LOGICS = (
     ("FIXED", gettext_lazy("the same each time")),
@@ -31,7 +31,7 @@ UNSAID = {name: default for name, _read, default in TASK_DEFINITION if name in M
 """What holds where a document says nothing: the form's menus show it then."""
 
 
-def whole(label: Any, help_text: Any = "", least: int = 0) -> forms.IntegerField:
+def integer_field(label: Any, help_text: Any = "", least: int = 0) -> forms.IntegerField:
     """A whole number that may be left out: then the server's own holds."""
     return forms.IntegerField(required=False, min_value=least, max_value=LARGEST, label=label, help_text=help_text)
 
@@ -43,32 +43,32 @@ class TaskForm(forms.Form):
     description = forms.CharField(required=False, max_length=2_000, label=gettext_lazy("Description"))
     ownerEmail = forms.CharField(required=False, max_length=255, label=gettext_lazy("Owner"))
 
-    retryCount = whole(gettext_lazy("Retries after a failure"))
-    retryDelaySeconds = whole(gettext_lazy("Seconds before a retry"))
+    retryCount = integer_field(gettext_lazy("Retries after a failure"))
+    retryDelaySeconds = integer_field(gettext_lazy("Seconds before a retry"))
     retryLogic = forms.ChoiceField(required=False, choices=LOGICS, label=gettext_lazy("That delay is"))
-    backoffScaleFactor = whole(
+    backoffScaleFactor = integer_field(
         gettext_lazy("Growth factor"),
         gettext_lazy(
             "Above 1, a multiplied delay grows by this factor each time, the first one too; otherwise it doubles."
         ),
         1,
     )
-    maxRetryDelaySeconds = whole(gettext_lazy("Longest delay in seconds"), gettext_lazy("0: without a bound."))
-    backoffJitterMs = whole(
+    maxRetryDelaySeconds = integer_field(gettext_lazy("Longest delay in seconds"), gettext_lazy("0: without a bound."))
+    backoffJitterMs = integer_field(
         gettext_lazy("Spread in milliseconds"), gettext_lazy("Each delay is longer by so much at most.")
     )
 
-    pollTimeoutSeconds = whole(gettext_lazy("Seconds in the queue"), gettext_lazy("0: as long as it takes."))
-    responseTimeoutSeconds = whole(
+    pollTimeoutSeconds = integer_field(gettext_lazy("Seconds in the queue"), gettext_lazy("0: as long as it takes."))
+    responseTimeoutSeconds = integer_field(
         gettext_lazy("Seconds for the worker to answer"), gettext_lazy("Who says nothing for so long has lost it.")
     )
-    timeoutSeconds = whole(gettext_lazy("Seconds for one attempt"), gettext_lazy("0: without a bound."))
-    totalTimeoutSeconds = whole(gettext_lazy("Seconds for all attempts"), gettext_lazy("0: without a bound."))
+    timeoutSeconds = integer_field(gettext_lazy("Seconds for one attempt"), gettext_lazy("0: without a bound."))
+    totalTimeoutSeconds = integer_field(gettext_lazy("Seconds for all attempts"), gettext_lazy("0: without a bound."))
     timeoutPolicy = forms.ChoiceField(required=False, choices=CONSEQUENCES, label=gettext_lazy("When time is over"))
 
-    concurrentExecLimit = whole(gettext_lazy("Tasks at a time"), gettext_lazy("0: any number."))
-    rateLimitPerFrequency = whole(gettext_lazy("Tasks in a window"), gettext_lazy("0: any number."))
-    rateLimitFrequencyInSeconds = whole(gettext_lazy("Seconds of the window"), least=1)
+    concurrentExecLimit = integer_field(gettext_lazy("Tasks at a time"), gettext_lazy("0: any number."))
+    rateLimitPerFrequency = integer_field(gettext_lazy("Tasks in a window"), gettext_lazy("0: any number."))
+    rateLimitFrequencyInSeconds = integer_field(gettext_lazy("Seconds of the window"), least=1)
 
     def document(self, before: dict[str, Any]) -> dict[str, Any]:
         """The document with what was typed; a field that is left empty is left out, and so is a choice nobody made."""
@@ -100,7 +100,7 @@ class TaskFormPages:
 
     def as_form(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
         """The form of a definition, new or not, begun with its draft."""
-        require(request, self.change_permission)
+        require_permission(request, self.change_permission)
         row = self.found(request, pk) if pk is not None else None
         if "document" in request.POST:
             # The review comes back to where it was asked for.
@@ -113,17 +113,23 @@ class TaskFormPages:
             document = form.document(before)
             if request.POST.get("step") == "review":
                 request.POST = request.POST.copy()
-                request.POST["document"] = formatted(document)
+                request.POST["document"] = format_json(document)
                 return self._editor(request, row)
         title = _("Edit %(name)s") % {"name": row.name} if row else self.heading_new
-        shown = {"row": row, "form": form, "before": formatted(before), "draft": begun.draft, **drawings(document)}
+        shown = {
+            "row": row,
+            "form": form,
+            "before": format_json(before),
+            "draft": begun.draft,
+            **task_drawings(document),
+        }
         return self.page(request, "task_form", title, base=self.base_of(row) if row else "", **shown)
 
 
 def _read(text: str) -> dict[str, Any]:
     """The document of a draft, as far as it is one."""
     try:
-        found = json_value(text)
+        found = parse_json_value(text)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

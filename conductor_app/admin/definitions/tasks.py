@@ -14,13 +14,13 @@ from django.utils.translation import gettext_lazy
 from ...engine import definitions
 from ...insight.definition_usage import users_of_task
 from ...models import TaskDefinition
-from ..badges import many
-from ..json_editor import formatted
-from .checks import Checked, placed
-from .list import ArchiveFilter, ShelvedTasks, flagged
+from ..badges import format_count
+from ..json_editor import format_json
+from .checks import CheckResult, place_findings
+from .definition_admin import DefinitionAdmin, require_same_name
+from .list import ArchiveFilter, CatalogTaskList, render_flags
 from .samples import NEW_TASK
-from .shared import DefinitionAdmin, refuse_another_name
-from .task_drawings import drawings
+from .task_drawings import task_drawings
 from .task_form import TaskFormPages
 
 
@@ -36,33 +36,33 @@ class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
     def get_urls(self) -> list[URLPattern]:
         return [*self.form_urls(), *super().get_urls()]
 
-    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ShelvedTasks]:
-        return ShelvedTasks
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[CatalogTaskList]:
+        return CatalogTaskList
 
     @admin.display(description=gettext_lazy("name"))
     def shelf(self, row: TaskDefinition) -> SafeString:
         name = format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
-        return format_html("{} {}", name, flagged(row.shelved.flags))
+        return format_html("{} {}", name, render_flags(row.shelved.flags))
 
     @admin.display(description=gettext_lazy("used by"))
     def used_by(self, row: TaskDefinition) -> str:
-        return many(row.shelved.used_by) if row.shelved.used_by else "–"
+        return format_count(row.shelved.used_by) if row.shelved.used_by else "–"
 
     def more(self, request: HttpRequest, row: TaskDefinition) -> dict[str, Any]:
-        found = placed(definitions.lint_task(row.document), formatted(row.document))
+        found = place_findings(definitions.lint_task(row.document), format_json(row.document))
         return {
             "used_by": users_of_task(row.name),
-            "checked": Checked(row.document, found) if found else None,
-            **drawings(row.document),
+            "checked": CheckResult(row.document, found) if found else None,
+            **task_drawings(row.document),
         }
 
     def drawn(self, result: Any) -> dict[str, Any]:
-        return drawings(result.document) if result.document is not None else {}
+        return task_drawings(result.document) if result.document is not None else {}
 
     def save(self, form: Form, row: TaskDefinition | None, by: str) -> None:
         document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
         if row is not None:
-            refuse_another_name(document, row)
+            require_same_name(document, row)
         definitions.save_task(document, by, overwrite=row is not None, reason=reason)
 
     @admin.display(description=gettext_lazy("limits"))

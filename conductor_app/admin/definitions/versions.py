@@ -7,13 +7,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
-from ...core.errors import Refused, ValidationFailed
-from ...core.language.meaning import changes
+from ...core.document.semantic_diff import semantic_changes
+from ...core.errors import RequestRefused, ValidationFailed
 from ...engine import definitions
 from ...insight.text_diff import diff_hunks
 from ...models import WorkflowDefinition
-from ..error_messages import require, tell
-from ..json_editor import formatted
+from ..error_messages import require_permission, show_refusal
+from ..json_editor import format_json
 
 MOST_VERSIONS = 200
 
@@ -37,15 +37,15 @@ class VersionPages:
         older = next((version for version in versions if version.version < new.version), new)
         old = by_pk.get(request.GET.get("with", ""), older)
         shown: dict[str, Any] = {"row": row, "old": old, "new": new, "versions": versions}
-        shown |= {"changes": changes(old.document, new.document)}
-        shown |= {"hunks": diff_hunks(formatted(old.document), formatted(new.document))}
+        shown |= {"changes": semantic_changes(old.document, new.document)}
+        shown |= {"hunks": diff_hunks(format_json(old.document), format_json(new.document))}
         facts = {"name": row.name, "old": old.version, "new": new.version}
         title = _("%(name)s: versions %(old)s and %(new)s") % facts
         return self.page(request, "compare", title, **shown)
 
     def restore(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Save an old version's document as a new version."""
-        require(request, self.change_permission)
+        require_permission(request, self.change_permission)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         row, by = self.found(request, pk), request.user.get_username()
@@ -58,8 +58,8 @@ class VersionPages:
                 request,
                 _("Version %(version)s would be refused today: %(why)s") % {"version": row.version, "why": said},
             )
-        except Refused as refused:
-            tell(request, refused)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
         else:
             messages.success(
                 request, _("Version %(new)s says what version %(old)s said.") % {"new": version, "old": row.version}

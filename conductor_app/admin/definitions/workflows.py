@@ -10,32 +10,32 @@ from django.urls import URLPattern
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.errors import Refused
-from ...core.language.lint import Finding
-from ...core.language.lint.places import spots
-from ...core.language.meaning import HOLDS_STEPS
-from ...core.language.parts import type_of
+from ...core.document.lint import LintFinding
+from ...core.document.lint.step_positions import all_steps
+from ...core.document.parts import type_of
+from ...core.document.semantic_diff import HOLDS_STEPS
+from ...core.errors import RequestRefused
 from ...engine import definitions, simulation_cases
 from ...insight.definition_context import definition_context
 from ...insight.version_history import SAMPLE, open_runs, version_history
 from ...models import SaveRequirement, SimulationCase, WorkflowDefinition
-from ..json_editor import formatted
-from ..json_tree import tree
-from ..pictures import picture
+from ..json_editor import format_json
+from ..json_tree import render_tree
+from ..pictures import draw_definition
 from .bundles import BundlePages
-from .checks import Checked, placed
-from .editor import Begun
+from .checks import CheckResult, place_findings
+from .definition_admin import DefinitionAdmin, require_same_name
+from .editor import EditingStart
 from .form import NEW_VERSION, OVERWRITE, DefinitionForm, WorkflowEditForm
-from .list import ShelfColumns, ShelvedList, VersionsFilter
+from .list import CatalogColumns, CatalogList, VersionsFilter
 from .samples import NEW_WORKFLOW
-from .shared import DefinitionAdmin, refuse_another_name
 from .simulator import PERMISSIONS as TRIED_BY
 from .simulator import SimulatorPages
 from .start import StartPages
 from .versions import VersionPages
 
 
-class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPages, VersionPages, DefinitionAdmin):
+class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, SimulatorPages, VersionPages, DefinitionAdmin):
     """Workflow definitions, newest version first."""
 
     kind, sample, page_template = "workflow", NEW_WORKFLOW, "workflow"
@@ -58,8 +58,8 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
     list_filter = (VersionsFilter,)
     ordering = ("name", "-version")
 
-    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ShelvedList]:
-        return ShelvedList
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[CatalogList]:
+        return CatalogList
 
     def get_urls(self) -> list[URLPattern]:
         return [
@@ -75,8 +75,10 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
         newest = versions[0].row if versions else row
         others = [version for version in versions if version.row.version < row.version]
         return {
-            "picture": picture(row.document, chosen=chosen, link=lambda ref, path: f"?{urlencode({'step': ref})}#step"),
-            "checked": Checked(row.document, placed(*self._findings(row))),
+            "picture": draw_definition(
+                row.document, chosen=chosen, link=lambda ref, path: f"?{urlencode({'step': ref})}#step"
+            ),
+            "checked": CheckResult(row.document, place_findings(*self._findings(row))),
             "step": _step(row.document, chosen) if chosen else None,
             "ledger": versions,
             "sample": SAMPLE,
@@ -91,13 +93,13 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
         }
 
     @staticmethod
-    def _findings(row: WorkflowDefinition) -> tuple[list[Finding], str]:
+    def _findings(row: WorkflowDefinition) -> tuple[list[LintFinding], str]:
         complaints = definitions.validate_workflow(row.document)
         said = definitions.lint_workflow(row.document, definition_context([row.document]), complaints)
-        return said, formatted(row.document)
+        return said, format_json(row.document)
 
     def drawn(self, result: Any) -> dict[str, Any]:
-        return {"picture": picture(result.document)} if result.document is not None else {}
+        return {"picture": draw_definition(result.document)} if result.document is not None else {}
 
     def impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
         if row is None:
@@ -108,7 +110,7 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
         is_held = holds and any(verdict.differs for verdict in tried)
         return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": tried, "is_held": is_held}
 
-    def form_for(self, row: WorkflowDefinition | None, data: Any, begun: Begun) -> DefinitionForm:
+    def form_for(self, row: WorkflowDefinition | None, data: Any, begun: EditingStart) -> DefinitionForm:
         if row is None:
             return super().form_for(row, data, begun)
         initial = {"document": begun.text, "save_as": NEW_VERSION, "base": begun.base}
@@ -128,7 +130,7 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
         document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
         overwrite = row is not None and form.cleaned_data["save_as"] == OVERWRITE
         if row is not None:
-            refuse_another_name(document, row)
+            require_same_name(document, row)
             version = row.version if overwrite else next_version(row.name)
             document = form.cleaned_data["document"] = {**document, "version": version}
         definitions.save_workflow(document, by, overwrite=overwrite, reason=reason)
@@ -136,16 +138,20 @@ class WorkflowDefinitionAdmin(ShelfColumns, BundlePages, StartPages, SimulatorPa
 
 def _step(document: dict[str, Any], ref: str) -> dict[str, Any] | None:
     """One step as the page shows it beside the picture."""
-    spot = next((spot for spot in spots(document.get("tasks")) if spot.ref == ref), None)
+    spot = next((spot for spot in all_steps(document.get("tasks")) if spot.ref == ref), None)
     if spot is None:
         return None
     facts = [(_("Type"), type_of(spot.step)), (_("Task"), spot.name), (_("Place"), spot.path)]
-    return {"ref": ref, "facts": facts, "tree": tree({k: v for k, v in spot.step.items() if k not in HOLDS_STEPS})}
+    return {
+        "ref": ref,
+        "facts": facts,
+        "tree": render_tree({k: v for k, v in spot.step.items() if k not in HOLDS_STEPS}),
+    }
 
 
 def next_version(name: str) -> int:
     """The version after the newest one."""
     newest = WorkflowDefinition.objects.filter(name=name).aggregate(newest=Max("version"))["newest"]
     if newest is None:
-        raise Refused(_("%(name)s has been deleted meanwhile.") % {"name": name})
+        raise RequestRefused(_("%(name)s has been deleted meanwhile.") % {"name": name})
     return newest + 1

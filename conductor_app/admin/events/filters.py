@@ -8,24 +8,24 @@ from django.utils.translation import gettext as _
 
 from ...insight.events import OUTCOMES, EventFilter
 from ...models import EventHandler
-from ..schedules.form import moment_of
-from .words import OUTCOME_WORDS, SOURCE_WORDS
+from ..schedules.form import parse_time
+from .formatting import OUTCOME_WORDS, SOURCE_WORDS
 
 FIELDS = ("event", "handler", "outcome", "source", "since", "until")
 LONGEST = 255
 MOST_NAMES = 500
 
 
-def sought(given: QueryDict) -> EventFilter:
+def parse_filter(given: QueryDict) -> EventFilter:
     """What is looked for. Raises Invalid for a moment that cannot be read."""
     said = {name: given.get(name, "").strip().replace("\0", "")[:LONGEST] for name in FIELDS}
     outcome = said["outcome"] if said["outcome"] in OUTCOMES else ""
     return EventFilter(
-        said["event"], said["handler"], outcome, said["source"], moment_of(said["since"]), moment_of(said["until"])
+        said["event"], said["handler"], outcome, said["source"], parse_time(said["since"]), parse_time(said["until"])
     )
 
 
-def bar(given: QueryDict) -> dict[str, Any]:
+def filter_bar(given: QueryDict) -> dict[str, Any]:
     """What the form of the filters shows."""
     handlers = list(EventHandler.objects.order_by("name").values_list("name", "event")[:MOST_NAMES])
     return {
@@ -51,10 +51,10 @@ def _chips(given: QueryDict) -> Iterator[tuple[str, str, str]]:
     words = {"outcome": OUTCOME_WORDS, "source": SOURCE_WORDS}
     for name in FIELDS:
         if value := given.get(name, "").strip():
-            yield names[name], str(words.get(name, {}).get(value, value)), without(given, name)
+            yield names[name], str(words.get(name, {}).get(value, value)), address_without(given, name)
 
 
-def without(given: QueryDict, *names: str, **other: str) -> str:
+def address_without(given: QueryDict, *names: str, **other: str) -> str:
     """The same filters without some of them, with something else beside them."""
     kept = QueryDict(mutable=True)
     for name in FIELDS:

@@ -12,21 +12,21 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.errors import Refused, ValidationFailed
-from ...core.language.checks import read_handler
+from ...core.document.checks import read_handler
+from ...core.errors import RequestRefused, ValidationFailed
 from ...engine import event_handlers
 from ...engine.event_replays import TRIED, try_on_past_events
 from ...insight import events
 from ...insight.events import EventFilter
 from ...insight.handler_findings import lint_handler, with_last_verdict
 from ...models import EventHandler
-from ..badges import ago, pill
-from ..definitions.checks import HANDLER, Checked, placed
-from ..definitions.shared import DefinitionAdmin, refuse_another_name
-from ..error_messages import require, tell
-from ..json_editor import formatted
-from . import words
-from .trials import shown_trial
+from ..badges import pill, relative_time
+from ..definitions.checks import HANDLER, CheckResult, place_findings
+from ..definitions.definition_admin import DefinitionAdmin, require_same_name
+from ..error_messages import require_permission, show_refusal
+from ..json_editor import format_json
+from . import formatting
+from .trials import trial_view
 
 SAMPLE = {
     "name": "start_when_paid",
@@ -79,8 +79,8 @@ class EventHandlerAdmin(DefinitionAdmin):
     def more(self, request: HttpRequest, row: EventHandler) -> dict[str, Any]:
         last = events.event_page(EventFilter(handler=row.name)).told[:MOST_HEARD]
         return {
-            "checked": Checked(row.document, placed(lint_handler(row.document), formatted(row.document))),
-            "heard": [(told.delivery, _of(row.name, words.made(told))) for told in last],
+            "checked": CheckResult(row.document, place_findings(lint_handler(row.document), format_json(row.document))),
+            "heard": [(told.delivery, _of(row.name, formatting.handler_outcomes(told))) for told in last],
         }
 
     def save(self, form: Form, row: EventHandler | None, by: str) -> None:
@@ -91,11 +91,11 @@ class EventHandlerAdmin(DefinitionAdmin):
         if row is None:
             event_handlers.create_handlers([read], by, reason)
         else:
-            refuse_another_name(document, row)
+            require_same_name(document, row)
             event_handlers.update_handler(read, by, reason)
 
     def tried(self, document: dict[str, Any]) -> dict[str, Any]:
-        return {"trial": shown_trial(try_on_past_events(read_handler(document)[0]))}
+        return {"trial": trial_view(try_on_past_events(read_handler(document)[0]))}
 
     def drawn(self, result: Any) -> dict[str, Any]:
         return {"most_tried": TRIED}
@@ -104,7 +104,7 @@ class EventHandlerAdmin(DefinitionAdmin):
         """A button of the page was pressed."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        require(request, self.change_permission)
+        require_permission(request, self.change_permission)
         row, by, reason = self.found(request, pk), request.user.get_username(), request.POST.get("reason", "").strip()
         try:
             if act == "delete":
@@ -116,8 +116,8 @@ class EventHandlerAdmin(DefinitionAdmin):
             event_handlers.set_active(row.name, act == "listen", by, reason)
             said = _("%(name)s listens.") if act == "listen" else _("%(name)s listens no more.")
             messages.success(request, said % {"name": row.name})
-        except Refused as refused:
-            tell(request, refused)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:conductor_eventhandler_change", args=[pk]))
 
     @admin.display(description=gettext_lazy("listens"))
@@ -127,12 +127,12 @@ class EventHandlerAdmin(DefinitionAdmin):
     @admin.display(description=gettext_lazy("last event"))
     def heard(self, row: EventHandler) -> SafeString:
         if row.last_at is None:
-            return ago(None)
-        group, word = words.VERDICTS.get(row.last_outcome, ("waiting", row.last_outcome))
+            return relative_time(None)
+        group, word = formatting.VERDICTS.get(row.last_outcome, ("waiting", row.last_outcome))
         address = reverse("admin:events", query={"handler": row.name})
-        return format_html('<a href="{}">{}</a> {}', address, ago(row.last_at), pill(group, str(word)))
+        return format_html('<a href="{}">{}</a> {}', address, relative_time(row.last_at), pill(group, str(word)))
 
 
-def _of(handler: str, made: list[words.Made]) -> words.Made:
+def _of(handler: str, made: list[formatting.HandlerOutcome]) -> formatting.HandlerOutcome:
     """What this handler made of it."""
     return next(each for each in made if each.handler == handler)

@@ -7,12 +7,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from ...core.errors import Refused
+from ...core.errors import RequestRefused
 from ...engine import event_replays
-from ..error_messages import tell
+from ..error_messages import show_refusal
 from ..object_pages import ObjectPage
-from .received import one, page_of
-from .trials import ahead
+from .event_pages import event_address, find_event
+from .trials import preview_view
 
 REPLAY = "conductor.execute_event_handler"
 
@@ -24,15 +24,15 @@ class ReplayPage(ObjectPage):
     route = "events/<int:event_id>/replay/"
 
     def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
-        row = one(which["event_id"])
+        row = find_event(which["event_id"])
         shown = {"title": _("Replay %(event)s") % {"event": row.event}, "row": row}
         try:
-            return shown | {"plan": [ahead(each) for each in event_replays.plan_replay(row)]}
-        except Refused as refused:
+            return shown | {"plan": [preview_view(each) for each in event_replays.plan_replay(row)]}
+        except RequestRefused as refused:
             return shown | {"plan": [], "refused": refused.message}
 
     def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
-        row, by = one(which["event_id"]), request.user.get_username()
+        row, by = find_event(which["event_id"]), request.user.get_username()
         names, reason = request.POST.getlist("handler"), request.POST.get("reason", "").strip()
         address = reverse("admin:event_replay", args=[row.pk])
         if not names or not reason:
@@ -41,8 +41,8 @@ class ReplayPage(ObjectPage):
             return HttpResponseRedirect(address)
         try:
             fresh = event_replays.replay(row.pk, names, by, reason)
-        except Refused as refused:
-            tell(request, refused)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
             return HttpResponseRedirect(address)
         messages.success(request, _("It was heard again: below is what came of it."))
-        return HttpResponseRedirect(page_of(fresh.pk))
+        return HttpResponseRedirect(event_address(fresh.pk))

@@ -10,7 +10,7 @@ from ... import clock
 from ...insight.event_sources import EventSource, event_sources
 from ..badges import pill
 from ..pages import Page
-from .received import VIEW
+from .event_pages import VIEW
 
 
 class SourcesPage(Page):
@@ -20,11 +20,11 @@ class SourcesPage(Page):
     live_template = "ops/events/source_rows.html"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = [(source, state(source)) for source in event_sources(clock.now())]
+        rows = [(source, source_state(source)) for source in event_sources(clock.now())]
         return {"rows": rows, "tab": "sources"}
 
 
-def state(source: EventSource) -> SafeString:
+def source_state(source: EventSource) -> SafeString:
     """How it goes with a source."""
     if source.is_heard_here:
         return pill("succeeded", _("told to this server"))

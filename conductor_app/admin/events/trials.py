@@ -12,13 +12,13 @@ from ...models import EventDelivery
 from ...models.events import FAILED, MATCHED, NOT_MATCHED
 from ...models.fields import dumps
 from ..badges import pill
-from . import words
+from . import formatting
 
 LONGEST_PARAMS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class HandlerPreviewView:
     """What a handler would make of an event."""
 
     handler: str
@@ -32,19 +32,19 @@ class Ahead:
 
 
 @dataclass(frozen=True, slots=True)
-class TriedOn:
+class TriedEvent:
     """One past event, what the handler makes of it now, and what it made of it then where that differs."""
 
     event: EventDelivery
-    ahead: Ahead
+    ahead: HandlerPreviewView
     before: SafeString | None
 
 
-def ahead(foreseen: HandlerPreview) -> Ahead:
+def preview_view(foreseen: HandlerPreview) -> HandlerPreviewView:
     """What would come of it."""
     verdict = foreseen.verdict
-    group, word = words.VERDICTS[verdict.outcome]
-    return Ahead(
+    group, word = formatting.VERDICTS[verdict.outcome]
+    return HandlerPreviewView(
         verdict.handler.name,
         pill(group, str(word)),
         verdict.outcome == MATCHED,
@@ -61,15 +61,15 @@ def _cut(params: Any) -> str:
     return text if len(text) <= LONGEST_PARAMS else f"{text[:LONGEST_PARAMS]}…"
 
 
-def shown_trial(trial: HandlerTrial) -> dict[str, Any]:
+def trial_view(trial: HandlerTrial) -> dict[str, Any]:
     """All events that it was tried on, and how many of each kind there are."""
-    rows = [TriedOn(event, ahead(each), _before(event, each)) for event, each in trial.tried]
+    rows = [TriedEvent(event, preview_view(each), _before(event, each)) for event, each in trial.tried]
     kinds = [each.verdict.outcome for _event, each in trial.tried]
     return {
         "rows": rows,
         "large": trial.large,
         "left": trial.left,
-        "counts": [(*words.VERDICTS[kind], kinds.count(kind)) for kind in (MATCHED, NOT_MATCHED, FAILED)],
+        "counts": [(*formatting.VERDICTS[kind], kinds.count(kind)) for kind in (MATCHED, NOT_MATCHED, FAILED)],
         "changed": sum(row.before is not None for row in rows),
     }
 
@@ -79,4 +79,4 @@ def _before(event: EventDelivery, each: HandlerPreview) -> SafeString | None:
     then = next((row for row in event.verdicts.all() if row.handler == name), None)
     if then is None:
         return pill("stopped", _("did not listen"))
-    return None if then.outcome == outcome else words.verdict(then)
+    return None if then.outcome == outcome else formatting.verdict_label(then)

@@ -19,7 +19,7 @@ ISSUED_BY_THE_SENDER = ("SLACK_BASED", "STRIPE")
 """Whose secret the other system gives: it cannot be drawn here."""
 
 
-class SecretForm(forms.Form):
+class WebhookSecretForm(forms.Form):
     """A secret that is given, or is to be drawn by the server."""
 
     secret = forms.CharField(
@@ -44,7 +44,7 @@ class SecretForm(forms.Form):
         return _lines(self.cleaned_data["headers"], ":")
 
 
-class WebhookForm(SecretForm):
+class WebhookForm(WebhookSecretForm):
     """Everything about a webhook that a person types."""
 
     field_order = (
@@ -123,7 +123,7 @@ class WebhookForm(SecretForm):
         }
 
 
-def initial_of(name: str, document: Mapping[str, Any]) -> dict[str, Any]:
+def initial_values(name: str, document: Mapping[str, Any]) -> dict[str, Any]:
     """What the form shows of a webhook; its secrets are not among it."""
     starts = document.get("workflowsToStart") or {}
     return {

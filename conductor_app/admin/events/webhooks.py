@@ -8,15 +8,15 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from ...core.errors import Refused, ValidationFailed
+from ...core.errors import RequestRefused, ValidationFailed
 from ...engine import webhooks
 from ...insight.event_sources import newest_by_event
 from ...insight.webhook_waits import waiting_tasks
 from ...models import Webhook
-from ..error_messages import require, tell
+from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from ..pages import Page
-from .webhook_form import ISSUED_BY_THE_SENDER, SecretForm, WebhookForm, initial_of
+from .webhook_form import ISSUED_BY_THE_SENDER, WebhookForm, WebhookSecretForm, initial_values
 
 VIEW, CHANGE = "conductor.view_webhook", "conductor.change_webhook"
 MOST = 500
@@ -33,31 +33,31 @@ class WebhooksPage(Page):
         rows = list(Webhook.objects.order_by("name")[:MOST])
         last = newest_by_event([f"webhook:{row.name}" for row in rows])
         return {
-            "rows": [(row, address_of(request, row), last.get(f"webhook:{row.name}")) for row in rows],
+            "rows": [(row, webhook_address(request, row), last.get(f"webhook:{row.name}")) for row in rows],
             "may_edit": request.user.has_perm(CHANGE),
             "tab": "webhooks",
         }
 
 
-class _Form(ObjectPage):
+class _WebhookFormPage(ObjectPage):
     """The form, for a new webhook and for one that exists."""
 
     template = "ops/events/webhook.html"
 
     def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         row = webhooks.find_webhook(which["webhook_id"]) if which else None
-        given = initial_of(row.name, row.document) if row else {"verifier": "HMAC_BASED"}
+        given = initial_values(row.name, row.document) if row else {"verifier": "HMAC_BASED"}
         return self._around(request, row, WebhookForm(initial=given))
 
     def sent(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
-        require(request, CHANGE)
+        require_permission(request, CHANGE)
         row = webhooks.find_webhook(which["webhook_id"]) if which else None
         act = request.POST.get("do", "save")
         if row is not None and act in ("rotate", "delete"):
             return (self._rotated if act == "rotate" else self._deleted)(request, row)
         form = WebhookForm(request.POST)
         if form.is_valid():
-            drawn = "" if row or not is_drawn(form.cleaned_data) else secrets.token_urlsafe(32)
+            drawn = "" if row or not is_generated(form.cleaned_data) else secrets.token_urlsafe(32)
             if drawn:
                 form.cleaned_data["secret"] = drawn
             if saved := self._saved(request, form, row):
@@ -73,7 +73,7 @@ class _Form(ObjectPage):
         except ValidationFailed as failed:
             for each in failed.complaints:
                 form.add_error(FIELDS.get(each.path), each.message)
-        except Refused as refused:
+        except RequestRefused as refused:
             form.add_error(None, refused.message)
         return None
 
@@ -83,24 +83,24 @@ class _Form(ObjectPage):
             messages.success(request, _("The webhook is saved."))
             return HttpResponseRedirect(reverse("admin:webhook", args=[row.pk]))
         # The answer to a form: no browser keeps it.
-        form = WebhookForm(initial=initial_of(row.name, row.document))
+        form = WebhookForm(initial=initial_values(row.name, row.document))
         return self._around(request, row, form) | {"drawn": drawn}
 
     def _rotated(self, request: HttpRequest, row: Webhook) -> HttpResponse | dict[str, Any]:
-        form, by = SecretForm(request.POST), request.user.get_username()
+        form, by = WebhookSecretForm(request.POST), request.user.get_username()
         if not form.is_valid():
             messages.error(request, " ".join(str(each) for errors in form.errors.values() for each in errors))
             return HttpResponseRedirect(reverse("admin:webhook", args=[row.pk]))
         said, drawn = form.cleaned_data, ""
-        if is_drawn({**said, "verifier": row.document.get("verifier")}):
+        if is_generated({**said, "verifier": row.document.get("verifier")}):
             drawn = said["secret"] = secrets.token_urlsafe(32)
         keep = KEEPS.get(request.POST.get("keep", ""), KEEPS["day"])
         fresh = {"secretValue": said["secret"], "headers": said["headers"]}
         try:
             webhooks.rotate_secret(row.pk, fresh, keep, by, said["reason"])
             messages.success(request, _("The secret is changed."))
-        except Refused as refused:
-            tell(request, refused)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
             drawn = ""
         return self._told(request, webhooks.find_webhook(row.pk), drawn)
 
@@ -115,7 +115,7 @@ class _Form(ObjectPage):
             "title": row.name if row else _("New webhook"),
             "row": row,
             "form": form,
-            "address": address_of(request, row) if row else "",
+            "address": webhook_address(request, row) if row else "",
             "former_until": webhooks.former_secret_valid_until(row) if row else None,
             "header_example": "X-Key: …",
             "needs_headers": verifier == "HEADER_BASED",
@@ -126,13 +126,13 @@ class _Form(ObjectPage):
         }
 
 
-class NewWebhookPage(_Form):
+class NewWebhookPage(_WebhookFormPage):
     """A new webhook."""
 
     name, permission, route = "webhook_new", CHANGE, "webhooks/new/"
 
 
-class WebhookPage(_Form):
+class WebhookPage(_WebhookFormPage):
     """One webhook: its address, its secret changed, what it is."""
 
     name, permission, route = "webhook", VIEW, "webhooks/<str:webhook_id>/"
@@ -148,11 +148,11 @@ FIELDS = {
 """Where a complaint about a field of the document is shown."""
 
 
-def is_drawn(said: dict[str, Any]) -> bool:
+def is_generated(said: dict[str, Any]) -> bool:
     """Whether the server draws the secret: none is given, and it is ours to give."""
     return not said["secret"] and said["verifier"] not in ("HEADER_BASED", *ISSUED_BY_THE_SENDER)
 
 
-def address_of(request: HttpRequest, row: Webhook) -> str:
+def webhook_address(request: HttpRequest, row: Webhook) -> str:
     """Where the other system sends to."""
     return f"{request.scheme}://{request.get_host()}/api/webhook/{row.pk}"

@@ -21,10 +21,10 @@ from ...insight.differences import MISSING
 from ...insight.durations import DAY, HOUR
 from ...models import AuditEntry
 from ...models.fields import dumps
-from ..badges import ago, machine
+from ..badges import machine_time, relative_time
 from ..read_only import BoundedList, ReadOnlyAdmin
-from ..runs.export import Line, harmless
-from .audit_objects import KINDS, address_of
+from ..runs.export import CsvBuffer, escape_formula
+from .audit_objects import KINDS, object_address
 
 SPANS = {"hour": HOUR, "24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY}
 EXPORTED = ("at", "actor", "action", "object_type", "object_id", "reason", "facts", "request_id")
@@ -104,7 +104,9 @@ class AuditAdmin(ReadOnlyAdmin):
     @admin.display(description=gettext_lazy("when"))
     def when(self, entry: AuditEntry) -> SafeString:
         return format_html(
-            '<a href="{}">{}</a>', reverse("admin:conductor_auditentry_change", args=[entry.pk]), ago(entry.at)
+            '<a href="{}">{}</a>',
+            reverse("admin:conductor_auditentry_change", args=[entry.pk]),
+            relative_time(entry.at),
         )
 
     @admin.display(description=gettext_lazy("actor"))
@@ -118,7 +120,7 @@ class AuditAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("object"))
     def what(self, entry: AuditEntry) -> SafeString:
-        kind, where = entry.object_type.replace("_", " "), address_of(entry)
+        kind, where = entry.object_type.replace("_", " "), object_address(entry)
         if not where:
             return format_html("{} {}", kind, entry.object_id)
         return format_html('{} <a href="{}">{}</a>', kind, where, entry.object_id)
@@ -153,15 +155,17 @@ def _rows(rows: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
     last: int | None = None
     while found := list((rows if last is None else rows.filter(pk__lt=last))[:BATCH]):
         for entry in found:
-            yield {name: getattr(entry, name) for name in EXPORTED} | {"at": machine(entry.at)}
+            yield {name: getattr(entry, name) for name in EXPORTED} | {"at": machine_time(entry.at)}
         last = found[-1].pk
 
 
 def _csv(rows: QuerySet[AuditEntry]) -> Iterator[str]:
-    writer = csv.writer(Line())
+    writer = csv.writer(CsvBuffer())
     yield writer.writerow(EXPORTED)
     for row in _rows(rows):
-        yield writer.writerow([harmless(dumps(value) if isinstance(value, dict) else value) for value in row.values()])
+        yield writer.writerow(
+            [escape_formula(dumps(value) if isinstance(value, dict) else value) for value in row.values()]
+        )
 
 
 def _json(rows: QuerySet[AuditEntry]) -> Iterator[str]:

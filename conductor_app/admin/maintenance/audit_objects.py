@@ -6,10 +6,10 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy
 
 from ...models import AuditEntry
-from ..events.received import page_of
+from ..events.event_pages import event_address
 from ..monitoring.failures import group_address
 from ..monitoring.queues import queue_address
-from ..runs.page import address
+from ..runs.page import run_address
 from ..standalone.addresses import group_address as task_group_address
 
 KINDS = {
@@ -43,24 +43,24 @@ KINDS = {
 """Every kind, in the order in which they are offered as a filter."""
 
 
-def _listed(page: str) -> Callable[[str], str]:
+def _list_address(page: str) -> Callable[[str], str]:
     """Where a list is searched for it."""
     return lambda id: reverse(f"admin:{page}_changelist", query={"q": id})
 
 
 def _definition(page: str) -> Callable[[str], str]:
-    return lambda id: _listed(page)(id.rpartition(":")[0] or id)
+    return lambda id: _list_address(page)(id.rpartition(":")[0] or id)
 
 
-def _numbered(of_number: Callable[[int], str]) -> Callable[[str], str]:
+def _numbered_address(of_number: Callable[[int], str]) -> Callable[[str], str]:
     return lambda id: of_number(int(id)) if id.isdecimal() and len(id) < 18 else ""
 
 
 ADDRESSES: dict[str, Callable[[str], str]] = {
-    "run": address,
+    "run": run_address,
     "bulk operation": lambda id: reverse("admin:bulk_operation", args=[id]),
-    "failure group": _numbered(group_address),
-    "view": _numbered(lambda id: reverse("admin:view", args=[id])),
+    "failure group": _numbered_address(group_address),
+    "view": _numbered_address(lambda id: reverse("admin:view", args=[id])),
     "alert": lambda id: reverse("admin:views"),
     "queue": queue_address,
     "worker": lambda id: reverse("admin:workers", query={"q": id}),
@@ -69,24 +69,24 @@ ADDRESSES: dict[str, Callable[[str], str]] = {
     "workflow_definition": _definition("conductor_workflowdefinition"),
     "task_definition": _definition("conductor_taskdefinition"),
     "form_template": lambda id: reverse("admin:form_templates"),
-    "schedule": _listed("conductor_schedule"),
-    "event": _numbered(page_of),
-    "event_handler": _listed("conductor_eventhandler"),
+    "schedule": _list_address("conductor_schedule"),
+    "event": _numbered_address(event_address),
+    "event_handler": _list_address("conductor_eventhandler"),
     "webhook": lambda id: reverse("admin:webhook", args=[id]),
     "retention policy": lambda id: reverse("admin:retention"),
-    "secret": _listed("conductor_secret"),
-    "variable": _listed("conductor_variable"),
-    "application": _listed("conductor_application"),
-    "permission": lambda id: _listed("conductor_grant")(id.partition(":")[2]),
-    "client": _listed("conductor_client"),
-    "scope_role": _listed("conductor_scoperole"),
-    "user": _listed("auth_user"),
-    "group": _listed("auth_group"),
-    "role": _listed("auth_group"),
+    "secret": _list_address("conductor_secret"),
+    "variable": _list_address("conductor_variable"),
+    "application": _list_address("conductor_application"),
+    "permission": lambda id: _list_address("conductor_grant")(id.partition(":")[2]),
+    "client": _list_address("conductor_client"),
+    "scope_role": _list_address("conductor_scoperole"),
+    "user": _list_address("auth_user"),
+    "group": _list_address("auth_group"),
+    "role": _list_address("auth_group"),
 }
 
 
-def address_of(entry: AuditEntry) -> str:
+def object_address(entry: AuditEntry) -> str:
     """Where the object is, or where to look for it; empty where nobody shows it."""
     known = ADDRESSES.get(entry.object_type)
     return known(entry.object_id) if known and entry.object_id else ""

@@ -9,11 +9,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...core.errors import Invalid, Refused
+from ...core.errors import Invalid, RequestRefused
 from ...engine import retention as engine
 from ...insight.retention import database_growth, growth_by_definition, preview_removal, retention_policies
 from ...models import SweepPass
-from ..error_messages import require, tell
+from ..error_messages import require_permission, show_refusal
 from ..pages import Page
 
 PERMISSION = "conductor.change_retentionpolicy"
@@ -42,7 +42,7 @@ class RetentionPage(Page):
         }
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        require(request, PERMISSION)
+        require_permission(request, PERMISSION)
         said, by = request.POST, request.user.get_username()
         definition, reason = said.get("definition", ""), said.get("reason", "").strip()
         try:
@@ -53,8 +53,8 @@ class RetentionPage(Page):
                 numbers = [_number(said.get(name, "")) for name in ("days", "failed_days", "keep_last")]
                 engine.save_policy(definition, *numbers, by, reason)
                 messages.success(request, _("The policy is kept. Below is what the next sweep removes by it."))
-        except Refused as refused:
-            tell(request, refused)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:retention"))
 
 

@@ -10,9 +10,9 @@ from ... import clock
 from ...insight.durations import format_duration
 from ...insight.health import has_sweep_failed, is_sweep_late
 from ...models import SweepPass
-from ..badges import ago
+from ..badges import relative_time
 from ..pages import Page
-from ..schedules.beats import rhythm
+from ..schedules.periodic_tasks import format_interval
 
 
 class SweepsPage(Page):
@@ -23,19 +23,19 @@ class SweepsPage(Page):
     def context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
         return {
-            "sweeps": [_shown(sweep, now) for sweep in SweepPass.objects.order_by("name")],
+            "sweeps": [_sweep_row(sweep, now) for sweep in SweepPass.objects.order_by("name")],
             "jobs": [_job(job, now) for job in PeriodicTask.objects.select_related().order_by("name")],
         }
 
 
-def _shown(sweep: SweepPass, now: int) -> dict[str, Any]:
+def _sweep_row(sweep: SweepPass, now: int) -> dict[str, Any]:
     return {
         "sweep": sweep,
-        "began": ago(sweep.began_at, now),
+        "began": relative_time(sweep.began_at, now),
         "took": format_duration(sweep.ended_at - sweep.began_at),
-        "worked": ago(sweep.worked_at, now),
+        "worked": relative_time(sweep.worked_at, now),
         "lag": format_duration(sweep.lag_ms),
-        "failed": ago(sweep.failed_at, now),
+        "failed": relative_time(sweep.failed_at, now),
         "is_late": is_sweep_late(sweep, now),
         "has_failed": has_sweep_failed(sweep),
     }
@@ -43,4 +43,4 @@ def _shown(sweep: SweepPass, now: int) -> dict[str, Any]:
 
 def _job(job: PeriodicTask, now: int) -> dict[str, Any]:
     last = int(job.last_run_at.timestamp() * 1000) if job.last_run_at else None
-    return {"job": job, "schedule": rhythm(job), "last": ago(last, now)}
+    return {"job": job, "schedule": format_interval(job), "last": relative_time(last, now)}

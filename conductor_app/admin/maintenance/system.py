@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...insight.database import database_status
 from ...insight.system import configuration, operator_advice, sweep_statuses
-from ..badges import marked, pill
+from ..badges import mark_names, pill
 from ..pages import Page
 
 LOOP_WORDS = {
@@ -36,15 +36,15 @@ class SystemPage(Page):
         return {
             "loops": [(loop.sweep, pill(loop.tone, LOOP_WORDS[loop.word])) for loop in found],
             "database": known,
-            "advice": [(each.tone, marked(each.sentence)) for each in told],
+            "advice": [(each.tone, mark_names(each.sentence)) for each in told],
             "settings": sorted(configuration(), key=lambda setting: not setting.risk),
             "checks": [str(each.msg) for each in checks.run_checks(include_deployment_checks=False)],
-            "versions": versions(),
+            "versions": component_versions(),
             "metrics": request.build_absolute_uri("/metrics"),
         }
 
 
-def versions() -> list[tuple[str, str]]:
+def component_versions() -> list[tuple[str, str]]:
     """What runs here."""
     return [
         ("Conductor App", _version("conductor-app")),

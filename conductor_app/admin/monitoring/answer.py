@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...core.errors import Invalid, NotFound, OutputRefused, Refused
-from ...core.people import NAME as ASK
+from ...core.errors import Invalid, NotFound, OutputInvalid, RequestRefused
+from ...core.human_task import NAME as ASK
 from ...engine import human_tasks
 from ...insight.durations import MINUTE
 from ...insight.waiting_for_people import (
@@ -25,14 +25,14 @@ from ...insight.waiting_for_people import (
     task_comments,
 )
 from ...models import Attempt, HumanTask
-from ..badges import status_in_words
+from ..badges import format_status
 from ..document_form import AS_FORM, AS_JSON, DocumentForm
-from ..documents import documents
-from ..error_messages import tell
+from ..documents import payload_documents
+from ..error_messages import show_refusal
 from ..object_pages import ObjectPage
-from ..runs.panel import origins_of, readable
-from ..runs.story import address
-from .waiting import ACT, may_act, whose
+from ..runs.run_view_model import run_address
+from ..runs.task_panel import attempts_for_panel, origin_views
+from .waiting import ACT, assignee_text, may_act
 
 MOST_NAMES = 200
 SAID = {
@@ -44,7 +44,7 @@ SAID = {
 }
 
 
-class Answer(DocumentForm):
+class AnswerForm(DocumentForm):
     """What the task's output is to be: drawn from its schema, else JSON with the names that later steps read."""
 
     def __init__(self, attempt: Attempt, typed: Mapping[str, str] | None = None, mode: str = AS_FORM) -> None:
@@ -70,44 +70,44 @@ class AnswerPage(ObjectPage):
     route = "waiting/<str:id>/"
 
     def shown(self, request: HttpRequest, id: str = "") -> dict[str, Any]:
-        attempt = _found(id)
-        return _shown(request, attempt, Answer(attempt, mode=request.GET.get("mode", AS_FORM)))
+        attempt = _find_attempt(id)
+        return _page_context(request, attempt, AnswerForm(attempt, mode=request.GET.get("mode", AS_FORM)))
 
     def sent(self, request: HttpRequest, id: str = "") -> HttpResponse | dict[str, Any]:
-        attempt, act = _found(id), ACTS.get(request.POST.get("do", ""))
+        attempt, act = _find_attempt(id), ACTS.get(request.POST.get("do", ""))
         if not may_act(request, attempt):
             raise PermissionDenied(ACT)
         if act is None:
-            return _answered(request, attempt)
+            return _handle_answer(request, attempt)
         try:
             messages.success(request, act(request, attempt.task_id))
-        except Refused as refused:
-            tell(request, refused, (_("To the run"), address(attempt.run_id)))
+        except RequestRefused as refused:
+            show_refusal(request, refused, (_("To the run"), run_address(attempt.run_id)))
         return HttpResponseRedirect(request.path)
 
 
-def _shown(request: HttpRequest, attempt: Attempt, answer: Answer) -> dict[str, Any]:
+def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) -> dict[str, Any]:
     now, user = clock.now(), request.user
     ask = human_task_view(attempt, attempt.input, HumanTask.objects.filter(pk=attempt.task_id).first(), now)
     return {
         "title": _("%(task)s waits for a person") % {"task": ask.title},
         "ask": ask,
-        "whose": whose(ask),
+        "whose": assignee_text(ask),
         "is_overdue": ask.is_overdue(now),
         "is_mine": bool(ask.taken_by) and not ask.is_anothers(user.get_username()),
         "is_anothers": ask.is_anothers(user.get_username()),
         "has_next": ask.standing.assignee is not None and len(ask.line) > ask.standing.escalated + 1,
         "attempt": attempt,
-        "run_status": status_in_words(attempt.run.status),
-        "run_address": f"{address(attempt.run_id)}?task={attempt.task}",
+        "run_status": format_status(attempt.run.status),
+        "run_address": f"{run_address(attempt.run_id)}?task={attempt.task}",
         "answer": answer,
         "fields": answer.shown(),
         "expected": answer.expected,
-        "said": [(entry, _said(entry)) for entry in task_comments(attempt)],
+        "said": [(entry, _comment_context(entry)) for entry in task_comments(attempt)],
         "people": User.objects.filter(is_active=True).order_by("username")[:MOST_NAMES],
         "groups": Group.objects.order_by("name")[:MOST_NAMES],
-        "documents": documents(_without_what_it_asks(attempt), ("input",)),
-        "origins": origins_of(attempt),
+        "documents": payload_documents(_without_what_it_asks(attempt), ("input",)),
+        "origins": origin_views(attempt),
         "may_act": may_act(request, attempt),
         "permission": ACT,
     }
@@ -120,25 +120,25 @@ def _without_what_it_asks(attempt: Attempt) -> Attempt:
     return attempt
 
 
-def _answered(request: HttpRequest, attempt: Attempt) -> HttpResponse | dict[str, Any]:
+def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dict[str, Any]:
     """On to what else waits; where the answer is refused, the page with what was typed and what is wrong with it."""
-    answer = Answer(attempt, request.POST)
+    answer = AnswerForm(attempt, request.POST)
     try:
         _conclude(request, attempt, answer)
-    except OutputRefused as refused:
+    except OutputInvalid as refused:
         for complaint in refused.complaints:
-            answer.complain(complaint.path, complaint.message)
+            answer.add_error(complaint.path, complaint.message)
         messages.error(request, _("It is not answered: what is typed does not fit the schema of the output."))
-    except Refused as refused:
-        tell(request, refused, (_("To the run"), address(attempt.run_id)))
+    except RequestRefused as refused:
+        show_refusal(request, refused, (_("To the run"), run_address(attempt.run_id)))
     else:
         named = {"task": str(attempt.task), "run": attempt.run.name}
         messages.success(request, _("The task %(task)s of %(run)s is answered.") % named)
         return HttpResponseRedirect(reverse("admin:waiting"))
-    return _shown(request, attempt, answer)
+    return _page_context(request, attempt, answer)
 
 
-def _conclude(request: HttpRequest, attempt: Attempt, answer: Answer) -> None:
+def _conclude(request: HttpRequest, attempt: Attempt, answer: AnswerForm) -> None:
     is_document = answer.is_valid()
     if not (answer.reason.is_valid() and is_document):
         raise Invalid(
@@ -194,12 +194,12 @@ def _reason(request: HttpRequest) -> str:
     return request.POST.get("reason", "").strip()[:500]
 
 
-def _said(entry: Any) -> str:
+def _comment_context(entry: Any) -> str:
     return str(SAID[entry.action]) % {name: entry.facts.get(name, "") for name in ("to", "from")}
 
 
-def _found(id: str) -> Attempt:
-    attempt = readable().filter(pk=id, task__in=OPEN_FOR_PEOPLE).first()
+def _find_attempt(id: str) -> Attempt:
+    attempt = attempts_for_panel().filter(pk=id, task__in=OPEN_FOR_PEOPLE).first()
     if attempt is None:
         raise NotFound(_("This task does not wait for a person, or not any more: it may have been answered."))
     return attempt

@@ -12,14 +12,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...core.errors import Invalid, NotFound, Refused
+from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.states import FAILURE, REGRESSED
 from ...engine import failures
 from ...insight.failures import VIEWS, ListedFailureGroup, failure_detail, failure_inbox
 from ...models import AuditEntry, FailureGroup
 from ..badges import pill
-from ..charts import spark
-from ..error_messages import require, tell
+from ..charts import sparkline
+from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from ..pages import Page
 
@@ -45,7 +45,7 @@ TALLIED = ("version", "build")
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class GroupTransition:
     """What a person may say of a group."""
 
     event: str
@@ -54,14 +54,16 @@ class Move:
 
 
 MOVES = (
-    Move("acknowledge", gettext_lazy("Acknowledge"), gettext_lazy("Somebody knows of it and looks after it.")),
-    Move(
+    GroupTransition(
+        "acknowledge", gettext_lazy("Acknowledge"), gettext_lazy("Somebody knows of it and looks after it.")
+    ),
+    GroupTransition(
         "resolve",
         gettext_lazy("Resolve"),
         gettext_lazy("Its cause is gone. If it fails again, it comes back as regressed."),
     ),
-    Move("ignore", gettext_lazy("Ignore"), gettext_lazy("It is counted, and not shown among what is open.")),
-    Move("reopen", gettext_lazy("Reopen"), gettext_lazy("It is open again.")),
+    GroupTransition("ignore", gettext_lazy("Ignore"), gettext_lazy("It is counted, and not shown among what is open.")),
+    GroupTransition("reopen", gettext_lazy("Reopen"), gettext_lazy("It is open again.")),
 )
 
 
@@ -98,7 +100,7 @@ def _row(listed: ListedFailureGroup) -> dict[str, Any]:
     return {
         "group": group,
         "state": state_pill(group.state),
-        "spark": spark(listed.hours, _("failures in each of the last 24 hours"), "bad"),
+        "spark": sparkline(listed.hours, _("failures in each of the last 24 hours"), "bad"),
         "today": listed.today,
         "address": group_address(group.pk),
     }
@@ -138,7 +140,7 @@ class FailureGroupPage(ObjectPage):
             "group": group,
             "state": state_pill(group.state),
             "story": told,
-            "spark": spark(told.listed.hours, _("failures in each of the last 24 hours"), "bad"),
+            "spark": sparkline(told.listed.hours, _("failures in each of the last 24 hours"), "bad"),
             "place": place,
             "by_value": [(value, count, _runs_with(group, place, value)) for value, count in told.by_value],
             "most_of_a_value": max((count for _value, count in told.by_value), default=0),
@@ -159,15 +161,15 @@ class FailureGroupPage(ObjectPage):
         }
 
     def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
-        require(request, PERMISSION)
+        require_permission(request, PERMISSION)
         group = _group(which["group_id"])
         do = ACTS.get(request.POST.get("do", ""))
         try:
             if do is None:
                 raise Invalid(_("It is not said what is to be done."))
             messages.success(request, do(group, request.POST, request.user.get_username()))
-        except Refused as refused:
-            tell(request, refused)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
         return HttpResponseRedirect(group_address(group.pk))
 
 

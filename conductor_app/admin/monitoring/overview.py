@@ -13,10 +13,10 @@ from ...insight.health import EngineHealth, is_sweep_late
 from ...insight.queues import QueueState, list_queues
 from ...insight.waiting_for_people import count_overdue, waiting_attempts
 from ...models import BulkOperation, FailureGroup, QueueHold, Run, WorkflowDefinition
-from ..badges import ago, at_least, badge
+from ..badges import badge, format_lower_bound, relative_time
 from ..paginator import MOST_COUNTED
-from ..runs.page import address
-from ..tiles import tile
+from ..runs.page import run_address
+from ..tiles import build_tile
 from .queues import queue_address
 
 MOST_FAILURES = 8
@@ -26,15 +26,15 @@ MOST_PEOPLE = 100
 def overview(health: EngineHealth) -> dict[str, Any]:
     """What the front page shows: the numbers, the first steps, and what needs attention."""
     now = clock.now()
-    known = tile(_("The queues"), "", lambda: {"states": list_queues()})
+    known = build_tile(_("The queues"), "", lambda: {"states": list_queues()})
     states: list[QueueState] = known.shown.get("states", [])
-    numbers = tile(_("The numbers"), "ops/overview/numbers.html", lambda: _numbers(states))
+    numbers = build_tile(_("The numbers"), "ops/overview/numbers.html", lambda: _numbers(states))
     concerns = [
-        tile(_("The sweeps"), "ops/overview/sweeps.html", lambda: {"rows": _sweeps(health, now)}),
-        tile(_("The queues"), "ops/overview/neglected.html", lambda: {"rows": _neglected(states, now)}),
-        tile(_("What waits for people"), "ops/overview/people.html", lambda: _people(now)),
-        tile(_("What waits for a second person"), "ops/overview/approvals.html", _proposed),
-        tile(_("The failures"), "ops/overview/failures.html", lambda: _failed(now, numbers.shown)),
+        build_tile(_("The sweeps"), "ops/overview/sweeps.html", lambda: {"rows": _sweeps(health, now)}),
+        build_tile(_("The queues"), "ops/overview/neglected.html", lambda: {"rows": _unpolled_queues(states, now)}),
+        build_tile(_("What waits for people"), "ops/overview/people.html", lambda: _people(now)),
+        build_tile(_("What waits for a second person"), "ops/overview/approvals.html", _pending_operations),
+        build_tile(_("The failures"), "ops/overview/failures.html", lambda: _failure_section(now, numbers.shown)),
     ]
     if known.is_broken:
         concerns[1] = known
@@ -42,7 +42,7 @@ def overview(health: EngineHealth) -> dict[str, Any]:
         "numbers": numbers,
         "concerns": concerns,
         "is_calm": not any(each.is_broken or any(each.shown.values()) for each in concerns),
-        "steps": tile(_("The first steps"), "ops/overview/steps.html", lambda: _steps(states, numbers.shown)),
+        "steps": build_tile(_("The first steps"), "ops/overview/steps.html", lambda: _steps(states, numbers.shown)),
     }
 
 
@@ -50,7 +50,9 @@ def _numbers(states: list[QueueState]) -> dict[str, Any]:
     return {
         "counts": _counts(),
         "waiting": sum(queue.pending for queue in states),
-        "waiting_words": at_least(sum(queue.counted for queue in states), any(queue.is_more for queue in states)),
+        "waiting_words": format_lower_bound(
+            sum(queue.counted for queue in states), any(queue.is_more for queue in states)
+        ),
         "leased": sum(queue.leased for queue in states),
     }
 
@@ -68,12 +70,12 @@ def _steps(states: list[QueueState], numbers: dict[str, Any]) -> dict[str, Any]:
 
 def _sweeps(health: EngineHealth, now: int) -> list[dict[str, Any]]:
     return [
-        {"sweep": sweep, "is_late": is_sweep_late(sweep, now), "began": ago(sweep.began_at, now)}
+        {"sweep": sweep, "is_late": is_sweep_late(sweep, now), "began": relative_time(sweep.began_at, now)}
         for sweep in health.troubled
     ]
 
 
-def _neglected(states: list[QueueState], now: int) -> list[dict[str, Any]]:
+def _unpolled_queues(states: list[QueueState], now: int) -> list[dict[str, Any]]:
     """Queues in which work waits though nobody asks for it, or because somebody has paused them."""
     waiting = [queue for queue in states if queue.pending]
     holds = QueueHold.objects.filter(until_at__gt=now).in_bulk() if waiting else {}
@@ -98,14 +100,14 @@ def _people(now: int) -> dict[str, Any]:
     }
 
 
-def _proposed() -> dict[str, Any]:
+def _pending_operations() -> dict[str, Any]:
     return {"rows": list(BulkOperation.objects.waiting_for_approval()[:MOST_FAILURES])}
 
 
-def _failed(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
+def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
     """What fails: the groups that nobody has dealt with; runs one by one only until the first group is made."""
     groups = FailureGroup.objects.own().filter(state__in=sorted(FAILURE.open)).order_by("-last_at")[:MOST_FAILURES]
-    shown = [{"group": group, "at": ago(group.last_at, now)} for group in groups]
+    shown = [{"group": group, "at": relative_time(group.last_at, now)} for group in groups]
     is_none = any(count["status"] == "FAILED" and not count["count"] for count in numbers.get("counts", ()))
     return {"groups": shown, "runs": [] if shown or is_none else _failures(now)}
 
@@ -118,7 +120,13 @@ def _failures(now: int) -> list[dict[str, Any]]:
 
 
 def _failure(run: Run, task: str, reason: str, now: int) -> dict[str, Any]:
-    return {"run": run, "address": address(run.pk), "at": ago(run.ended_at, now), "task": task, "reason": reason}
+    return {
+        "run": run,
+        "address": run_address(run.pk),
+        "at": relative_time(run.ended_at, now),
+        "task": task,
+        "reason": reason,
+    }
 
 
 def _counts() -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ... import clock
-from ...core.errors import Invalid, NotFound, Refused
+from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.snapshot import NEVER
 from ...engine import queues as engine
 from ...insight.durations import MINUTE, format_duration
@@ -17,9 +17,9 @@ from ...insight.queue_detail import QueueDetail, is_polling, queue_detail
 from ...insight.queue_position import format_rate
 from ...insight.throughput import FIELDS
 from ...models import QueueHold
-from ..badges import exact, many
-from ..charts import stacked
-from ..error_messages import require, tell
+from ..badges import exact_time, format_count
+from ..charts import stacked_bars
+from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from .queues import PERMISSION, queue_address
 
@@ -41,7 +41,7 @@ class QueuePage(ObjectPage):
             "story": story,
             "state": _sentence(story, now),
             "speed": _speed(story, now),
-            "chart": stacked([(kind, hour.minutes[kind]) for kind in FIELDS], str(CHART)),
+            "chart": stacked_bars([(kind, hour.minutes[kind]) for kind in FIELDS], str(CHART)),
             "highest": max(count for kind in FIELDS for count in hour.minutes[kind]),
             "marks": [
                 *(_("%(span)s ago") % {"span": format_duration(minutes * MINUTE)} for minutes in QUARTERS),
@@ -56,15 +56,15 @@ class QueuePage(ObjectPage):
         }
 
     def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
-        require(request, PERMISSION)
+        require_permission(request, PERMISSION)
         name = _name(request)
         try:
             do = ACTS.get(request.POST.get("do", ""))
             if do is None:
                 raise Invalid(_("It is not said what is to be done."))
             messages.success(request, do(name, request.POST, request.user.get_username()))
-        except Refused as refused:
-            tell(request, refused)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
         return HttpResponseRedirect(queue_address(name))
 
 
@@ -82,8 +82,8 @@ def _sentence(story: QueueDetail, now: int) -> tuple[str, str]:
     """The colour and the words of how the queue is."""
     hold = story.hold
     if hold is not None:
-        return "paused", _paused(hold)
-    alive, many_wait = sum(is_polling(poller, now) for poller in story.pollers), {"count": many(story.pending)}
+        return "paused", _pause_context(hold)
+    alive, many_wait = sum(is_polling(poller, now) for poller in story.pollers), {"count": format_count(story.pending)}
     if story.pending and not alive:
         return "failed", _("Nobody polls: %(count)s wait.") % many_wait
     if any(limit.is_reached for limit in story.limits) and story.pending:
@@ -96,8 +96,8 @@ def _sentence(story: QueueDetail, now: int) -> tuple[str, str]:
     return "active", said % {**many_wait, "alive": alive}
 
 
-def _paused(hold: QueueHold) -> str:
-    named = {"by": hold.by, "until": exact(hold.until_at) if hold.until_at < NEVER else "", "reason": hold.reason}
+def _pause_context(hold: QueueHold) -> str:
+    named = {"by": hold.by, "until": exact_time(hold.until_at) if hold.until_at < NEVER else "", "reason": hold.reason}
     if hold.until_at < NEVER:
         said = (
             _("Paused by %(by)s until %(until)s: %(reason)s") if hold.reason else _("Paused by %(by)s until %(until)s.")
@@ -140,7 +140,7 @@ def _to_front(queue: str, said: Mapping[str, str], by: str) -> str:
     return _("It is handed out next.")
 
 
-def _prioritise(queue: str, said: Mapping[str, str], by: str) -> str:
+def _prioritize(queue: str, said: Mapping[str, str], by: str) -> str:
     priority = said.get("priority", "").strip()
     if not priority.isdecimal() or len(priority) > 3:
         raise Invalid(_("%(text)r is no priority.") % {"text": priority[:40]})
@@ -159,7 +159,7 @@ def _to_domain(queue: str, said: Mapping[str, str], by: str) -> str:
 def _hold(queue: str, said: Mapping[str, str], by: str) -> str:
     until_at = _minutes_from_now(said)
     engine.delay_until(said.get("attempt", ""), until_at, by, said.get("reason", "").strip())
-    return _("It is not handed out before %(moment)s.") % {"moment": exact(until_at)}
+    return _("It is not handed out before %(moment)s.") % {"moment": exact_time(until_at)}
 
 
 def _cancel(queue: str, said: Mapping[str, str], by: str) -> str:
@@ -171,7 +171,7 @@ ACTS: dict[str, Callable[[str, Mapping[str, str], str], str]] = {
     "pause": _pause,
     "resume": _resume,
     "front": _to_front,
-    "priority": _prioritise,
+    "priority": _prioritize,
     "domain": _to_domain,
     "hold": _hold,
     "cancel": _cancel,

@@ -14,8 +14,8 @@ from ...insight.queue_position import format_rate, queue_rates
 from ...insight.queues import QueueState, limits_used, list_queues
 from ...insight.throughput import HourOfMinutes, last_hour
 from ...models import MinuteCount, QueueHold
-from ..badges import ago, pill
-from ..charts import spark
+from ..badges import pill, relative_time
+from ..charts import sparkline
 from ..pages import Page
 
 PERMISSION = "conductor.change_run"
@@ -35,7 +35,7 @@ class QueuesPage(Page):
         holds, limits = QueueHold.objects.filter(until_at__gt=now).in_bulk(), limits_used(found)
         return {
             "queues": [
-                _shown(each, hours.get(each.name, HourOfMinutes()), speeds.get(each.name), now)
+                _queue_row(each, hours.get(each.name, HourOfMinutes()), speeds.get(each.name), now)
                 | {"state": _state(each, holds.get(each.name), limits.get(each.name), now)}
                 | {"limit": limits.get(each.name), "eta": _eta(each, speeds.get(each.name), holds.get(each.name))}
                 for each in found
@@ -43,16 +43,18 @@ class QueuesPage(Page):
         }
 
 
-def _shown(queue: QueueState, hour: HourOfMinutes, speed: float | None, now: int) -> dict[str, Any]:
+def _queue_row(queue: QueueState, hour: HourOfMinutes, speed: float | None, now: int) -> dict[str, Any]:
     coming = hour.rate("scheduled")
     return {
         "queue": queue,
         "address": queue_address(queue.name),
         "oldest": format_duration(now - queue.oldest_at) if queue.oldest_at else "–",
-        "polled": ago(queue.polled_at, now),
+        "polled": relative_time(queue.polled_at, now),
         "in": format_rate(coming) if coming else "–",
         "rate": format_rate(speed) if speed else "–",
-        "spark": spark(hour.bars("started"), _("handed out by %(queue)s, five minutes a bar") % {"queue": queue.name}),
+        "spark": sparkline(
+            hour.bars("started"), _("handed out by %(queue)s, five minutes a bar") % {"queue": queue.name}
+        ),
     }
 
 

@@ -12,19 +12,19 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ... import clock
-from ...core.alerts import Quiet
-from ...core.errors import Invalid, NotFound, Refused
+from ...core.alerts import QuietHours
+from ...core.errors import Invalid, NotFound, RequestRefused
 from ...engine import alerts as engine
 from ...insight import keyset_pages, selections
 from ...insight.alerts import recent_firings, rule_of
 from ...models import Alert, AlertFiring, SavedView
-from ..badges import exact, pill
-from ..bulk.bulk_plan import of_list, params, selection_of
-from ..error_messages import require, tell
+from ..badges import exact_time, pill
+from ..bulk.bulk_plan import list_parameters, parse_selection, selection_parameters
+from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from ..pages import Page
 from ..user_locale import zone_of
-from .ready import api_address, exported, listed, operate, ready, words
+from .built_in_views import api_address, built_in_views, export_address, list_address, operate_address, selection_text
 
 PERMISSION = "conductor.change_run"
 MOST_RINGS, MOST_TILES = 30, 8
@@ -36,7 +36,7 @@ KINDS = {
 }
 
 
-def visible(request: HttpRequest) -> QuerySet[SavedView]:
+def visible_views(request: HttpRequest) -> QuerySet[SavedView]:
     """The views that somebody sees: their own and those that are shared."""
     return SavedView.objects.filter(Q(owner=request.user.get_username()) | Q(is_shared=True)).order_by("name", "pk")
 
@@ -51,13 +51,13 @@ class ViewsPage(Page):
             "views": [
                 {
                     "view": view,
-                    "words": words(view.selection),
-                    "list": listed(view.selection),
-                    "operate": operate(view.selection),
+                    "words": selection_text(view.selection),
+                    "list": list_address(view.selection),
+                    "operate": operate_address(view.selection),
                 }
-                for view in visible(request).prefetch_related("alerts")
+                for view in visible_views(request).prefetch_related("alerts")
             ],
-            "ready": list(ready(request)),
+            "ready": list(built_in_views(request)),
             **self._fresh(request),
         }
 
@@ -66,10 +66,14 @@ class ViewsPage(Page):
         if not request.GET:
             return {}
         try:
-            fresh = of_list(request.GET) if "from_list" in request.GET else params(selection_of(request.GET))
+            fresh = (
+                list_parameters(request.GET)
+                if "from_list" in request.GET
+                else selection_parameters(parse_selection(request.GET))
+            )
             selections.selected_runs(_read(fresh)).order_by()[:1].exists()
-            return {"fresh": fresh, "fresh_words": words(_read(fresh))}
-        except Refused as refused:
+            return {"fresh": fresh, "fresh_words": selection_text(_read(fresh))}
+        except RequestRefused as refused:
             return {"refused": refused.message}
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -79,13 +83,13 @@ class ViewsPage(Page):
                 engine.remove_view(_number(request.POST.get("view", "")), by)
                 messages.success(request, _("The view is forgotten."))
             else:
-                fresh = selection_of(request.POST)
+                fresh = parse_selection(request.POST)
                 shared = "is_shared" in request.POST
                 tile = "is_tile" in request.POST
                 view = engine.save_view(request.POST.get("title", ""), fresh, by, is_shared=shared, is_tile=tile)
                 return HttpResponseRedirect(reverse("admin:view", args=[view.pk]))
-        except Refused as refused:
-            tell(request, refused)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:views"))
 
 
@@ -104,24 +108,24 @@ class ViewPage(ObjectPage):
         return {
             "title": view.name,
             "view": view,
-            "words": words(view.selection),
-            "list": listed(view.selection),
-            "operate": operate(view.selection),
-            "exports": [(format.upper(), exported(view.selection, format)) for format in ("csv", "json")],
+            "words": selection_text(view.selection),
+            "list": list_address(view.selection),
+            "operate": operate_address(view.selection),
+            "exports": [(format.upper(), export_address(view.selection, format)) for format in ("csv", "json")],
             "api": api_address(request, view.selection),
             "kinds": KINDS.items(),
             "zone": zone_of(request),
             "alerts": [(alert, _sentence(alert), _address(alert, may_act)) for alert in alerts],
-            "rings": [(ring, _heard(ring)) for ring in rings],
+            "rings": [(ring, _delivery_text(ring)) for ring in rings],
             "tried": tried,
-            "would": [(exact(at), count) for at, count in recent_firings(tried, now)] if tried else [],
+            "would": [(exact_time(at), count) for at, count in recent_firings(tried, now)] if tried else [],
             "is_own": view.owner == request.user.get_username(),
             "may_act": may_act,
             "permission": PERMISSION,
         }
 
     def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
-        require(request, PERMISSION)
+        require_permission(request, PERMISSION)
         view, said, by = _view(request, which["view_id"]), request.POST, request.user.get_username()
         address = reverse("admin:view", args=[view.pk])
         try:
@@ -136,8 +140,8 @@ class ViewPage(ObjectPage):
                 alert = engine.save_alert(view, said.get("kind", ""), *numbers, by, **to, quiet=quiet)
                 messages.success(request, _("It is watched. Below is when it would have rung in the last seven days."))
                 return HttpResponseRedirect(f"{address}?try={alert.pk}")
-        except Refused as refused:
-            tell(request, refused)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
         return HttpResponseRedirect(address)
 
 
@@ -150,7 +154,7 @@ class AlertPage(ObjectPage):
         alert = Alert.objects.select_related("view").filter(pk=min(which["alert_id"], 2**62)).first()
         if alert is None:
             raise NotFound(_("This alert is no longer watched."))
-        return HttpResponseRedirect(listed(alert.view.selection))
+        return HttpResponseRedirect(list_address(alert.view.selection))
 
 
 class TilesPage(Page):
@@ -160,7 +164,7 @@ class TilesPage(Page):
     template, live_template = "ops/tiles_page.html", "ops/tiles.html"
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
-        return {"tiles": [_tile(view) for view in visible(request).filter(is_tile=True)[:MOST_TILES]]}
+        return {"tiles": [_tile(view) for view in visible_views(request).filter(is_tile=True)[:MOST_TILES]]}
 
 
 def _tile(view: SavedView) -> dict[str, Any]:
@@ -169,10 +173,10 @@ def _tile(view: SavedView) -> dict[str, Any]:
         count, is_capped = keyset_pages.count_rows(selections.selected_runs(view.selection))
     except Invalid:
         count, is_capped = None, False
-    return {"view": view, "count": count, "is_capped": is_capped, "address": listed(view.selection)}
+    return {"view": view, "count": count, "is_capped": is_capped, "address": list_address(view.selection)}
 
 
-def _heard(ring: AlertFiring):
+def _delivery_text(ring: AlertFiring):
     if ring.heard_at is not None:
         return pill("succeeded", _("heard"))
     if not ring.error:
@@ -209,10 +213,10 @@ SENTENCES = {
 }
 
 
-def _quiet(said: QueryDict, zone: str) -> Quiet | None:
+def _quiet(said: QueryDict, zone: str) -> QuietHours | None:
     """The quiet hours that a form names, on the clocks of the reader's zone; none where both are empty."""
     begins, ends = (said.get(name, "").strip() for name in ("quiet_from", "quiet_until"))
-    return Quiet(_minute(begins), _minute(ends), zone) if begins or ends else None
+    return QuietHours(_minute(begins), _minute(ends), zone) if begins or ends else None
 
 
 def _minute(text: str) -> int:
@@ -227,11 +231,11 @@ def _time(minute: int) -> str:
 
 
 def _read(given: dict[str, str]) -> dict[str, Any]:
-    return selection_of(QueryDict(urlencode(given)))
+    return parse_selection(QueryDict(urlencode(given)))
 
 
 def _view(request: HttpRequest, view_id: int) -> SavedView:
-    view = visible(request).filter(pk=min(view_id, 2**62)).first()
+    view = visible_views(request).filter(pk=min(view_id, 2**62)).first()
     if view is None:
         raise NotFound(_("There is no such view, or it is not shared."))
     return view

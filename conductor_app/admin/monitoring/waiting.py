@@ -13,12 +13,12 @@ from ...access.conductor_auth import Actor
 from ...access.human_tasks import can_complete_human_task, require_completion_right
 from ...access.permission_cache import permission_set_of
 from ...access.permissions import task_target
-from ...core.errors import Invalid, Refused
+from ...core.errors import Invalid, RequestRefused
 from ...engine import human_tasks
 from ...insight.waiting_for_people import HumanTaskView, expected_output_names, human_task_inbox, waiting_attempts
 from ...models import Attempt
 from ..badges import pill
-from ..error_messages import require, tell
+from ..error_messages import require_permission, show_refusal
 from ..pages import Page
 
 SHOWN = 200
@@ -56,12 +56,12 @@ class WaitingPage(Page):
     def post(self, request: HttpRequest) -> HttpResponse:
         try:
             _tell(request, *_answer_all(request))
-        except Refused as refused:
-            tell(request, refused)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:waiting"))
 
 
-def person_of(request: HttpRequest) -> Actor:
+def current_person(request: HttpRequest) -> Actor:
     """Return the signed-in person as the one who acts."""
     return Actor(request.user.get_username(), permission_set_of(request.user.pk), request.user.pk)
 
@@ -69,15 +69,15 @@ def person_of(request: HttpRequest) -> Actor:
 def may_act(request: HttpRequest, attempt: Attempt) -> bool:
     """Whether the person may claim, hand on and answer this task: by the rule that the API asks too."""
     # ACT is the right over all runs, which the framework has read already.
-    return request.user.has_perm(ACT) or can_complete_human_task(person_of(request), thing_of(attempt))
+    return request.user.has_perm(ACT) or can_complete_human_task(current_person(request), permission_target(attempt))
 
 
-def thing_of(attempt: Attempt) -> dict[str, str]:
+def permission_target(attempt: Attempt) -> dict[str, str]:
     """Return the task by what there are permissions over."""
     return dict(task_target(attempt.queue, attempt.domain, attempt.task.name, attempt.run_id, attempt.run.name))
 
 
-def whose(ask: HumanTaskView) -> str:
+def assignee_text(ask: HumanTaskView) -> str:
     """Who has it or is asked, in words."""
     to = ask.standing.assignee
     if ask.taken_by:
@@ -91,7 +91,7 @@ def _row(request: HttpRequest, ask: HumanTaskView, now: int) -> dict[str, Any]:
     return {
         "ask": ask,
         "attempt": ask.attempt,
-        "whose": whose(ask),
+        "whose": assignee_text(ask),
         "is_overdue": ask.is_overdue(now),
         "overdue": pill("failed", _("overdue"), "late"),
         "is_simple": is_simple(ask),
@@ -109,7 +109,7 @@ def _answer_all(request: HttpRequest) -> tuple[int, list[str]]:
     chosen = list(dict.fromkeys(request.POST.getlist("attempt")))[: MOST_AT_ONCE + 1]
     attempts = list(waiting_attempts().filter(pk__in=chosen))
     if not any(may_act(request, attempt) for attempt in attempts):
-        require(request, ACT)
+        require_permission(request, ACT)
     outcome, reason = request.POST.get("outcome", ""), request.POST.get("reason", "").strip()
     if not reason:
         raise Invalid(_("Many at once are answered with a reason only."))
@@ -119,12 +119,12 @@ def _answer_all(request: HttpRequest) -> tuple[int, list[str]]:
     for attempt in attempts:
         try:
             if not may_act(request, attempt):
-                require_completion_right(person_of(request), thing_of(attempt))
+                require_completion_right(current_person(request), permission_target(attempt))
             if outcome == "COMPLETED" and expected_output_names(attempt.run.plan_id, attempt.task.ref):
                 raise Invalid(_("Later steps read its output: answer it by itself."))
             human_tasks.resolve_task(attempt.run_id, attempt.pk, outcome, request.user.get_username(), {}, reason)
             done += 1
-        except Refused as why:
+        except RequestRefused as why:
             refused.append(f"{attempt.task} ({attempt.run.name}): {why.message}")
     return done, refused
 

@@ -10,13 +10,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...core.errors import Invalid, Refused
+from ...core.errors import Invalid, RequestRefused
 from ...engine import queues
 from ...insight.clock_skew import clock_skews
 from ...insight.durations import format_duration
 from ...insight.workers import WorkerSummary, workforce
-from ..badges import many, pill
-from ..error_messages import require, tell
+from ..badges import format_count, pill
+from ..error_messages import require_permission, show_refusal
 from ..pages import Page
 from .queues import queue_address
 
@@ -44,10 +44,12 @@ class WorkersPage(Page):
         now, text = clock.now(), _text(request)
         found, off = workforce(now, text), clock_skews(now)
         return {
-            "workers": [_shown(worker, now) | {"skew": _skew(off.get(worker.name, 0))} for worker in found.workers],
+            "workers": [
+                _worker_row(worker, now) | {"skew": _skew(off.get(worker.name, 0))} for worker in found.workers
+            ],
             "builds": found.builds,
             "more": found.more,
-            "many_more": many(found.more) + "+" * found.is_capped,
+            "many_more": format_count(found.more) + "+" * found.is_capped,
             "text": text,
             "address": _address(text),
             "may_act": request.user.has_perm(PERMISSION),
@@ -55,7 +57,7 @@ class WorkersPage(Page):
         }
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        require(request, PERMISSION)
+        require_permission(request, PERMISSION)
         worker, by = request.POST.get("worker", "").replace("\0", ""), request.user.get_username()
         reason = request.POST.get("reason", "").strip()
         acts = {"drain": queues.drain_worker, "undrain": queues.undrain_worker, "forget": queues.forget_worker}
@@ -69,8 +71,8 @@ class WorkersPage(Page):
                 messages.success(request, DONE[acts[do]])
             else:
                 raise Invalid(_("It is not said what is to be done."))
-        except Refused as refused:
-            tell(request, refused)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
         return HttpResponseRedirect(_address(_text(request)))
 
 
@@ -83,7 +85,7 @@ def _address(text: str) -> str:
     return reverse("admin:workers", query={"q": text} if text else None)
 
 
-def _shown(worker: WorkerSummary, now: int) -> dict[str, Any]:
+def _worker_row(worker: WorkerSummary, now: int) -> dict[str, Any]:
     return {
         "worker": worker,
         "state": _state(worker, now),

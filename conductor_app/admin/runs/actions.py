@@ -13,7 +13,7 @@ from ...engine import runs
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class RunAction:
     """One thing that can be asked for. `event`: the move of core/states.py that has to be possible.
 
     `ends_it`: it makes an end, which somebody asks for only where there is none yet; the table allows clients more.
@@ -49,10 +49,10 @@ class Action:
         return {**ticked, "attempt_id": answers["attempt_id"]}
 
 
-ACTIONS: dict[str, Action] = {
+ACTIONS: dict[str, RunAction] = {
     action.name: action
     for action in (
-        Action(
+        RunAction(
             "retry",
             "retry",
             runs.retry,
@@ -67,7 +67,7 @@ ACTIONS: dict[str, Action] = {
             is_planned=True,
             button=gettext_lazy("Retry this run"),
         ),
-        Action(
+        RunAction(
             "restart",
             "restart",
             runs.restart,
@@ -81,7 +81,7 @@ ACTIONS: dict[str, Action] = {
             is_planned=True,
             button=gettext_lazy("Restart this run"),
         ),
-        Action(
+        RunAction(
             "rerun",
             "rerun",
             runs.rerun,
@@ -95,7 +95,7 @@ ACTIONS: dict[str, Action] = {
             is_planned=True,
             button=gettext_lazy("Rerun from this task"),
         ),
-        Action(
+        RunAction(
             "pause",
             "pause",
             runs.pause_run,
@@ -104,7 +104,7 @@ ACTIONS: dict[str, Action] = {
             gettext_lazy("Nothing new is scheduled until the run is resumed. Work that workers hold goes on."),
             button=gettext_lazy("Pause this run"),
         ),
-        Action(
+        RunAction(
             "resume",
             "resume",
             runs.resume_run,
@@ -113,7 +113,7 @@ ACTIONS: dict[str, Action] = {
             gettext_lazy("The run goes on from where it was paused."),
             button=gettext_lazy("Resume this run"),
         ),
-        Action(
+        RunAction(
             "terminate",
             "terminate",
             runs.terminate_run,
@@ -130,12 +130,12 @@ ACTIONS: dict[str, Action] = {
 """Written by hand, in the order in which they are offered."""
 
 
-def of_runs() -> list[Action]:
+def run_actions() -> list[RunAction]:
     """What may be done to a run as a whole."""
     return [action for action in ACTIONS.values() if not action.is_of_task]
 
 
-def offered(status: str, has_permission: Callable[[str], bool]) -> dict[str, list[Action]]:
+def available_actions(status: str, has_permission: Callable[[str], bool]) -> dict[str, list[RunAction]]:
     """What this person may do to a run in this status, and from one of its tasks; as templates know it."""
     possible = [
         action for action in ACTIONS.values() if action.is_possible(status) and has_permission(action.permission)

@@ -16,22 +16,22 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...core.errors import Refused
+from ...core.errors import RequestRefused
 from ...core.states import ATTEMPT
 from ...insight import keyset_pages
 from ...insight.attempt_waits import first_line
 from ...insight.selections import LAST
 from ...models import Attempt
-from ..badges import ago, badge
-from ..documents import as_file
-from ..error_messages import require, tell
+from ..badges import badge, relative_time
+from ..documents import json_file_response
+from ..error_messages import require_permission, show_refusal
 from ..read_only import AddressedList, ReadOnlyAdmin
-from .actions import offered
-from .asked import Asked
-from .log import as_text
-from .page import address
-from .panel import DOCUMENTS, of_attempt, readable
-from .task_acts import PERMISSION, TASK_ACTS, acts_on
+from .actions import available_actions
+from .log import log_text_response
+from .page import run_address
+from .page_query import RunPageQuery
+from .task_actions import PERMISSION, TASK_ACTS, task_actions
+from .task_panel import DOCUMENTS, attempt_panel, attempts_for_panel
 
 
 class OpenFilter(admin.SimpleListFilter):
@@ -133,11 +133,11 @@ class AttemptAdmin(ReadOnlyAdmin):
             "attempt": attempt,
             "badge": badge(attempt.status),
             "is_open": attempt.status in ATTEMPT.open,
-            "run_address": address(attempt.run_id),
+            "run_address": run_address(attempt.run_id),
             "run_badge": badge(attempt.run.status),
-            **offered(attempt.run.status, request.user.has_perm),
-            "panel": of_attempt(attempt, [], 0, {}, now, Asked(request.GET)),
-            "task_acts": acts_on(attempt, now, request.user.has_perm),
+            **available_actions(attempt.run.status, request.user.has_perm),
+            "panel": attempt_panel(attempt, [], 0, {}, now, RunPageQuery(request.GET)),
+            "task_acts": task_actions(attempt, now, request.user.has_perm),
         }
         return TemplateResponse(request, "admin/conductor/attempt/page.html", shown)
 
@@ -146,11 +146,11 @@ class AttemptAdmin(ReadOnlyAdmin):
         attempt = self._found(request, attempt_id)
         if field not in DOCUMENTS:
             raise Http404
-        return as_file(getattr(attempt, field), f"{attempt.pk}-{field}")
+        return json_file_response(getattr(attempt, field), f"{attempt.pk}-{field}")
 
     def log(self, request: HttpRequest, attempt_id: str) -> HttpResponse:
         """All that workers logged for it, as a file."""
-        return as_text(self._found(request, attempt_id))
+        return log_text_response(self._found(request, attempt_id))
 
     def act(self, request: HttpRequest, attempt_id: str, name: str) -> HttpResponse:
         """A button of a task was pressed; the answer is shown where its page was."""
@@ -159,20 +159,20 @@ class AttemptAdmin(ReadOnlyAdmin):
         act = TASK_ACTS.get(name)
         if act is None:
             raise Http404
-        require(request, PERMISSION)
+        require_permission(request, PERMISSION)
         attempt = self._found(request, attempt_id)
         reason = request.POST.get("reason", "").strip()
         try:
             act.command(attempt, request.POST, request.user.get_username(), reason)
             messages.success(request, str(act.done))
-        except Refused as refused:
-            tell(request, refused, (_("See why it waits"), reverse("admin:turn", args=[attempt.pk])))
+        except RequestRefused as refused:
+            show_refusal(request, refused, (_("See why it waits"), reverse("admin:turn", args=[attempt.pk])))
         return HttpResponseRedirect(_back(attempt, request.POST.get("back", "")))
 
     def _found(self, request: HttpRequest, attempt_id: str) -> Attempt:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        attempt = readable().filter(pk=attempt_id).first()
+        attempt = attempts_for_panel().filter(pk=attempt_id).first()
         if attempt is None:
             raise Http404(f"There is no attempt {attempt_id}.")
         return attempt
@@ -190,18 +190,18 @@ class AttemptAdmin(ReadOnlyAdmin):
             attempt.pk,
             attempt.task,
             _("attempt %(number)s") % {"number": attempt.number + 1},
-            address(run.pk),
+            run_address(run.pk),
             run.name,
             run.version,
         )
 
     @admin.display(description=gettext_lazy("scheduled"))
     def scheduled(self, attempt: Attempt) -> SafeString:
-        return ago(attempt.scheduled_at)
+        return relative_time(attempt.scheduled_at)
 
     @admin.display(description=gettext_lazy("ended"))
     def ended(self, attempt: Attempt) -> SafeString:
-        return ago(attempt.ended_at)
+        return relative_time(attempt.ended_at)
 
     @admin.display(description=gettext_lazy("reason"))
     def trouble(self, attempt: Attempt) -> str:
@@ -212,7 +212,7 @@ def _back(attempt: Attempt, to: str) -> str:
     """Where the button stood: why it waits, the attempt's own page, else its run's page with the task open."""
     if to in PAGES:
         return reverse(PAGES[to], args=[attempt.pk])
-    return f"{address(attempt.run_id)}?{urlencode({'task': str(attempt.task)})}"
+    return f"{run_address(attempt.run_id)}?{urlencode({'task': str(attempt.task)})}"
 
 
 PAGES = {"turn": "admin:turn", "attempt": "admin:conductor_attempt_change"}

@@ -14,18 +14,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...core.errors import Invalid, Refused
+from ...core.errors import Invalid, RequestRefused
 from ...engine.definitions import validate_workflow
 from ...insight.diagram import Diagram, StepMarks
 from ...insight.run_bundle import BundledAttempt, RunBundle, export_run, parse_bundle
 from ...models import Run
-from ..badges import ago, badge, group_of, icon, lasting
-from ..documents import LARGE, as_file, word_for
-from ..error_messages import tell
-from ..json_tree import tree
-from ..pictures import picture
-from .effects import in_words
-from .story import DOCUMENTS, address, readable
+from ..badges import badge, icon, relative_time, running_time, status_tone
+from ..documents import LARGE, json_file_response, payload_label
+from ..error_messages import show_refusal
+from ..json_tree import render_tree
+from ..pictures import draw_definition
+from .effects import describe_effects
+from .run_view_model import DOCUMENTS, find_readable_run, run_address
 
 LARGEST = 50_000_000
 LARGEST_DRAWN = 1_000_000
@@ -34,7 +34,7 @@ ALL_VALUES = 500_000
 """Bytes of attempts' values that the page draws; the file has the others."""
 
 
-class BundleFile(forms.Form):
+class BundleFileForm(forms.Form):
     """A file that somebody was given."""
 
     file = forms.FileField(label=gettext_lazy("File"))
@@ -52,24 +52,24 @@ class BundleFile(forms.Form):
             raise forms.ValidationError(refused.message) from None
 
 
-def give_out(request: HttpRequest, run_id: str) -> HttpResponse:
+def export_run_file(request: HttpRequest, run_id: str) -> HttpResponse:
     """The run as a file."""
     _admit(request)
-    if readable(run_id) is None:
+    if find_readable_run(run_id) is None:
         raise Http404
     run = Run.objects.get(pk=run_id)
     try:
         document = export_run(run, clock.now(), request.user.get_username(), request.get_host())
-    except Refused as refused:
-        tell(request, refused)
-        return HttpResponseRedirect(address(run_id))
-    return as_file(document, f"run-{run.pk}")
+    except RequestRefused as refused:
+        show_refusal(request, refused)
+        return HttpResponseRedirect(run_address(run_id))
+    return json_file_response(document, f"run-{run.pk}")
 
 
-def look_into(model_admin: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
+def inspect_bundle(model_admin: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
     """The form; with a file, what is in it."""
     _admit(request)
-    form = BundleFile(request.POST or None, request.FILES or None)
+    form = BundleFileForm(request.POST or None, request.FILES or None)
     is_read = request.method == "POST" and form.is_valid()
     return TemplateResponse(
         request,
@@ -78,7 +78,7 @@ def look_into(model_admin: admin.ModelAdmin, request: HttpRequest) -> HttpRespon
             **model_admin.admin_site.each_context(request),
             "title": _("Look into a bundle"),
             "form": form,
-            **(_shown(form.cleaned_data["file"]) if is_read else {}),
+            **(_bundle_context(form.cleaned_data["file"]) if is_read else {}),
         },
     )
 
@@ -88,8 +88,8 @@ def _admit(request: HttpRequest) -> None:
         raise PermissionDenied
 
 
-def _shown(run: RunBundle) -> dict[str, Any]:
-    tone, end = group_of(run.status), run.ended_at or run.taken_at
+def _bundle_context(run: RunBundle) -> dict[str, Any]:
+    tone, end = status_tone(run.status), run.ended_at or run.taken_at
     return {
         "run": run,
         "title": f"{run.name} v{run.version}",
@@ -97,22 +97,24 @@ def _shown(run: RunBundle) -> dict[str, Any]:
         "tone": tone,
         "icon": icon(tone),
         "facts": [
-            (_("Duration"), lasting(run.created_at, end) if end else ""),
-            (_("Started"), ago(run.created_at)),
-            (_("Ended"), ago(run.ended_at) if run.ended_at else ""),
+            (_("Duration"), running_time(run.created_at, end) if end else ""),
+            (_("Started"), relative_time(run.created_at)),
+            (_("Ended"), relative_time(run.ended_at) if run.ended_at else ""),
             (_("Started by"), run.started_by),
             (_("Correlation id"), run.correlation_id),
             (_("Labels"), ", ".join(run.labels)),
             (_("Server"), run.server),
-            (_("Given out"), ago(run.taken_at)),
+            (_("Given out"), relative_time(run.taken_at)),
             (_("By"), run.taken_by),
         ],
         "picture": _picture(run),
-        "documents": [(word_for(name), tree(run.documents[name])) for name in DOCUMENTS if run.documents[name]],
+        "documents": [
+            (payload_label(name), render_tree(run.documents[name])) for name in DOCUMENTS if run.documents[name]
+        ],
         "attempts": list(_attempts(run)),
         "more_attempts": max(len(run.attempts) - MOST_SHOWN, 0),
         "history": [
-            {"entry": entry, "at": ago(entry.at), "effects": _effects(entry.effects)}
+            {"entry": entry, "at": relative_time(entry.at), "effects": _effects(entry.effects)}
             for entry in run.history[:MOST_TOLD]
         ],
         "more_history": max(len(run.history) - MOST_TOLD, 0),
@@ -125,14 +127,14 @@ def _picture(run: RunBundle) -> Diagram | None:
         return None
     if validate_workflow(run.definition):
         return None
-    return picture(run.definition, StepMarks.of(attempt for attempt in run.attempts if attempt.is_last))
+    return draw_definition(run.definition, StepMarks.of(attempt for attempt in run.attempts if attempt.is_last))
 
 
 def _attempts(run: RunBundle) -> Iterable[dict[str, Any]]:
     """The attempts in their order; of very many those that ended badly come first."""
     left, shown = ALL_VALUES, run.attempts
     if len(shown) > MOST_SHOWN:
-        shown = sorted(shown, key=lambda attempt: group_of(attempt.status) != "failed")[:MOST_SHOWN]
+        shown = sorted(shown, key=lambda attempt: status_tone(attempt.status) != "failed")[:MOST_SHOWN]
     for attempt in shown:
         size = len(orjson.dumps([attempt.input, attempt.output]))
         is_drawn = size <= min(left, LARGE)
@@ -147,9 +149,9 @@ def _attempt(attempt: BundledAttempt, run: RunBundle, is_drawn: bool) -> dict[st
         "attempt": attempt,
         "number": attempt.number + 1,
         "badge": badge(attempt.status),
-        "began": ago(attempt.started_at or attempt.scheduled_at),
-        "lasted": lasting(attempt.started_at, end) if end else "",
-        "values": [(word_for(name), tree(value)) for name, value in values if value] if is_drawn else [],
+        "began": relative_time(attempt.started_at or attempt.scheduled_at),
+        "lasted": running_time(attempt.started_at, end) if end else "",
+        "values": [(payload_label(name), render_tree(value)) for name, value in values if value] if is_drawn else [],
         "is_drawn": is_drawn,
     }
 
@@ -159,7 +161,7 @@ def _effects(effects: list[dict[str, Any]]) -> list[SafeString]:
     said: list[SafeString] = []
     for effect in effects[:MOST_TOLD]:
         try:
-            said += in_words([effect])
+            said += describe_effects([effect])
         except (TypeError, ValueError, AttributeError, KeyError):
             continue
     return said

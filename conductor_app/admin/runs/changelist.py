@@ -15,8 +15,8 @@ from ...insight.duration_baselines import usual_run_durations
 from ...insight.keyset_pages import SortColumn
 from ...models import Run
 from ..read_only import AddressedList
-from .filters import address_with, bar, selection_of
-from .reaches import reaches
+from .filters import address_with, filter_bar, parse_selection
+from .search_coverage import coverage_notes
 
 SORTS = {
     "": SortColumn("created_at"),
@@ -30,20 +30,20 @@ SORT_WORDS = {
 }
 
 
-def matching(request: HttpRequest) -> QuerySet[Run]:
+def matching_runs(request: HttpRequest) -> QuerySet[Run]:
     """The runs that the address asks for. Raises Invalid."""
-    return looked_for(request)[0]
+    return runs_with_coverage(request)[0]
 
 
-def looked_for(request: HttpRequest) -> tuple[QuerySet[Run], list[selections.ScanNote]]:
+def runs_with_coverage(request: HttpRequest) -> tuple[QuerySet[Run], list[selections.ScanNote]]:
     """The runs that the address asks for, and which filters have looked at the newest only. Raises Invalid."""
     rows, notes = selections.select_with_notes(
-        selection_of(request.GET), by_start=sort_of(request).column == "created_at"
+        parse_selection(request.GET), by_start=requested_sort(request).column == "created_at"
     )
     return rows.defer("domains"), notes
 
 
-def sort_of(request: HttpRequest) -> SortColumn:
+def requested_sort(request: HttpRequest) -> SortColumn:
     """The order that the address asks for."""
     return SORTS.get(request.GET.get("sort", ""), SORTS[""])
 
@@ -57,11 +57,11 @@ class RunList(AddressedList):
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Run]:
         self.given = request.GET
         self.filter_specs, self.has_filters, self.has_active_filters = [], False, bool(self.shown_chips)
-        self.clear_all_filters_qs, self.sort = "?", sort_of(request)
+        self.clear_all_filters_qs, self.sort = "?", requested_sort(request)
         self.notes: list[selections.ScanNote] = []
         try:
-            rows, self.notes = looked_for(request)
-            self.counted = selections.countable_runs(selection_of(request.GET), rows)
+            rows, self.notes = runs_with_coverage(request)
+            self.counted = selections.countable_runs(parse_selection(request.GET), rows)
             return rows
         except Invalid as refused:
             messages.error(request, refused.message)
@@ -85,7 +85,7 @@ class RunList(AddressedList):
 
     @property
     def shown_chips(self) -> list[Any]:
-        return bar(self.given)["chips"] if hasattr(self, "given") else []
+        return filter_bar(self.given)["chips"] if hasattr(self, "given") else []
 
     def around(self) -> dict[str, Any]:
         """What the template shows around the rows: the bar, the chips, the ways to other pages and orders."""
@@ -94,8 +94,8 @@ class RunList(AddressedList):
         begun = [run.created_at for run in self.result_list if not run.begins_later(clock.now())]
         first = begun[0] if begun and not given.get("after") else 0
         return {
-            "bar": bar(given),
-            "notes": reaches(self.notes, given),
+            "bar": filter_bar(given),
+            "notes": coverage_notes(self.notes, given),
             "newer": address_with(given, before=listed.before) if listed.before else "",
             "older": address_with(given, after=listed.after) if listed.after else "",
             "first": address_with(given) if listed.before else "",

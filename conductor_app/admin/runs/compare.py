@@ -9,12 +9,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import NotFound
-from ...insight.compare import ComparedRow, Comparison, compare_runs, comparison_candidates
+from ...insight.compare import ComparedRow, RunComparison, compare_runs, comparison_candidates
 from ...insight.differences import MISSING, Difference
 from ...insight.durations import format_duration
 from ...models import Run, WorkflowDefinition
-from ..badges import badge, machine
-from ..documents import as_file, word_for
+from ..badges import badge, machine_time
+from ..documents import json_file_response, payload_label
 from ..object_pages import ObjectPage
 
 CANDIDATES = {
@@ -53,16 +53,16 @@ class ComparePage(ObjectPage):
             return shown | {"missing": chosen[:64]}
         found = compare_runs(one, other)
         if request.GET.get("format") == "json":
-            return as_file(_exported(found), f"{one.pk}-{other.pk}")
+            return json_file_response(_comparison_file(found), f"{one.pk}-{other.pk}")
         shown["export"] = reverse("admin:compare", args=[one.pk], query={"with": chosen, "format": "json"})
-        return shown | _compared(found, only)
+        return shown | _compare(found, only)
 
 
-def _exported(found: Comparison) -> dict[str, Any]:
+def _comparison_file(found: RunComparison) -> dict[str, Any]:
     """What was compared, in the words of machines."""
     return {
-        "one": _told(found.one),
-        "other": _told(found.other),
+        "one": _value_text(found.one),
+        "other": _value_text(found.other),
         "tasks": [
             {
                 "task": row.key,
@@ -80,8 +80,8 @@ def _exported(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _told(run: Run) -> dict[str, Any]:
-    began, ended = machine(run.created_at), machine(run.ended_at)
+def _value_text(run: Run) -> dict[str, Any]:
+    began, ended = machine_time(run.created_at), machine_time(run.ended_at)
     facts = {"id": run.pk, "definition": run.name, "version": run.version, "status": run.status}
     return facts | {"started_at": began, "ended_at": ended, "reason": run.reason}
 
@@ -92,18 +92,18 @@ def _change(each: Difference) -> dict[str, Any]:
     return {"place": each.path} | {name: value for name, value in sides.items() if value is not MISSING}
 
 
-def _compared(found: Comparison, only: bool) -> dict[str, Any]:
+def _compare(found: RunComparison, only: bool) -> dict[str, Any]:
     longest = max([abs(row.delta_ms or 0) for row in found.rows] or [0]) or 1
     rows = [row for row in found.rows if row.differs or not only]
     return {
         "found": found,
         "other": found.other,
         "other_badge": badge(found.other.status),
-        "rows": [_shown(row, longest) for row in rows],
+        "rows": [_comparison_context(row, longest) for row in rows],
         "hidden": len(found.rows) - len(rows),
         "has_builds": any(side and side.build for row in rows for side in (row.one, row.other)),
         "documents": [
-            (word_for(name), changed) for name, changed in found.documents.items() if changed or changed is None
+            (payload_label(name), changed) for name, changed in found.documents.items() if changed or changed is None
         ],
         "swapped": reverse("admin:compare", args=[found.other.pk], query={"with": found.one.pk}),
         "versions": _versions(found),
@@ -111,7 +111,7 @@ def _compared(found: Comparison, only: bool) -> dict[str, Any]:
     }
 
 
-def _versions(found: Comparison) -> str:
+def _versions(found: RunComparison) -> str:
     """Where their definitions are compared, if both versions are kept."""
     if not found.are_of_one_definition or found.one.version == found.other.version:
         return ""
@@ -124,7 +124,7 @@ def _versions(found: Comparison) -> str:
     return reverse("admin:workflowdefinition_compare", args=[other], query={"with": one, "to": other})
 
 
-def _shown(row: ComparedRow, longest: int) -> dict[str, Any]:
+def _comparison_context(row: ComparedRow, longest: int) -> dict[str, Any]:
     delta = row.delta_ms
     return {
         "row": row,

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.effects import effect_name
 from ...insight.attempt_waits import first_line
-from ..badges import marked
+from ..badges import mark_names
 
 MOST = 12
 Line = dict[str, Any]
@@ -36,13 +36,13 @@ PAST = {
 """What has happened, for each event of core/states.py that a decision may have."""
 
 
-def in_words(effects: Iterable[Line]) -> list[SafeString]:
+def describe_effects(effects: Iterable[Line]) -> list[SafeString]:
     """The sentences; many of one kind become a count."""
     lines = list(effects)
-    shown = [marked(_sentence(line)) for line in lines[:MOST]]
+    shown = [mark_names(_sentence(line)) for line in lines[:MOST]]
     rest = Counter(effect_name(line) for line in lines[MOST:])
     return shown + [
-        marked(_("%(count)s more × %(kind)s") % {"count": count, "kind": kind}) for kind, count in rest.items()
+        mark_names(_("%(count)s more × %(kind)s") % {"count": count, "kind": kind}) for kind, count in rest.items()
     ]
 
 
@@ -51,7 +51,7 @@ def _sentence(line: Line) -> str:
     return WORDS[name](line) if name in WORDS else name
 
 
-def _moved(what: Any) -> Callable[[Line], str]:
+def _transition_sentence(what: Any) -> Callable[[Line], str]:
     """A sentence about a move: what moved, and how."""
 
     def say(line: Line) -> str:
@@ -63,7 +63,7 @@ def _moved(what: Any) -> Callable[[Line], str]:
     return say
 
 
-def _said(sentence: Any, **names: str) -> Callable[[Line], str]:
+def _fact_sentence(sentence: Any, **names: str) -> Callable[[Line], str]:
     """A sentence with facts of the line: what each is called in the sentence, and in the line."""
     return lambda line: sentence % {name: line.get(fact, "") for name, fact in names.items()}
 
@@ -72,19 +72,19 @@ def _because(line: Line) -> str:
     return f" — {first_line(str(line['reason']))}" if line.get("reason") else ""
 
 
-def _requeued(line: Line) -> str:
+def _requeue_sentence(line: Line) -> str:
     task = {"task": line.get("task")}
     moved = _("`%(task)s` moved in its queue") % task
     queue = _(" to `%(queue)s`") % {"queue": line["queue"]} if line.get("queue") else ""
     return moved + queue + (_(", priority %(priority)s") % line if "priority" in line else "")
 
 
-def _created(line: Line) -> str:
+def _creation_sentence(line: Line) -> str:
     facts = {"task": line.get("task"), "type": line.get("type"), "status": line.get("becomes") or line.get("status")}
     return _("`%(task)s` (%(type)s) created, %(status)s") % facts
 
 
-def _opened(line: Line) -> str:
+def _attempt_sentence(line: Line) -> str:
     return _("`%(task)s`: attempt %(number)s opened") % {"task": line.get("task"), "number": _number(line) + 1}
 
 
@@ -92,35 +92,39 @@ def _number(line: Line) -> int:
     return int(line.get("number", 0))
 
 
-def _taken_back(line: Line) -> str:
-    count, tasks = int(line.get("count", 0)), _named(line.get("tasks", []))
+def _deletion_sentence(line: Line) -> str:
+    count, tasks = int(line.get("count", 0)), _format_task_names(line.get("tasks", []))
     said = ngettext("%(count)s task taken back: %(tasks)s", "%(count)s tasks taken back: %(tasks)s", count)
     return said % {"count": count, "tasks": tasks}
 
 
-def _listed(sentence: Any, fact: str) -> Callable[[Line], str]:
+def _list_sentence(sentence: Any, fact: str) -> Callable[[Line], str]:
     return lambda line: sentence % {"names": ", ".join(map(str, line.get(fact, [])))}
 
 
-def _named(tasks: list[Any]) -> str:
+def _format_task_names(tasks: list[Any]) -> str:
     return ", ".join(f"`{task}`" for task in tasks[:MOST]) + (" …" if len(tasks) > MOST else "")
 
 
 WORDS: dict[str, Callable[[Line], str]] = {
-    "CreateTask": _created,
-    "OpenAttempt": _opened,
-    "TransitionAttempt": _moved(gettext_lazy("attempt of `%(task)s` %(moved)s")),
-    "ResolveTask": _moved(gettext_lazy("`%(task)s` %(moved)s")),
-    "RequeueAttempt": _requeued,
-    "UpdateTask": _said(gettext_lazy("`%(task)s` noted"), task="task"),
-    "PruneIteration": _said(gettext_lazy("turn %(turn)s of `%(loop)s` forgotten"), turn="iteration", loop="loop"),
-    "DeleteTasks": _taken_back,
-    "SetVariables": _listed(gettext_lazy("variables set: %(names)s"), "names"),
-    "TransitionRun": _moved(gettext_lazy("run %(moved)s")),
-    "UpdateRun": _listed(gettext_lazy("run noted: %(names)s"), "fields"),
-    "StartRun": _said(gettext_lazy("run of `%(name)s` v%(version)s started"), name="definition", version="version"),
-    "SendMessage": _said(gettext_lazy("message sent: %(subject)s"), subject="subject"),
-    "SwitchDefinition": _said(
+    "CreateTask": _creation_sentence,
+    "OpenAttempt": _attempt_sentence,
+    "TransitionAttempt": _transition_sentence(gettext_lazy("attempt of `%(task)s` %(moved)s")),
+    "ResolveTask": _transition_sentence(gettext_lazy("`%(task)s` %(moved)s")),
+    "RequeueAttempt": _requeue_sentence,
+    "UpdateTask": _fact_sentence(gettext_lazy("`%(task)s` noted"), task="task"),
+    "PruneIteration": _fact_sentence(
+        gettext_lazy("turn %(turn)s of `%(loop)s` forgotten"), turn="iteration", loop="loop"
+    ),
+    "DeleteTasks": _deletion_sentence,
+    "SetVariables": _list_sentence(gettext_lazy("variables set: %(names)s"), "names"),
+    "TransitionRun": _transition_sentence(gettext_lazy("run %(moved)s")),
+    "UpdateRun": _list_sentence(gettext_lazy("run noted: %(names)s"), "fields"),
+    "StartRun": _fact_sentence(
+        gettext_lazy("run of `%(name)s` v%(version)s started"), name="definition", version="version"
+    ),
+    "SendMessage": _fact_sentence(gettext_lazy("message sent: %(subject)s"), subject="subject"),
+    "SwitchDefinition": _fact_sentence(
         gettext_lazy("goes on by version %(version)s of `%(name)s`"), name="definition", version="version"
     ),
 }

@@ -10,16 +10,16 @@ from django.utils.translation import gettext as _
 from ...core.states import TASK
 from ...insight.history_replay import RunAtRevision, run_at_revision
 from ...models import HistoryEntry
-from ..badges import ago, badge
-from .effects import in_words
-from .story import Story
+from ..badges import badge, relative_time
+from .effects import describe_effects
+from .run_view_model import RunViewModel
 
 MOST_HISTORY = 100
 MOST_THEN = 100
 """Tasks of an old revision that are named."""
 
 
-def events(story: Story) -> dict[str, Any]:
+def run_events(story: RunViewModel) -> dict[str, Any]:
     """What happened, decision by decision, with who asked for it and why."""
     before = story.asked.number("before")
     entries = HistoryEntry.objects.filter(run_id=story.run.pk).order_by("-revision")
@@ -33,25 +33,25 @@ def events(story: Story) -> dict[str, Any]:
     }
 
 
-def _entry(entry: HistoryEntry, story: Story) -> dict[str, Any]:
+def _entry(entry: HistoryEntry, story: RunViewModel) -> dict[str, Any]:
     """One decision, with the way to the run as it was after it."""
     return {
         "entry": entry,
-        "at": ago(entry.at),
-        "effects": in_words(entry.effects) or [_without_effect(entry, story)],
+        "at": relative_time(entry.at),
+        "effects": describe_effects(entry.effects) or [_without_effect(entry, story)],
         "address": story.asked.address(revision=entry.revision),
         "is_chosen": story.asked.number("revision") == entry.revision,
     }
 
 
-def _without_effect(entry: HistoryEntry, story: Story) -> SafeString:
+def _without_effect(entry: HistoryEntry, story: RunViewModel) -> SafeString:
     """What a decision came to that changed no task: a start that was asked for ahead, or a look too early."""
     if entry.revision == 1 and story.run.created_at > entry.at:
-        return format_html(_("start asked for: it takes its first step {}"), ago(story.run.created_at))
+        return format_html(_("start asked for: it takes its first step {}"), relative_time(story.run.created_at))
     return format_html(_("looked at: there was nothing to do yet"))
 
 
-def _past(story: Story) -> dict[str, Any]:
+def _past(story: RunViewModel) -> dict[str, Any]:
     """The run as of the revision that the address names, and the ways to others."""
     wanted, newest = story.asked.number("revision"), story.run.revision
     if wanted is None or not newest:
@@ -77,7 +77,7 @@ def _past(story: Story) -> dict[str, Any]:
     }
 
 
-def _shown_then(past: RunAtRevision, story: Story) -> list[dict[str, Any]]:
+def _shown_then(past: RunAtRevision, story: RunViewModel) -> list[dict[str, Any]]:
     """What the decision changed first, then what was open, then the others."""
     ordered = sorted(past.tasks, key=lambda task: (not task.has_changed, task.status not in TASK.open))
     return [

@@ -12,7 +12,7 @@ from ...insight.keyset_pages import SortColumn, iterate_pages
 from ...models import Run
 from ...models.fields import dumps
 from ...models.snapshots import read_snapshot
-from ..badges import machine
+from ..badges import machine_time
 
 COLUMNS = (
     "id", "definition", "version", "status", "correlation_id", "started_at", "ended_at", "duration_ms", "started_by",
@@ -23,14 +23,14 @@ RISKY = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for a formula."""
 
 
-class Line:
+class CsvBuffer:
     """Hands what the csv writer writes straight on."""
 
     def write(self, text: str) -> str:
         return text
 
 
-def export(request: HttpRequest, runs: QuerySet[Run], sort: SortColumn, format: str) -> StreamingHttpResponse:
+def export_runs(request: HttpRequest, runs: QuerySet[Run], sort: SortColumn, format: str) -> StreamingHttpResponse:
     """The file, as `csv` or `json`; there is no other."""
     if format not in KINDS:
         raise Http404
@@ -56,20 +56,20 @@ def _rows(runs: QuerySet[Run], sort: SortColumn) -> Iterator[dict[str, Any]]:
 def _row(run: Run, task: str, reason: str) -> dict[str, Any]:
     took = None if run.ended_at is None else run.ended_at - run.created_at
     values = (
-        run.pk, run.name, run.version, run.status, run.correlation_id, machine(run.created_at), machine(run.ended_at),
+        run.pk, run.name, run.version, run.status, run.correlation_id, machine_time(run.created_at), machine_time(run.ended_at),
         took, run.started_by, run.parent_id, task, reason,
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))
 
 
 def _csv(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
-    writer = csv.writer(Line())
+    writer = csv.writer(CsvBuffer())
     yield writer.writerow(COLUMNS)
     for row in _rows(runs, sort):
-        yield writer.writerow([harmless(value) for value in row.values()])
+        yield writer.writerow([escape_formula(value) for value in row.values()])
 
 
-def harmless(value: Any) -> Any:
+def escape_formula(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(RISKY) else value
 
 

@@ -9,15 +9,15 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ...core.errors import Refused
+from ...core.errors import RequestRefused
 from ...engine import labels
 from ...models import Run
-from ..error_messages import require, tell
-from .story import address
-from .task_acts import PERMISSION
+from ..error_messages import require_permission, show_refusal
+from .run_view_model import run_address
+from .task_actions import PERMISSION
 
 
-def labels_of(run: Run) -> dict[str, Any]:
+def label_context(run: Run) -> dict[str, Any]:
     """What the page shows of them; the run was read with them."""
     runs = reverse("admin:conductor_run_changelist")
     names = sorted(run.label_names.split(",")) if run.label_names else []
@@ -28,7 +28,7 @@ def change_labels(request: HttpRequest, run_id: str) -> HttpResponse:
     """A form of the page was sent: labels to put on, or one to take off."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    require(request, PERMISSION)
+    require_permission(request, PERMISSION)
     by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
     try:
         if gone := request.POST.getlist("remove"):
@@ -39,6 +39,6 @@ def change_labels(request: HttpRequest, run_id: str) -> HttpResponse:
             count = len(labels.add_labels(run_id, given, by, reason))
             said = ngettext("%(count)s label is put on.", "%(count)s labels are put on.", count) % {"count": count}
             messages.success(request, said)
-    except Refused as refused:
-        tell(request, refused)
-    return HttpResponseRedirect(address(run_id))
+    except RequestRefused as refused:
+        show_refusal(request, refused)
+    return HttpResponseRedirect(run_address(run_id))

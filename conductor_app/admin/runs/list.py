@@ -17,16 +17,16 @@ from ... import clock
 from ...core.errors import Invalid
 from ...insight.attempt_waits import first_line
 from ...models import Run
-from ..badges import ago, badge, exact, lasting
+from ..badges import badge, exact_time, relative_time, running_time
 from ..bulk.bulk import bulk_action, planned_action
-from ..choices import choices, choose
-from ..fragments import fragment
+from ..choices import save_preference, saved_preferences
+from ..fragments import fragment_response
 from ..read_only import ReadOnlyAdmin
 from . import page as run_page
-from .actions import of_runs
-from .bundle import give_out, look_into
-from .changelist import RunList, matching, sort_of
-from .export import export
+from .actions import run_actions
+from .bundle import export_run_file, inspect_bundle
+from .changelist import RunList, matching_runs, requested_sort
+from .export import export_runs
 from .labels import change_labels
 
 COLUMNS = {
@@ -52,7 +52,7 @@ class RunAdmin(ReadOnlyAdmin):
     """Find any run in seconds, and act on several at once."""
 
     actions = (
-        *(bulk_action(action) for action in of_runs()),
+        *(bulk_action(action) for action in run_actions()),
         planned_action("label", gettext_lazy("Put labels on the selected runs")),
         planned_action("unlabel", gettext_lazy("Take labels off the selected runs")),
     )
@@ -67,7 +67,7 @@ class RunAdmin(ReadOnlyAdmin):
         return Run.objects.light().defer("domains")
 
     def get_list_display(self, request: HttpRequest) -> list[str]:
-        chosen = choices(request).get(IN_CHOICES, AT_FIRST)
+        chosen = saved_preferences(request).get(IN_CHOICES, AT_FIRST)
         return [name for name in COLUMNS if name in chosen or name in ALWAYS]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
@@ -83,7 +83,7 @@ class RunAdmin(ReadOnlyAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         self._admit(request)
-        choose(request, **{IN_CHOICES: [name for name in COLUMNS if name in request.POST.getlist("column")]})
+        save_preference(request, **{IN_CHOICES: [name for name in COLUMNS if name in request.POST.getlist("column")]})
         query = request.POST.get("query", "").partition("#")[0]
         return HttpResponseRedirect(reverse("admin:conductor_run_changelist") + (f"?{query}" if query else ""))
 
@@ -91,7 +91,7 @@ class RunAdmin(ReadOnlyAdmin):
         """All runs of the filter as a file."""
         self._admit(request)
         try:
-            return export(request, matching(request), sort_of(request), format)
+            return export_runs(request, matching_runs(request), requested_sort(request), format)
         except Invalid as refused:
             messages.error(request, refused.message)
             return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
@@ -102,13 +102,13 @@ class RunAdmin(ReadOnlyAdmin):
         since = request.GET.get("since", "")
         try:
             now = clock.now()
-            newer = matching(request).filter(
+            newer = matching_runs(request).filter(
                 created_at__gt=int(since) if since.isdecimal() else now, created_at__lte=now
             )
             count = newer.order_by().values("pk")[:MOST_NEWS].count()
         except (Invalid, OverflowError):
             count = 0
-        return fragment(
+        return fragment_response(
             request, "ops/runs/news.html", {"news": count, "most": MOST_NEWS, "query": _without_since(request)}
         )
 
@@ -118,7 +118,7 @@ class RunAdmin(ReadOnlyAdmin):
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """What the actions on a selection ask for."""
-        return any(request.user.has_perm(action.permission) for action in of_runs())
+        return any(request.user.has_perm(action.permission) for action in run_actions())
 
     def get_urls(self) -> list[URLPattern]:
         return [
@@ -126,7 +126,7 @@ class RunAdmin(ReadOnlyAdmin):
             path("export.<str:format>", self.admin_site.admin_view(self.export), name="run_export"),
             path("bundle/", self.admin_site.admin_view(self.look_into), name="run_bundle_opened"),
             path("news/", self.admin_site.admin_view(self.news), name="run_news"),
-            path("<path:run_id>/bundle.json", self.admin_site.admin_view(give_out), name="run_bundle"),
+            path("<path:run_id>/bundle.json", self.admin_site.admin_view(export_run_file), name="run_bundle"),
             path("<path:run_id>/labels/", self.admin_site.admin_view(change_labels), name="run_labels"),
             path("<path:run_id>/parts/", self.admin_site.admin_view(self.parts), name="run_parts"),
             path("<path:run_id>/raw/<str:field>/", self.admin_site.admin_view(self.raw), name="run_raw"),
@@ -135,23 +135,23 @@ class RunAdmin(ReadOnlyAdmin):
         ]
 
     def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
-        return run_page.page(self, request, object_id)
+        return run_page.run_page(self, request, object_id)
 
     def look_into(self, request: HttpRequest) -> HttpResponse:
         """A bundle from elsewhere."""
-        return look_into(self, request)
+        return inspect_bundle(self, request)
 
     def parts(self, request: HttpRequest, run_id: str) -> HttpResponse:
         """The changing parts of the page, or nothing new."""
-        return run_page.parts(self, request, run_id)
+        return run_page.run_fragment(self, request, run_id)
 
     def raw(self, request: HttpRequest, run_id: str, field: str) -> HttpResponse:
         """One document as it is."""
-        return run_page.raw(self, request, run_id, field)
+        return run_page.raw_document(self, request, run_id, field)
 
     def act(self, request: HttpRequest, run_id: str, action: str) -> HttpResponse:
         """A button of the page was pressed."""
-        return run_page.act(request, run_id, action)
+        return run_page.handle_action(request, run_id, action)
 
     @admin.display(description=gettext_lazy("status"))
     def state(self, run: Run) -> SafeString:
@@ -174,22 +174,22 @@ class RunAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("started"))
     def started(self, run: Run) -> SafeString:
-        return ago(run.created_at)
+        return relative_time(run.created_at)
 
     @admin.display(description=gettext_lazy("ended"))
     def ended(self, run: Run) -> SafeString:
-        return ago(run.ended_at)
+        return relative_time(run.ended_at)
 
     @admin.display(description=gettext_lazy("duration"))
     def took(self, run: Run) -> SafeString | str:
         if run.begins_later(clock.now()):
             return ""
-        took = lasting(run.created_at, run.ended_at)
+        took = running_time(run.created_at, run.ended_at)
         end = clock.now() if run.ended_at is None else run.ended_at
         if run.usual is None:
             return format_html(
                 '<span title="{}">{}</span>',
-                _("ended %(moment)s") % {"moment": exact(run.ended_at)} if run.ended_at else "",
+                _("ended %(moment)s") % {"moment": exact_time(run.ended_at)} if run.ended_at else "",
                 took,
             )
         slow = run.usual.is_slow(end - run.created_at)
@@ -216,14 +216,14 @@ class RunAdmin(ReadOnlyAdmin):
     @admin.display(description=gettext_lazy("parent"))
     def above(self, run: Run) -> SafeString | str:
         link = format_html(
-            '<a href="{}"><code class="id">{}</code></a>', run_page.address(run.parent_id), run.parent_id
+            '<a href="{}"><code class="id">{}</code></a>', run_page.run_address(run.parent_id), run.parent_id
         )
         return link if run.parent_id else ""
 
     @admin.display(description=gettext_lazy("failing task and reason"), empty_value="")
     def trouble(self, run: Run) -> SafeString | str:
         if run.begins_later(clock.now()):
-            return _("waits for its start at %(moment)s") % {"moment": exact(run.created_at)}
+            return _("waits for its start at %(moment)s") % {"moment": exact_time(run.created_at)}
         if run.is_held:
             return _("held by the workflow's limit of runs")
         if run.failure is None:

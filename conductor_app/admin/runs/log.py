@@ -13,9 +13,9 @@ from django.utils.timezone import get_current_timezone
 from ...core.states import ATTEMPT
 from ...insight.task_log import LogPosition, LogRequest, LogWindow, iterate_chunks, log_window, logged_at, position_of
 from ...models import Attempt, TaskLog
-from ..ansi import coloured, plain
-from ..badges import exact, machine
-from .asked import OF_A_LOG, Asked
+from ..ansi_colors import strip_colors, to_html
+from ..badges import exact_time, machine_time
+from .page_query import OF_A_LOG, RunPageQuery
 
 LEVEL = re.compile(r"\b(FATAL|CRITICAL|ERROR|WARN|WARNING|DEBUG|TRACE)\b", re.I)
 LEVELS = {"FATAL": "error", "CRITICAL": "error", "ERROR": "error", "WARN": "warn", "WARNING": "warn"} | {
@@ -40,7 +40,7 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class LogView:
     """What the panel shows of it."""
 
     lines: list[LogLine]
@@ -53,7 +53,7 @@ class Log:
     """Whether new lines may come, and are shown as they do."""
 
 
-def wanted_of(asked: Asked) -> LogRequest:
+def parse_log_request(asked: RunPageQuery) -> LogRequest:
     """Which lines an address asks for: `log=before.<place>`, `log=after.<place>`, `line=<place>`, `find=<words>`."""
     way, _, place = asked["log"].partition(".")
     ways = {"before": None, "after": None} | {way: LogPosition.read(place)}
@@ -61,11 +61,11 @@ def wanted_of(asked: Asked) -> LogRequest:
     return LogRequest(ways["before"], ways["after"], LogPosition.read(asked["line"]), find)
 
 
-def log_of(attempt: Attempt, asked: Asked) -> Log:
+def log_view(attempt: Attempt, asked: RunPageQuery) -> LogView:
     """The lines that an address asks for; a search keeps what else it says."""
-    wanted = wanted_of(asked)
+    wanted = parse_log_request(asked)
     found = log_window(attempt.pk, wanted)
-    return Log(
+    return LogView(
         [_line(line, wanted, asked.address) for line in found.lines],
         wanted.find,
         **_ways(found, asked.address),
@@ -90,8 +90,8 @@ def _line(line: TaskLog, wanted: LogRequest, address: Callable[..., str]) -> Log
         place.id,
         str(place),
         _moment(logged_at(line.at)),
-        level_of(text),
-        coloured(text, wanted.find),
+        log_level(text),
+        to_html(text, wanted.find),
         len(line.line) > LONGEST_LINE,
         f"{address(line=str(place), log=None, find=None)}#log-{place.id}",
         wanted.line == place,
@@ -102,16 +102,16 @@ def _moment(at: int) -> SafeString:
     """The time of day to the millisecond in the reader's zone; the whole moment in the tooltip."""
     local = datetime.fromtimestamp(min(max(at, 0), 253_402_300_799_000) / 1000, UTC).astimezone(get_current_timezone())
     words = f"{local:%H:%M:%S}.{local.microsecond // 1000:03d}"
-    return format_html('<time datetime="{}" title="{}">{}</time>', machine(at), exact(at), words)
+    return format_html('<time datetime="{}" title="{}">{}</time>', machine_time(at), exact_time(at), words)
 
 
-def level_of(line: str) -> str:
+def log_level(line: str) -> str:
     """How grave a line is, by the word that its logger has put near its beginning."""
-    found = LEVEL.search(plain(line[:200])[:120])
+    found = LEVEL.search(strip_colors(line[:200])[:120])
     return LEVELS[found.group(1).upper()] if found else ""
 
 
-def as_text(attempt: Attempt) -> StreamingHttpResponse:
+def log_text_response(attempt: Attempt) -> StreamingHttpResponse:
     """The whole log as a file, read in chunks and as it was sent."""
     headers = {
         "Content-Disposition": f'attachment; filename="{attempt.pk}.log"',
@@ -123,4 +123,4 @@ def as_text(attempt: Attempt) -> StreamingHttpResponse:
 
 def _texts(attempt_id: str) -> Iterator[str]:
     for chunk in iterate_chunks(attempt_id):
-        yield "".join(f"{machine(logged_at(line.at))} {line.line}\n" for line in chunk)
+        yield "".join(f"{machine_time(logged_at(line.at))} {line.line}\n" for line in chunk)

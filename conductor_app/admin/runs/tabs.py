@@ -14,24 +14,24 @@ from ...insight.tasks import task_window
 from ...insight.timeline import run_span, task_rows
 from ...models import AuditEntry, FileHandle, ResolvedDefinition
 from ...models.files import UPLOADED
-from ..badges import ago, badge, size
-from ..documents import documents
-from ..json_tree import tree
-from ..pictures import picture
-from .events import events
-from .story import DOCUMENTS, Story
-from .timeline import filters, timeline, wanted_of
+from ..badges import badge, format_size, relative_time
+from ..documents import payload_documents
+from ..json_tree import render_tree
+from ..pictures import draw_definition
+from .events import run_events
+from .run_view_model import DOCUMENTS, RunViewModel
+from .timeline import requested_tasks, timeline_filters, timeline_tab
 
 MOST_AUDITED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Tab:
+class RunTab:
     """One way of looking at a run."""
 
     name: str
     word: Any
-    shown: Callable[[Story], dict[str, Any]]
+    shown: Callable[[RunViewModel], dict[str, Any]]
     permission: str = ""
 
     @property
@@ -39,31 +39,33 @@ class Tab:
         return f"ops/run/{self.name}.html"
 
 
-def diagram(story: Story) -> dict[str, Any]:
+def diagram_tab(story: RunViewModel) -> dict[str, Any]:
     """The version that ran, with what became of its steps."""
     plan = ResolvedDefinition.objects.filter(pk=story.run.plan_id).first()
     ref = story.task.ref if story.task else ""
-    drawn = picture(plan.document, marks_of_run(story.run), chosen=ref, link=_step_address(story)) if plan else None
+    drawn = (
+        draw_definition(plan.document, marks_of_run(story.run), chosen=ref, link=_step_address(story)) if plan else None
+    )
     return {"picture": drawn, "name": f"{story.run.name} v{story.run.version}"}
 
 
-def _step_address(story: Story) -> Callable[[str, str], str]:
+def _step_address(story: RunViewModel) -> Callable[[str, str], str]:
     return lambda ref, path: story.asked.address(task=ref, attempt=None)
 
 
-def tasks(story: Story) -> dict[str, Any]:
+def tasks_tab(story: RunViewModel) -> dict[str, Any]:
     """All tasks as a table; of many, those alike together."""
-    window = task_window(story.run, wanted_of(story))
+    window = task_window(story.run, requested_tasks(story))
     drawn = task_rows(window.tasks, window.attempts, run_span(story.run, story.now), story.now, story.usual)
     return {
         "window": window,
         "rows": [_row(row, story) for row in drawn],
         "groups": [_group(group, story) for group in window.groups],
-        **filters(window, story),
+        **timeline_filters(window, story),
     }
 
 
-def _row(row: Any, story: Story) -> dict[str, Any]:
+def _row(row: Any, story: RunViewModel) -> dict[str, Any]:
     last = row.last
     return {
         "task": row.task,
@@ -75,7 +77,7 @@ def _row(row: Any, story: Story) -> dict[str, Any]:
     }
 
 
-def _group(group: Any, story: Story) -> dict[str, Any]:
+def _group(group: Any, story: RunViewModel) -> dict[str, Any]:
     by_status = [
         (badge(status), count, story.asked.address(only=group.name, status=status, page=None))
         for status, count in sorted(group.counts.items())
@@ -83,73 +85,76 @@ def _group(group: Any, story: Story) -> dict[str, Any]:
     return {"group": group, "address": story.asked.address(only=group.name, page=None), "by_status": by_status}
 
 
-def data(story: Story) -> dict[str, Any]:
+def data_tab(story: RunViewModel) -> dict[str, Any]:
     """Input, output and variables, and the files that came with them."""
-    return {"documents": documents(story.run, DOCUMENTS), "files": [_file(row) for row in files_of(story.run.pk)]}
+    return {
+        "documents": payload_documents(story.run, DOCUMENTS),
+        "files": [_file(row) for row in files_of(story.run.pk)],
+    }
 
 
 def _file(row: FileHandle) -> dict[str, Any]:
     # The address carries its own permission, for as long as a page may stay open.
     address = file_address(row.run_id, row.pk, "GET")[0] if row.status == UPLOADED else ""
-    shown = "–" if row.size is None else size(row.size)
-    return {"file": row, "address": address, "size": shown, "at": ago(row.created_at)}
+    shown = "–" if row.size is None else format_size(row.size)
+    return {"file": row, "address": address, "size": shown, "at": relative_time(row.created_at)}
 
 
-def audit(story: Story) -> dict[str, Any]:
+def audit_tab(story: RunViewModel) -> dict[str, Any]:
     """What people and clients did to it."""
     entries = AuditEntry.objects.filter(object_type="run", object_id=story.run.pk).order_by("-at", "-id")
     return {
         "entries": [
-            {"entry": entry, "at": ago(entry.at), "facts": facts_in_words(entry.facts)}
+            {"entry": entry, "at": relative_time(entry.at), "facts": format_audit_facts(entry.facts)}
             for entry in entries[:MOST_AUDITED]
         ]
     }
 
 
-def facts_in_words(facts: Any) -> str:
+def format_audit_facts(facts: Any) -> str:
     """What an audit entry says beside its reason, in one line."""
     return ", ".join(f"{name}: {value}" for name, value in facts.items()) if isinstance(facts, dict) else ""
 
 
-def raw(story: Story) -> dict[str, Any]:
+def raw_tab(story: RunViewModel) -> dict[str, Any]:
     """The row as it is, and where all of it can be had."""
     run = story.run
     fields = [field for field in run._meta.concrete_fields if field.attname not in DOCUMENTS]
     facts = {field.attname: getattr(run, field.attname) for field in fields if field.attname != "domains"}
-    return {"tree": tree({name: value for name, value in facts.items() if value not in ("", None, [], {})})}
+    return {"tree": render_tree({name: value for name, value in facts.items() if value not in ("", None, [], {})})}
 
 
-TABS: dict[str, Tab] = {
+TABS: dict[str, RunTab] = {
     tab.name: tab
     for tab in (
-        Tab("timeline", gettext_lazy("Timeline"), timeline),
-        Tab("diagram", gettext_lazy("Diagram"), diagram),
-        Tab("tasks", gettext_lazy("Tasks"), tasks),
-        Tab("data", gettext_lazy("Input, output, variables"), data),
-        Tab("events", gettext_lazy("Events"), events),
-        Tab("audit", gettext_lazy("Audit"), audit, "conductor.view_auditentry"),
-        Tab("raw", gettext_lazy("Raw"), raw),
+        RunTab("timeline", gettext_lazy("Timeline"), timeline_tab),
+        RunTab("diagram", gettext_lazy("Diagram"), diagram_tab),
+        RunTab("tasks", gettext_lazy("Tasks"), tasks_tab),
+        RunTab("data", gettext_lazy("Input, output, variables"), data_tab),
+        RunTab("events", gettext_lazy("Events"), run_events),
+        RunTab("audit", gettext_lazy("Audit"), audit_tab, "conductor.view_auditentry"),
+        RunTab("raw", gettext_lazy("Raw"), raw_tab),
     )
 }
 
 
-def tab_of(story: Story, request: HttpRequest) -> Tab:
+def selected_tab(story: RunViewModel, request: HttpRequest) -> RunTab:
     """The tab that the address asks for, if there is one and it is open to the reader."""
     found = TABS.get(story.asked["tab"], TABS["timeline"])
-    return found if is_open(found, request) else TABS["timeline"]
+    return found if is_tab_allowed(found, request) else TABS["timeline"]
 
 
-def is_open(tab: Tab, request: HttpRequest) -> bool:
+def is_tab_allowed(tab: RunTab, request: HttpRequest) -> bool:
     """Whether the reader may look at it."""
     return not tab.permission or request.user.has_perm(tab.permission)
 
 
-def tabs(story: Story, request: HttpRequest) -> dict[str, Any]:
+def tabs_context(story: RunViewModel, request: HttpRequest) -> dict[str, Any]:
     """The line of tabs and what the chosen one shows; all of them keep the chosen task."""
-    chosen = tab_of(story, request)
+    chosen = selected_tab(story, request)
     line = [
         {"word": tab.word, "address": story.asked.address(tab=tab.name, page=None), "is_chosen": tab is chosen}
         for tab in TABS.values()
-        if is_open(tab, request)
+        if is_tab_allowed(tab, request)
     ]
     return {"tabs": line, "tab_template": chosen.template, **chosen.shown(story)}

@@ -12,17 +12,17 @@ from ...insight.durations import format_duration
 from ...insight.tasks import StepTasks, TaskRequest, TaskWindow, attempts_of, page_of, task_window
 from ...insight.timeline import TaskRow, TimelineSegment, TimeScale, run_span, task_rows, zoom_scale
 from ...models import Task
-from ..badges import badge, group_of, many
-from ..zoom import zoom
-from .path import below as paths_below
-from .path import in_words as path_in_words
-from .story import NOTHING, Story, address
+from ..badges import badge, format_count, status_tone
+from ..zoom import zoom_links
+from .critical_path import critical_below as paths_below
+from .critical_path import critical_path_context as path_in_words
+from .run_view_model import NOTHING, RunViewModel, run_address
 
 MOST_CHILDREN, MOST_OF_A_CHILD = 20, 60
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TimelineLine:
     """One row of the table: a task, a task of a sub-workflow (`depth` 1), or tasks alike."""
 
     seq: int
@@ -47,7 +47,7 @@ class Line:
         return _("%(task)s: waited %(waited)s, ran %(ran)s") % facts
 
 
-def wanted_of(story: Story) -> TaskRequest:
+def requested_tasks(story: RunViewModel) -> TaskRequest:
     """Which tasks the address asks for; a chosen one brings its window with it."""
     asked = story.asked
     page = asked.number("page")
@@ -56,11 +56,11 @@ def wanted_of(story: Story) -> TaskRequest:
     return TaskRequest(asked["status"], asked["only"], max(page, 1))
 
 
-def timeline(story: Story) -> dict[str, Any]:
+def timeline_tab(story: RunViewModel) -> dict[str, Any]:
     """What the tab shows."""
     whole = run_span(story.run, story.now)
     scale = zoom_scale(whole, story.asked.number("from"), story.asked.number("to"))
-    window = task_window(story.run, wanted_of(story))
+    window = task_window(story.run, requested_tasks(story))
     drawn = task_rows(window.tasks, window.attempts, scale, story.now, story.usual)
     lines = [*(_line(row, story) for row in drawn), *(_group(group, scale, story) for group in window.groups)]
     lines.sort(key=lambda line: line.seq)
@@ -75,17 +75,17 @@ def timeline(story: Story) -> dict[str, Any]:
         "lines": lines,
         "ticks": scale.ticks(whole.begin),
         "is_zoomed": scale != whole,
-        "zoom": zoom(scale, whole, story.asked.address),
+        "zoom": zoom_links(scale, whole, story.asked.address),
         "has_children": has_children,
         "children_address": story.asked.address(children="" if story.asked["children"] else "1"),
         "shows_children": bool(story.asked["children"]),
         "first_failed": _first_failed(story),
         **path_in_words(path, story),
-        **filters(window, story),
+        **timeline_filters(window, story),
     }
 
 
-def filters(window: TaskWindow, story: Story) -> dict[str, Any]:
+def timeline_filters(window: TaskWindow, story: RunViewModel) -> dict[str, Any]:
     """The chips by status, and the ways to other windows."""
     asked, counts = story.asked, window.counts
     every = [("", sum(counts.values())), *sorted(counts.items())]
@@ -108,7 +108,7 @@ def filters(window: TaskWindow, story: Story) -> dict[str, Any]:
     }
 
 
-def _line(row: TaskRow, story: Story) -> Line:
+def _line(row: TaskRow, story: RunViewModel) -> TimelineLine:
     task, last = row.task, row.last
     waiting = task.status == "ACTIVE" and last is not None and last.status == "PENDING"
     worked, waited = _spent(row, story.now)
@@ -116,7 +116,7 @@ def _line(row: TaskRow, story: Story) -> Line:
     count = len(row.attempts)
     tries = ngettext("%(count)s attempt", "%(count)s attempts", count) % {"count": count} if count > 1 else ""
     usual = story.usual.get(task.ref)
-    return Line(
+    return TimelineLine(
         seq=task.seq,
         name=str(task),
         kind=" · ".join(filter(None, (task.type, tries))),
@@ -140,13 +140,13 @@ def _spent(row: TaskRow, now: int) -> tuple[int, int]:
     return worked, sum(at - attempt.scheduled_at for at, attempt in zip(begun, row.attempts, strict=True))
 
 
-def _group(group: StepTasks, scale: TimeScale, story: Story) -> Line:
+def _group(group: StepTasks, scale: TimeScale, story: RunViewModel) -> TimelineLine:
     end = story.now if group.is_open else group.end
-    tone = "failed" if any(group_of(status) == "failed" for status in group.counts) else "completed"
+    tone = "failed" if any(status_tone(status) == "failed" for status in group.counts) else "completed"
     bar = TimelineSegment(
         "work many", "leased" if group.is_open else tone, *scale.stretch(group.begin, end), _alike(group.total)
     )
-    return Line(
+    return TimelineLine(
         seq=group.first_seq,
         name=group.name,
         kind=f"{group.type} · {_alike(group.total)}",
@@ -160,10 +160,12 @@ def _group(group: StepTasks, scale: TimeScale, story: Story) -> Line:
 
 
 def _alike(count: int) -> str:
-    return ngettext("%(count)s task alike", "%(count)s tasks alike", count) % {"count": many(count)}
+    return ngettext("%(count)s task alike", "%(count)s tasks alike", count) % {"count": format_count(count)}
 
 
-def _with_children(lines: list[Line], drawn: list[TaskRow], scale: TimeScale, story: Story) -> list[Line]:
+def _with_children(
+    lines: list[TimelineLine], drawn: list[TaskRow], scale: TimeScale, story: RunViewModel
+) -> list[TimelineLine]:
     """The tasks of sub-workflows behind the tasks that started them."""
     children = {row.last.child_id: row.task.seq for row in drawn if row.last and row.last.child_id}
     some = dict(list(children.items())[:MOST_CHILDREN])
@@ -172,7 +174,7 @@ def _with_children(lines: list[Line], drawn: list[TaskRow], scale: TimeScale, st
         .defer("step_state")
         .order_by("run_id", "seq")[: MOST_CHILDREN * MOST_OF_A_CHILD]
     )
-    below: dict[int, list[Line]] = {}
+    below: dict[int, list[TimelineLine]] = {}
     drawn = task_rows(tasks, attempts_of(tasks), scale, story.now)
     on_path = paths_below(drawn, {line.seq for line in lines if line.is_critical}, some, story.now)
     for row in drawn:
@@ -182,18 +184,18 @@ def _with_children(lines: list[Line], drawn: list[TaskRow], scale: TimeScale, st
     return [each for line in lines for each in (line, *below.get(line.seq, ()))]
 
 
-def _with_path(lines: list[Line], path: list[TaskSpan]) -> list[Line]:
+def _with_path(lines: list[TimelineLine], path: list[TaskSpan]) -> list[TimelineLine]:
     """The lines, those on the critical path marked; tasks alike, where one of them is."""
     keys, names = {link.key for link in path}, {link.name for link in path}
     return [replace(line, is_critical=line.name in (names if line.is_group else keys)) for line in lines]
 
 
-def _of_child(row: TaskRow, story: Story) -> Line:
-    there = address(row.task.run_id) + f"?task={row.task}"
+def _of_child(row: TaskRow, story: RunViewModel) -> TimelineLine:
+    there = run_address(row.task.run_id) + f"?task={row.task}"
     return replace(_line(row, story), address=there, depth=1, is_chosen=False, is_slow=False)
 
 
-def _first_failed(story: Story) -> str:
+def _first_failed(story: RunViewModel) -> str:
     """Where a jump to what failed leads."""
     failed: str = story.why.task if story.run.failed_attempt_id else ""
     return story.asked.address(task=failed, attempt=None, **{"from": None, "to": None}) if failed else ""

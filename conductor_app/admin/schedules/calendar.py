@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...insight.schedule_calendar import COMING, CalendarDay, CalendarEntry, calendar_week
 from ...models.schedules import EXECUTED, FAILED, WAITING
-from ..badges import machine
+from ..badges import machine_time
 from ..pages import Page
 
 MARKS = {
@@ -25,7 +25,7 @@ MARKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CalendarLine:
     """A line of a day, to be shown."""
 
     entry: CalendarEntry
@@ -56,7 +56,7 @@ class CalendarPage(Page):
         part = request.GET.get("name", "").replace("\0", "")[:255]
         found = calendar_week(first, clocks, now, part)
         return {
-            "days": [_shown(day, today) for day in found.days],
+            "days": [_calendar_line(day, today) for day in found.days],
             "unread": found.unread,
             "is_cut": found.is_cut,
             "name": part,
@@ -75,7 +75,7 @@ def _day(text: str) -> date | None:
     return found if 1971 <= found.year <= 2999 else None
 
 
-def _shown(day: CalendarDay, today: date) -> dict[str, Any]:
+def _calendar_line(day: CalendarDay, today: date) -> dict[str, Any]:
     return {
         "words": date_format(day.date, "D j M"),
         "is_today": day.date == today,
@@ -85,7 +85,7 @@ def _shown(day: CalendarDay, today: date) -> dict[str, Any]:
     }
 
 
-def _line(entry: CalendarEntry) -> Line:
+def _line(entry: CalendarEntry) -> CalendarLine:
     group, icon, word = MARKS[entry.state]
     at = datetime.fromtimestamp(entry.at / 1000, UTC).astimezone(get_current_timezone())
-    return Line(entry, f"{at:%H:%M}", machine(entry.at), group, icon, str(word))
+    return CalendarLine(entry, f"{at:%H:%M}", machine_time(entry.at), group, icon, str(word))

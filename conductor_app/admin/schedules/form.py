@@ -11,7 +11,7 @@ from ...core.cron import cron, zone
 from ...core.errors import Invalid
 from ...core.timetable import MOST_JITTER_SECONDS
 from ...models import Schedule, WorkflowDefinition
-from ..json_editor import JsonDocumentField, formatted
+from ..json_editor import JsonDocumentField, format_json
 
 OVERLAPS = (
     ("ALLOW", gettext_lazy("starts anyway: runs go on beside one another")),
@@ -93,10 +93,10 @@ class ScheduleForm(forms.Form):
         return found
 
     def clean_starts_at(self) -> int | None:
-        return _typed(self.cleaned_data["starts_at"])
+        return _read_fields(self.cleaned_data["starts_at"])
 
     def clean_ends_at(self) -> int | None:
-        return _typed(self.cleaned_data["ends_at"])
+        return _read_fields(self.cleaned_data["ends_at"])
 
     def document(self, before: dict[str, Any]) -> dict[str, Any]:
         """The schedule as the engine keeps it; what the form does not show stays as it was."""
@@ -119,7 +119,7 @@ class ScheduleForm(forms.Form):
         }
 
 
-def moment_of(text: str) -> int | None:
+def parse_time(text: str) -> int | None:
     """Epoch milliseconds of an ISO moment; without a zone it is UTC. Raises Invalid."""
     if not text.strip():
         return None
@@ -131,19 +131,19 @@ def moment_of(text: str) -> int | None:
         raise Invalid(_("Write a moment like 2027-01-31T08:00Z.")) from None
 
 
-def _typed(text: str) -> int | None:
+def _read_fields(text: str) -> int | None:
     try:
-        return moment_of(text)
+        return parse_time(text)
     except Invalid as wrong:
         raise forms.ValidationError(wrong.message) from None
 
 
-def shown(moment: int | None) -> str:
+def format_time(moment: int | None) -> str:
     """A moment as it is typed."""
     return "" if not moment else f"{datetime.fromtimestamp(moment / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def initial_of(name: str, document: dict[str, Any]) -> dict[str, Any]:
+def initial_values(name: str, document: dict[str, Any]) -> dict[str, Any]:
     """What the form shows of a schedule."""
     start = document.get("startWorkflowRequest") or {}
     clocks = document.get("cronSchedules") or [document]
@@ -152,14 +152,14 @@ def initial_of(name: str, document: dict[str, Any]) -> dict[str, Any]:
         "clocks": "\n".join(f"{each.get('cronExpression')} @ {each.get('zoneId') or 'UTC'}" for each in clocks),
         "workflow": start.get("name", ""),
         "version": start.get("version"),
-        "input": formatted(start.get("input") or {}),
+        "input": format_json(start.get("input") or {}),
         "correlation_id": start.get("correlationId") or "",
         "overlap": document.get("overlapPolicy") or "ALLOW",
         "catches_up": bool(document.get("runCatchupScheduleInstances")),
         "window": document.get("catchupWindowSeconds"),
         "jitter": document.get("jitterSeconds"),
-        "starts_at": shown(document.get("scheduleStartTime")),
-        "ends_at": shown(document.get("scheduleEndTime")),
+        "starts_at": format_time(document.get("scheduleStartTime")),
+        "ends_at": format_time(document.get("scheduleEndTime")),
     }
 
 

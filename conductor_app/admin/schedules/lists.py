@@ -12,11 +12,11 @@ from ... import clock
 from ...insight.attempt_waits import first_line
 from ...insight.schedule_forecast import LATE_MS
 from ...models import Schedule, ScheduleExecution
-from ..badges import ago, badge, pill
+from ..badges import badge, pill, relative_time
 from ..read_only import ReadOnlyAdmin
-from ..runs.page import address
+from ..runs.page import run_address
 from .form import overlap_in_words
-from .pages import CHANGE, SchedulePages, clocks_of
+from .pages import CHANGE, SchedulePages, schedule_clocks
 
 WORDS = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
 
@@ -47,7 +47,9 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("cron"))
     def cron(self, row: Schedule) -> str:
-        return first_line("; ".join(f"{each.expression} ({each.zone_id})" for each in clocks_of(row.document)), 200)
+        return first_line(
+            "; ".join(f"{each.expression} ({each.zone_id})" for each in schedule_clocks(row.document)), 200
+        )
 
     @admin.display(description=gettext_lazy("state"))
     def state(self, row: Schedule) -> SafeString:
@@ -56,16 +58,16 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
     @admin.display(description=gettext_lazy("next run"))
     def next_run(self, row: Schedule) -> SafeString:
         if row.next_run_at is None or clock.now() - row.next_run_at < LATE_MS:
-            return ago(row.next_run_at)
-        return format_html("{} {}", ago(row.next_run_at), pill("failed", _("late"), "late"))
+            return relative_time(row.next_run_at)
+        return format_html("{} {}", relative_time(row.next_run_at), pill("failed", _("late"), "late"))
 
     @admin.display(description=gettext_lazy("last slot"))
     def last(self, row: Schedule) -> SafeString:
         if row.last_slot_at is None:
-            return ago(None)
+            return relative_time(None)
         # Its run was started; how that went, the run itself says.
         state = pill("succeeded", _("Started")) if row.last_state == "EXECUTED" else badge(WORDS[row.last_state])
-        return format_html("{} {}", ago(row.last_slot_at), state)
+        return format_html("{} {}", relative_time(row.last_slot_at), state)
 
     @admin.display(description=gettext_lazy("while a run is open"))
     def overlaps(self, row: Schedule) -> str:
@@ -86,7 +88,7 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("slot"))
     def slot(self, row: ScheduleExecution) -> SafeString:
-        return ago(row.slot_at)
+        return relative_time(row.slot_at)
 
     @admin.display(description=gettext_lazy("state"))
     def word(self, row: ScheduleExecution) -> SafeString:
@@ -96,7 +98,7 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
     def run(self, row: ScheduleExecution) -> SafeString | str:
         if not row.run_id:
             return ""
-        return format_html('<a href="{}"><code class="id">{}</code></a>', address(row.run_id), row.run_id)
+        return format_html('<a href="{}"><code class="id">{}</code></a>', run_address(row.run_id), row.run_id)
 
     @admin.display(description=gettext_lazy("reason"))
     def trouble(self, row: ScheduleExecution) -> str:

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ... import clock
 from ...core.cron.words import in_words
-from ...core.errors import Invalid, Refused
+from ...core.errors import Invalid, RequestRefused
 from ...engine import schedules
 from ...insight.schedule_forecast import (
     LATE_MS,
@@ -25,10 +25,10 @@ from ...insight.schedule_forecast import (
     upcoming_slots,
 )
 from ...models import Schedule
-from ..error_messages import require, tell
-from ..json_tree import tree
-from ..runs.page import address
-from .form import ScheduleForm, initial_of, moment_of, overlap_in_words, workflow_names
+from ..error_messages import require_permission, show_refusal
+from ..json_tree import render_tree
+from ..runs.page import run_address
+from .form import ScheduleForm, initial_values, overlap_in_words, parse_time, workflow_names
 
 CHANGE, RUN = "conductor.change_schedule", "conductor.execute_schedule"
 MOST_SHOWN = 12
@@ -41,7 +41,7 @@ EXAMPLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class ScheduleClock:
     """One expression with its zone, and in words where there are some."""
 
     expression: str
@@ -65,17 +65,19 @@ class SchedulePages:
         ]
 
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
-        require(request, CHANGE)
+        require_permission(request, CHANGE)
         return self._form(request, None)
 
     def edit(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The form of a schedule that exists."""
-        require(request, CHANGE)
+        require_permission(request, CHANGE)
         return self._form(request, self._found(request, pk))
 
     def _form(self, request: HttpRequest, row: Schedule | None) -> HttpResponse:
         before = row.document if row else {}
-        given = initial_of(row.name, before) if row else {"clocks": EXAMPLES[0][0], "input": "{}", "overlap": "ALLOW"}
+        given = (
+            initial_values(row.name, before) if row else {"clocks": EXAMPLES[0][0], "input": "{}", "overlap": "ALLOW"}
+        )
         form = ScheduleForm(request.POST or None, initial=given)
         times: list[UpcomingSlot] | None = None
         if request.method == "POST" and form.is_valid():
@@ -85,9 +87,9 @@ class SchedulePages:
             elif request.POST.get("step") != "show" and self._saved(request, form, document, row):
                 saved = Schedule.objects.get(name=document["name"])
                 return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[saved.pk]))
-            times = times_of(document)
+            times = next_times(document)
         elif row is not None and request.method != "POST":
-            times = times_of(before)
+            times = next_times(before)
         shown = {"form": form, "row": row, "times": times, "names": workflow_names(), "examples": EXAMPLES}
         shown |= {"jitter_ms": jitter_ms(form.document(before) if form.is_bound and form.is_valid() else before)}
         title = _("Edit %(name)s") % {"name": row.name} if row else _("New schedule")
@@ -100,7 +102,7 @@ class SchedulePages:
         held = {"paused": row.is_paused, "pausedReason": row.paused_reason} if row else {}
         try:
             schedules.save_schedule({**document, **held}, request.user.get_username(), form.cleaned_data["reason"])
-        except Refused as refused:
+        except RequestRefused as refused:
             form.add_error(None, refused.message)
             return False
         messages.success(request, _("The schedule is saved."))
@@ -110,25 +112,25 @@ class SchedulePages:
         """A button of the page was pressed."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        require(request, RUN if act == "run" else CHANGE)
+        require_permission(request, RUN if act == "run" else CHANGE)
         row, by, reason = self._found(request, pk), request.user.get_username(), request.POST.get("reason", "").strip()
         try:
             if act == "run":
                 run_id = schedules.run_now(row.name, by, reason)
                 messages.success(request, _("The run is started."))
-                return HttpResponseRedirect(address(run_id))
+                return HttpResponseRedirect(run_address(run_id))
             if act not in ACTS:
                 raise Http404
             ACTS[act](row.name, by, reason)
             messages.success(request, _("%(name)s: done.") % {"name": row.name})
-        except Refused as refused:
-            tell(request, refused)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
         there = "admin:conductor_schedule_changelist" if act == "delete" else "admin:conductor_schedule_change"
         return HttpResponseRedirect(reverse(there, args=[] if act == "delete" else [pk]))
 
     def backfill(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Slots of a span that is past: first which, then, when that is confirmed, their runs."""
-        require(request, RUN)
+        require_permission(request, RUN)
         row = self._found(request, pk)
         first, last, fault = request.POST.get("first", ""), request.POST.get("last", ""), ""
         slots: list[int] | None = None
@@ -142,7 +144,7 @@ class SchedulePages:
                     messages.success(request, said % {"count": count})
                     return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[pk]))
                 slots = missed_times(row.document, begin, min(end, clock.now()), MOST_COUNTED + 1)
-            except Refused as refused:
+            except RequestRefused as refused:
                 fault = refused.message
         ran = handled_slots(row.name, slots or ())
         shown = {
@@ -162,9 +164,9 @@ class SchedulePages:
         row = self._found(request, object_id)
         shown = {
             "row": row,
-            "tree": tree(row.document),
-            "times": None if row.is_paused else times_of(row.document),
-            "clocks": clocks_of(row.document),
+            "tree": render_tree(row.document),
+            "times": None if row.is_paused else next_times(row.document),
+            "clocks": schedule_clocks(row.document),
             "overlap": overlap_in_words(row),
             "slots": past_slots(row.name),
             "jitter_ms": jitter_ms(row.document),
@@ -177,7 +179,7 @@ class SchedulePages:
         return self._page(request, "page", row.name, **shown)
 
     def _found(self, request: HttpRequest, pk: object) -> Schedule:
-        require(request, "conductor.view_schedule")
+        require_permission(request, "conductor.view_schedule")
         row = Schedule.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
         if row is None:
             raise Http404(_("There is no such schedule."))
@@ -197,30 +199,30 @@ ACTS = {"pause": schedules.pause_schedule, "resume": _resume, "delete": schedule
 """What the buttons ask of the engine, beside running it now."""
 
 
-def times_of(document: dict[str, Any]) -> list[UpcomingSlot] | None:
+def next_times(document: dict[str, Any]) -> list[UpcomingSlot] | None:
     """The next moments; None where they cannot be told."""
     try:
         return upcoming_slots(document, clock.now())
-    except Refused:
+    except RequestRefused:
         return None
 
 
-def clocks_of(document: dict[str, Any]) -> list[Clock]:
+def schedule_clocks(document: dict[str, Any]) -> list[ScheduleClock]:
     """Its expressions."""
     written = document.get("cronSchedules") or [document]
     found = [(str(each.get("cronExpression") or ""), str(each.get("zoneId") or "UTC")) for each in written]
-    return [Clock(expression, zone_id, _words(expression)) for expression, zone_id in found]
+    return [ScheduleClock(expression, zone_id, _words(expression)) for expression, zone_id in found]
 
 
 def _words(expression: str) -> str:
     try:
         return in_words(expression)
-    except Refused:
+    except RequestRefused:
         return ""
 
 
 def _span(first: str, last: str) -> tuple[int, int]:
-    begin, end = moment_of(first), moment_of(last)
+    begin, end = parse_time(first), parse_time(last)
     if begin is None or end is None or begin > end:
         raise Invalid(_("Say from when and until when, in this order."))
     return begin, end

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from ...access.signed_links import FETCH, artifact_address
 from ...models import Artifact
-from ..badges import ago, size
+from ..badges import format_size, relative_time
 from ..read_only import ReadOnlyAdmin
 
 
@@ -41,12 +41,12 @@ class ArtifactAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("size"))
     def bytes(self, row: Artifact) -> str:
-        return size(row.size) if row.path else ""
+        return format_size(row.size) if row.path else ""
 
     @admin.display(description=gettext_lazy("made"))
     def made(self, row: Artifact) -> SafeString:
-        return ago(row.created_at)
+        return relative_time(row.created_at)
 
     @admin.display(description=gettext_lazy("expires"))
     def expires(self, row: Artifact) -> SafeString:
-        return ago(row.expires_at)
+        return relative_time(row.expires_at)

@@ -12,57 +12,64 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...models import AuditEntry, TaskGroup
-from ..badges import exact
+from ..badges import exact_time
 from .addresses import group_address
-from .group_acts import confirm, held_in, send, verbs
-from .group_story import GroupStory, head, revision, story_of
-from .group_tabs import tabs
+from .group_actions import confirmation, group_actions, pending_approvals, submit_action
+from .group_tabs import tabs_context
+from .group_view_model import GroupViewModel, group_view_model, head_context, revision
 
 PARTS = "ops/group/parts.html"
 CHANGE = "conductor.change_standalonetask"
 
 
-class Gone(Exception):
+class GroupExpired(Exception):
     """The group was here; the words say why it is not any more."""
 
 
-def page(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResponse:
+def group_page(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResponse:
     """The whole page."""
     try:
-        group = _found(request, group_id)
-    except Gone as gone:
+        group = _find_group(request, group_id)
+    except GroupExpired as gone:
         shown = {**site.each_context(request), "title": _("Task group"), "why": str(gone), "what": _("This task group")}
         return TemplateResponse(request, "ops/group/gone.html", shown, status=410)
-    shown = {**site.each_context(request), "title": _("Task group"), "opts": TaskGroup._meta, **_shown(group, request)}
+    shown = {
+        **site.each_context(request),
+        "title": _("Task group"),
+        "opts": TaskGroup._meta,
+        **_page_context(group, request),
+    }
     shown |= {"parts": render_to_string(PARTS, shown, request), "live_revision": _revision(group.pk, request)}
     return TemplateResponse(request, "admin/conductor/group/page.html", shown)
 
 
-def parts(request: HttpRequest, group_id: str) -> HttpResponse:
+def group_fragment(request: HttpRequest, group_id: str) -> HttpResponse:
     """What changes with the group; 204 while nothing has happened in it."""
     try:
-        group = _found(request, group_id)
-    except Gone as gone:
+        group = _find_group(request, group_id)
+    except GroupExpired as gone:
         raise Http404(str(gone)) from gone
     now = _revision(group_id, request)
     if request.GET.get("rev") == now:
         return HttpResponse(status=204)
-    html = render_to_string(PARTS, _shown(group, request), request)
+    html = render_to_string(PARTS, _page_context(group, request), request)
     return HttpResponse(html, headers={"X-Revision": now, "Cache-Control": "no-store"})
 
 
-def do(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResponse:
+def handle_action(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResponse:
     """What would come of an act; where it was confirmed, the act."""
     if not request.user.has_perm(CHANGE):
         raise PermissionDenied(CHANGE)
     try:
-        story = story_of(_found(request, group_id), request.POST if request.method == "POST" else request.GET)
-    except Gone as gone:
+        story = group_view_model(
+            _find_group(request, group_id), request.POST if request.method == "POST" else request.GET
+        )
+    except GroupExpired as gone:
         raise Http404(str(gone)) from gone
     if request.method == "POST":
-        send(request, story)
+        submit_action(request, story)
         return HttpResponseRedirect(group_address(group_id) + story.asked.address())
-    shown = confirm(request, story)
+    shown = confirmation(request, story)
     if shown is None:
         messages.error(request, _("It is not said what is to be done."))
         return HttpResponseRedirect(group_address(group_id) + story.asked.address())
@@ -70,20 +77,20 @@ def do(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResponse:
     return TemplateResponse(request, "ops/group/confirm.html", shown)
 
 
-def _shown(group: TaskGroup, request: HttpRequest) -> dict[str, Any]:
+def _page_context(group: TaskGroup, request: HttpRequest) -> dict[str, Any]:
     """Everything that the templates show, for what the address asks for."""
-    story: GroupStory = story_of(group, request.GET)
+    story: GroupViewModel = group_view_model(group, request.GET)
     may_act = request.user.has_perm(CHANGE)
-    held = held_in(group.pk, request.user.get_username())
-    acts = {"may_act": may_act, "verbs": verbs() if may_act else [], "held": held}
-    return {**head(story), **tabs(story, request), **acts}
+    held = pending_approvals(group.pk, request.user.get_username())
+    acts = {"may_act": may_act, "verbs": group_actions() if may_act else [], "held": held}
+    return {**head_context(story), **tabs_context(story, request), **acts}
 
 
 def _revision(group_id: str, request: HttpRequest) -> str:
     return revision(group_id, clock.now())
 
 
-def _found(request: HttpRequest, group_id: str) -> TaskGroup:
+def _find_group(request: HttpRequest, group_id: str) -> TaskGroup:
     """Raises Http404 where it never was, as far as is known, and Gone where its time is over."""
     if not request.user.has_perm("conductor.view_taskgroup"):
         raise PermissionDenied("conductor.view_taskgroup")
@@ -92,11 +99,14 @@ def _found(request: HttpRequest, group_id: str) -> TaskGroup:
     if group is not None and group.expires_at > clock.now():
         return group
     if group is not None:
-        raise Gone(
-            _("It expired at %(moment)s: its tasks are deleted within an hour.") % {"moment": exact(group.expires_at)}
+        raise GroupExpired(
+            _("It expired at %(moment)s: its tasks are deleted within an hour.")
+            % {"moment": exact_time(group.expires_at)}
         )
     if AuditEntry.objects.filter(object_type="task_group", object_id=known).exists():
-        raise Gone(_("It has expired, and was deleted with its tasks. What was done to it stands in the audit."))
+        raise GroupExpired(
+            _("It has expired, and was deleted with its tasks. What was done to it stands in the audit.")
+        )
     raise Http404(
         _("There is no task group %(id)s. It may have expired: groups are deleted with their tasks.") % {"id": known}
     )

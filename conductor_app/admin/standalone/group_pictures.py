@@ -10,13 +10,13 @@ from ...insight.task_groups.graph import build_graph
 from ...insight.task_groups.members import URGENCY
 from ...insight.task_groups.picture import GroupBox, draw_group
 from ...insight.timeline import zoom_scale
-from ..badges import ICONS, badge, group_of, many
-from ..zoom import zoom
+from ..badges import ICONS, badge, format_count, status_tone
+from ..zoom import zoom_links
 from .addresses import standalone_address
-from .group_story import GroupStory, filtered
+from .group_view_model import GroupViewModel, filter_context
 
 
-def chain_of(story: GroupStory) -> dict[str, Any]:
+def chain_context(story: GroupViewModel) -> dict[str, Any]:
     """What is said of the longest chain, and the way to it alone."""
     chain = story.chain
     words = ngettext(
@@ -25,7 +25,7 @@ def chain_of(story: GroupStory) -> dict[str, Any]:
         len(chain.ids),
     )
     facts = {
-        "count": many(len(chain.ids)),
+        "count": format_count(len(chain.ids)),
         "span": format_duration(chain.took),
         "waited": format_duration(chain.waited),
     }
@@ -36,7 +36,7 @@ def chain_of(story: GroupStory) -> dict[str, Any]:
     }
 
 
-def timeline(story: GroupStory) -> dict[str, Any]:
+def timeline_tab(story: GroupViewModel) -> dict[str, Any]:
     """A row a task, or a row for tasks alike."""
     whole = group_span(story.members, story.now)
     scale = zoom_scale(whole, story.asked.number("from"), story.asked.number("to"))
@@ -46,15 +46,15 @@ def timeline(story: GroupStory) -> dict[str, Any]:
         "lines": [_line(row, story) for row in drawn],
         "ticks": scale.ticks(whole.begin),
         "is_zoomed": scale != whole,
-        "zoom": zoom(scale, whole, story.asked.address),
+        "zoom": zoom_links(scale, whole, story.asked.address),
         "earlier": story.asked.address(page=page - 1) if page > 1 else "",
         "later": story.asked.address(page=page + 1) if page < pages else "",
-        **filtered(story),
-        **chain_of(story),
+        **filter_context(story),
+        **chain_context(story),
     }
 
 
-def _page(story: GroupStory) -> tuple[int, int, list[Any]]:
+def _page(story: GroupViewModel) -> tuple[int, int, list[Any]]:
     """Of tasks alike that were asked for, so many at a time as can be drawn; else all."""
     if not story.asked["only"] or len(story.shown) <= MOST_ROWS:
         return 1, 1, story.shown
@@ -63,14 +63,15 @@ def _page(story: GroupStory) -> tuple[int, int, list[Any]]:
     return page, pages, order_members(story.shown)[(page - 1) * MOST_ROWS : page * MOST_ROWS]
 
 
-def _line(row: TimelineRow, story: GroupStory) -> dict[str, Any]:
+def _line(row: TimelineRow, story: GroupViewModel) -> dict[str, Any]:
     [*some] = row.members
     if len(some) == 1 and not row.kind:
         return _of_one(row, story)
     states = sorted({each.state for each in some})
     return {
         "name": row.name,
-        "kind": ngettext("%(count)s task alike", "%(count)s tasks alike", len(some)) % {"count": many(len(some))},
+        "kind": ngettext("%(count)s task alike", "%(count)s tasks alike", len(some))
+        % {"count": format_count(len(some))},
         "address": story.asked.address(only=row.kind or None, page=None),
         "is_group": True,
         "badges": [badge(state) for state in states],
@@ -79,7 +80,7 @@ def _line(row: TimelineRow, story: GroupStory) -> dict[str, Any]:
     }
 
 
-def _of_one(row: TimelineRow, story: GroupStory) -> dict[str, Any]:
+def _of_one(row: TimelineRow, story: GroupViewModel) -> dict[str, Any]:
     member = row.members[0]
     worked = member.last is not None and member.last.started_at is not None
     return {
@@ -96,7 +97,7 @@ def _of_one(row: TimelineRow, story: GroupStory) -> dict[str, Any]:
     }
 
 
-def diagram(story: GroupStory) -> dict[str, Any]:
+def diagram_tab(story: GroupViewModel) -> dict[str, Any]:
     """What needs what among the tasks that are shown."""
     shown = story.shown
     graph = story.graph
@@ -106,25 +107,25 @@ def diagram(story: GroupStory) -> dict[str, Any]:
     drawn = draw_group(shown, graph, story.chain)
     for box in drawn.boxes:
         _look(box, story)
-    return {"picture": drawn, **filtered(story), **chain_of(story)}
+    return {"picture": drawn, **filter_context(story), **chain_context(story)}
 
 
-def _edges_among(story: GroupStory, kept: set[str]) -> list[tuple[str, str]]:
+def _edges_among(story: GroupViewModel, kept: set[str]) -> list[tuple[str, str]]:
     before = story.graph.before
     return [(needed, id) for id in kept for needed in before[id] if needed in kept]
 
 
-def _look(box: GroupBox, story: GroupStory) -> None:
+def _look(box: GroupBox, story: GroupViewModel) -> None:
     """Its colour, its sign, and where it leads."""
-    box.tone = group_of(box.state)
-    box.words = in_words(box)
+    box.tone = status_tone(box.state)
+    box.words = box_subtitle(box)
     box.icon = ICONS.get(box.state, box.tone)
     box.href = story.asked.address(only=box.kind) if box.total > 1 or box.kind else standalone_address(box.id)
 
 
-def in_words(box: GroupBox) -> str:
+def box_subtitle(box: GroupBox) -> str:
     """What stands below the name of a box."""
     if box.total == 1:
         return box.state.replace("_", " ").capitalize()
     counts = [(state, box.counts[state]) for state in URGENCY if state in box.counts]
-    return ", ".join(f"{many(count)} {state.replace('_', ' ').lower()}" for state, count in counts)
+    return ", ".join(f"{format_count(count)} {state.replace('_', ' ').lower()}" for state, count in counts)

@@ -14,11 +14,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...insight.task_groups.progress import GroupProgress, groups_progress
 from ...models import StandaloneTask, TaskGroup
-from ..badges import ago, badge, many
+from ..badges import badge, format_count, relative_time
 from ..read_only import BoundedList, ReadOnlyAdmin
 from . import group_page
 from .addresses import group_address
-from .progress import bar
+from .progress import progress_bar
 
 
 class GroupList(BoundedList):
@@ -32,7 +32,7 @@ class GroupList(BoundedList):
             group.tally = counted.get(group.pk, GroupProgress())
 
 
-class StateFilter(admin.SimpleListFilter):
+class GroupStateFilter(admin.SimpleListFilter):
     """Whether something of a group is still to be done."""
 
     title, parameter_name = gettext_lazy("state"), "state"
@@ -51,7 +51,7 @@ class GroupAdmin(ReadOnlyAdmin):
 
     list_display = ("name", "progress", "states", "sealed", "created", "expires")
     list_display_links = None
-    list_filter = (StateFilter,)
+    list_filter = (GroupStateFilter,)
     list_per_page = 40
     ordering = ("-created_at", "id")
     search_fields = ("pk",)
@@ -78,15 +78,15 @@ class GroupAdmin(ReadOnlyAdmin):
         ]
 
     def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
-        return group_page.page(self.admin_site, request, object_id)
+        return group_page.group_page(self.admin_site, request, object_id)
 
     def parts(self, request: HttpRequest, group_id: str) -> HttpResponse:
         """What changes with the group."""
-        return group_page.parts(request, group_id)
+        return group_page.group_fragment(request, group_id)
 
     def do(self, request: HttpRequest, group_id: str) -> HttpResponse:
         """What would come of an act, and the act."""
-        return group_page.do(self.admin_site, request, group_id)
+        return group_page.handle_action(self.admin_site, request, group_id)
 
     @admin.display(description=gettext_lazy("group"))
     def name(self, group: TaskGroup) -> SafeString:
@@ -97,10 +97,10 @@ class GroupAdmin(ReadOnlyAdmin):
     @admin.display(description=gettext_lazy("resolved"))
     def progress(self, group: Any) -> SafeString:
         done = _("%(resolved)s of %(total)s") % {
-            "resolved": many(group.tally.resolved),
-            "total": many(group.tally.total),
+            "resolved": format_count(group.tally.resolved),
+            "total": format_count(group.tally.total),
         }
-        return format_html('{}<span class="number">{}</span>', bar(group.tally), done)
+        return format_html('{}<span class="number">{}</span>', progress_bar(group.tally), done)
 
     @admin.display(description=gettext_lazy("tasks by state"))
     def states(self, group: Any) -> SafeString | str:
@@ -108,21 +108,23 @@ class GroupAdmin(ReadOnlyAdmin):
             return _("no tasks")
         if not group.tally.parts:
             words = ngettext("%(count)s task", "%(count)s tasks", group.tally.total)
-            return words % {"count": many(group.tally.total)}
+            return words % {"count": format_count(group.tally.total)}
         here = group_address(group.pk)
-        parts = [(here, state, badge(state), many(count)) for state, count in group.tally.parts]
+        parts = [(here, state, badge(state), format_count(count)) for state, count in group.tally.parts]
         return format_html_join(" ", '<a class="plain" href="{}?state={}">{}<b>{}</b></a>', parts)
 
     @admin.display(description=gettext_lazy("sealed"))
     def sealed(self, group: TaskGroup) -> SafeString | str:
         return (
-            ago(group.sealed_at) if group.sealed_at else format_html('<span class="quiet">{}</span>', _("takes more"))
+            relative_time(group.sealed_at)
+            if group.sealed_at
+            else format_html('<span class="quiet">{}</span>', _("takes more"))
         )
 
     @admin.display(description=gettext_lazy("created"))
     def created(self, group: TaskGroup) -> SafeString:
-        return ago(group.created_at)
+        return relative_time(group.created_at)
 
     @admin.display(description=gettext_lazy("expires"))
     def expires(self, group: TaskGroup) -> SafeString:
-        return ago(group.expires_at)
+        return relative_time(group.expires_at)

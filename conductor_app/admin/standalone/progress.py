@@ -5,22 +5,22 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from ...insight.task_groups.progress import GroupProgress
-from ..badges import ACTIVE, SUCCEEDED, group_of, many
+from ..badges import ACTIVE, SUCCEEDED, format_count, status_tone
 
 WAITS = "waiting"
 
 
-def bar(tally: GroupProgress) -> SafeString:
+def progress_bar(tally: GroupProgress) -> SafeString:
     """The shares of the states that are more than waiting, one behind the other."""
     parts, left = [], 0.0
-    for tone, count in _toned(tally):
+    for tone, count in _tone_shares(tally):
         width = 100 * count / tally.total
         parts.append((tone, f"{left:.2f}%", f"{width:.2f}%"))
         left += width
     drawn = format_html_join("", '<rect class="{}" x="{}" width="{}" height="8"></rect>', parts)
     label = _("%(resolved)s of %(total)s tasks are resolved") % {
-        "resolved": many(tally.resolved),
-        "total": many(tally.total),
+        "resolved": format_count(tally.resolved),
+        "total": format_count(tally.total),
     }
     return format_html(
         '<svg class="progress" width="100%" height="8" role="img" aria-label="{}">'
@@ -30,12 +30,12 @@ def bar(tally: GroupProgress) -> SafeString:
     )
 
 
-def _toned(tally: GroupProgress) -> list[tuple[str, int]]:
+def _tone_shares(tally: GroupProgress) -> list[tuple[str, int]]:
     """The counts by the colours of their states; where those are not known, what is resolved."""
     if not tally.states:
         return [(SUCCEEDED, tally.resolved)] if tally.total else []
     toned: dict[str, int] = {}
     for state, count in tally.parts:
-        toned[group_of(state)] = toned.get(group_of(state), 0) + count
+        toned[status_tone(state)] = toned.get(status_tone(state), 0) + count
     order = sorted(toned, key=lambda tone: (tone != SUCCEEDED, tone == ACTIVE))
     return [(tone, toned[tone]) for tone in order if tone != WAITS]

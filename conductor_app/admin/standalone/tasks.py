@@ -14,14 +14,14 @@ from django.utils.translation import gettext_lazy
 from ...core.states import TASK
 from ...insight.standalone import NAMES_OF_PRIORITIES
 from ...models import Attempt, StandaloneTask
-from ..badges import ago, badge
+from ..badges import badge, relative_time
 from ..monitoring.queues import queue_address
 from ..read_only import ReadOnlyAdmin
 from . import task_page
 from .addresses import standalone_address
 
 
-class StateFilter(admin.SimpleListFilter):
+class TaskStateFilter(admin.SimpleListFilter):
     """In which state a task is."""
 
     title, parameter_name = gettext_lazy("state"), "state"
@@ -43,7 +43,7 @@ class StandaloneTaskAdmin(ReadOnlyAdmin):
 
     list_display = ("state", "name", "queue_link", "priority_name", "created", "deadline")
     list_display_links = None
-    list_filter = (StateFilter,)
+    list_filter = (TaskStateFilter,)
     list_select_related = ("task",)
     # The newest live longest, as a rule, and that has an index.
     ordering = ("-expires_at",)
@@ -66,14 +66,14 @@ class StandaloneTaskAdmin(ReadOnlyAdmin):
             return path(route, self.admin_site.admin_view(view), name=name)
 
         return [
-            line("<path:task_id>/parts/", task_page.parts, "standalone_parts"),
-            line("<path:task_id>/log/", task_page.log, "standalone_log"),
-            line("<path:task_id>/file/", task_page.file, "standalone_file"),
+            line("<path:task_id>/parts/", task_page.task_fragment, "standalone_parts"),
+            line("<path:task_id>/log/", task_page.log_fragment, "standalone_log"),
+            line("<path:task_id>/file/", task_page.artifact_redirect, "standalone_file"),
             *super().get_urls(),
         ]
 
     def change_view(self, request: HttpRequest, object_id: str, *given: object, **more: object) -> HttpResponse:
-        return task_page.page(self.admin_site, request, object_id)
+        return task_page.task_page(self.admin_site, request, object_id)
 
     @admin.display(description=gettext_lazy("status"))
     def state(self, standalone: StandaloneTask) -> SafeString:
@@ -96,11 +96,11 @@ class StandaloneTaskAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("created"))
     def created(self, standalone: StandaloneTask) -> SafeString:
-        return ago(standalone.task.created_at)
+        return relative_time(standalone.task.created_at)
 
     @admin.display(description=gettext_lazy("deadline"))
     def deadline(self, standalone: StandaloneTask) -> SafeString:
-        return ago(standalone.deadline_at)
+        return relative_time(standalone.deadline_at)
 
 
 def _waiting_or_out(queue: str) -> QuerySet:

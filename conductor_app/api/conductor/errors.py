@@ -13,16 +13,16 @@ from rest_framework.exceptions import MethodNotAllowed
 
 from ...core.errors import (
     Busy,
-    Complaint,
     Conflict,
     Forbidden,
     Invalid,
     NotFound,
+    PayloadTooLarge,
     QueueFull,
-    Refused,
+    RequestRefused,
     StepRefused,
-    TooLarge,
     Unauthenticated,
+    ValidationError,
     ValidationFailed,
 )
 from .replies import Json
@@ -33,7 +33,7 @@ HOST = socket.gethostname()
 STATUS: dict[type[Exception], int] = {
     NotFound: 404,
     Conflict: 409,
-    TooLarge: 413,
+    PayloadTooLarge: 413,
     Invalid: 400,
     StepRefused: 400,
     Busy: 503,
@@ -52,17 +52,17 @@ def status_of(error: Exception) -> int:
     return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
 
 
-def answer(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
     """The reply to an error that a view raised."""
     status = status_of(error)
     if status == 500:
-        return _unexpected(error, context)
+        return _internal_error(error, context)
     body = {"status": status, "message": _message(error), "retryable": isinstance(error, Busy | QueueFull)}
     if isinstance(error, ValidationFailed):
-        body["validationErrors"] = [_complaint(complaint) for complaint in error.complaints]
+        body["validationErrors"] = [_validation_error_document(complaint) for complaint in error.complaints]
     else:
         body["instance"] = HOST
-    if isinstance(error, Refused) and "code" in error.facts:
+    if isinstance(error, RequestRefused) and "code" in error.facts:
         # Clients fetch a new token when they read one of two words here (api §7).
         body["error"] = error.facts["code"]
     reply = Json(body, status)
@@ -73,14 +73,14 @@ def answer(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
 
 
 def _message(error: Exception) -> str:
-    if isinstance(error, Refused):
+    if isinstance(error, RequestRefused):
         return error.message
     if isinstance(error, DataError):
         return "The request holds a value that cannot be kept: a text too long, or a number too large."
     return str(getattr(error, "detail", "")) or "The request is refused."
 
 
-def _complaint(complaint: Complaint) -> dict[str, str]:
+def _validation_error_document(complaint: ValidationError) -> dict[str, str]:
     found = {"path": complaint.path.rstrip("."), "message": complaint.message}
     value = complaint.value
     if isinstance(value, str | int | float):
@@ -88,7 +88,7 @@ def _complaint(complaint: Complaint) -> dict[str, str]:
     return found
 
 
-def _unexpected(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
+def _internal_error(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
     """A fault of ours: told to whoever watches, while the client learns no more than that."""
     request = context["request"]
     log.exception("%s %s failed", request.method, request.path)

@@ -15,29 +15,29 @@ def Json(document: Any, status: int = 200) -> HttpResponse:
     except TypeError:
         # Integers beyond 64 bits, or nested deeper than orjson goes.
         body = (dumps(document) or "null").encode()
-    return _reply(body, "application/json", status)
+    return _build_response(body, "application/json", status)
 
 
 def PlainText(text: str, status: int = 200) -> HttpResponse:
     """Bare text without quotes, as clients want their ids."""
-    return _reply(text.encode(), "text/plain;charset=UTF-8", status)
+    return _build_response(text.encode(), "text/plain;charset=UTF-8", status)
 
 
-def Empty() -> HttpResponse:
+def EmptyOk() -> HttpResponse:
     """200 with nothing in it: a JSON type here makes a client fail (api §8.1)."""
-    response = _reply(b"", "", 200)
+    response = _build_response(b"", "", 200)
     del response.headers["Content-Type"]
     return response
 
 
-def Nothing() -> HttpResponse:
+def NoContent() -> HttpResponse:
     """204: there is nothing to give, and so no type either."""
     response = HttpResponse(status=204)
     del response.headers["Content-Type"]
     return response
 
 
-def _reply(body: bytes, content_type: str, status: int) -> HttpResponse:
+def _build_response(body: bytes, content_type: str, status: int) -> HttpResponse:
     response = HttpResponse(body, content_type=content_type or None, status=status)
     response.headers["Content-Length"] = str(len(body))
     return response

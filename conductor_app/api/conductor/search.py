@@ -6,13 +6,13 @@ from typing import Any
 
 from ...access.conductor_auth import Actor
 from ...access.permissions import filter_readable_runs
-from ...core.errors import Complaint, ValidationFailed
+from ...core.errors import ValidationError, ValidationFailed
 from ...insight.search import RUNS, TASKS, Clause, PageEnds, QueryValue, Search, SearchPage, SearchQuery
 from ...insight.search.pages import Sort
 from ...insight.search.search_query import SearchLanguage
 from ...insight.search.tasks import attempts_of_runs
 from ...models import Run
-from .query import Query
+from .query_parameters import QueryParameters
 
 LARGEST = 5_000
 MOST_SORTS = 5
@@ -21,7 +21,7 @@ TOLD = ("query", "freeText", "sort", "classifier", "topLevelOnly")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SearchRequest:
     """One search: the page that it asks for, and the reply's own words."""
 
     search: Search
@@ -45,35 +45,41 @@ class Asked:
         return document
 
 
-def workflow_search(query: Query, actor: Actor) -> Asked:
+def workflow_search(query: QueryParameters, actor: Actor) -> SearchRequest:
     """A search for the workflows that the actor may read."""
     classifiers = tuple(QueryValue(each.strip(), 0) for each in query.texts("classifier"))
     also = [Clause("classifier", "IN", classifiers, 0)] if classifiers else []
     if query.flag("topLevelOnly", False):
         also.append(Clause("parentWorkflowId", "=", (QueryValue("", 0),), 0))
-    return asked(query, actor, RUNS, filter_readable_runs(actor, Run.objects.all()), also, int)
+    return parse_search(query, actor, RUNS, filter_readable_runs(actor, Run.objects.all()), also, int)
 
 
-def task_search(query: Query, actor: Actor, shown: str = "pk") -> Asked:
+def task_search(query: QueryParameters, actor: Actor, shown: str = "pk") -> SearchRequest:
     """A search for the tasks of workflows that the actor may read. `shown`: what of each hit is wanted."""
-    return asked(query, actor, TASKS, filter_readable_runs(actor, attempts_of_runs(), "run__"), [], str, shown)
+    return parse_search(query, actor, TASKS, filter_readable_runs(actor, attempts_of_runs(), "run__"), [], str, shown)
 
 
-def asked(
-    query: Query, actor: Actor, language: SearchLanguage, rows: Any, also: list[Clause], kind: type, shown: str = "pk"
-) -> Asked:
+def parse_search(
+    query: QueryParameters,
+    actor: Actor,
+    language: SearchLanguage,
+    rows: Any,
+    also: list[Clause],
+    kind: type,
+    shown: str = "pk",
+) -> SearchRequest:
     start, size = max(query.whole("start", 0), 0), max(query.whole("size", 100), 0)
     if size > LARGEST:
         complaint = f"Cannot return more than {LARGEST} workflows. Please use pagination."
-        raise ValidationFailed([Complaint("searchWorkflows.size", complaint, size)])
+        raise ValidationFailed([ValidationError("searchWorkflows.size", complaint, size)])
     question = SearchQuery(language, query.text("query"), query.text("freeText"), also)
     told = [actor.name, language.things, *(query.values.get(name) for name in TOLD)]
     places = PageEnds(told, kind, query.text("queryId"), query.flag("skipCache", False))
-    search = Search(rows, question, sorts_of(query, language), shown)
-    return Asked(search, start, size, places, "queryId" in query.values)
+    search = Search(rows, question, parse_sorts(query, language), shown)
+    return SearchRequest(search, start, size, places, "queryId" in query.values)
 
 
-def sorts_of(query: Query, language: SearchLanguage) -> list[Sort]:
+def parse_sorts(query: QueryParameters, language: SearchLanguage) -> list[Sort]:
     """`startTime:DESC|status`, or several parameters; fields that are not known do not count."""
     texts = [each for value in query.values.get("sort", ()) for each in value.replace(",", "|").split("|")]
     found: dict[str, bool] = {}

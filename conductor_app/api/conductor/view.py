@@ -10,18 +10,18 @@ from rest_framework.views import APIView
 from ...access.conductor_auth import Actor, authenticate
 from ...core.errors import NotFound
 from ...engine.access.grants import grant_to_creator
-from .asking import ADMINISTRATORS, Need
-from .errors import answer
-from .needs import NEEDS
-from .query import Query
-from .slashes import MARK, unmarked
+from .errors import exception_handler
+from .names_with_slashes import MARK, unmark_slashes
+from .permission_rules import ADMINISTRATORS, Need
+from .permissions import NEEDS
+from .query_parameters import QueryParameters
 
 
 class ConductorRequest(HttpRequest):
     """What a handler is given: Django's request, with who asks and what was asked in the query."""
 
     actor: Actor
-    query: Query
+    query: QueryParameters
     makes: Sequence[tuple[str, str]]
     """What the request makes that was not there before: (target type, name)."""
 
@@ -49,12 +49,12 @@ class ConductorView(APIView):
     def dispatch(self, request: ConductorRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         self.request = request
         try:
-            request.query = Query(request)
+            request.query = QueryParameters(request)
             if "\0" in request.path_info:
                 # PostgreSQL keeps no NUL in text, not even to look for it.
                 kwargs = {name: value.replace("\0", "") for name, value in kwargs.items()}
             if MARK in request.path_info:
-                kwargs = unmarked(kwargs)
+                kwargs = unmark_slashes(kwargs)
             return self._answer(request, kwargs)
         except Exception as error:
             return self.get_exception_handler()(error, {"request": request, "view": self})
@@ -65,7 +65,7 @@ class ConductorView(APIView):
             return self._handler(request)(request, **kwargs)
         request.actor = authenticate(request)
         handler = self._handler(request)
-        self._need(request).ask(request, kwargs)
+        self._need(request).check(request, kwargs)
         reply = handler(request, **kwargs)
         if request.actor.user_id is not None and getattr(request, "makes", ()):
             grant_to_creator(request.actor, request.makes)
@@ -84,7 +84,7 @@ class ConductorView(APIView):
         return handler
 
     def get_exception_handler(self) -> Callable[..., HttpResponse]:
-        return answer
+        return exception_handler
 
     @property
     def allowed_methods(self) -> list[str]:

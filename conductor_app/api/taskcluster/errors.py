@@ -56,7 +56,7 @@ CODES: dict[type[Exception], tuple[str, int]] = {
 """The code and status of each refusal; the first class in the error's own line of descent that stands here counts."""
 
 
-def answer(
+def error_response(
     error: Exception, request: HttpRequest, method: str, params: Mapping[str, Any], payload: Any
 ) -> HttpResponse:
     """The reply to an error that a method raised."""
@@ -78,5 +78,5 @@ def _incident(request: HttpRequest, method: str) -> str:
     """A fault of ours: told to whoever watches, while the client learns its number and no more."""
     incident = secrets.token_hex(8)
     log.exception("%s failed", method, extra={"incident": incident})
-    got_request_exception.send(sender=answer, request=request)
+    got_request_exception.send(sender=error_response, request=request)
     return f"Internal Server Error, incidentId {incident}."

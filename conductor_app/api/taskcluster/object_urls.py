@@ -8,13 +8,13 @@ from .views import objects, server
 NAME = r"/(?P<objectName>.+)$"
 
 urlpatterns = [
-    re_path(r"^upload" + NAME, objects.Upload.as_view()),
+    re_path(r"^upload" + NAME, objects.ObjectUpload.as_view()),
     re_path(r"^finish-upload" + NAME, objects.FinishUpload.as_view()),
     re_path(r"^start-download" + NAME, objects.StartDownload.as_view()),
     re_path(r"^download" + NAME, objects.Download.as_view()),
     re_path(r"^metadata" + NAME, objects.Metadata.as_view()),
     re_path(r"^ping$", server.Ping.as_view()),
-    re_path(r"^__version__$", server.Version.as_view()),
+    re_path(r"^__version__$", server.TaskclusterVersion.as_view()),
     re_path(r"^__heartbeat__$", server.Heartbeat.as_view()),
     re_path(r"^__lbheartbeat__$", server.LoadBalancerHeartbeat.as_view()),
     re_path(r"", not_found),

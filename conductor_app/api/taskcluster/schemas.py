@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from ...core.standalone.endings import EXCEPTIONS
+from ...core.standalone.resolutions import EXCEPTIONS
 from ...insight.standalone import PRIORITIES
 from .slugid import SLUGID
 
@@ -182,7 +182,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-def complaints(method: str, value: Any) -> list[str]:
+def schema_errors(method: str, value: Any) -> list[str]:
     """Everything in which the body of a method is not as it must be; no complaint shows a value."""
     return [
         f"data{_place(e.instance_path)}: {e.message[:300]}" for e in islice(_errors(method, value), MOST_COMPLAINTS)

@@ -7,7 +7,7 @@ from typing import NoReturn
 from django.core.files.base import File
 from django.http import HttpRequest
 
-from ...core.errors import Invalid, Refused
+from ...core.errors import Invalid, RequestRefused
 from .errors import InputTooLarge
 
 CHUNK = 256 * 1024
@@ -21,7 +21,7 @@ class Body(io.RawIOBase):
         super().__init__()
         self._source, self._said, self._most = source, size, most
         self.taken = 0
-        self.fault: Refused | None = None
+        self.fault: RequestRefused | None = None
         """Why it cannot be read: storages put words of their own in its place."""
 
     def readable(self) -> bool:
@@ -52,12 +52,12 @@ class Body(io.RawIOBase):
             return self._refuse(BROKE_OFF)
         return piece if piece or self._said is None else self._refuse(BROKE_OFF)
 
-    def _refuse(self, why: str, kind: type[Refused] = Invalid) -> NoReturn:
+    def _refuse(self, why: str, kind: type[RequestRefused] = Invalid) -> NoReturn:
         self.fault = kind(why)
         raise self.fault
 
 
-class Upload(File):
+class RequestUpload(File):
     """A body, as storages take files."""
 
     def __init__(self, body: Body) -> None:
@@ -70,14 +70,14 @@ class Upload(File):
         return self.body.taken
 
 
-def upload_of(request: HttpRequest, most: int) -> Upload:
+def receive_upload(request: HttpRequest, most: int) -> RequestUpload:
     """What the request brings; raises Invalid and InputTooLarge."""
     if request.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
         # Django reads nothing of a body that does not say how long it is.
-        return Upload(Body(request.environ["wsgi.input"].read, None, most))
+        return RequestUpload(Body(request.environ["wsgi.input"].read, None, most))
     size = request.META.get("CONTENT_LENGTH") or "0"
     if not (size.isascii() and size.isdigit()):
         raise Invalid("The Content-Length of the request is no number.")
     if int(size) > most:
         raise InputTooLarge(f"An artifact may have at most {most} bytes.")
-    return Upload(Body(request.read, int(size), most))
+    return RequestUpload(Body(request.read, int(size), most))

@@ -10,8 +10,8 @@ from django.utils.decorators import classonlymethod
 from django.views import View
 
 from ...access import clients
-from . import access, body, patterns
-from .errors import answer
+from . import identifier_patterns, method_scopes, request_body
+from .errors import error_response
 from .replies import Empty, Json
 
 ACROSS_ORIGINS = {
@@ -29,7 +29,7 @@ TRACE_ID = re.compile(r"[!-~]{1,128}")
 class TaskclusterRequest(HttpRequest):
     """What a handler is given: Django's request, with who calls and what was asked, checked already."""
 
-    caller: access.Caller
+    caller: method_scopes.Caller
     method_name: str
     params: Mapping[str, str]
     options: Mapping[str, str]
@@ -53,49 +53,53 @@ class TaskclusterView(View):
 
     def dispatch(self, request: TaskclusterRequest, *args: Any, **params: Any) -> HttpResponse:
         if request.method == "OPTIONS":
-            return _marked(request, Empty())
-        method = self.methods.get(verb_of(request))
+            return _add_request_ids(request, Empty())
+        method = self.methods.get(http_method(request))
         if method is None:
             return not_found(request)
         payload = None
         try:
-            payload = body.read(request, method)
+            payload = request_body.read_json(request, method)
             reply = self._answer(request, method, params, payload)
         except Exception as error:
-            reply = answer(error, request, method, params, payload)
-        return _marked(request, reply)
+            reply = error_response(error, request, method, params, payload)
+        return _add_request_ids(request, reply)
 
     def _answer(self, request: TaskclusterRequest, method: str, params: dict[str, str], payload: Any) -> HttpResponse:
         """Ask who it is and what that one may, check what was asked, then let the handler answer."""
-        caller = access.caller_of(request) if method not in access.PUBLIC else access.Caller("anonymous")
-        if method in access.AT_ONCE:
-            access.require(caller, access.AT_ONCE[method], params)
-        patterns.check_params(params)
-        request.options = patterns.options(request.META.get("QUERY_STRING", ""), self.options_known)
-        request.document = body.validated(method, payload)
+        caller = (
+            method_scopes.authenticate(request)
+            if method not in method_scopes.PUBLIC
+            else method_scopes.Caller("anonymous")
+        )
+        if method in method_scopes.AT_ONCE:
+            method_scopes.require_scopes(caller, method_scopes.AT_ONCE[method], params)
+        identifier_patterns.check_params(params)
+        request.options = identifier_patterns.parse_options(request.META.get("QUERY_STRING", ""), self.options_known)
+        request.document = request_body.validate_body(method, payload)
         request.caller, request.method_name, request.params = caller, method, params
 
         def require(**facts: Any) -> None:
-            access.require(caller, access.LATER[method], {**params, **facts})
+            method_scopes.require_scopes(caller, method_scopes.LATER[method], {**params, **facts})
 
         request.require = require
-        return getattr(self, verb_of(request).lower())(request)
+        return getattr(self, http_method(request).lower())(request)
 
 
-def verb_of(request: HttpRequest) -> str:
+def http_method(request: HttpRequest) -> str:
     """What is asked for; HEAD is GET, of which the web server sends the headers."""
     return "GET" if request.method == "HEAD" else str(request.method)
 
 
 def not_found(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
     """Every address that there is not."""
-    return _marked(request, Json({"error": "Not found"}, 404))
+    return _add_request_ids(request, Json({"error": "Not found"}, 404))
 
 
 not_found.csrf_exempt = True  # type: ignore[attr-defined]
 
 
-def _marked(request: HttpRequest, reply: HttpResponse) -> HttpResponse:
+def _add_request_ids(request: HttpRequest, reply: HttpResponse) -> HttpResponse:
     """The reply with the ids by which it can be followed through logs."""
     trace = request.META.get("HTTP_X_TASKCLUSTER_TRACE_ID", "")
     reply.headers["x-for-trace-id"] = trace if TRACE_ID.fullmatch(trace) else secrets.token_hex(16)

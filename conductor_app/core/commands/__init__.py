@@ -1,41 +1,41 @@
 """What operators may ask of a run, a module for each idea; every command is a function (run, know, now) → effects."""
 
-from ..decide import nothing
+from ..decide import no_command
 from .callbacks import reset_callbacks
-from .controls import Abandon, pause, release, resume, stop, terminate
-from .jump import jump
-from .queueing import requeue, take_back
-from .reopening import RESUME
+from .jump import jump_to_step
+from .lifecycle import FailUndecidableRun, pause_run, release_held_run, resume_run, terminate_if_open, terminate_run
+from .queueing import release_lease, requeue_attempt
+from .reopen import RESUME
 from .rerun import EarlierAttempt, Rerun
-from .restart import restart
-from .resume_parent import Repair
+from .restart import restart_run
+from .resume_parent import ResumeParent
 from .retry import Retry
-from .skip import skip
-from .state import set_variables, update_state
-from .upgrade import Upgrade, plan_upgrade, upgrade
+from .skip import skip_step
+from .update_state import set_variables, update_state
+from .upgrade import UpgradePlan, plan_upgrade, upgrade_run
 
 __all__ = [
     "RESUME",
-    "Abandon",
     "EarlierAttempt",
-    "Repair",
+    "FailUndecidableRun",
     "Rerun",
+    "ResumeParent",
     "Retry",
-    "Upgrade",
-    "jump",
-    "nothing",
-    "pause",
+    "UpgradePlan",
+    "jump_to_step",
+    "no_command",
+    "pause_run",
     "plan_upgrade",
-    "release",
-    "requeue",
+    "release_held_run",
+    "release_lease",
+    "requeue_attempt",
     "reset_callbacks",
-    "restart",
-    "resume",
+    "restart_run",
+    "resume_run",
     "set_variables",
-    "skip",
-    "stop",
-    "take_back",
-    "terminate",
+    "skip_step",
+    "terminate_if_open",
+    "terminate_run",
     "update_state",
-    "upgrade",
+    "upgrade_run",
 ]

@@ -6,10 +6,10 @@ from typing import Any
 from ..decision_context import DecisionContext
 from ..effects import Effect, UpdateTask
 from ..errors import NotAllowedInState
+from ..frozen import fast_replace
 from ..snapshot import Run
 from ..states import PENDING
-from ..timers import next_clock
-from ..values import replace
+from ..timers import next_timer
 
 
 def reset_callbacks(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -20,5 +20,5 @@ def reset_callbacks(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect
         attempt = task.attempt
         if attempt.status == PENDING and attempt.queue and attempt.callback_ms and attempt.visible_at > now:
             facts: dict[str, Any] = {"visible_at": now, "pending_since": now, "callback_ms": 0}
-            due_at = next_clock(task.step.policy, replace(attempt, **facts), now)
+            due_at = next_timer(task.step.policy, fast_replace(attempt, **facts), now)
             yield UpdateTask(task.key, attempt_facts={**facts, "due_at": due_at})

@@ -19,7 +19,7 @@ class Downstream:
         self.gone: set[Key] = set()
         self.waiting: dict[Key, int | None] = {}
         self._seen: set[Key] = set()
-        self._inside = inside_of(run) if inside is None else inside
+        self._inside = tasks_by_loop(run) if inside is None else inside
         self._follow([(start, run.tasks[start])])
         self.waiting = {key: iteration for key, iteration in self.waiting.items() if key not in self.gone}
 
@@ -34,7 +34,7 @@ class Downstream:
             step = task.step if task else self.run.step(key.ref, source)
             if step is None:
                 continue
-            to_follow += [(after, task or source) for after in followers(step, key, task)]
+            to_follow += [(after, task or source) for after in next_keys(step, key, task)]
             if task is not None:
                 to_follow += [(inner, task) for inner in self._inside.get(key, ())]
                 self.gone.add(key)
@@ -45,7 +45,7 @@ class Downstream:
         to_ask = [task]
         while to_ask:
             asked = to_ask.pop()
-            for key in waiters(asked):
+            for key in waiting_keys(asked):
                 waiter = self.run.tasks.get(key)
                 if waiter is None or key in self.waiting:
                     continue
@@ -55,10 +55,13 @@ class Downstream:
                 if waiter.step.follower:
                     yield Key(waiter.step.follower, key.iteration_path), waiter
                 if is_loop:
-                    yield from ((late, waiter) for late in later(self._inside, waiter, asked.key.iteration_path[-1]))
+                    yield from (
+                        (late, waiter)
+                        for late in tasks_after_iteration(self._inside, waiter, asked.key.iteration_path[-1])
+                    )
 
 
-def waiters(task: Task) -> Iterator[Key]:
+def waiting_keys(task: Task) -> Iterator[Key]:
     """The keys of the joins and the loop that wait for a task."""
     for ref in {task.joined_by, *task.step.joined_by} - {""}:
         yield Key(ref, task.key.iteration_path)
@@ -66,7 +69,7 @@ def waiters(task: Task) -> Iterator[Key]:
         yield task.loop
 
 
-def inside_of(run: Run) -> Inside:
+def tasks_by_loop(run: Run) -> Inside:
     """The tasks in each loop, in whatever turn and however deep."""
     inside: dict[Key, list[Key]] = {}
     for key, task in run.tasks.items():
@@ -75,7 +78,7 @@ def inside_of(run: Run) -> Inside:
     return inside
 
 
-def later(inside: Inside, loop: Task, iteration: int) -> list[Key]:
+def tasks_after_iteration(inside: Inside, loop: Task, iteration: int) -> list[Key]:
     """The tasks in the turns of a loop that came after this one."""
     if not step_type_of(loop.step.type).iterations_are_sequential(loop):
         return []
@@ -83,7 +86,7 @@ def later(inside: Inside, loop: Task, iteration: int) -> list[Key]:
     return [key for key in inside.get(loop.key, ()) if key.iteration_path[depth] > iteration]
 
 
-def followers(step: Step, key: Key, task: Task | None) -> Iterator[Key]:
+def next_keys(step: Step, key: Key, task: Task | None) -> Iterator[Key]:
     """Where control may go from a step in the same turn of its loops; the body of a loop has turns of its own."""
     heads = () if step.inside else step.heads
     forked = task.step_state.get("forked", ()) if task else ()

@@ -8,19 +8,19 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import CONTROL_REMOVED, Effect, ResolveTask, SendMessage, TransitionAttempt, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid, NotFound, StepRefused
-from ..input_overrides import GIVEN, with_given
-from ..nesting import Level, inside, path_to
+from ..input_overrides import GIVEN, override_inputs
+from ..nesting import StepLevel, path_to_step, references_inside
 from ..snapshot import Run, Task
 from ..states import SKIPPED
 from ..step_types import step_type_of
-from ..step_types.base import finished_at_once, inputs_of
-from .skip import skipped
-from .step_lookup import JOINS, goes_with, refuse_unless_running
+from ..step_types.base import completed_task, resolve_inputs
+from .skip import skipped_task
+from .step_lookup import JOINS, require_running, steps_skipped_together
 
 REASON = "Passed over by a jump to {}."
 
 
-def jump(ref: str, input: Mapping[str, Any] | None = None):
+def jump_to_step(ref: str, input: Mapping[str, Any] | None = None):
     """The command that takes control to a step that it has not come to yet, with these inputs over its own.
 
     Steps before it, on its own way, become SKIPPED: made so where they have no task, given up where they are open. The
@@ -28,11 +28,11 @@ def jump(ref: str, input: Mapping[str, Any] | None = None):
     """
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
-        refuse_unless_running(run)
-        path = path_to(run.definition.document.get("tasks") or (), ref)
+        require_running(run)
+        path = path_to_step(run.definition.document.get("tasks") or (), ref)
         if not path:
             raise NotFound(f"Task reference name {ref} is not in workflow {run.definition.name}.")
-        way = Way(run, ctx, now, ref)
+        way = JumpBuilder(run, ctx, now, ref)
         for level, inner in pairwise(path):
             way.pass_to(level)
             way.enter_around(level.ref, inner)
@@ -43,7 +43,7 @@ def jump(ref: str, input: Mapping[str, Any] | None = None):
     return command
 
 
-class Way:
+class JumpBuilder:
     """The way from where a run stands to a step: what has been asked for so far, and the run as it is then."""
 
     def __init__(self, run: Run, ctx: DecisionContext, now: int, target: str) -> None:
@@ -62,7 +62,7 @@ class Way:
     def step(self, ref: str) -> Step:
         return self.run.definition.steps[ref]
 
-    def pass_to(self, level: Level) -> None:
+    def pass_to(self, level: StepLevel) -> None:
         """Come to the step of this level: what comes before it in its sequence is passed over."""
         for ref in level.after:
             task = self.task(ref)
@@ -71,7 +71,7 @@ class Way:
         for ref in level.before:
             self._pass_over(ref)
 
-    def _is_join_of(self, level: Level, task: Task) -> bool:
+    def _is_join_of(self, level: StepLevel, task: Task) -> bool:
         """The join of the fork that the target lies in: it waits from the moment on that the fork begins."""
         is_next = task.key.ref == level.after[0] and task.step.type in JOINS
         return is_next and task.is_open and self.task(level.ref) is not None and level.ref != self.target
@@ -79,13 +79,13 @@ class Way:
     def _pass_over(self, ref: str) -> None:
         step, waiting = self.step(ref), [task for task in self.run.open_tasks if self._is_within(task, ref)]
         for task in sorted(waiting, key=lambda task: task.seq, reverse=True):
-            self.ask(given_up(task, self.now, REASON.format(self.target)))
-        for each in (step, *goes_with(self.run, step, None, but=self.target)):
+            self.ask(abandon_task(task, self.now, REASON.format(self.target)))
+        for each in (step, *steps_skipped_together(self.run, step, None, but=self.target)):
             if self.task(each.ref) is None and each.ref != self.target:
                 key = Key(each.ref, self.iteration_path)
                 self.ask(
                     [
-                        skipped(
+                        skipped_task(
                             each,
                             key,
                             self.run,
@@ -97,9 +97,9 @@ class Way:
                 )
 
     def _is_within(self, task: Task, ref: str) -> bool:
-        anchor = anchor_of(self.run, task)
+        anchor = definition_step_of(self.run, task)
         return task.key.iteration_path[: len(self.iteration_path)] == self.iteration_path and (
-            anchor == ref or anchor in inside(self.step(ref).document) or anchor == self._forked_for(ref)
+            anchor == ref or anchor in references_inside(self.step(ref).document) or anchor == self._forked_for(ref)
         )
 
     def _forked_for(self, ref: str) -> str | None:
@@ -107,7 +107,7 @@ class Way:
         step = self.step(ref)
         return step.follower if step.type == "FORK_JOIN_DYNAMIC" else None
 
-    def enter_around(self, ref: str, inner: Level) -> None:
+    def enter_around(self, ref: str, inner: StepLevel) -> None:
         """Enter the fork, switch or loop that the target lies in, if control has not."""
         task = self.task(ref)
         if task is not None and task.status == SKIPPED:
@@ -143,7 +143,7 @@ class Way:
             raise Conflict(f"{self.target} lies in the loop {ref}, which has no turn left.")
         self.iteration_path = (*self.iteration_path, task.iteration)
 
-    def _refuse_another_part(self, ref: str, inner: Level) -> None:
+    def _refuse_another_part(self, ref: str, inner: StepLevel) -> None:
         """What is done after a failure, or at the end, is not jumped to before its time."""
         scope = self.run.tasks[Key(ref, self.iteration_path[:-1])]
         if Key((*inner.before, inner.ref)[0], self.iteration_path) not in step_type_of(scope.step.type).successors(
@@ -151,42 +151,42 @@ class Way:
         ):
             raise Conflict(f"{self.target} lies in a part of {scope.key} that control has not come to.")
 
-    def _choose(self, ref: str, task: Task | None, inner: Level) -> None:
+    def _choose(self, ref: str, task: Task | None, inner: StepLevel) -> None:
         """The case that the target lies in is taken, whatever the switch would choose or has chosen."""
         head = (*inner.before, inner.ref)[0]
         if task is not None:
-            others = {*inside(self.step(ref).document)} - self._inside_case(inner)
+            others = {*references_inside(self.step(ref).document)} - self._inside_case(inner)
             for other in [
                 t
                 for t in self.run.open_tasks
                 if t.key.iteration_path[: len(self.iteration_path)] == self.iteration_path
             ]:
-                if anchor_of(self.run, other) in others:
-                    self.ask(given_up(other, self.now, REASON.format(self.target)))
+                if definition_step_of(self.run, other) in others:
+                    self.ask(abandon_task(other, self.now, REASON.format(self.target)))
             self.ask([UpdateTask(task.key, {"step_state": {**task.step_state, "head": head}})])
             return
         step, key = self.step(ref), Key(ref, self.iteration_path)
         case = next((name for name, first in step.cases.items() if first == head), "default")
-        inputs = inputs_of(step, self._seen_from(step, key), key, self.run, self.now)
+        inputs = resolve_inputs(step, self._seen_from(step, key), key, self.run, self.now)
         shown: dict[str, Any] = {"input": {**inputs, "case": case, "hasChildren": "true"}}
         output = {"evaluationResult": [case], "selectedCase": case}
-        self.ask([finished_at_once(step, key, self.run, self.now, step_state={"head": head}, output=output, **shown)])
+        self.ask([completed_task(step, key, self.run, self.now, step_state={"head": head}, output=output, **shown)])
 
-    def _inside_case(self, inner: Level) -> set[str]:
+    def _inside_case(self, inner: StepLevel) -> set[str]:
         refs = (*inner.before, inner.ref, *inner.after)
-        return {each for ref in refs for each in (ref, *inside(self.step(ref).document))}
+        return {each for ref in refs for each in (ref, *references_inside(self.step(ref).document))}
 
     def arrive(self, given: dict[str, Any]) -> None:
         """Enter the target itself."""
         if (there := self.task(self.target)) is not None:
             raise Conflict(f"Control has come to {there.key} already: a jump leads forward only.")
-        step = with_given(self.step(self.target), given)
+        step = override_inputs(self.step(self.target), given)
         self._begin(step)
         if given and (task := self.task(self.target)):
             self.ask([UpdateTask(task.key, {"step_state": {**task.step_state, GIVEN: given}})])
 
 
-def given_up(task: Task, now: int, reason: str) -> Iterator[Effect]:
+def abandon_task(task: Task, now: int, reason: str) -> Iterator[Effect]:
     """An open task is passed over: nobody works on it any more, and it leads nowhere."""
     if task.attempt.is_open:
         yield TransitionAttempt(task.key, "cancel", now, {"reason": reason})
@@ -196,7 +196,7 @@ def given_up(task: Task, now: int, reason: str) -> Iterator[Effect]:
     yield ResolveTask(task.key, "skip")
 
 
-def anchor_of(run: Run, task: Task) -> str:
+def definition_step_of(run: Run, task: Task) -> str:
     """The step of the definition that a task belongs to; of a dynamic branch, the join that waits for it."""
     while task.branch_head and (head := run.tasks.get(task.branch_head)) and head.joined_by:
         join = run.tasks.get(Key(head.joined_by, head.key.iteration_path))

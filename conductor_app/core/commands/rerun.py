@@ -9,25 +9,25 @@ from ..decision_context import DecisionContext
 from ..definition import Key
 from ..effects import CreateTask, Effect, TransitionRun, apply_effects
 from ..errors import Invalid, NotAllowedInState
-from ..failure_scopes import is_handled
-from ..rules.advance import entered, entered_together, led_to
+from ..failure_scopes import is_failure_handled
+from ..frozen import fast_replace
+from ..rules.advance import enter_step, enter_together, pending_entries
 from ..snapshot import Identity, Run, Task
 from ..step_types import step_type_of
-from ..values import replace
-from .downstream import Downstream, waiters
-from .reopening import (
-    ended_badly,
-    fresh_facts,
+from .downstream import Downstream, waiting_keys
+from .reopen import (
+    creation_order,
+    delete_tasks,
+    failed_tasks,
+    find_restart_point,
     is_reopened,
     is_resumable,
-    need_whole,
-    origin,
-    reopened,
-    seq,
-    superseded,
-    taken_back,
-    terminations,
-    told_parent,
+    notify_parent,
+    reopen_tasks,
+    reopened_run_facts,
+    require_whole_run,
+    superseded_keys,
+    terminate_tasks,
 )
 
 
@@ -60,35 +60,35 @@ class Rerun:
     def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if run.is_open:
             raise NotAllowedInState(f"Workflow {run.id} is {run.status}: only one that has ended can be rerun.")
-        need_whole(run)
+        require_whole_run(run)
         new = {"input": self.input, "correlation_id": self.correlation_id}
-        facts = {**fresh_facts(now), **{name: value for name, value in new.items() if value is not None}}
+        facts = {**reopened_run_facts(now), **{name: value for name, value in new.items() if value is not None}}
         if self.key is None:
             yield TransitionRun("rerun", now, {**facts, "next_seq": 1})
-            yield from taken_back(run, run.tasks)
+            yield from delete_tasks(run, run.tasks)
         else:
             yield from self._from_task(self.key, run, ctx, facts, now)
-        yield from told_parent(run, "rerun", self.asked)
+        yield from notify_parent(run, "rerun", self.asked)
 
     def _from_task(self, key: Key, run: Run, ctx: DecisionContext, facts: dict[str, Any], now: int) -> Iterator[Effect]:
         if key not in run.tasks:
             raise Invalid(f"Workflow {run.id} has no task {key}: it was forgotten meanwhile.")
-        plan = Plan(run, key)
-        identities = {again: identity_of(run.tasks[again]) for again in plan.again}
+        plan = RerunPlan(run, key)
+        identities = {again: task_identity(run.tasks[again]) for again in plan.again}
         if self.attempt is not None:
-            identities[key] = _identity_under(run, run.tasks[key], self.attempt)
+            identities[key] = _identity_of_attempt(run, run.tasks[key], self.attempt)
         facts = {**facts, "next_seq": _next_seq(run, plan.gone, identities)}
-        effects: list[Effect] = [TransitionRun("rerun", now, facts), *taken_back(run, plan.gone)]
+        effects: list[Effect] = [TransitionRun("rerun", now, facts), *delete_tasks(run, plan.gone)]
         # What a loop reads when it is opened again is what the run will know, its new input for one.
         after = apply_effects(run, effects)
-        effects += reopened(after, plan.waiting, DecisionContext(after, ctx.answers), now, resumes=True)
+        effects += reopen_tasks(after, plan.waiting, DecisionContext(after, ctx.answers), now, resumes=True)
         yield from effects
         given = {} if self.task_input is None else {key: self.task_input}
-        after = replace(apply_effects(run, effects), identities=identities)
-        yield from made_again(run, after, plan.again, DecisionContext(after, ctx.answers, given), now)
+        after = fast_replace(apply_effects(run, effects), identities=identities)
+        yield from reenter_steps(run, after, plan.again, DecisionContext(after, ctx.answers, given), now)
 
 
-def identity_of(task: Task) -> Identity:
+def task_identity(task: Task) -> Identity:
     """What clients know the task and its newest attempt by."""
     attempt = task.attempt
     return Identity(
@@ -103,7 +103,7 @@ def identity_of(task: Task) -> Identity:
     )
 
 
-def _identity_under(run: Run, task: Task, named: EarlierAttempt) -> Identity:
+def _identity_of_attempt(run: Run, task: Task, named: EarlierAttempt) -> Identity:
     """The identity of the task under the id of the attempt that the caller named.
 
     Raises Invalid where that attempt was deleted after the caller had looked.
@@ -112,18 +112,18 @@ def _identity_under(run: Run, task: Task, named: EarlierAttempt) -> Identity:
     if not is_newest and named.number >= task.attempt.number:
         raise Invalid(f"Workflow {run.id} has no attempt {named.id} of task {task.key} any more.")
     if is_newest:
-        return identity_of(task)
+        return task_identity(task)
     workers = tuple(dict.fromkeys((*task.all_workers, *filter(None, [named.worker]))))
     return Identity(task.id, task.seq, named.id, named.seq, named.number, named.previous_id, workers)
 
 
 def _next_seq(run: Run, gone: Collection[Key], identities: Mapping[Key, Identity]) -> int:
     """Return the number after the highest one that is left, as the original numbers the tasks that follow."""
-    kept = [identity_of(task) for key, task in run.tasks.items() if key not in gone and key not in identities]
+    kept = [task_identity(task) for key, task in run.tasks.items() if key not in gone and key not in identities]
     return 1 + max(max(each.task_seq, each.attempt_seq) for each in (*kept, *identities.values()))
 
 
-class Plan:
+class RerunPlan:
     """What a rerun takes back, what it opens again, and what it makes again at once; all else stays as it is."""
 
     def __init__(self, run: Run, key: Key) -> None:
@@ -135,18 +135,18 @@ class Plan:
     def _undo_terminations(self, run: Run) -> None:
         """A TERMINATE elsewhere would end the run again at once: what led to it is made again too."""
         target = self.again[0]
-        for end in sorted(terminations(run), key=seq):
+        for end in sorted(terminate_tasks(run), key=creation_order):
             if end.key not in self.gone:
-                self._add(Downstream(run, origin(run, end, spared=target).key))
+                self._add(Downstream(run, find_restart_point(run, end, spared=target).key))
 
     def _clean_up(self, run: Run) -> None:
         """What else ended badly gets another chance, unless the run has gone on from it already."""
-        for task in ended_badly(run):
-            if task.key in self.gone or task.key in self.waiting or is_handled(run, task, self.waiting):
+        for task in failed_tasks(run):
+            if task.key in self.gone or task.key in self.waiting or is_failure_handled(run, task, self.waiting):
                 continue
             if is_reopened(task):
                 self.waiting[task.key] = step_type_of(task.step.type).failed_iteration(task)
-                self.gone |= superseded(run, task)
+                self.gone |= superseded_keys(run, task)
             elif self._is_left(run, task):
                 continue
             elif is_resumable(task):
@@ -158,7 +158,7 @@ class Plan:
     def _is_left(self, run: Run, task: Task) -> bool:
         """Whether the run went on from a failure that it was permitted, and nobody looks at it again."""
         went_on = any(key in run.tasks for key in step_type_of(task.step.type).successors(task))
-        return went_on and not any(key in self.waiting for key in waiters(task))
+        return went_on and not any(key in self.waiting for key in waiting_keys(task))
 
     def _add(self, trail: Downstream) -> None:
         self.gone |= trail.gone
@@ -168,28 +168,28 @@ class Plan:
         self.again = [key for key in self.again if key not in trail.gone] + [trail.start]
 
 
-def made_again(run: Run, after: Run, keys: Collection[Key], ctx: DecisionContext, now: int) -> Iterator[Effect]:
+def reenter_steps(run: Run, after: Run, keys: Collection[Key], ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Control enters the steps of these tasks anew: inputs are evaluated, a switch is decided, a fork is forked."""
-    sources = {key: source for key, source in led_to(after) if key in keys}
+    sources = {key: source for key, source in pending_entries(after) if key in keys}
     old = {key: run.tasks[key] for key in keys}
-    effects = entered_together(
-        partial(entered, key, _branch_of(task, sources.get(key), after), ctx, now) for key, task in old.items()
+    effects = enter_together(
+        partial(enter_step, key, _entry_source(task, sources.get(key), after), ctx, now) for key, task in old.items()
     )
-    yield from (_with_given(effect, ctx) for effect in effects)
+    yield from (_apply_input_override(effect, ctx) for effect in effects)
 
 
-def _branch_of(task: Task, source: Task | None, after: Run) -> Task | None:
+def _entry_source(task: Task, source: Task | None, after: Run) -> Task | None:
     """Where control comes from. A dynamic fork that was read from its row does not know the steps of its branches."""
     source = source or (after.tasks.get(task.branch_head) if task.branch_head else None)
     return (
-        replace(source, branch_steps={**source.branch_steps, **task.branch_steps})
+        fast_replace(source, branch_steps={**source.branch_steps, **task.branch_steps})
         if source and task.branch_head
         else source
     )
 
 
-def _with_given(effect: Effect, ctx: DecisionContext) -> Effect:
+def _apply_input_override(effect: Effect, ctx: DecisionContext) -> Effect:
     """An input that an operator gave is the task's own from now on, also for its further attempts."""
     if isinstance(effect, CreateTask) and (given := ctx.given.get(effect.task.key)) is not None:
-        return CreateTask(replace(effect.task, step_state={**effect.task.step_state, "input": given}))
+        return CreateTask(fast_replace(effect.task, step_state={**effect.task.step_state, "input": given}))
     return effect

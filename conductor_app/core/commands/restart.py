@@ -8,10 +8,10 @@ from ..effects import Effect, SetVariables, TransitionRun
 from ..errors import NotAllowedInState, NotFound
 from ..snapshot import Run
 from ..states import COMPLETED, RUN
-from .reopening import fresh_facts, need_whole, taken_back, told_parent
+from .reopen import delete_tasks, notify_parent, reopened_run_facts, require_whole_run
 
 
-def restart(definition: Definition | None = None):
+def restart_run(definition: Definition | None = None):
     """The command that forgets all tasks and begins anew, by this definition if one is given."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -24,12 +24,12 @@ def restart(definition: Definition | None = None):
             raise NotFound(
                 f"Workflow {run.id} is an instance of workflow {name}, version {version}, and is non restartable."
             )
-        need_whole(run)
+        require_whole_run(run)
         begun = {"created_at": now, "last_retried_at": 0, "next_seq": 1, "definition": plan}
-        yield TransitionRun("restart", now, {**fresh_facts(now), **begun})
+        yield TransitionRun("restart", now, {**reopened_run_facts(now), **begun})
         # Unlike in the original: what the run has made of its variables is no part of its beginning (§11 row 34).
         yield SetVariables(dict(plan.document.get("variables") or {}))
-        yield from taken_back(run, run.tasks)
-        yield from told_parent(run, "restarted")
+        yield from delete_tasks(run, run.tasks)
+        yield from notify_parent(run, "restarted")
 
     return command

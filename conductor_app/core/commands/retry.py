@@ -7,27 +7,27 @@ from ..decision_context import DecisionContext
 from ..definition import Key
 from ..effects import Effect, OpenAttempt, ResolveTask, TransitionRun
 from ..errors import Conflict, NotAllowedInState
-from ..failure_scopes import is_handled
-from ..rules.advance import led_to
+from ..failure_scopes import is_failure_handled
+from ..rules.advance import pending_entries
 from ..rules.retry import next_attempt, reopen_attempt
 from ..snapshot import Run, Task
 from ..states import CANCELED, RUN, TIMED_OUT
 from ..step_types import step_type_of
 from .downstream import Downstream
-from .reopening import (
-    ended_badly,
-    fresh_facts,
+from .reopen import (
+    creation_order,
+    delete_tasks,
+    failed_tasks,
+    find_restart_point,
     is_completed_externally,
     is_reopened,
     is_resumable,
-    need_whole,
-    origin,
-    reopened,
-    seq,
-    superseded,
-    taken_back,
-    terminations,
-    told_parent,
+    notify_parent,
+    reopen_tasks,
+    reopened_run_facts,
+    require_whole_run,
+    superseded_keys,
+    terminate_tasks,
 )
 
 
@@ -43,33 +43,33 @@ class Retry:
     is_asked: bool = False
 
     def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        yield from _retried(run, ctx, now, self.resumes)
+        yield from _retry_effects(run, ctx, now, self.resumes)
         if not self.is_asked:
-            yield from told_parent(run, "retried")
+            yield from notify_parent(run, "retried")
 
 
-def _retried(run: Run, ctx: DecisionContext, now: int, resumes: bool) -> Iterator[Effect]:
+def _retry_effects(run: Run, ctx: DecisionContext, now: int, resumes: bool) -> Iterator[Effect]:
     if run.is_open:
         raise NotAllowedInState(f"Workflow {run.id} is {run.status}: only one that has ended badly can be retried.")
     RUN.after(run.status, "retry")
-    need_whole(run)
-    failed, ends = ended_badly(run), terminations(run)
-    is_done = all(is_handled(run, task) for task in failed) and not _can_advance(run)
+    require_whole_run(run)
+    failed, ends = failed_tasks(run), terminate_tasks(run)
+    is_done = all(is_failure_handled(run, task) for task in failed) and not _can_advance(run)
     if not ends and run.status != TIMED_OUT and is_done:
         raise Conflict(f"There are no retryable tasks in workflow {run.id}; restart it, or rerun it from a task.")
-    trails = [Downstream(run, _cause(run, end).key) for end in ends]
-    yield TransitionRun("retry", now, fresh_facts(now))
-    yield from tried_again(run, failed, Reach.of(trails), ctx, now, resumes)
+    trails = [Downstream(run, _retry_origin(run, end).key) for end in ends]
+    yield TransitionRun("retry", now, reopened_run_facts(now))
+    yield from retry_tasks(run, failed, RetryScope.of(trails), ctx, now, resumes)
 
 
 def _can_advance(run: Run) -> bool:
     """Return whether control stands before a step without a task, as after RunCannotContinue."""
-    return any(key not in run.tasks for key, _source in led_to(run))
+    return any(key not in run.tasks for key, _source in pending_entries(run))
 
 
-def _cause(run: Run, end: Task) -> Task:
+def _retry_origin(run: Run, end: Task) -> Task:
     """What has to be tried again lest this TERMINATE ends the run again at once."""
-    cause = origin(run, end)
+    cause = find_restart_point(run, end)
     if not is_completed_externally(cause):
         raise Conflict(
             f"Workflow {run.id} would end again at once: nothing that can be tried again leads to {end.key}. "
@@ -79,7 +79,7 @@ def _cause(run: Run, end: Task) -> Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class RetryScope:
     """What opening a run again deletes (`gone`), opens again (`waiting`) and asks for anew (`starts`).
 
     A loop in `waiting` goes on in the iteration that stands with it.
@@ -90,7 +90,7 @@ class Reach:
     starts: tuple[Key, ...] = ()
 
     @classmethod
-    def of(cls, trails: Sequence[Downstream]) -> "Reach":
+    def of(cls, trails: Sequence[Downstream]) -> "RetryScope":
         """The reach of several trails together: their starts stay, and are tried again."""
         return cls(
             {key for trail in trails for key in trail.gone if key != trail.start},
@@ -99,10 +99,10 @@ class Reach:
         )
 
 
-def tried_again(
+def retry_tasks(
     run: Run,
     failed: Iterable[Task],
-    reach: Reach,
+    reach: RetryScope,
     ctx: DecisionContext,
     now: int,
     resumes: bool = False,
@@ -116,17 +116,19 @@ def tried_again(
     gone, waiting = set(reach.gone), dict(reach.waiting)
     left: dict[Key, Task] = {}
     for task in (*failed, *(run.tasks[start] for start in reach.starts)):
-        if task.key in gone or (task.key != child_of and is_handled(run, task, waiting)):
+        if task.key in gone or (task.key != child_of and is_failure_handled(run, task, waiting)):
             continue
         left[task.key] = task
         is_resumed = task.key == child_of or (resumes and is_resumable(task))
         if task.key not in waiting and (is_resumed or is_reopened(task)):
             waiting[task.key] = step_type_of(task.step.type).failed_iteration(task)
-            gone |= superseded(run, task)
+            gone |= superseded_keys(run, task)
     waiting = {key: iteration for key, iteration in waiting.items() if key not in gone}
-    yield from taken_back(run, gone)
-    yield from reopened(run, waiting, ctx, now, resumes, child_of)
-    for task in sorted((task for key, task in left.items() if key not in waiting and key not in gone), key=seq):
+    yield from delete_tasks(run, gone)
+    yield from reopen_tasks(run, waiting, ctx, now, resumes, child_of)
+    for task in sorted(
+        (task for key, task in left.items() if key not in waiting and key not in gone), key=creation_order
+    ):
         yield ResolveTask(task.key, "reopen")
         if child_of is not None and task.attempt.status == CANCELED:
             yield from reopen_attempt(task, ctx, now)

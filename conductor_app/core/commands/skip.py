@@ -7,15 +7,15 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import CreateTask, Effect
 from ..errors import Conflict
-from ..rules.advance import in_branch
+from ..frozen import fast_replace
+from ..rules.advance import assign_branch
 from ..snapshot import Run, Task
 from ..states import COMPLETED, SKIPPED
 from ..step_types.base import new_task
-from ..values import replace
-from .step_lookup import find_place, goes_with, refuse_unless_running
+from .step_lookup import find_step_position, require_running, steps_skipped_together
 
 
-def skip(ref: str, input: Mapping[str, Any] | None = None, output: Mapping[str, Any] | None = None):
+def skip_step(ref: str, input: Mapping[str, Any] | None = None, output: Mapping[str, Any] | None = None):
     """The command that makes the task of a step ahead, as SKIPPED, with this input and output.
 
     Control jumps over it to its follower. A fork is passed over with its branches and its join; a loop, a switch and a
@@ -23,19 +23,19 @@ def skip(ref: str, input: Mapping[str, Any] | None = None, output: Mapping[str, 
     """
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        refuse_unless_running(run)
-        place = find_place(run, ref)
+        require_running(run)
+        place = find_step_position(run, ref)
         if place.key in run.tasks:
             raise Conflict(f"Task {place.key} of workflow {run.id} has been scheduled already: it cannot be skipped.")
-        yield skipped(place.step, place.key, run, now, place.source, dict(input or {}), dict(output or {}))
-        for step in goes_with(run, place.step, place.source):
+        yield skipped_task(place.step, place.key, run, now, place.source, dict(input or {}), dict(output or {}))
+        for step in steps_skipped_together(run, place.step, place.source):
             if (key := Key(step.ref, place.key.iteration_path)) not in run.tasks:
-                yield skipped(step, key, run, now, place.source)
+                yield skipped_task(step, key, run, now, place.source)
 
     return command
 
 
-def skipped(
+def skipped_task(
     step: Step,
     key: Key,
     run: Run,
@@ -48,5 +48,5 @@ def skipped(
     """A task that is over before it began."""
     payloads: dict[str, Any] = {"input": input or {}, "output": output or {}}
     task = new_task(step, key, run, now, status=COMPLETED, started_at=now, ended_at=now, **payloads, **facts)
-    effect = CreateTask(replace(task, status=SKIPPED))
-    return effect if source is None else in_branch(effect, source)
+    effect = CreateTask(fast_replace(task, status=SKIPPED))
+    return effect if source is None else assign_branch(effect, source)

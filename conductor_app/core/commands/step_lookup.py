@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ..definition import Key, Step
 from ..errors import Busy, Conflict, NotAllowedInState, NotFound
-from ..nesting import inside, phase_in
+from ..nesting import phase_in, references_inside
 from ..snapshot import Run, Task
 from ..states import RUNNING
 from ..step_types import step_type_of
@@ -14,7 +14,7 @@ JOINS = ("JOIN", "EXCLUSIVE_JOIN")
 TURN = re.compile(r"(.+)__(\d{1,9})", re.DOTALL)
 
 
-class Place(NamedTuple):
+class StepPosition(NamedTuple):
     """A step in one turn. `source`: for a step that only a dynamic branch has, the task that heads the branch."""
 
     step: Step
@@ -22,7 +22,7 @@ class Place(NamedTuple):
     source: Task | None
 
 
-def refuse_unless_running(run: Run) -> None:
+def require_running(run: Run) -> None:
     """A detour is taken by a run that is under way."""
     if run.status != RUNNING:
         raise NotAllowedInState(f"Workflow {run.id} is {run.status}: this can only be done while it is RUNNING.")
@@ -30,26 +30,26 @@ def refuse_unless_running(run: Run) -> None:
         raise Busy(f"Workflow {run.id} has not begun yet; try again in a moment.")
 
 
-def find_place(run: Run, name: str) -> Place:
+def find_step_position(run: Run, name: str) -> StepPosition:
     """The place that a name means: `a` in the present turn of the loops around it, `a__2` in that turn."""
-    for ref, iteration_path in _readings(name):
+    for ref, iteration_path in _possible_readings(name):
         found = _find_step(run, ref)
         if found is not None and (iteration_path is None or len(iteration_path) == len(found[0].loops)):
             step, source = found
-            return Place(
+            return StepPosition(
                 step,
                 Key(
                     ref,
                     current_iteration_path(run, step)
                     if iteration_path is None
-                    else _checked(run, step, iteration_path),
+                    else _check_iterations(run, step, iteration_path),
                 ),
                 source,
             )
     raise NotFound(f"Task reference name {name} is not in workflow {run.definition.name}.{run.definition.version}.")
 
 
-def _readings(name: str):
+def _possible_readings(name: str):
     yield name, None
     iteration_path: tuple[int, ...] = ()
     while found := TURN.fullmatch(name):
@@ -88,7 +88,7 @@ def _part_of(run: Run, step: Step, ref: str, loop: Task | None) -> int | None:
     return phase_in(around.document, step.ref) if around else None
 
 
-def _checked(run: Run, step: Step, iteration_path: tuple[int, ...]) -> tuple[int, ...]:
+def _check_iterations(run: Run, step: Step, iteration_path: tuple[int, ...]) -> tuple[int, ...]:
     for place, ref in enumerate(step.loops):
         loop = run.tasks.get(Key(ref, iteration_path[:place]))
         if iteration_path[place] < 1 or (
@@ -104,12 +104,12 @@ def _is_past(loop: Task, iteration: int) -> bool:
     return step_type_of(loop.step.type).iterations_are_sequential(loop) and iteration < loop.iteration
 
 
-def goes_with(run: Run, step: Step, source: Task | None, but: str = "") -> list[Step]:
+def steps_skipped_together(run: Run, step: Step, source: Task | None, but: str = "") -> list[Step]:
     """The steps that must be passed over together with this one; `but` is to be entered.
 
     The join of what is inside it, which nobody would reach; and steps inside it that some other join waits for.
     """
-    refs = inside(step.document)
+    refs = references_inside(step.document)
     join = run.step(step.follower, source) if step.follower else None
     own = [join] if join is not None and join.ref != but and _joins_only(join, step, refs) else []
     known = [found for ref in refs if (found := run.step(ref, source))]

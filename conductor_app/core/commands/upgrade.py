@@ -8,23 +8,23 @@ from ..decision_context import DecisionContext
 from ..definition import Definition, Key, Step
 from ..effects import CONTROL_REMOVED, Effect, SwitchDefinition, UpdateRun, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid
-from ..input_overrides import GIVEN, with_given
-from ..masking import as_it_was, masked_names
-from ..nesting import Level, inside, part_with, path_to, phase_in
-from ..rules.advance import entered
+from ..frozen import fast_replace
+from ..input_overrides import GIVEN, override_inputs
+from ..masking import masked_names, restore_named
+from ..nesting import StepLevel, part_with, path_to_step, phase_in, references_inside
+from ..rules.advance import enter_step
 from ..snapshot import Run, Task
 from ..states import SKIPPED
 from ..step_types import step_type_of
-from ..values import replace
-from .jump import anchor_of, given_up
-from .skip import skipped
-from .step_lookup import JOINS, goes_with, refuse_unless_running
+from .jump import abandon_task, definition_step_of
+from .skip import skipped_task
+from .step_lookup import JOINS, require_running, steps_skipped_together
 
 SWITCHES = ("SWITCH", "DECISION")
 
 
 @dataclass(frozen=True, slots=True)
-class Upgrade:
+class UpgradePlan:
     """What a move to another version comes to: for a page to show, and for the command to do.
 
     `kept`: tasks whose steps are in both. `completed`: steps before where the run stands that it has no tasks for; they
@@ -38,46 +38,48 @@ class Upgrade:
     problems: tuple[str, ...] = field(default=())
 
 
-def upgrade(definition: Definition, outputs: Mapping[str, Any] | None = None, input: Mapping[str, Any] | None = None):
+def upgrade_run(
+    definition: Definition, outputs: Mapping[str, Any] | None = None, input: Mapping[str, Any] | None = None
+):
     """The command that lets a run follow this definition from where it stands. Raises Conflict with every problem."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
-        refuse_unless_running(run)
+        require_running(run)
         plan = plan_upgrade(run, definition)
         if plan.problems:
             raise Conflict(f"Workflow {run.id} cannot move to version {definition.version}: {' '.join(plan.problems)}")
-        return _effects(run, ctx, now, plan, outputs or {}, input)
+        return _upgrade_effects(run, ctx, now, plan, outputs or {}, input)
 
     return command
 
 
-def plan_upgrade(run: Run, definition: Definition) -> Upgrade:
+def plan_upgrade(run: Run, definition: Definition) -> UpgradePlan:
     """What moving the run to this definition comes to."""
     if definition.name != run.definition.name:
         raise Invalid(f"Workflow {run.id} is a {run.definition.name}: it can move to another version of that only.")
     tasks = sorted((task for task in run.tasks.values() if not task.branch_head), key=lambda task: task.seq)
     gone = {task.key for task in tasks if definition.step(task.key.ref) is None}
     kept = [task for task in tasks if task.key not in gone]
-    forked = [task for task in run.open_tasks if task.branch_head and _is_adrift(run, task, definition)]
-    levels = {task.key: path_to(definition.document.get("tasks") or (), task.key.ref) for task in kept}
-    return Upgrade(
+    forked = [task for task in run.open_tasks if task.branch_head and _has_lost_join(run, task, definition)]
+    levels = {task.key: path_to_step(definition.document.get("tasks") or (), task.key.ref) for task in kept}
+    return UpgradePlan(
         definition,
         tuple(task.key for task in kept),
-        tuple(_passed(run, definition, kept, levels)),
+        tuple(_completed_steps(run, definition, kept, levels)),
         tuple(task.key for task in [*tasks, *forked] if task.is_open and (task.key in gone or task.branch_head)),
-        tuple(_problems(run, definition, kept, levels)),
+        tuple(_upgrade_problems(run, definition, kept, levels)),
     )
 
 
-def _is_adrift(run: Run, task: Task, definition: Definition) -> bool:
+def _has_lost_join(run: Run, task: Task, definition: Definition) -> bool:
     """Whether a task of a dynamic branch has lost the join that waits for it."""
-    return definition.step(anchor_of(run, task)) is None
+    return definition.step(definition_step_of(run, task)) is None
 
 
-Levels = Mapping[Key, tuple[Level, ...]]
+Levels = Mapping[Key, tuple[StepLevel, ...]]
 
 
-def _passed(run: Run, definition: Definition, kept: list[Task], levels: Levels) -> list[Key]:
+def _completed_steps(run: Run, definition: Definition, kept: list[Task], levels: Levels) -> list[Key]:
     """The steps that come before what the run has reached, and that it has no tasks for."""
     found: dict[Key, None] = {}
     after = Run(run.id, definition, run.status, run.created_at)
@@ -90,7 +92,7 @@ def _passed(run: Run, definition: Definition, kept: list[Task], levels: Levels) 
                 step = definition.steps[ref]
                 if Key(ref, iteration_path) in run.tasks:
                     continue
-                others = [each for each in goes_with(after, step, None) if each.ref != task.key.ref]
+                others = [each for each in steps_skipped_together(after, step, None) if each.ref != task.key.ref]
                 found |= {
                     Key(each.ref, iteration_path): None
                     for each in (step, *others)
@@ -99,7 +101,7 @@ def _passed(run: Run, definition: Definition, kept: list[Task], levels: Levels) 
     return list(found)
 
 
-def _problems(run: Run, definition: Definition, kept: list[Task], levels: Levels) -> Iterator[str]:
+def _upgrade_problems(run: Run, definition: Definition, kept: list[Task], levels: Levels) -> Iterator[str]:
     open_tasks = [task for task in kept if task.is_open]
     for task in kept:
         step = definition.steps[task.key.ref]
@@ -113,15 +115,15 @@ def _problems(run: Run, definition: Definition, kept: list[Task], levels: Levels
             if phase_in(definition.steps[ref].document, task.key.ref) not in (None, iteration):
                 yield f"{task.key.ref} stands in another part of {ref} there."
     for task in open_tasks:
-        yield from _misplaced(run, definition, task, open_tasks, levels[task.key])
+        yield from _position_problems(run, definition, task, open_tasks, levels[task.key])
 
 
 def _holds_steps(step: Step) -> bool:
     return bool(step.heads or step.cases or step.default_case or step.type == "FORK_JOIN_DYNAMIC")
 
 
-def _misplaced(
-    run: Run, definition: Definition, task: Task, open_tasks: list[Task], path: tuple[Level, ...]
+def _position_problems(
+    run: Run, definition: Definition, task: Task, open_tasks: list[Task], path: tuple[StepLevel, ...]
 ) -> Iterator[str]:
     for level in path[:-1]:
         around = run.tasks.get(Key(level.ref, task.key.iteration_path[: len(definition.steps[level.ref].loops)]))
@@ -131,7 +133,7 @@ def _misplaced(
         iteration_path = task.key.iteration_path[: len(definition.steps[level.ref].loops)]
         is_join = number == len(path) - 1 and task.step.type in JOINS
         for ref in level.before[:-1] if is_join else level.before:
-            within = {ref, *inside(definition.steps[ref].document)}
+            within = {ref, *references_inside(definition.steps[ref].document)}
             if early := next(
                 (
                     t
@@ -151,21 +153,26 @@ def _misplaced(
                 yield f"{ref} is over, and follows {task.key.ref} there, which is open."
 
 
-def _effects(
-    run: Run, ctx: DecisionContext, now: int, plan: Upgrade, outputs: Mapping[str, Any], input: Mapping[str, Any] | None
+def _upgrade_effects(
+    run: Run,
+    ctx: DecisionContext,
+    now: int,
+    plan: UpgradePlan,
+    outputs: Mapping[str, Any],
+    input: Mapping[str, Any] | None,
 ) -> list[Effect]:
     reason = f"Version {plan.definition.version} has no such step."
     effects: list[Effect] = []
     for key in reversed(plan.canceled):
-        effects += given_up(run.tasks[key], now, reason)
+        effects += abandon_task(run.tasks[key], now, reason)
     facts: dict[str, Any] = {"last_retried_at": now}
     if input:
         old = ctx.input()
-        facts["input"] = {**old, **as_it_was(dict(input), old, masked_names(run.definition))}
-    effects += [SwitchDefinition(plan.definition, _steps(run, plan.definition)), UpdateRun(facts)]
+        facts["input"] = {**old, **restore_named(dict(input), old, masked_names(run.definition))}
+    effects += [SwitchDefinition(plan.definition, _map_steps(run, plan.definition)), UpdateRun(facts)]
     after = apply_effects(run, effects)
     made = [
-        skipped(
+        skipped_task(
             plan.definition.steps[key.ref],
             key,
             after,
@@ -176,19 +183,19 @@ def _effects(
         for key in plan.completed
     ]
     after = apply_effects(after, made)
-    rest = [*_reheaded(run, after), *_rehandled(after), *_halted(run, after, plan)]
+    rest = [*_update_switch_heads(run, after), *_update_handlers(after), *_stop_successors(run, after, plan)]
     after = apply_effects(after, rest)
-    return [*effects, *made, *rest, *_begun_anew(run, after, ctx, now)]
+    return [*effects, *made, *rest, *_start_over(run, after, ctx, now)]
 
 
-def _steps(run: Run, definition: Definition) -> dict[Key, Step]:
+def _map_steps(run: Run, definition: Definition) -> dict[Key, Step]:
     """What each task stands for in the other version; one whose step is gone stands for nothing that follows."""
     found: dict[Key, Step] = {}
     for key, task in run.tasks.items():
         if not task.branch_head:
             step = definition.step(key.ref)
-            gone = replace(task.step, follower=None, loops=(), joined_by=(), permissive=False)
-            found[key] = gone if step is None else with_given(step, task.step_state.get(GIVEN))
+            gone = fast_replace(task.step, follower=None, loops=(), joined_by=(), permissive=False)
+            found[key] = gone if step is None else override_inputs(step, task.step_state.get(GIVEN))
     return found
 
 
@@ -197,7 +204,7 @@ def _output(outputs: Mapping[str, Any], key: Key) -> dict[str, Any]:
     return given if isinstance(given, dict) else {} if given is None else {"result": given}
 
 
-def _reheaded(before: Run, after: Run) -> Iterator[Effect]:
+def _update_switch_heads(before: Run, after: Run) -> Iterator[Effect]:
     """A switch that has chosen goes on with what its case begins with now."""
     for task in after.tasks.values():
         old = before.tasks.get(task.key)
@@ -210,7 +217,7 @@ def _reheaded(before: Run, after: Run) -> Iterator[Effect]:
             yield UpdateTask(task.key, {"step_state": {**task.step_state, "head": fresh}})
 
 
-def _rehandled(after: Run) -> Iterator[Effect]:
+def _update_handlers(after: Run) -> Iterator[Effect]:
     """A failure is handled where the tasks of its handler stand now."""
     for task in after.tasks.values():
         if (handler := task.step_state.get("handler")) is None or task.branch_head:
@@ -223,9 +230,9 @@ def _rehandled(after: Run) -> Iterator[Effect]:
             yield UpdateTask(task.key, {"step_state": {**task.step_state, "handler": part}})
 
 
-def _halted(before: Run, after: Run, plan: Upgrade) -> Iterator[Effect]:
+def _stop_successors(before: Run, after: Run, plan: UpgradePlan) -> Iterator[Effect]:
     """Tasks that have handed control on do not hand it on again, to a step that the other version has after them."""
-    freed = _freed(after, _predecessors(before, plan))
+    freed = _freed_tasks(after, _predecessors(before, plan))
     for task in after.tasks.values():
         if (
             task.is_open
@@ -247,7 +254,7 @@ def _is_waited_for(before: Run, after: Run, task: Task) -> bool:
     if any(step_type_of(task.step.type).successors(before.tasks[task.key])):
         return False
     steps = after.definition.steps
-    path = path_to(after.definition.document.get("tasks") or (), task.key.ref)
+    path = path_to_step(after.definition.document.get("tasks") or (), task.key.ref)
     around = [steps[level.ref] for level in path[:-1] if steps[level.ref].loops == task.step.loops]
     forks = [step for step in around if step.type == "FORK_JOIN"]
     return bool(forks) and _is_open(after, forks[-1].follower, task.key.iteration_path)
@@ -258,7 +265,7 @@ def _is_open(run: Run, ref: str | None, iteration_path: tuple[int, ...]) -> bool
     return task is not None and task.is_open
 
 
-def _freed(run: Run, found: set[Key]) -> set[Key]:
+def _freed_tasks(run: Run, found: set[Key]) -> set[Key]:
     """These tasks, and those that are over and that control comes by on its way from them."""
     freed, left = set(found), set(found)
     while left:
@@ -270,7 +277,7 @@ def _freed(run: Run, found: set[Key]) -> set[Key]:
     return freed
 
 
-def _predecessors(run: Run, plan: Upgrade) -> set[Key]:
+def _predecessors(run: Run, plan: UpgradePlan) -> set[Key]:
     """The kept tasks that control goes back to where an open task is canceled: from there it goes on anew."""
     leads = {task.key: set(step_type_of(task.step.type).successors(task)) for task in run.tasks.values()}
     found, left = set(), set(plan.canceled)
@@ -286,9 +293,9 @@ def _predecessors(run: Run, plan: Upgrade) -> set[Key]:
     return found
 
 
-def _begun_anew(before: Run, after: Run, ctx: DecisionContext, now: int) -> list[Effect]:
+def _start_over(before: Run, after: Run, ctx: DecisionContext, now: int) -> list[Effect]:
     """The first step, where nothing that the run has reached is in the other version."""
     first = after.definition.first
     if not first or Key(first) in after.tasks or any(after.definition.step(key.ref) for key in before.tasks):
         return []
-    return entered(Key(first), None, DecisionContext(after, ctx.answers), now)
+    return enter_step(Key(first), None, DecisionContext(after, ctx.answers), now)

@@ -3,7 +3,7 @@
 from calendar import monthrange
 from collections.abc import Callable
 
-from .fields import DAY_OF_MONTH, DAY_OF_WEEK, CronRefused, checked, part_of, whole, without_names
+from .fields import DAY_OF_MONTH, DAY_OF_WEEK, CronRefused, check_field, part_of, whole, without_names
 
 FRIDAY, SATURDAY, SUNDAY = 5, 6, 7
 
@@ -37,7 +37,7 @@ def _day_of_month(part: str) -> Rule:
     if part.startswith("L"):
         return _from_the_end(part)
     if part.endswith("W"):
-        return _nearest_weekday(checked(part[:-1], DAY_OF_MONTH))
+        return _nearest_weekday(check_field(part[:-1], DAY_OF_MONTH))
     allowed = frozenset(part_of(part, DAY_OF_MONTH))
     return lambda month: {day for day in allowed if day <= month.last}
 
@@ -89,7 +89,7 @@ def _day_of_week(part: str) -> Rule:
 
 
 def _weekday(text: str) -> int:
-    number = checked(text, DAY_OF_WEEK)
+    number = check_field(text, DAY_OF_WEEK)
     return DAY_OF_WEEK.aliases.get(number, number)
 
 

@@ -47,23 +47,23 @@ def part_of(part: str, field: Field) -> list[int]:
     """The numbers of one entry of a list: `*`, `5`, `1-5`, `*/2`, `3/10`, `1-20/3`."""
     span, slash, step = part.partition("/")
     if not slash:
-        return _aliased(_span(span, field), field)
+        return _replace_aliases(_span(span, field), field)
     every = whole(step, field)
     if every < 1:
         raise CronRefused(f"the step in the {field.name} '{part}' must be at least 1")
     covered = _span(span, field)
     is_open_ended = span != "*" and "-" not in span
-    return _aliased(range(covered[0], field.most + 1 if is_open_ended else covered[-1] + 1, every), field)
+    return _replace_aliases(range(covered[0], field.most + 1 if is_open_ended else covered[-1] + 1, every), field)
 
 
 def _span(span: str, field: Field) -> range:
     if span == "*":
         return field.all
     first, dash, last = span.partition("-")
-    begin = checked(first, field)
+    begin = check_field(first, field)
     if not dash:
         return range(begin, begin + 1)
-    end = checked(last, field)
+    end = check_field(last, field)
     if field.aliases and begin == field.most:
         # Where a range begins, Sunday is the first day of the week.
         begin = field.least - 1
@@ -72,11 +72,11 @@ def _span(span: str, field: Field) -> range:
     return range(begin, end + 1)
 
 
-def _aliased(found: Sequence[int], field: Field) -> list[int]:
+def _replace_aliases(found: Sequence[int], field: Field) -> list[int]:
     return [field.aliases.get(number, number) for number in found]
 
 
-def checked(text: str, field: Field) -> int:
+def check_field(text: str, field: Field) -> int:
     """A number of the field, or one of its aliases."""
     number = whole(text, field)
     if not field.least <= number <= field.most and number not in field.aliases:

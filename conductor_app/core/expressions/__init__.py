@@ -4,32 +4,32 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from . import value_param
-from .checking import Complaint, check, roots
+from .checking import ExpressionError, check_template, expression_roots
 from .java_text import java_text
 from .jsonpath import ABSENT, BadPath, Path, compile_path
-from .provenance import Provenance, trace
+from .provenance import Provenance, trace_expressions
 from .python_text import without_texts, words
 from .references import MISSING, Scope
-from .sealed import resolve_secrets
-from .template import needed, resolve
+from .secret_references import resolve_secrets
+from .template import needed_references, resolve_template
 
 
 @dataclass(frozen=True)
-class Script:
+class ScriptLanguage:
     """A language that the core does not run itself: it asks for the value, and decides again with the answer."""
 
     language: str
 
 
-EVALUATORS: dict[str, ModuleType | Script] = {
+EVALUATORS: dict[str, ModuleType | ScriptLanguage] = {
     "value-param": value_param,
-    "javascript": Script("javascript"),
-    "graaljs": Script("javascript"),
-    "python": Script("python"),
+    "javascript": ScriptLanguage("javascript"),
+    "graaljs": ScriptLanguage("javascript"),
+    "python": ScriptLanguage("python"),
 }
 
 
-def evaluator(name: str) -> ModuleType | Script | None:
+def evaluator(name: str) -> ModuleType | ScriptLanguage | None:
     """The language of that name: a module with `evaluate(expression, inputs)`, a script language, or None."""
     return EVALUATORS.get(name)
 
@@ -39,20 +39,20 @@ __all__ = [
     "EVALUATORS",
     "MISSING",
     "BadPath",
-    "Complaint",
+    "ExpressionError",
     "Path",
     "Provenance",
     "Scope",
-    "Script",
-    "check",
+    "ScriptLanguage",
+    "check_template",
     "compile_path",
     "evaluator",
+    "expression_roots",
     "java_text",
-    "needed",
-    "resolve",
+    "needed_references",
     "resolve_secrets",
-    "roots",
-    "trace",
+    "resolve_template",
+    "trace_expressions",
     "without_texts",
     "words",
 ]

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from .parsing import parse
-from .template import needed
-from .walking import named_texts
+from .json_walk import expression_texts_by_path
+from .parsing import parse_template
+from .template import needed_references
 
 
 @dataclass(frozen=True)
-class Complaint:
+class ExpressionError:
     """An expression that will never have a value, where it stands, and why."""
 
     parameter: str
@@ -17,16 +17,16 @@ class Complaint:
     problem: str
 
 
-def check(value: Any) -> list[Complaint]:
+def check_template(value: Any) -> list[ExpressionError]:
     """The expressions whose path cannot be read; one that is put together at run time is not judged."""
     return [
-        Complaint(place, expression.source, expression.reference.problem)
-        for place, text in named_texts(value)
-        for expression in parse(text)
+        ExpressionError(place, expression.source, expression.reference.problem)
+        for place, text in expression_texts_by_path(value)
+        for expression in parse_template(text)
         if expression.reference and expression.reference.problem
     ]
 
 
-def roots(value: Any) -> frozenset[str]:
+def expression_roots(value: Any) -> frozenset[str]:
     """The names that the expressions begin with: `workflow`, references of tasks, bare names."""
-    return frozenset(root for root, _ in needed(value))
+    return frozenset(root for root, _ in needed_references(value))

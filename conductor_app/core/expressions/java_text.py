@@ -8,12 +8,12 @@ _ESCAPED = encoder.encode_basestring
 
 def java_text(value: Any) -> str:
     """The value as Java's `toString` prints it: `null`, `true`, `1.0`, `{a=1, b=x}`, `[1, 2]`."""
-    return value if type(value) is str else _printed(value, "=", ", ", str)
+    return value if type(value) is str else _print(value, "=", ", ", str)
 
 
 def json_text(value: Any) -> str:
     """The value as compact JSON, numbers as Java prints them."""
-    return _printed(value, ":", ",", _ESCAPED)
+    return _print(value, ":", ",", _ESCAPED)
 
 
 def java_number(value: int | float) -> str:
@@ -37,7 +37,7 @@ def _scientific(value: float) -> str:
     return f"{sign}{significant[0]}.{significant[1:] or '0'}E{point - 1}"
 
 
-def _printed(value, colon, comma, text) -> str:
+def _print(value, colon, comma, text) -> str:
     """The value printed without recursion, so that a deep document is only a long text."""
     pieces: list[str] = []
     # What is still to print, last first: values, and the punctuation between them wrapped in a tuple.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from .references import Reference, Scope, refer
+from .references import Reference, Scope, parse_reference
 
 LONGEST_REMEMBERED = 4_096
 DEEPEST_NESTING = 16
@@ -26,7 +26,7 @@ class Expression:
 
     def reference_in(self, scope: Scope) -> Reference:
         """What the expression refers to, once the expressions inside it are known."""
-        return self.reference or refer(self.inner.text(scope))
+        return self.reference or parse_reference(self.inner.text(scope))
 
     def value(self, scope: Scope) -> Any:
         """The value, with its type."""
@@ -72,7 +72,7 @@ class Template:
                 yield from part
 
 
-def parse(text: str) -> Template:
+def parse_template(text: str) -> Template:
     """The text in parts."""
     return _remembered(text) if len(text) <= LONGEST_REMEMBERED else _parse(text)
 
@@ -100,11 +100,11 @@ _remembered = lru_cache(maxsize=4_096)(_parse)
 def _expression(source, depth) -> Expression:
     path = source[2:-1]
     if "${" not in path or depth == DEEPEST_NESTING:
-        return Expression(source, refer(path))
+        return Expression(source, parse_reference(path))
     inner = _parse(path, depth + 1)
     if any(isinstance(part, Expression) for part in inner.parts):
         return Expression(source, None, inner)
-    return Expression(source, refer(path.replace("$${", "${")))
+    return Expression(source, parse_reference(path.replace("$${", "${")))
 
 
 def _closings(text) -> dict[int, int]:

@@ -22,11 +22,11 @@ class BadPattern(ValueError):
     """The text is not a regular expression that we can run."""
 
 
-class TooSlow(TimeoutError):
+class PatternTooSlow(TimeoutError):
     """The expression needed more time than a user's expression gets."""
 
 
-class Patience:
+class MatchTimeBudget:
     """The seconds that one reading may still spend in the backtracking engine, however many values it tests."""
 
     __slots__ = ("seconds",)
@@ -35,59 +35,59 @@ class Patience:
         self.seconds = seconds
 
 
-class Linear:
+class LinearPattern:
     """An expression that re2 understands: its time grows with the text and with nothing else."""
 
     def __init__(self, source: str):
         self._compiled = re2.compile(source, _QUIET)
 
-    def matches(self, text: str, patience: Patience) -> bool:
+    def matches(self, text: str, patience: MatchTimeBudget) -> bool:
         """Whether the whole text matches."""
         return self._compiled.fullmatch(_encodable(text)) is not None
 
 
-class Backtracking:
+class BacktrackingPattern:
     """An expression with look-around or back references, which runs only as long as patience lasts."""
 
     def __init__(self, source: str):
         self._compiled = regex.compile(source, regex.ASCII)
 
-    def matches(self, text: str, patience: Patience) -> bool:
+    def matches(self, text: str, patience: MatchTimeBudget) -> bool:
         """Whether the whole text matches, or TooSlow."""
         if patience.seconds <= 0:
-            raise TooSlow("the regular expression is too slow")
+            raise PatternTooSlow("the regular expression is too slow")
         begun_at = monotonic()
         try:
             return self._compiled.fullmatch(text, timeout=patience.seconds) is not None
         except TimeoutError:
-            raise TooSlow("the regular expression is too slow") from None
+            raise PatternTooSlow("the regular expression is too slow") from None
         finally:
             patience.seconds -= monotonic() - begun_at
 
 
 @lru_cache(maxsize=250)
-def compile_pattern(source: str, flags: str = "") -> Linear | Backtracking:
+def compile_pattern(source: str, flags: str = "") -> LinearPattern | BacktrackingPattern:
     """The pattern, ready to match; flags are Java's letters, of which i, m, s and x mean something here."""
     if len(source) > LONGEST_PATTERN:
         raise BadPattern(f"a regular expression may have {LONGEST_PATTERN} characters at most")
     known = "".join(letter for letter in "imsx" if letter in flags)
     written = f"(?{known}){source}" if known else source
     try:
-        return Linear(written)
+        return LinearPattern(written)
     except (re2.error, UnicodeEncodeError):
         return _backtracking(written)
 
 
 def full_match(source: str, text: str, flags: str = "") -> bool:
     """Whether the whole text matches the user's expression."""
-    return compile_pattern(source, flags).matches(text, Patience())
+    return compile_pattern(source, flags).matches(text, MatchTimeBudget())
 
 
-def _backtracking(source: str) -> Backtracking:
+def _backtracking(source: str) -> BacktrackingPattern:
     if prod(max(int(count), 1) for count in _REPETITION.findall(source)) > MOST_REPETITIONS:
         raise BadPattern("the regular expression repeats too much")
     try:
-        return Backtracking(source)
+        return BacktrackingPattern(source)
     except (regex.error, ValueError, OverflowError, RecursionError) as problem:
         raise BadPattern(f"not a regular expression: {problem}") from None
 

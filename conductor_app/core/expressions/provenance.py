@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from .json_walk import expression_texts_by_path
 from .jsonpath import ABSENT
-from .parsing import Expression, parse
+from .parsing import Expression, parse_template
 from .references import Scope
-from .walking import named_texts
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,16 @@ class Provenance:
     value: Any
 
 
-def trace(value: Any, scope: Scope) -> list[Provenance]:
+def trace_expressions(value: Any, scope: Scope) -> list[Provenance]:
     """One line for every expression in the template, inner expressions before the ones that they are part of."""
-    return [_traced(place, found, scope) for place, text in named_texts(value) for found in parse(text)]
+    return [
+        _trace_expression(place, found, scope)
+        for place, text in expression_texts_by_path(value)
+        for found in parse_template(text)
+    ]
 
 
-def _traced(parameter, expression: Expression, scope) -> Provenance:
+def _trace_expression(parameter, expression: Expression, scope) -> Provenance:
     reference = expression.reference_in(scope)
     found = reference.find(scope, expression.source)
     is_found = found is not ABSENT and (reference.path.is_definite or bool(found))

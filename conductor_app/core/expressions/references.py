@@ -9,14 +9,14 @@ from .jsonpath import ABSENT, BadPath, Path, compile_path
 from .jsonpath.segments import Property
 
 
-class Missing:
+class MissingReference:
     """What a scope gives for something that does not exist."""
 
     def __repr__(self):
         return "MISSING"
 
 
-MISSING: Any = Missing()
+MISSING: Any = MissingReference()
 
 Scope = Callable[[str, str], Any]
 
@@ -58,7 +58,7 @@ class Reference:
         return java_text(value)
 
 
-class Name(Reference):
+class NameReference(Reference):
     """A bare name, such as `CPEWF_TASK_ID`; an unknown one stays in the text as it was written."""
 
     def value(self, scope: Scope, source: str) -> Any:
@@ -66,7 +66,7 @@ class Name(Reference):
         return source if found is ABSENT else found
 
 
-class Secret(Reference):
+class SecretReference(Reference):
     """`workflow.secrets.NAME`: stays in the text until the task is handed out."""
 
     def __init__(self, text: str, path: Path):
@@ -91,7 +91,7 @@ class Secret(Reference):
         return len(self.path.segments) == 1
 
 
-class Blank(Reference):
+class BlankReference(Reference):
     """`${}`: an empty text."""
 
     def __init__(self, text: str):
@@ -102,7 +102,7 @@ class Blank(Reference):
         return ""
 
 
-class Unreadable(Reference):
+class UnreadableReference(Reference):
     """What is no path: null, for a run must not stop over it."""
 
     def __init__(self, text: str, problem: str):
@@ -114,30 +114,30 @@ class Unreadable(Reference):
         return ABSENT
 
 
-def refer(text: str) -> Reference:
+def parse_reference(text: str) -> Reference:
     """The reference that the text between the braces spells; long texts are read anew each time, to spare memory."""
-    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _refer(text)
+    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _parse_reference(text)
 
 
-def _refer(text) -> Reference:
+def _parse_reference(text) -> Reference:
     if not text.strip():
-        return Blank(text)
+        return BlankReference(text)
     try:
         return _split(text, compile_path(text))
     except BadPath as problem:
-        return Unreadable(text, str(problem))
+        return UnreadableReference(text, str(problem))
 
 
-_remembered = lru_cache(maxsize=4_096)(_refer)
+_remembered = lru_cache(maxsize=4_096)(_parse_reference)
 
 
 def _split(text, path) -> Reference:
     root, key, rest = _parts(path)
     if not root:
-        return Unreadable(text, f"an expression begins with a name: {text!r}")
+        return UnreadableReference(text, f"an expression begins with a name: {text!r}")
     if (root, key) == _SECRETS:
-        return Secret(text, rest)
-    return (Reference if path.segments[1:] else Name)(text, root, key, rest)
+        return SecretReference(text, rest)
+    return (Reference if path.segments[1:] else NameReference)(text, root, key, rest)
 
 
 def _parts(path) -> tuple[str, str, Path]:

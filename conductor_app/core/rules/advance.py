@@ -3,55 +3,55 @@
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from ..caching import from_cache
+from ..caching import apply_cached_result
 from ..data_requests import TaskAt
-from ..decision_context import DecisionContext, gather
+from ..decision_context import DecisionContext, gather_values
 from ..definition import Key
 from ..effects import CONTROL_REMOVED, CreateTask, Effect, TransitionRun
 from ..errors import RunCannotContinue, StepRefused
-from ..failure_scopes import is_enclosed
+from ..failure_scopes import has_failure_handler
+from ..frozen import fast_replace
 from ..snapshot import NEVER, Run, Task
 from ..states import FAILED_FOR_GOOD, SKIPPED
 from ..step_types import step_type_of
-from ..step_types.base import finished_at_once
-from ..values import replace
+from ..step_types.base import completed_task
 from .finish_run import end_run
-from .validate_input import kept_to
+from .validate_input import validate_inputs
 
 
 def advance(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Every step that has control and no task is entered."""
     if run.is_held and run.has_begun:
         return
-    wanted = {key: source for key, source in led_to(run) if key not in run.tasks}
+    wanted = {key: source for key, source in pending_entries(run) if key not in run.tasks}
     if run.last_retried_at and not run.is_whole:
         # A task that is tried again after its run had ended may have been followed already, as a permissive one is.
-        seen = gather(partial(ctx.ask, TaskAt(key)) for key in wanted)
+        seen = gather_values(partial(ctx.ask, TaskAt(key)) for key in wanted)
         wanted = {key: source for (key, source), task in zip(wanted.items(), seen, strict=True) if task is None}
     placed = enumerate(wanted.items())
-    yield from entered_together(partial(entered, key, source, ctx, now, place) for place, (key, source) in placed)
+    yield from enter_together(partial(enter_step, key, source, ctx, now, place) for place, (key, source) in placed)
 
 
-def entered_together(entries: Iterable[Callable[[], list[Effect]]]) -> Iterator[Effect]:
+def enter_together(entries: Iterable[Callable[[], list[Effect]]]) -> Iterator[Effect]:
     """Yield the effects of entering several steps at once; where one of them ends the run, those of that one only."""
-    found = list(gather(entries))
+    found = list(gather_values(entries))
     ending = next((effects for effects in found if any(isinstance(effect, TransitionRun) for effect in effects)), None)
     for effects in found if ending is None else [ending]:
         yield from effects
 
 
-def led_to(run: Run) -> Iterator[tuple[Key, Task | None]]:
+def pending_entries(run: Run) -> Iterator[tuple[Key, Task | None]]:
     """The keys that have control, each with the task that it comes from."""
     if not run.has_begun and run.definition.first:
-        yield from _landing(run, Key(run.definition.first), None)
+        yield from _skip_completed(run, Key(run.definition.first), None)
     for source in sorted(run.sources, key=lambda task: task.seq):
         if source.status == SKIPPED or source.step_state.get(CONTROL_REMOVED):
             continue
         for key in step_type_of(source.step.type).successors(source):
-            yield from _landing(run, key, source)
+            yield from _skip_completed(run, key, source)
 
 
-def _landing(run: Run, key: Key, source: Task | None) -> Iterator[tuple[Key, Task | None]]:
+def _skip_completed(run: Run, key: Key, source: Task | None) -> Iterator[tuple[Key, Task | None]]:
     """The key itself, or what follows it where its task was skipped before control came."""
     while key in run.tasks and run.tasks[key].status == SKIPPED:
         task = run.tasks[key]
@@ -61,7 +61,7 @@ def _landing(run: Run, key: Key, source: Task | None) -> Iterator[tuple[Key, Tas
     yield key, source
 
 
-def entered(key: Key, source: Task | None, ctx: DecisionContext, now: int, place: int = 0) -> list[Effect]:
+def enter_step(key: Key, source: Task | None, ctx: DecisionContext, now: int, place: int = 0) -> list[Effect]:
     """The effects of control entering a step, which is one of several that are entered at once."""
     step = ctx.run.step(key.ref, source)
     if step is None or (ctx.run.is_held and not step_type_of(step.type).is_queued):
@@ -69,31 +69,33 @@ def entered(key: Key, source: Task | None, ctx: DecisionContext, now: int, place
     seen = ctx.at(step, key, source, place)
     run = seen.run
     try:
-        effects = kept_to(list(step_type_of(step.type).enter(step, key, seen, now)), run, ctx, now)
+        effects = validate_inputs(list(step_type_of(step.type).enter(step, key, seen, now)), run, ctx, now)
     except StepRefused as refused:
-        failed = finished_at_once(step, key, run, now, FAILED_FOR_GOOD, input={}, output={}, reason=refused.message)
-        if isinstance(refused, RunCannotContinue) and step.is_fatal and not is_enclosed(run, failed.task):
+        failed = completed_task(step, key, run, now, FAILED_FOR_GOOD, input={}, output={}, reason=refused.message)
+        if isinstance(refused, RunCannotContinue) and step.is_fatal and not has_failure_handler(run, failed.task):
             return list(end_run(run, ctx, now, "fail", refused.message))
         effects = [failed]
-    effects = effects if run.is_held else from_cache(effects, seen, now)
+    effects = effects if run.is_held else apply_cached_result(effects, seen, now)
     if run.is_held:
-        return [_unseen(effect) if isinstance(effect, CreateTask) else effect for effect in effects]
+        return [_make_invisible(effect) if isinstance(effect, CreateTask) else effect for effect in effects]
     if source is not None and key.ref not in run.definition.steps:
-        return [in_branch(effect, source) if isinstance(effect, CreateTask) else effect for effect in effects]
+        return [assign_branch(effect, source) if isinstance(effect, CreateTask) else effect for effect in effects]
     return effects
 
 
-def _unseen(effect: CreateTask) -> CreateTask:
+def _make_invisible(effect: CreateTask) -> CreateTask:
     """The first task of a run that its limit holds: pending, and visible when the run is released."""
-    return CreateTask(replace(effect.task, attempt=replace(effect.task.attempt, visible_at=NEVER, due_at=NEVER)))
+    return CreateTask(
+        fast_replace(effect.task, attempt=fast_replace(effect.task.attempt, visible_at=NEVER, due_at=NEVER))
+    )
 
 
-def in_branch(effect: CreateTask, source: Task) -> CreateTask:
+def assign_branch(effect: CreateTask, source: Task) -> CreateTask:
     """A task of a dynamic branch knows its branch; the head carries the branch's document (§4: nothing else has it)."""
     task = effect.task
     # Thousands of branches share the steps of their fork: a copy for each would be millions of entries.
     branch_steps = {**source.branch_steps, **task.branch_steps} if task.branch_steps else source.branch_steps
     if source.branch_head and task.key.ref not in source.step_state.get("forked", ()):
-        return CreateTask(replace(task, branch_head=source.branch_head, branch_steps=branch_steps))
+        return CreateTask(fast_replace(task, branch_head=source.branch_head, branch_steps=branch_steps))
     step_state = {**task.step_state, "document": dict(task.step.document), "loops": list(task.step.loops)}
-    return CreateTask(replace(task, branch_head=task.key, step_state=step_state, branch_steps=branch_steps))
+    return CreateTask(fast_replace(task, branch_head=task.key, step_state=step_state, branch_steps=branch_steps))

@@ -6,38 +6,40 @@ from ..data_requests import DataRequired, OpenTaskInside, WholeRun
 from ..decision_context import DecisionContext
 from ..definition import Key
 from ..effects import Effect
-from ..failure_scopes import enclosing, is_inside
+from ..failure_scopes import enclosing_scopes, is_inside_scope
 from ..snapshot import Run, Task
 from ..step_types import step_type_of
-from .finish_run import cancel
+from .finish_run import cancel_task
 
 
 def catch_failure(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """The innermost step around a failed task takes the failure, as long as that is its business."""
     failed = (task for task in run.tasks.values() if task.step.loops and task.failed_fatally)
     for task in sorted(failed, key=lambda task: task.seq):
-        key, iteration = next(enclosing(run, task), (None, 0))
+        key, iteration = next(enclosing_scopes(run, task), (None, 0))
         scope = run.tasks.get(key) if key else None
-        if scope is not None and _takes(scope, iteration):
-            yield from _stopped(run, ctx, scope, iteration, task, now)
+        if scope is not None and _is_responsible(scope, iteration):
+            yield from _cancel_siblings(run, ctx, scope, iteration, task, now)
             yield from step_type_of(scope.step.type).on_child_failure(scope, task, ctx, now)
             return
 
 
-def _takes(scope: Task, iteration: int) -> bool:
+def _is_responsible(scope: Task, iteration: int) -> bool:
     has_it = not step_type_of(scope.step.type).has_phases or scope.iteration == iteration
     return has_it and scope.is_open and scope.attempt.is_open
 
 
-def _stopped(run: Run, ctx: DecisionContext, scope: Task, iteration: int, failed: Task, now: int) -> Iterator[Effect]:
+def _cancel_siblings(
+    run: Run, ctx: DecisionContext, scope: Task, iteration: int, failed: Task, now: int
+) -> Iterator[Effect]:
     """What goes on beside the failed task is canceled. Most often nothing does, and the whole run need not be read."""
     stops = None if step_type_of(scope.step.type).stops_all_iterations else iteration
-    if not run.is_whole and (stops is None or ctx.ask(_any_besides(run, scope, stops))):
+    if not run.is_whole and (stops is None or ctx.ask(_open_task_inside(run, scope, stops))):
         raise DataRequired({WholeRun()})
     for other in run.open_tasks:
-        if is_inside(other, scope.key, stops):
-            yield from cancel(other, now, f"{failed.key} failed beside it.")
+        if is_inside_scope(other, scope.key, stops):
+            yield from cancel_task(other, now, f"{failed.key} failed beside it.")
 
 
-def _any_besides(run: Run, scope: Task, iteration: int) -> OpenTaskInside:
+def _open_task_inside(run: Run, scope: Task, iteration: int) -> OpenTaskInside:
     return OpenTaskInside(Key(*scope.key), iteration, scope.step.inside | {scope.key.ref}, frozenset(run.tasks))

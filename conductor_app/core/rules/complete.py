@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from ..data_requests import DataRequired, RemainingSummary, RemainingTasks, WholeRun
 from ..decision_context import DecisionContext
 from ..effects import Effect
-from ..failure_scopes import is_enclosed
+from ..failure_scopes import has_failure_handler
 from ..snapshot import Run, Task
 from ..states import CANCELED, TIMED_OUT
 from ..step_types import step_type_of
-from ..step_types.base import fail
+from ..step_types.base import fail_task
 from .finish_run import end_run
 
 EVENTS = {TIMED_OUT: "time_out", CANCELED: "terminate"}
@@ -19,23 +19,25 @@ STATUS_OF_RUN = {TIMED_OUT: "TIMED_OUT", CANCELED: "TERMINATED"}
 
 def abort(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """The run ends by a TERMINATE, or by a failure that nothing forgives; what else goes on is not looked at."""
-    if ending := _first(task for task in run.tasks.values() if "ends" in task.step_state and task.succeeded):
-        yield from _terminated(run, ctx, now, ending)
-    elif failed := _first(task for task in run.tasks.values() if task.failed_fatally and not is_enclosed(run, task)):
-        yield from _failed(run, ctx, now, failed)
+    if ending := _first_created(task for task in run.tasks.values() if "ends" in task.step_state and task.succeeded):
+        yield from _end_by_terminate(run, ctx, now, ending)
+    elif failed := _first_created(
+        task for task in run.tasks.values() if task.failed_fatally and not has_failure_handler(run, task)
+    ):
+        yield from _end_by_failure(run, ctx, now, failed)
 
 
 def complete(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """The run ends because all is done."""
     if run.has_begun or not run.definition.first:
-        yield from _finished(run, ctx, now)
+        yield from _complete_when_done(run, ctx, now)
 
 
-def _first(tasks: Iterable[Task]) -> Task | None:
+def _first_created(tasks: Iterable[Task]) -> Task | None:
     return min(tasks, key=lambda task: task.seq, default=None)
 
 
-def _terminated(run: Run, ctx: DecisionContext, now: int, task: Task) -> Iterator[Effect]:
+def _end_by_terminate(run: Run, ctx: DecisionContext, now: int, task: Task) -> Iterator[Effect]:
     event = task.step_state["ends"]
     status = {"complete": "COMPLETED", "fail": "FAILED"}.get(event, "TERMINATED")
     reason = task.step_state.get("reason") or f"Workflow is {status} by TERMINATE task: {task.attempt.id}"
@@ -43,29 +45,25 @@ def _terminated(run: Run, ctx: DecisionContext, now: int, task: Task) -> Iterato
     yield from end_run(run, ctx, now, event, reason, failed, output=dict(ctx.attempt_payload(task, "output")))
 
 
-def _failed(run: Run, ctx: DecisionContext, now: int, task: Task) -> Iterator[Effect]:
-    yield from end_run(run, ctx, now, EVENTS.get(task.status, "fail"), sentence(task), task)
+def _end_by_failure(run: Run, ctx: DecisionContext, now: int, task: Task) -> Iterator[Effect]:
+    yield from end_run(run, ctx, now, EVENTS.get(task.status, "fail"), failure_sentence(task), task)
 
 
-def sentence(task: Task) -> str:
+def failure_sentence(task: Task) -> str:
     """Why the run failed, in the shape that clients know (execution §1.4)."""
     status = STATUS_OF_RUN.get(task.status, "FAILED")
     return f"Task {task.attempt.id} failed with status: {status} and reason: '{task.attempt.reason}'"
 
 
-def _finished(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+def _complete_when_done(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     waiting = run.open_tasks
-    if (
-        run.is_held
-        or ctx.has_heard_of_open_tasks
-        or any(not step_type_of(task.step.type).waits_for_tasks for task in waiting)
-    ):
+    if run.is_held or ctx.knows_open_tasks or any(not step_type_of(task.step.type).waits_for_tasks for task in waiting):
         return
     rest = RemainingSummary() if run.is_whole else ctx.ask(RemainingTasks(frozenset(run.tasks)))
     if rest.is_at_work:
         return
     if waiting or rest.is_open:
-        yield from _deadlock(run, ctx, now)
+        yield from _resolve_deadlock(run, ctx, now)
         return
     bad = _permissive_failures(run) + list(rest.permissive_failures)
     if not bad:
@@ -78,7 +76,7 @@ def _finished(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     yield from end_run(run, ctx, now, "fail", reason, first)
 
 
-def _deadlock(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+def _resolve_deadlock(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """All that is open waits for other tasks: a join waits for what nobody can reach, and fails (§11 row 49)."""
     if not run.is_whole:
         raise DataRequired({WholeRun()})
@@ -88,7 +86,9 @@ def _deadlock(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
             return
     first = min(run.open_tasks, key=lambda task: (bool(task.step.heads), task.seq))
     awaited = ", ".join(first.step.joins) or "its turn"
-    yield from fail(first, now, f"{first.key} waits for what no open task leads to: {awaited}.", event="fail_for_good")
+    yield from fail_task(
+        first, now, f"{first.key} waits for what no open task leads to: {awaited}.", event="fail_for_good"
+    )
 
 
 def _permissive_failures(run: Run) -> list[tuple[str, str, str]]:
@@ -97,5 +97,5 @@ def _permissive_failures(run: Run) -> list[tuple[str, str, str]]:
     return [
         (task.attempt.id, task.status, task.attempt.reason)
         for task in tasks
-        if not task.is_open and not task.succeeded and not is_enclosed(run, task)
+        if not task.is_open and not task.succeeded and not has_failure_handler(run, task)
     ]

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..caching import kept_output
+from ..caching import cache_run_output
 from ..data_requests import DataRequired, LastOutput, WholeRun
 from ..decision_context import DecisionContext
 from ..definition import Key
 from ..effects import Effect, ResolveTask, SendMessage, StartRun, TransitionAttempt, TransitionRun
 from ..errors import StepRefused
 from ..ids import derived_id
-from ..schema_check import misfit
+from ..schema_check import schema_violation
 from ..snapshot import Run, Task
 from ..states import RUN
 
@@ -37,7 +37,7 @@ def end_run(
     if needs_whole and not run.is_whole:
         raise DataRequired({WholeRun()})
     output = run_output(run, ctx) if output is None else output
-    if event == "complete" and (fault := misfit(run.definition.output_schema, output, "output", ctx)):
+    if event == "complete" and (fault := schema_violation(run.definition.output_schema, output, "output", ctx)):
         yield from end_run(run, ctx, now, "fail", fault, output=output)
         return
     facts: dict[str, Any] = {"reason": reason, "output": output}
@@ -47,17 +47,17 @@ def end_run(
     compensation = (
         list(_failure_run(run, ctx, now, status, reason, failed)) if with_failure and event != "complete" else []
     )
-    facts["output"] |= _told(compensation)
+    facts["output"] |= _failure_workflow_output(compensation)
     yield TransitionRun(event, now, facts)
     if event == "complete" and run.has_begun:
-        yield from kept_output(run, ctx, now)
+        yield from cache_run_output(run, ctx, now)
     for task in run.open_tasks:
-        yield from cancel(task, now, reason or f"The workflow is {status}.", is_moved=task.key == spared)
+        yield from cancel_task(task, now, reason or f"The workflow is {status}.", is_moved=task.key == spared)
     yield from (effect for effect in compensation if isinstance(effect, StartRun))
-    yield from farewell(run)
+    yield from notify_parent_and_limit(run)
 
 
-def cancel(task: Task, now: int, reason: str, is_moved: bool = False) -> Iterator[Effect]:
+def cancel_task(task: Task, now: int, reason: str, is_moved: bool = False) -> Iterator[Effect]:
     """An open task is given up, and the child that it waits for is stopped."""
     if is_moved:
         yield ResolveTask(task.key, "time_out")
@@ -71,7 +71,7 @@ def cancel(task: Task, now: int, reason: str, is_moved: bool = False) -> Iterato
         )
 
 
-def farewell(run: Run) -> Iterator[Effect]:
+def notify_parent_and_limit(run: Run) -> Iterator[Effect]:
     """Who waits for this run to end is told."""
     if run.parent_id:
         yield SendMessage(run.parent_id, "child_ended", {"attempt": run.parent_attempt_id, "child": run.id})
@@ -102,7 +102,7 @@ def _failure_run(
     if not isinstance(name, str) or not name.strip():
         return
     try:
-        name = _named(name, ctx)
+        name = _failure_workflow_name(name, ctx)
         version = run.definition.document.get("failureWorkflowVersion")
         definition = ctx.definition(name, int(version) if version else None)
     except (StepRefused, TypeError, ValueError) as error:
@@ -123,7 +123,7 @@ def _failure_run(
     )
 
 
-def _named(name: str, ctx: DecisionContext) -> str:
+def _failure_workflow_name(name: str, ctx: DecisionContext) -> str:
     if name.startswith("${"):
         value = ctx.resolve(name)
     elif name.startswith("$"):
@@ -136,7 +136,7 @@ def _named(name: str, ctx: DecisionContext) -> str:
     return value
 
 
-def _told(compensation: list[Any]) -> dict[str, Any]:
+def _failure_workflow_output(compensation: list[Any]) -> dict[str, Any]:
     if not compensation:
         return {}
     return {FAILURE_KEY: compensation[0].id if isinstance(compensation[0], StartRun) else compensation[0]}

@@ -19,7 +19,7 @@ from ..errors import StepRefused
 from ..snapshot import Attempt, Run, Task
 from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING
 from ..step_types import step_type_of
-from ..step_types.base import fail
+from ..step_types.base import fail_task
 
 OWN = (
     "id",
@@ -43,18 +43,18 @@ def progress(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if task.attempt.status == COMPLETED:
             yield ResolveTask(task.key, "complete")
         elif task.attempt.status == LEASED or _is_to_begin(task, now):
-            yield from _asked(task, ctx, now)
+            yield from _try_progress(task, ctx, now)
 
 
-def _asked(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+def _try_progress(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     seen = ctx.at(task.step, task.key, task)
     try:
         if task.attempt.status == PENDING:
-            yield from begin_again(task, seen, now)
+            yield from begin_attempt(task, seen, now)
         else:
             yield from list(step_type_of(task.step.type).progress(task, seen, now))
     except StepRefused as refused:
-        yield from fail(task, now, refused.message, event="fail_for_good")
+        yield from fail_task(task, now, refused.message, event="fail_for_good")
 
 
 def _is_to_begin(task: Task, now: int) -> bool:
@@ -62,11 +62,11 @@ def _is_to_begin(task: Task, now: int) -> bool:
     return task.attempt.status == PENDING and not task.attempt.queue and task.attempt.visible_at <= now
 
 
-def begin_again(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+def begin_attempt(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """A further attempt does what a first one would do, under its own id."""
     for effect in list(step_type_of(task.step.type).enter(task.step, task.key, ctx, now)):
         if isinstance(effect, CreateTask):
-            yield from _taken_over(task, effect.task, now)
+            yield from _apply_fresh_task(task, effect.task, now)
         elif isinstance(effect, StartRun) and effect.parent_attempt_id:
             yield StartRun(**{**_fields(effect), "parent_attempt_id": task.attempt.id})
         elif isinstance(effect, AttachChild | AwaitWebhook):
@@ -77,7 +77,7 @@ def begin_again(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
             yield effect
 
 
-def _taken_over(task: Task, fresh: Task, now: int) -> Iterator[Effect]:
+def _apply_fresh_task(task: Task, fresh: Task, now: int) -> Iterator[Effect]:
     facts = {name: value for name, value in _fields(fresh.attempt).items() if name not in OWN}
     yield TransitionAttempt(task.key, "claim", now, facts)
     step_state, branch_steps = {**task.step_state, **fresh.step_state}, {**task.branch_steps, **fresh.branch_steps}

@@ -5,13 +5,13 @@ from typing import Any
 
 from ..decision_context import DecisionContext
 from ..effects import Effect, OpenAttempt, ResolveTask, UpdateTask
-from ..ids import share
-from ..retries import delay_seconds, jitter_ms
+from ..frozen import fast_replace
+from ..ids import stable_fraction
+from ..retry_backoff import delay_seconds, jitter_ms
 from ..snapshot import FORMER_WORKERS, NEVER, UNKNOWN, Attempt, Run, Task
 from ..states import CANCELED, EXPIRED, FAILED, PENDING
 from ..step_types import step_type_of
 from ..step_types.base import attempt_id, new_attempt
-from ..values import replace
 
 ENDS = {EXPIRED: "time_out", CANCELED: "cancel"}
 """The event that resolves a task, by the status of its last attempt; any other bad end is `fail`."""
@@ -21,7 +21,7 @@ def retry(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """An attempt that ended badly is tried again while its policy allows."""
     for task in run.open_tasks:
         if task.attempt.ended_badly:
-            yield another_try(task, ctx, now) if may_be_retried(task, now) else give_up(task)
+            yield schedule_retry(task, ctx, now) if may_be_retried(task, now) else give_up(task)
 
 
 def may_be_retried(task: Task, now: int) -> bool:
@@ -35,11 +35,11 @@ def may_be_retried(task: Task, now: int) -> bool:
     )
 
 
-def another_try(task: Task, ctx: DecisionContext, now: int) -> OpenAttempt:
+def schedule_retry(task: Task, ctx: DecisionContext, now: int) -> OpenAttempt:
     """The next attempt, to be handed out after the policy's delay."""
     policy = task.step.policy
     delay = delay_seconds(policy, task.tries)
-    jitter = jitter_ms(policy, share(ctx.run.id, task.attempt.id))
+    jitter = jitter_ms(policy, stable_fraction(ctx.run.id, task.attempt.id))
     return OpenAttempt(task.key, next_attempt(task, ctx, now, delay, jitter))
 
 
@@ -55,7 +55,7 @@ def next_attempt(
     id = id or attempt_id(ctx.run, task.key, last.number + 1, now, task.seq)
     # Some kinds do a part of their work themselves: without a queue before, there is none for the next attempt.
     is_queued = bool(kind.is_queued and last.queue)
-    inputs = _inputs_anew(task, ctx, id) if is_queued else UNKNOWN
+    inputs = _evaluate_inputs(task, ctx, id) if is_queued else UNKNOWN
     attempt = new_attempt(
         task.step,
         task.key,
@@ -77,7 +77,7 @@ def next_attempt(
     if is_queued:
         return attempt
     # The engine itself begins it, when its delay is over: that moment is a clock like others.
-    return replace(attempt, input={}, due_at=min(attempt.due_at, attempt.visible_at), ends_at=last.ends_at)
+    return fast_replace(attempt, input={}, due_at=min(attempt.due_at, attempt.visible_at), ends_at=last.ends_at)
 
 
 def reopen_attempt(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -91,11 +91,11 @@ def reopen_attempt(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effec
         yield UpdateTask(
             task.key, {"step_state": {**task.step_state, FORMER_WORKERS: {last.id: list(task.all_workers)}}}
         )
-    yield OpenAttempt(task.key, replace(again, seq=last.seq, previous_id=last.previous_id, reason=""))
+    yield OpenAttempt(task.key, fast_replace(again, seq=last.seq, previous_id=last.previous_id, reason=""))
 
 
-def _inputs_anew(task: Task, ctx: DecisionContext, id: str) -> dict[str, Any]:
-    if (given := ctx.given_input(task.key)) is not None:
+def _evaluate_inputs(task: Task, ctx: DecisionContext, id: str) -> dict[str, Any]:
+    if (given := ctx.input_override(task.key)) is not None:
         return dict(given)
     fresh = ctx.at(task.step, task.key, task).resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": id})
     return {**ctx.attempt_payload(task, "input"), **fresh}

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from ..decision_context import DecisionContext
 from ..definition import ALERT_ONLY, RETRY
 from ..effects import Effect, ResolveTask, SendMessage, TransitionAttempt, UpdateTask
-from ..failure_scopes import is_enclosed
+from ..failure_scopes import has_failure_handler
 from ..snapshot import Run, Task
 from ..states import PAUSED
-from ..timers import Clock, clocks, is_due, next_clock, run_ends_at
+from ..timers import Timer, is_due, next_timer, run_ends_at, timers_of
 from .finish_run import end_run
 
 SENTENCES = {
@@ -26,71 +26,71 @@ def time_out(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     if run_ends_at(run) <= now:
         yield from end_run(run, ctx, now, "time_out", _run_sentence(run, now))
         return
-    due = [(task, _run_down(task, now)) for task in run.tasks.values() if is_due(task, now)]
+    due = [(task, _expired_timer(task, now)) for task in run.tasks.values() if is_due(task, now)]
     if last := next(((task, clock) for task, clock in due if clock and ends_run(run, task, clock)), None):
         # It takes along what else is due: an attempt that is canceled with its run cannot time out too.
         yield from _end_run(run, ctx, *last, now)
         return
     for task, clock in due:
         if clock is not None:
-            yield from _ran_out(task, clock, now)
+            yield from _timeout_effects(task, clock, now)
         elif task.attempt.ends_at > now or run.status == PAUSED:
             # What a paused run would begin or finish now is done when it is resumed.
-            yield UpdateTask(task.key, attempt_facts={"due_at": next_clock(task.step.policy, task.attempt, now)})
+            yield UpdateTask(task.key, attempt_facts={"due_at": next_timer(task.step.policy, task.attempt, now)})
 
 
-def _run_down(task: Task, now: int) -> Clock | None:
+def _expired_timer(task: Task, now: int) -> Timer | None:
     """The clock that ends the attempt: the first in their order, but one that only alerts never hides a lost lease."""
-    passed = [clock for clock in clocks(task.step.policy, task.attempt) if clock.at <= now]
+    passed = [clock for clock in timers_of(task.step.policy, task.attempt) if clock.at <= now]
     if task.step.policy.timeout_policy == ALERT_ONLY:
         passed.sort(key=lambda clock: clock.name != "response")
     return passed[0] if passed else None
 
 
-def ends_run(run: Run, task: Task, clock: Clock) -> bool:
+def ends_run(run: Run, task: Task, clock: Timer) -> bool:
     """Whether this clock ends the run with the task."""
-    return gives_up(task, clock) and not is_enclosed(run, task)
+    return gives_up(task, clock) and not has_failure_handler(run, task)
 
 
-def gives_up(task: Task, clock: Clock) -> bool:
+def gives_up(task: Task, clock: Timer) -> bool:
     """Whether this clock ends the task, however many attempts it has left."""
     return clock.name != "response" and task.step.policy.timeout_policy not in (RETRY, ALERT_ONLY)
 
 
-def _end_run(run: Run, ctx: DecisionContext, task: Task, clock: Clock, now: int) -> Iterator[Effect]:
-    why = sentence(task, clock)
-    yield from expire(task, now, why)
+def _end_run(run: Run, ctx: DecisionContext, task: Task, clock: Timer, now: int) -> Iterator[Effect]:
+    why = timeout_sentence(task, clock)
+    yield from expire_attempt(task, now, why)
     reason = f"Task {task.attempt.id} failed with status: TIMED_OUT and reason: '{why}'"
     yield from end_run(run, ctx, now, "time_out", reason, failed=task, spared=task.key)
 
 
-def _ran_out(task: Task, clock: Clock, now: int) -> Iterator[Effect]:
+def _timeout_effects(task: Task, clock: Timer, now: int) -> Iterator[Effect]:
     policy = task.step.policy
     if clock.name == "response" and policy.is_handed_back:
         yield TransitionAttempt(
             task.key,
             "hand_back",
             now,
-            {"visible_at": now, "lease_ends_at": None, "worker": "", "due_at": next_clock(policy, task.attempt, now)},
+            {"visible_at": now, "lease_ends_at": None, "worker": "", "due_at": next_timer(policy, task.attempt, now)},
         )
         return
     if clock.name != "response" and policy.timeout_policy == ALERT_ONLY:
-        due = max(next_clock(policy, task.attempt, now), now + 1)
-        yield UpdateTask(task.key, attempt_facts={"due_at": due, "reason": sentence(task, clock)})
+        due = max(next_timer(policy, task.attempt, now), now + 1)
+        yield UpdateTask(task.key, attempt_facts={"due_at": due, "reason": timeout_sentence(task, clock)})
         return
-    yield from expire(task, now, sentence(task, clock))
+    yield from expire_attempt(task, now, timeout_sentence(task, clock))
     if gives_up(task, clock):
         yield ResolveTask(task.key, "time_out")
 
 
-def expire(task: Task, now: int, reason: str) -> Iterator[Effect]:
+def expire_attempt(task: Task, now: int, reason: str) -> Iterator[Effect]:
     """The attempt's time is over; a child that it waited for is stopped (execution §11 row 38)."""
     yield TransitionAttempt(task.key, "expire", now, {"reason": reason})
     if task.attempt.child_id:
         yield SendMessage(task.attempt.child_id, "terminate", {"reason": f"Its parent's task timed out: {reason}"})
 
 
-def sentence(task: Task, clock: Clock) -> str:
+def timeout_sentence(task: Task, clock: Timer) -> str:
     """Why the attempt timed out."""
     policy = task.step.policy
     return SENTENCES[clock.name].format(

@@ -2,28 +2,28 @@
 
 from ..decision_context import DecisionContext
 from ..effects import CreateTask, Effect
-from ..schema_check import misfit
+from ..schema_check import schema_violation
 from ..snapshot import Run, Task
 from ..states import COMPLETED, FAILED_FOR_GOOD
-from ..step_types.base import finished_at_once
+from ..step_types.base import completed_task
 
 
-def kept_to(effects: list[Effect], run: Run, ctx: DecisionContext, now: int) -> list[Effect]:
+def validate_inputs(effects: list[Effect], run: Run, ctx: DecisionContext, now: int) -> list[Effect]:
     """What entering a step leads to; nothing but the task's failure for good, where it does not fit its schemas."""
     for effect in effects:
-        if isinstance(effect, CreateTask) and (reason := _misfit_of(effect.task, ctx)):
-            return [_refused(effect.task, run, now, reason)]
+        if isinstance(effect, CreateTask) and (reason := _input_violation(effect.task, ctx)):
+            return [_refuse_task(effect.task, run, now, reason)]
     return effects
 
 
-def _misfit_of(task: Task, ctx: DecisionContext) -> str:
+def _input_violation(task: Task, ctx: DecisionContext) -> str:
     policy, attempt = task.step.policy, task.attempt
-    reason = misfit(policy.input_schema, attempt.input, "input", ctx)
+    reason = schema_violation(policy.input_schema, attempt.input, "input", ctx)
     if reason or attempt.status != COMPLETED:
         return reason
-    return misfit(policy.output_schema, attempt.output, "output", ctx)
+    return schema_violation(policy.output_schema, attempt.output, "output", ctx)
 
 
-def _refused(task: Task, run: Run, now: int, reason: str) -> CreateTask:
+def _refuse_task(task: Task, run: Run, now: int, reason: str) -> CreateTask:
     facts = {"input": task.attempt.input, "output": {}, "reason": reason, "step_state": task.step_state}
-    return finished_at_once(task.step, task.key, run, now, FAILED_FOR_GOOD, **facts, iteration=task.iteration)
+    return completed_task(task.step, task.key, run, now, FAILED_FOR_GOOD, **facts, iteration=task.iteration)

@@ -1,6 +1,6 @@
 """Runs played in memory."""
 
-from .parts import Mock, Part, Script
-from .play import Play
+from .simulate import Simulation
+from .simulated_run import SimulatedRun, SimulationScript, TaskMock
 
-__all__ = ["Mock", "Part", "Play", "Script"]
+__all__ = ["SimulatedRun", "Simulation", "SimulationScript", "TaskMock"]

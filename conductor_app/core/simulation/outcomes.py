@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..language.lint.places import Spot, spots
-from ..language.parts import GROWS, shape_of, type_of
-from ..language.policy import BUILT_IN_TYPES
+from ..document.lint.step_positions import StepSpot, all_steps
+from ..document.parts import GROWS, shape_of, type_of
+from ..document.policy import BUILT_IN_TYPES
 from ..step_types import STEP_TYPES
-from .parts import Mock, Script
+from .simulated_run import SimulationScript, TaskMock
 
 GIVES, FAILS, FAILS_FOR_GOOD, TIMES_OUT, STAYS = "gives", "fails", "fails_for_good", "times_out", "stays"
 PLAYED = "played"
@@ -28,7 +28,7 @@ WORKED = frozenset(
 )
 
 
-class Outcome(NamedTuple):
+class SimulatedOutcome(NamedTuple):
     """What one step comes to: how, how often it fails before, and what it gives."""
 
     how: str = GIVES
@@ -36,45 +36,45 @@ class Outcome(NamedTuple):
     output: Any = None
 
 
-def steps_to_tell(document: Mapping[str, Any]) -> Iterator[Spot]:
+def steps_to_tell(document: Mapping[str, Any]) -> Iterator[StepSpot]:
     """The steps that somebody outside ends, so that a try must be told how; a dynamic fork stands for its branches."""
-    for spot in spots(document.get("tasks")):
+    for spot in all_steps(document.get("tasks")):
         kind = type_of(spot.step)
         is_work = kind in WORKED or kind in BUILT_IN_TYPES or kind not in STEP_TYPES
         is_told = (is_work and shape_of(spot.step) == "leaf") or shape_of(spot.step) == GROWS
-        if spot.ref and (is_told or waits_for_somebody(spot.step)):
+        if spot.ref and (is_told or waits_without_end(spot.step)):
             yield spot
 
 
-def waits_for_somebody(step: Mapping[str, Any]) -> bool:
+def waits_without_end(step: Mapping[str, Any]) -> bool:
     """Whether a WAIT names no end of its own."""
     given = step.get("inputParameters")
     inputs = given if isinstance(given, Mapping) else {}
     return type_of(step) == "WAIT" and not (inputs.get("duration") or inputs.get("until"))
 
 
-def script_of(outcomes: Mapping[str, Outcome]) -> Script:
+def script_of(outcomes: Mapping[str, SimulatedOutcome]) -> SimulationScript:
     """What the play does with each attempt of these steps, whichever turn it belongs to; `sub>ref` is a step inside."""
     own = {ref: outcome for ref, outcome in outcomes.items() if INSIDE not in ref}
     mocks = {ref: found for ref, outcome in own.items() if (found := tuple(_mocks(outcome)))}
-    children = {ref: script_of(inside(outcomes, ref)) for ref, told in own.items() if told.how == PLAYED}
+    children = {ref: script_of(outcomes_inside(outcomes, ref)) for ref, told in own.items() if told.how == PLAYED}
     # What is said of a dynamic fork is said of each task that it makes.
-    return Script(mocks, children, branches=mocks)
+    return SimulationScript(mocks, children, branches=mocks)
 
 
-def inside(outcomes: Mapping[str, Outcome], ref: str) -> dict[str, Outcome]:
+def outcomes_inside(outcomes: Mapping[str, SimulatedOutcome], ref: str) -> dict[str, SimulatedOutcome]:
     """What is said of the steps of a sub-workflow, by their references there."""
     begin = f"{ref}{INSIDE}"
     return {name.removeprefix(begin): outcome for name, outcome in outcomes.items() if name.startswith(begin)}
 
 
-def _mocks(outcome: Outcome) -> Iterator[Mock]:
+def _mocks(outcome: SimulatedOutcome) -> Iterator[TaskMock]:
     given = outcome.output if isinstance(outcome.output, dict) else {}
     if outcome.how == FAILS:
-        yield from [Mock("FAILED", {}, work_ms=1000)] * min(max(outcome.times, 0), ENOUGH)
+        yield from [TaskMock("FAILED", {}, work_ms=1000)] * min(max(outcome.times, 0), ENOUGH)
     if outcome.how in (GIVES, FAILS):
-        yield from [Mock("COMPLETED", given, work_ms=1000)] * ENOUGH
+        yield from [TaskMock("COMPLETED", given, work_ms=1000)] * ENOUGH
     elif outcome.how == FAILS_FOR_GOOD:
-        yield from [Mock("FAILED_FOR_GOOD", {}, work_ms=1000)] * ENOUGH
+        yield from [TaskMock("FAILED_FOR_GOOD", {}, work_ms=1000)] * ENOUGH
     elif outcome.how == TIMES_OUT:
-        yield from [Mock("TIMED_OUT", {}, work_ms=1000)] * ENOUGH
+        yield from [TaskMock("TIMED_OUT", {}, work_ms=1000)] * ENOUGH

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Conflict, Invalid
+from ..frozen import fast_replace
 from ..snapshot import NEVER, Attempt
-from ..values import replace
-from .rules import state
+from .rules import attempt_state
 from .snapshot import StandaloneTask
 
 S3, OBJECT, REFERENCE, LINK, ERROR = KINDS = ("s3", "object", "reference", "link", "error")
@@ -28,7 +28,7 @@ class Artifact:
     content_length: int | None = None
 
 
-def refuse_unless_possible(standalone: StandaloneTask, number: int, expires_at: int, now: int) -> Attempt:
+def require_writable_attempt(standalone: StandaloneTask, number: int, expires_at: int, now: int) -> Attempt:
     """The attempt that the artifact is added to. Raises Invalid and Conflict."""
     if expires_at < now - DRIFT_MS:
         raise Invalid("An artifact must not have expired before it is created.")
@@ -40,17 +40,19 @@ def refuse_unless_possible(standalone: StandaloneTask, number: int, expires_at: 
     if expires_at > standalone.expires_at:
         raise Invalid("An artifact must expire before its task does, or with it.")
     is_late = now - (NEVER if attempt.ended_at is None else attempt.ended_at) > LATE_MS
-    if state(attempt) not in ("running", "exception") or is_late:
-        raise Conflict(f"Run {number} of task {standalone.id} takes no artifacts any more: it is {state(attempt)}.")
+    if attempt_state(attempt) not in ("running", "exception") or is_late:
+        raise Conflict(
+            f"Run {number} of task {standalone.id} takes no artifacts any more: it is {attempt_state(attempt)}."
+        )
     return attempt
 
 
-def replaced(old: Artifact, new: Artifact) -> Artifact:
+def replace_artifact(old: Artifact, new: Artifact) -> Artifact:
     """The artifact when it is created once more; raises Conflict where that would make it another."""
     if not _may_replace(old, new):
         raise Conflict("There is an artifact of this name already, and it is another one.")
     # A log that streamed and was then kept has the type that it had.
-    return replace(new, content_type=old.content_type) if new.kind == LINK else new
+    return fast_replace(new, content_type=old.content_type) if new.kind == LINK else new
 
 
 def _may_replace(old: Artifact, new: Artifact) -> bool:

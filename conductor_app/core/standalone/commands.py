@@ -5,66 +5,66 @@ from collections.abc import Iterable, Iterator
 from ..errors import Conflict
 from ..states import BLOCKED, PENDING
 from .decide import Command
-from .effects import Effect, Satisfy, Tell, TransitionTask, UpdateAttempt, UpdateTask
-from .endings import CANCELED, MOST_ATTEMPTS, RERUN, SCHEDULED
-from .rules import another, end
+from .effects import Effect, PublishMessage, SatisfyDependency, TransitionTask, UpdateAttempt, UpdateTask
+from .resolutions import CANCELED, MOST_ATTEMPTS, RERUN, SCHEDULED
+from .rules import end_task, next_attempt
 from .snapshot import StandaloneTask
 
 
-def define(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
+def define_task(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     """The task is new."""
-    yield Tell("defined")
+    yield PublishMessage("defined")
 
 
-def define_again(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
+def redefine_task(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     """The same task is defined once more: who listens is told again, nothing else happens."""
-    yield Tell("defined")
-    yield from _pending_again(standalone)
+    yield PublishMessage("defined")
+    yield from _reopen_effects(standalone)
 
 
-def schedule(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
+def schedule_task(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     """Let the task be handed out, whatever it depends on."""
-    _refuse_if_late(standalone, now)
+    _require_before_deadline(standalone, now)
     if standalone.status == BLOCKED:
         yield TransitionTask("release")
-        yield from another(standalone, SCHEDULED, now)
+        yield from next_attempt(standalone, SCHEDULED, now)
 
 
-def rerun(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
+def rerun_task(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     """Try the task once more, with all its retries; nothing happens where it is still to be done."""
-    _refuse_if_late(standalone, now)
+    _require_before_deadline(standalone, now)
     if standalone.is_open and standalone.status != BLOCKED:
-        yield from _pending_again(standalone)
+        yield from _reopen_effects(standalone)
         return
     count = len(standalone.attempts)
     if count >= MOST_ATTEMPTS:
         raise Conflict(f"Task {standalone.id} has had {count} runs, and no more are allowed.")
     yield UpdateTask({"retries_left": min(standalone.retries, MOST_ATTEMPTS - count - 1)})
     yield TransitionTask("release" if standalone.status == BLOCKED else "reopen")
-    yield from another(standalone, RERUN, now)
+    yield from next_attempt(standalone, RERUN, now)
 
 
-def cancel(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
+def cancel_task(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     """Stop the task. What is resolved stays as it is; who listens is told again of a task that was canceled."""
-    _refuse_if_late(standalone, now)
+    _require_before_deadline(standalone, now)
     last = standalone.attempt
     if standalone.is_open:
-        yield from end(standalone, CANCELED, now)
+        yield from end_task(standalone, CANCELED, now)
     elif last is not None and last.reason == CANCELED:
-        yield Tell("exception", last.number)
+        yield PublishMessage("exception", last.number)
 
 
-def cancel_quietly(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
+def cancel_if_open(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     """Stop the task if it is open and not late, as its group is stopped."""
     if standalone.is_open and not standalone.is_late(now):
-        yield from end(standalone, CANCELED, now)
+        yield from end_task(standalone, CANCELED, now)
 
 
 def prioritize(priority: int) -> Command:
     """The command that gives the task another priority."""
 
     def command(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
-        _refuse_if_late(standalone, now)
+        _require_before_deadline(standalone, now)
         if standalone.ever_resolved:
             raise Conflict(f"Task {standalone.id} has been resolved: its priority stays as it was.")
         if standalone.priority == priority:
@@ -72,7 +72,7 @@ def prioritize(priority: int) -> Command:
         yield UpdateTask({"priority": priority})
         if standalone.attempt is not None and standalone.attempt.is_open:
             yield UpdateAttempt({"priority": priority})
-        yield Tell("priority-changed", facts={"old": standalone.priority, "new": priority})
+        yield PublishMessage("priority-changed", facts={"old": standalone.priority, "new": priority})
 
     return command
 
@@ -92,16 +92,16 @@ def dependency_done(required_id: str) -> Command:
     """The command of the news that something is done which the task depends on."""
 
     def command(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
-        yield Satisfy(required_id)
+        yield SatisfyDependency(required_id)
 
     return command
 
 
-def _pending_again(standalone: StandaloneTask) -> Iterator[Effect]:
+def _reopen_effects(standalone: StandaloneTask) -> Iterator[Effect]:
     if standalone.attempt is not None and standalone.attempt.status == PENDING:
-        yield Tell("pending", standalone.attempt.number)
+        yield PublishMessage("pending", standalone.attempt.number)
 
 
-def _refuse_if_late(standalone: StandaloneTask, now: int) -> None:
+def _require_before_deadline(standalone: StandaloneTask, now: int) -> None:
     if standalone.is_late(now):
         raise Conflict(f"The deadline of task {standalone.id} has passed.")

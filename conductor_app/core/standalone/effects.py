@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..frozen import fast_replace
 from ..snapshot import NEVER, Attempt
 from ..states import ATTEMPT, TASK
-from ..values import replace
 from .snapshot import StandaloneTask
 
 
@@ -17,7 +17,7 @@ class OpenAttempt:
     attempt: Attempt
 
     def after(self, standalone: StandaloneTask) -> StandaloneTask:
-        return replace(standalone, attempts=(*standalone.attempts, self.attempt))
+        return fast_replace(standalone, attempts=(*standalone.attempts, self.attempt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class TransitionAttempt:
         last = standalone.attempts[-1]
         status = ATTEMPT.after(last.status, self.event)
         ended = {"ended_at": self.at, "due_at": NEVER} if status in ATTEMPT.final else {}
-        moved = replace(last, status=status, **{"updated_at": self.at, **ended, **self.facts})
-        return replace(standalone, attempts=(*standalone.attempts[:-1], moved))
+        moved = fast_replace(last, status=status, **{"updated_at": self.at, **ended, **self.facts})
+        return fast_replace(standalone, attempts=(*standalone.attempts[:-1], moved))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,9 @@ class UpdateAttempt:
     facts: dict[str, Any]
 
     def after(self, standalone: StandaloneTask) -> StandaloneTask:
-        return replace(standalone, attempts=(*standalone.attempts[:-1], replace(standalone.attempts[-1], **self.facts)))
+        return fast_replace(
+            standalone, attempts=(*standalone.attempts[:-1], fast_replace(standalone.attempts[-1], **self.facts))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,9 @@ class TransitionTask:
         status = TASK.after(standalone.status, self.event)
         is_final = status in TASK.final
         wake_at = NEVER if is_final else standalone.deadline_at + standalone.grace_ms
-        return replace(standalone, status=status, wake_at=wake_at, ever_resolved=standalone.ever_resolved or is_final)
+        return fast_replace(
+            standalone, status=status, wake_at=wake_at, ever_resolved=standalone.ever_resolved or is_final
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +70,11 @@ class UpdateTask:
     facts: dict[str, Any]
 
     def after(self, standalone: StandaloneTask) -> StandaloneTask:
-        return replace(standalone, **self.facts)
+        return fast_replace(standalone, **self.facts)
 
 
 @dataclass(frozen=True, slots=True)
-class Satisfy:
+class SatisfyDependency:
     """One thing that the task depends on is done."""
 
     required_id: str
@@ -80,7 +84,7 @@ class Satisfy:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class PublishMessage:
     """Others are told of the task as it is at this point: of an attempt by its number, or of the task alone."""
 
     about: str
@@ -92,7 +96,7 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class PublishResolution:
     """What depends on the task, and its group, hear that it is resolved."""
 
     reason: str
@@ -101,10 +105,19 @@ class Resolved:
         return standalone
 
 
-Effect = OpenAttempt | TransitionAttempt | UpdateAttempt | TransitionTask | UpdateTask | Satisfy | Tell | Resolved
+Effect = (
+    OpenAttempt
+    | TransitionAttempt
+    | UpdateAttempt
+    | TransitionTask
+    | UpdateTask
+    | SatisfyDependency
+    | PublishMessage
+    | PublishResolution
+)
 
 
-def evolve(standalone: StandaloneTask, effects: Iterable[Effect]) -> StandaloneTask:
+def apply_effects(standalone: StandaloneTask, effects: Iterable[Effect]) -> StandaloneTask:
     """The snapshot after the effects."""
     for effect in effects:
         standalone = effect.after(standalone)

@@ -6,47 +6,47 @@ from ..errors import AlreadyResolved, Conflict, NotFound
 from ..snapshot import Attempt
 from ..states import LEASED, PENDING
 from .decide import Command
-from .effects import Effect, Tell, TransitionAttempt
-from .endings import ENDINGS
-from .rules import outcome
+from .effects import Effect, PublishMessage, TransitionAttempt
+from .resolutions import ENDINGS
+from .rules import attempt_outcome
 from .snapshot import StandaloneTask
 
 
-def report(number: int, reason: str) -> Command:
+def report_attempt(number: int, reason: str) -> Command:
     """The command that ends an attempt for this reason. Said again, it changes nothing, and who listens is told again.
 
     Raises NotFound, Conflict where nobody works on the attempt, and AlreadyResolved where it has ended otherwise.
     """
 
     def command(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
-        attempt = find(standalone, number)
+        attempt = find_attempt(standalone, number)
         if attempt.status == PENDING:
             raise Conflict(f"Run {number} of task {standalone.id} is pending: no worker has claimed it.")
         if attempt.is_open:
             yield TransitionAttempt(ENDINGS[reason].event, now, {"reason": reason})
         elif attempt.reason == reason and len(standalone.attempts) - number <= 2:
-            yield from _again(standalone, attempt)
+            yield from _repeat_message(standalone, attempt)
         else:
             raise AlreadyResolved(f"Run {number} of task {standalone.id} was resolved as {attempt.reason} already.")
 
     return command
 
 
-def _again(standalone: StandaloneTask, attempt: Attempt) -> Iterator[Effect]:
+def _repeat_message(standalone: StandaloneTask, attempt: Attempt) -> Iterator[Effect]:
     last = standalone.attempts[-1]
     if attempt is not last:
-        yield Tell("retried", attempt.number)
+        yield PublishMessage("retried", attempt.number)
         if last.status == PENDING:
-            yield Tell("pending", last.number)
+            yield PublishMessage("pending", last.number)
     elif not standalone.is_open:
-        yield Tell(outcome(attempt), attempt.number)
+        yield PublishMessage(attempt_outcome(attempt), attempt.number)
 
 
-def renew(number: int) -> Command:
+def renew_lease(number: int) -> Command:
     """The command that extends the lease; it never shortens it. Raises NotFound and Conflict."""
 
     def command(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
-        attempt = find(standalone, number)
+        attempt = find_attempt(standalone, number)
         if now >= standalone.deadline_at:
             raise Conflict(f"The deadline of task {standalone.id} has passed.")
         if attempt.status != LEASED:
@@ -57,7 +57,7 @@ def renew(number: int) -> Command:
     return command
 
 
-def find(standalone: StandaloneTask, number: int) -> Attempt:
+def find_attempt(standalone: StandaloneTask, number: int) -> Attempt:
     """The attempt with this number; raises NotFound."""
     if number >= len(standalone.attempts):
         raise NotFound(f"Task {standalone.id} has no run {number}.")

@@ -5,8 +5,17 @@ from collections.abc import Iterator
 from ..ids import derived_id
 from ..snapshot import NEVER, Attempt
 from ..states import ATTEMPT, BLOCKED, LEASED, PENDING
-from .effects import Effect, OpenAttempt, Resolved, Tell, TransitionAttempt, TransitionTask, UpdateAttempt, UpdateTask
-from .endings import CLAIM_EXPIRED, DEADLINE, ENDINGS, PLACEHOLDER, SCHEDULED
+from .effects import (
+    Effect,
+    OpenAttempt,
+    PublishMessage,
+    PublishResolution,
+    TransitionAttempt,
+    TransitionTask,
+    UpdateAttempt,
+    UpdateTask,
+)
+from .resolutions import CLAIM_EXPIRED, DEADLINE, ENDINGS, PLACEHOLDER, SCHEDULED
 from .snapshot import StandaloneTask
 
 
@@ -14,7 +23,7 @@ def time_out(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     """The deadline, or the worker's lease, has passed."""
     last = standalone.attempt
     if standalone.wake_at <= now and (standalone.status == BLOCKED or (last is not None and last.is_open)):
-        yield from end(standalone, DEADLINE, now)
+        yield from end_task(standalone, DEADLINE, now)
     elif last is not None and last.status == LEASED and last.due_at <= now:
         if standalone.is_late(now):
             # What has lost its worker that late is left to the deadline.
@@ -31,32 +40,32 @@ def retry(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     ending = ENDINGS[last.reason]
     if ending.retried_as and standalone.retries_left > 0:
         yield UpdateTask({"retries_left": standalone.retries_left - 1})
-        yield Tell("retried", last.number)
-        yield from another(standalone, ending.retried_as, now)
+        yield PublishMessage("retried", last.number)
+        yield from next_attempt(standalone, ending.retried_as, now)
         return
     yield TransitionTask(ending.resolves)
-    yield Tell(outcome(last), last.number)
-    yield Resolved(outcome(last))
+    yield PublishMessage(attempt_outcome(last), last.number)
+    yield PublishResolution(attempt_outcome(last))
 
 
 def release(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     """What it depends on is done: it may be handed out."""
     if standalone.status == BLOCKED and not standalone.waits and not standalone.is_late(now):
         yield TransitionTask("release")
-        yield from another(standalone, SCHEDULED, now)
+        yield from next_attempt(standalone, SCHEDULED, now)
 
 
 RULES = (time_out, retry, release)
 
 
-def another(standalone: StandaloneTask, cause: str, now: int) -> Iterator[Effect]:
+def next_attempt(standalone: StandaloneTask, cause: str, now: int) -> Iterator[Effect]:
     """The next attempt, to be handed out at once."""
     attempt = new_attempt(standalone, cause, now)
     yield OpenAttempt(attempt)
-    yield Tell("pending", attempt.number)
+    yield PublishMessage("pending", attempt.number)
 
 
-def end(standalone: StandaloneTask, reason: str, now: int) -> Iterator[Effect]:
+def end_task(standalone: StandaloneTask, reason: str, now: int) -> Iterator[Effect]:
     """End an open task for this reason. One that never came to its turn gets an attempt that says how it ended."""
     ending = ENDINGS[reason]
     if standalone.status != BLOCKED:
@@ -67,8 +76,8 @@ def end(standalone: StandaloneTask, reason: str, now: int) -> Iterator[Effect]:
         new_attempt(standalone, PLACEHOLDER, now, status=status, reason=reason, ended_at=now, updated_at=now)
     )
     yield TransitionTask(ending.resolves)
-    yield Tell("exception", len(standalone.attempts))
-    yield Resolved("exception")
+    yield PublishMessage("exception", len(standalone.attempts))
+    yield PublishResolution("exception")
 
 
 def new_attempt(standalone: StandaloneTask, cause: str, now: int, status: str = PENDING, **facts: object) -> Attempt:
@@ -91,11 +100,11 @@ def new_attempt(standalone: StandaloneTask, cause: str, now: int, status: str = 
     )
 
 
-def outcome(attempt: Attempt) -> str:
+def attempt_outcome(attempt: Attempt) -> str:
     """What an ended attempt came to: completed, failed, or an exception of some reason."""
     return attempt.reason if attempt.reason in ("completed", "failed") else "exception"
 
 
-def state(attempt: Attempt) -> str:
+def attempt_state(attempt: Attempt) -> str:
     """An attempt's state in one word."""
-    return {PENDING: "pending", LEASED: "running"}.get(attempt.status) or outcome(attempt)
+    return {PENDING: "pending", LEASED: "running"}.get(attempt.status) or attempt_outcome(attempt)

@@ -1,10 +1,10 @@
 """The kinds of steps: one module a type, one table that finds it."""
 
 from .base import StepType
-from .decision import Decision
+from .decision import DecisionStep
 from .do_while import DoWhile
 from .dynamic import Dynamic
-from .event import Event
+from .event import EventStep
 from .exclusive_join import ExclusiveJoin
 from .for_each import ForEach
 from .for_each_item import ForEachItem
@@ -36,13 +36,13 @@ STEP_TYPES: dict[str, StepType] = {
         SIMPLE,
         Dynamic(),
         Switch(),
-        Decision(),
+        DecisionStep(),
         ForkJoin(),
         ForkJoinDynamic(),
         Join(),
         ExclusiveJoin(),
         DoWhile(),
-        Event(),
+        EventStep(),
         ForEach(),
         ForEachItem(),
         TryCatch(),

@@ -5,13 +5,13 @@ from typing import Any
 
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
+from ..document.inline_definitions import Path, extract_definitions, restore_definitions
 from ..effects import CreateTask, Effect, ResolveTask, TransitionAttempt
+from ..frozen import fast_replace
 from ..ids import derived_id
-from ..language.inline_definitions import Path, put_back, take_out
 from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, Task
 from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED
-from ..timers import next_clock, with_due
-from ..values import replace
+from ..timers import next_timer, set_due_at
 
 TASK_END = {COMPLETED: COMPLETED, FAILED: ACTIVE, FAILED_FOR_GOOD: ACTIVE}
 """The status of a task whose attempt is created with this status: a failed one is left to the retry rule."""
@@ -60,23 +60,23 @@ class StepType:
         """The turn with which it failed, where it went on to others before its end; a further try begins there."""
         return None
 
-    def reopened(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
+    def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
         """The effects that open the same attempt again, its clocks anew; a step with turns goes on in this one."""
         policy = task.step.policy
         total_ends_at = now + policy.total_seconds * 1000 if policy.total_seconds else NEVER
         facts: dict[str, Any] = {"reason": "", "started_at": now, "lease_ends_at": None, "total_ends_at": total_ends_at}
-        attempt = replace(task.attempt, status=LEASED, **facts)
+        attempt = fast_replace(task.attempt, status=LEASED, **facts)
         if not task.is_open:
             yield ResolveTask(task.key, "reopen")
-        yield TransitionAttempt(task.key, "reopen", now, {**facts, "due_at": next_clock(policy, attempt, now)})
+        yield TransitionAttempt(task.key, "reopen", now, {**facts, "due_at": next_timer(policy, attempt, now)})
 
 
-def held_by_engine(step: Step, key: Key, run: Run, now: int, **facts: Any) -> CreateTask:
+def engine_held_task(step: Step, key: Key, run: Run, now: int, **facts: Any) -> CreateTask:
     """The task of a step that waits for something the engine sees: its attempt is leased by the engine, without end."""
     return CreateTask(new_task(step, key, run, now, status=LEASED, started_at=now, **facts))
 
 
-def finished_at_once(step: Step, key: Key, run: Run, now: int, status: str = COMPLETED, **facts: Any) -> CreateTask:
+def completed_task(step: Step, key: Key, run: Run, now: int, status: str = COMPLETED, **facts: Any) -> CreateTask:
     """The task of a step that is over as soon as control has come."""
     return CreateTask(new_task(step, key, run, now, status=status, started_at=now, ended_at=now, **facts))
 
@@ -97,7 +97,7 @@ def new_task(
     attempt = new_attempt(step, key, run, now, number=0, status=status, **facts)
     kept = run.identities.get(key)
     if kept is not None:
-        attempt = replace(attempt, number=kept.number, seq=kept.attempt_seq, previous_id=kept.previous_id)
+        attempt = fast_replace(attempt, number=kept.number, seq=kept.attempt_seq, previous_id=kept.previous_id)
     return Task(
         id=kept.task_id if kept else attempt.id,
         key=key,
@@ -150,8 +150,8 @@ def new_attempt(
         else NEVER,
         priority=run.priority,
     )
-    attempt = replace(attempt, **facts)
-    return attempt if attempt.status in ATTEMPT.final else with_due(policy, attempt)
+    attempt = fast_replace(attempt, **facts)
+    return attempt if attempt.status in ATTEMPT.final else set_due_at(policy, attempt)
 
 
 def attempt_id(run: Run, key: Key, number: int, now: int, place: int) -> str:
@@ -161,34 +161,34 @@ def attempt_id(run: Run, key: Key, number: int, now: int, place: int) -> str:
     return derived_id(now, run.id, run.revision, run.next_seq, key, number, place=place)
 
 
-def complete(task: Task, now: int, output: dict[str, Any]) -> Iterator[Effect]:
+def complete_task(task: Task, now: int, output: dict[str, Any]) -> Iterator[Effect]:
     """The task's attempt is completed with this output."""
     yield TransitionAttempt(task.key, "complete", now, {"output": output})
 
 
-def fail(
+def fail_task(
     task: Task, now: int, reason: str, output: dict[str, Any] | None = None, event: str = "fail"
 ) -> Iterator[Effect]:
     """The task's attempt fails for this reason."""
     yield TransitionAttempt(task.key, event, now, {"reason": reason, "output": output or {}})
 
 
-def inputs_of(
+def resolve_inputs(
     step: Step, ctx: DecisionContext, key: Key, run: Run, now: int, *, holds_steps: bool = False
 ) -> dict[str, Any]:
     """Return the step's inputs over the policy's template, resolved (execution §9.4); or those that a rerun gave.
 
     `holds_steps`: the inputs hold documents of steps, so definitions given in place in them are left as they are.
     """
-    if (given := ctx.given_input(key)) is not None:
+    if (given := ctx.input_override(key)) is not None:
         return dict(given)
     template = dict(step.policy.input_template)
     own = {"CPEWF_TASK_ID": attempt_id(run, key, 0, now, run.next_seq)}
     written = {**template, **step.inputs}
     definitions: dict[Path, dict[str, Any]] = {}
     if holds_steps:
-        written, definitions = take_out(written)
-    resolved = put_back(ctx.resolve(written, own), definitions)
+        written, definitions = extract_definitions(written)
+    resolved = restore_definitions(ctx.resolve(written, own), definitions)
     for name, fallback in template.items():
         if resolved.get(name) is None:
             resolved[name] = fallback

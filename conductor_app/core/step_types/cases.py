@@ -7,7 +7,7 @@ from ..definition import Key
 from ..snapshot import Task
 
 
-def spelled(value: Any) -> str:
+def case_text(value: Any) -> str:
     """The value as the text that names a case: null, true, 1, 1.5."""
     if value is None:
         return "null"

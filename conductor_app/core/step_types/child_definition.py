@@ -8,7 +8,7 @@ from ..data_requests import InlineDefinition
 from ..decision_context import DecisionContext
 from ..definition import Definition
 from ..errors import StepRefused
-from ..schema_check import misfit
+from ..schema_check import schema_violation
 
 
 def definition_of(param: Mapping[str, Any], ctx: DecisionContext) -> Definition:
@@ -30,7 +30,7 @@ def definition_of(param: Mapping[str, Any], ctx: DecisionContext) -> Definition:
 
 def fitting_input(definition: Definition, given: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
     """The child's input; raises StepRefused where it does not fit the child's schema."""
-    if reason := misfit(definition.input_schema, given, "input", ctx):
+    if reason := schema_violation(definition.input_schema, given, "input", ctx):
         raise StepRefused(f"{definition.name} cannot be started: {reason}")
     return given
 

@@ -8,21 +8,21 @@ from ..definition import Key, Step
 from ..effects import Effect
 from ..errors import StepRefused
 from ..snapshot import Task
-from .base import StepType, finished_at_once, inputs_of
-from .cases import into_case, shown_case, spelled
+from .base import StepType, completed_task, resolve_inputs
+from .cases import case_text, into_case, shown_case
 from .evaluation import value_of
 
 
-class Decision(StepType):
+class DecisionStep(StepType):
     """Over as soon as the case is known; an empty or a missing case gives way to the default (execution §8.4)."""
 
     type = "DECISION"
     is_retried = False
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        case = case_of(step, inputs_of(step, ctx, key, ctx.run, now), ctx)
+        case = case_of(step, resolve_inputs(step, ctx, key, ctx.run, now), ctx)
         head = step.cases.get(case) or step.default_case
-        yield finished_at_once(
+        yield completed_task(
             step,
             key,
             ctx.run,
@@ -40,8 +40,8 @@ def case_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> str:
     """The case that a script names, or else the input that `caseValueParam` names."""
     expression = step.document.get("caseExpression")
     if not expression:
-        return spelled(inputs.get(str(step.document.get("caseValueParam"))))
+        return case_text(inputs.get(str(step.document.get("caseValueParam"))))
     answer = value_of(expression, "javascript", inputs, ctx)
     if answer.error:
         raise StepRefused(f"The caseExpression of {step.ref} failed: {answer.error}")
-    return spelled(answer.value)
+    return case_text(answer.value)

@@ -9,7 +9,7 @@ from ..definition import Key, Step
 from ..effects import Effect, PruneIteration, UpdateTask
 from ..errors import StepRefused
 from ..snapshot import Task
-from .base import StepType, complete, fail, finished_at_once, held_by_engine, inputs_of
+from .base import StepType, complete_task, completed_task, engine_held_task, fail_task, resolve_inputs
 from .iterations import first_failure, items_of, kept_iterations, outcomes_of_iteration, outputs_by_ref
 
 
@@ -25,12 +25,14 @@ class DoWhile(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if not step.heads:
             raise StepRefused(f"The loop {step.ref} has nothing to repeat: its 'loopOver' is empty.")
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         items = items_of(step, inputs, ctx)
         if items == []:
-            yield finished_at_once(step, key, ctx.run, now, input=inputs, output={"iteration": 0})
+            yield completed_task(step, key, ctx.run, now, input=inputs, output={"iteration": 0})
             return
-        yield held_by_engine(step, key, ctx.run, now, iteration=1, input=inputs, output=iteration_output({}, 1, items))
+        yield engine_held_task(
+            step, key, ctx.run, now, iteration=1, input=inputs, output=iteration_output({}, 1, items)
+        )
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         outcomes = outcomes_of_iteration(task, ctx)
@@ -39,18 +41,18 @@ class DoWhile(StepType):
         bad = first_failure(outcomes)
         output = add_iteration_output(ctx.attempt_payload(task, "output"), task.iteration, outcomes)
         if bad:
-            yield from fail(task, now, bad.reason or f"{bad.key} did not succeed.", output)
+            yield from fail_task(task, now, bad.reason or f"{bad.key} did not succeed.", output)
             return
         yield from self._turn_or_end(task, ctx, now, outcomes, output)
 
     def _turn_or_end(
         self, task: Task, ctx: DecisionContext, now: int, outcomes: list[TaskOutcome], output: dict
     ) -> Iterator[Effect]:
-        inputs = inputs_of(task.step, ctx, task.key, ctx.run, now)
+        inputs = resolve_inputs(task.step, ctx, task.key, ctx.run, now)
         items = items_of(task.step, inputs, ctx)
         goes_on, error = continues(task, ctx, inputs, items, outcomes, output)
         if error:
-            yield from fail(task, now, error, output, event="fail_for_good")
+            yield from fail_task(task, now, error, output, event="fail_for_good")
             return
         yield from forget_old(task, inputs, output)
         if goes_on:
@@ -61,12 +63,12 @@ class DoWhile(StepType):
                 {"output": iteration_output(output, iteration, items), "updated_at": now},
             )
         else:
-            yield from complete(task, now, output)
+            yield from complete_task(task, now, output)
 
-    def reopened(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
-        yield from super().reopened(task, ctx, now)
+    def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
+        yield from super().reopen(task, ctx, now)
         if iteration is not None:
-            items = items_of(task.step, inputs_of(task.step, ctx, task.key, ctx.run, now), ctx)
+            items = items_of(task.step, resolve_inputs(task.step, ctx, task.key, ctx.run, now), ctx)
             output = iteration_output(
                 drop_iterations_from(ctx.attempt_payload(task, "output"), iteration), iteration, items
             )

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
+from ..document.policy import BUILT_IN_LEASE_SECONDS, BUILT_IN_TYPES
 from ..effects import Effect
 from ..errors import StepRefused
-from ..language.policy import BUILT_IN_LEASE_SECONDS, BUILT_IN_TYPES
-from ..values import replace
-from .base import StepType, inputs_of
-from .queued import asynchronous, queued
+from ..frozen import fast_replace
+from .base import StepType, resolve_inputs
+from .queued import async_marker, queued_task
 
 LONGEST_NAME = 255
 
@@ -23,7 +23,7 @@ class Dynamic(StepType):
     is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         parameter = step.document.get("dynamicTaskNameParam") or ""
         name = inputs.get(parameter)
         if not isinstance(name, str) or not name.strip():
@@ -33,9 +33,9 @@ class Dynamic(StepType):
         if len(name) > LONGEST_NAME or "\0" in name:
             raise StepRefused(f"The task to run is named by at most {LONGEST_NAME} characters; NUL is none of them.")
         if name not in BUILT_IN_TYPES:
-            yield queued(step, key, ctx, now, name, ctx.domain(name), inputs)
+            yield queued_task(step, key, ctx, now, name, ctx.domain(name), inputs)
             return
         # The server's own workers do it, as they would if the type stood in the definition.
         lease = min(step.policy.lease_seconds or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS)
-        built_in = replace(step, policy=dataclasses.replace(step.policy, lease_seconds=lease))
-        yield queued(built_in, key, ctx, now, name, "", inputs | asynchronous(step))
+        built_in = fast_replace(step, policy=dataclasses.replace(step.policy, lease_seconds=lease))
+        yield queued_task(built_in, key, ctx, now, name, "", inputs | async_marker(step))

@@ -4,7 +4,7 @@ from typing import Any
 
 from ..data_requests import ScriptResult
 from ..decision_context import DecisionContext
-from ..expressions import Script, evaluator
+from ..expressions import ScriptLanguage, evaluator
 
 
 def value_of(expression: Any, language: str, inputs: dict[str, Any], ctx: DecisionContext) -> ScriptResult:
@@ -16,6 +16,6 @@ def value_of(expression: Any, language: str, inputs: dict[str, Any], ctx: Decisi
         return ScriptResult(
             error=f"Unknown evaluatorType '{language}': use javascript, graaljs, python or value-param."
         )
-    if isinstance(found, Script):
+    if isinstance(found, ScriptLanguage):
         return ctx.script(found.language, expression, inputs)
     return ScriptResult(value=found.evaluate(expression, inputs))

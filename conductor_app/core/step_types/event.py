@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import CreateTask, Effect, PublishEvent
-from ..events import event_of, facts_of, is_internal
-from .base import StepType, finished_at_once, held_by_engine, inputs_of
-from .queued import queued
+from ..events import event_name, is_internal, run_event_facts
+from .base import StepType, completed_task, engine_held_task, resolve_inputs
+from .queued import queued_task
 
 
-class Event(StepType):
+class EventStep(StepType):
     """Over as soon as it is told, or when somebody completes it (asyncComplete) (execution §8.15).
 
     An event of this server is told in the decision itself, as a message in its transaction: once, and never lost.
@@ -23,17 +23,17 @@ class Event(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         run = ctx.run
         sink = ctx.resolve(step.document.get("sink"))
-        inputs = inputs_of(step, ctx, key, run, now)
+        inputs = resolve_inputs(step, ctx, key, run, now)
         inputs |= {"sink": sink, "asyncComplete": step.async_complete}
-        event = event_of(str(sink), run.definition.name, step.ref)
+        event = event_name(str(sink), run.definition.name, step.ref)
         if run.is_held or not is_internal(event):
-            yield queued(step, key, ctx, now, self.type, "", inputs)
+            yield queued_task(step, key, ctx, now, self.type, "", inputs)
             return
-        payload = {**inputs, **facts_of(run), "event_produced": event}
+        payload = {**inputs, **run_event_facts(run), "event_produced": event}
         create: CreateTask
         if step.async_complete:
-            create = held_by_engine(step, key, run, now, input=inputs, output=payload)
+            create = engine_held_task(step, key, run, now, input=inputs, output=payload)
         else:
-            create = finished_at_once(step, key, run, now, input=inputs, output=payload)
+            create = completed_task(step, key, run, now, input=inputs, output=payload)
         yield create
         yield PublishEvent(event, create.task.attempt.id, payload)

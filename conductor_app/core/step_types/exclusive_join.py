@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..data_requests import TaskAt
-from ..decision_context import DecisionContext, gather
+from ..decision_context import DecisionContext, gather_values
 from ..definition import Key, Step
 from ..effects import Effect
 from ..snapshot import Task
 from ..states import SKIPPED
-from .base import StepType, complete, fail, held_by_engine, inputs_of
+from .base import StepType, complete_task, engine_held_task, fail_task, resolve_inputs
 
 
 class ExclusiveJoin(StepType):
@@ -21,33 +21,33 @@ class ExclusiveJoin(StepType):
     is_reopened = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
-        yield held_by_engine(step, key, ctx.run, now, input={**inputs, "joinOn": list(step.joins)}, output={})
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        yield engine_held_task(step, key, ctx.run, now, input={**inputs, "joinOn": list(step.joins)}, output={})
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        chosen = taken(task, ctx)
+        chosen = join_with(task, ctx)
         if chosen is None:
             return
         output = ctx.attempt_payload(chosen, "output")
         if chosen.succeeded:
-            yield from complete(task, now, output)
+            yield from complete_task(task, now, output)
         else:
-            yield from fail(task, now, chosen.attempt.reason, output)
+            yield from fail_task(task, now, chosen.attempt.reason, output)
 
     def on_deadlock(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         # The end of the one branch that was taken was skipped: what was given for it is what the branch came to.
         found = (find(ctx, Key(ref, task.key.iteration_path)) for ref in task.step.joins)
         if skipped := next((each for each in found if each is not None and each.status == SKIPPED), None):
-            yield from complete(task, now, ctx.attempt_payload(skipped, "output"))
+            yield from complete_task(task, now, ctx.attempt_payload(skipped, "output"))
 
 
-def taken(task: Task, ctx: DecisionContext) -> Task | None:
+def join_with(task: Task, ctx: DecisionContext) -> Task | None:
     """The ended task that decides, if there is one yet."""
     defaults = task.step.document.get("defaultExclusiveJoinTask") or []
     if not ctx.run.has_news_for(task, (Key(ref, task.key.iteration_path) for ref in (*task.step.joins, *defaults))):
         return None
     for refs in (task.step.joins, defaults):
-        tasks = gather(partial(find, ctx, Key(ref, task.key.iteration_path)) for ref in refs)
+        tasks = gather_values(partial(find, ctx, Key(ref, task.key.iteration_path)) for ref in refs)
         first = next((t for t in tasks if t is not None and t.status != SKIPPED), None)
         if first is not None and not first.is_open:
             return first

@@ -22,12 +22,12 @@ from functools import partial
 from typing import Any
 
 from ..data_requests import StepOutcomes, TaskOutcome
-from ..decision_context import DecisionContext, gather
+from ..decision_context import DecisionContext, gather_values
 from ..definition import Key, Step
 from ..effects import Effect, PruneIteration, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
 from ..snapshot import Task
-from .base import StepType, complete, finished_at_once, held_by_engine, inputs_of
+from .base import StepType, complete_task, completed_task, engine_held_task, resolve_inputs
 from .iterations import COUNTED, ENDS_AS, items_of, kept_iterations
 from .outcomes import outcome_of
 
@@ -52,13 +52,13 @@ class ForEach(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if not step.heads:
             raise StepRefused(f"There is nothing to do for each in {step.ref}: its 'loopOver' is empty.")
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         items = items_of(step, inputs, ctx)
         if items is None:
             raise StepRefused(f"{step.ref} has no list to go through: it needs 'items'.")
         shown = {**{name: value for name, value in inputs.items() if name != "_items"}, "items": items}
         if not items:
-            yield finished_at_once(step, key, ctx.run, now, input=shown, output=together(0, []))
+            yield completed_task(step, key, ctx.run, now, input=shown, output=combine_results(0, []))
             return
         step_state = {
             "count": len(items),
@@ -68,7 +68,7 @@ class ForEach(StepType):
         }
         step_state |= {"since": 1, "to": min(step_state["most"], step_state["count"]), "goes_on": goes_on(step, inputs)}
         output = {"count": len(items)}
-        yield held_by_engine(
+        yield engine_held_task(
             step, key, ctx.run, now, iteration=step_state["to"], step_state=step_state, input=shown, output=output
         )
 
@@ -80,7 +80,7 @@ class ForEach(StepType):
         step_state = dict(task.step_state)
         if ctx.run.is_whole:
             # Commands that open an ended run again may have taken items back: all are counted anew.
-            step_state |= counted(step_state, over)
+            step_state |= count_ended(step_state, over)
         if not fresh and step_state == task.step_state:
             return
         for item in fresh:
@@ -89,15 +89,15 @@ class ForEach(StepType):
         if step_state["ended"] < step_state["count"]:
             yield UpdateTask(task.key, {"iteration": step_state["to"], "step_state": step_state}, {"updated_at": now})
         else:
-            output = together(step_state["count"], outcomes_of_items(task, ctx, set(gone)))
+            output = combine_results(step_state["count"], outcomes_of_items(task, ctx, set(gone)))
             yield UpdateTask(task.key, {"step_state": step_state})
-            yield from complete(task, now, output)
+            yield from complete_task(task, now, output)
         for iteration in gone:
             yield PruneIteration(task.key, iteration)
 
     def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """An item has failed, and nothing else is open any more."""
-        output = together(task.step_state["count"], outcomes_of_items(task, ctx, set()))
+        output = combine_results(task.step_state["count"], outcomes_of_items(task, ctx, set()))
         facts = {"reason": failed.attempt.reason, "output": output}
         yield TransitionAttempt(task.key, ENDS_AS.get(failed.attempt.status, "fail"), now, facts)
 
@@ -111,8 +111,8 @@ class ForEach(StepType):
     def iterations_are_sequential(self, task: Task) -> bool:
         return task.step_state.get("most", 1) == 1
 
-    def reopened(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
-        yield from super().reopened(task, ctx, now)
+    def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
+        yield from super().reopen(task, ctx, now)
         step_state = dict(task.step_state)
         if iteration is not None and self.iterations_are_sequential(task):
             step_state |= {"since": iteration, "to": iteration}
@@ -143,7 +143,7 @@ def goes_on(step: Step, inputs: dict[str, Any]) -> bool:
     return value == CONTINUE
 
 
-def counted(step_state: dict[str, Any], over: Sequence[Task]) -> dict[str, Any]:
+def count_ended(step_state: dict[str, Any], over: Sequence[Task]) -> dict[str, Any]:
     """What the memo says of ended items, by the tasks that are there."""
     iterations = {item.key.iteration_path[-1] for item in over if COUNTED in item.step_state}
     found: dict[str, Any] = {"ended": step_state.get("forgotten", 0) + len(iterations)}
@@ -170,13 +170,13 @@ def with_ended(step_state: dict[str, Any], iterations: list[int]) -> list[int]:
 def outcomes_of_items(task: Task, ctx: DecisionContext, gone: set[int]) -> list[TaskOutcome]:
     """What the items came to whose tasks are kept, in their order."""
     known = {item.key: item for item in ctx.inside(task.key)}
-    here = gather(partial(outcome_of, item, ctx) for item in known.values())
+    here = gather_values(partial(outcome_of, item, ctx) for item in known.values())
     others = [] if ctx.run.is_whole else ctx.ask(StepOutcomes(task.key, task.step.heads[0], frozenset(known)))
     found = (outcome for outcome in (*here, *others) if outcome.key.iteration_path[-1] not in gone)
     return sorted(found, key=lambda outcome: outcome.key.iteration_path)
 
 
-def together(count: int, outcomes: Sequence[TaskOutcome]) -> dict[str, Any]:
+def combine_results(count: int, outcomes: Sequence[TaskOutcome]) -> dict[str, Any]:
     """The output: what each item came to at its place."""
     results: list[Any] = [None] * count
     for outcome in outcomes:

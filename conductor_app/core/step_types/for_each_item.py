@@ -8,7 +8,7 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect, ResolveTask, TransitionAttempt, UpdateTask
 from ..snapshot import UNKNOWN, Task
-from .base import StepType, complete, held_by_engine
+from .base import StepType, complete_task, engine_held_task
 from .iterations import COUNTED, ENDS_AS, first_failure, outcomes_of_iteration, outputs_by_ref
 
 
@@ -27,32 +27,32 @@ class ForEachItem(StepType):
         item = ctx.ask(ListItem(each.attempt.id, index)) if known is UNKNOWN else known["items"][index]
         shown = {"item": item, "index": index}
         step_state = {"goes_on": each.step_state["goes_on"]}
-        yield held_by_engine(step, key, ctx.run, now, iteration=1, step_state=step_state, input=shown, output=shown)
+        yield engine_held_task(step, key, ctx.run, now, iteration=1, step_state=step_state, input=shown, output=shown)
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         outcomes = outcomes_of_iteration(task, ctx)
         if not outcomes:
             return
         if failure := first_failure(outcomes):
-            yield from failed_as(task, failure.status, failure.reason, now)
+            yield from fail_item(task, failure.status, failure.reason, now)
         else:
-            yield from complete(task, now, outputs_by_ref(outcomes))
+            yield from complete_task(task, now, outputs_by_ref(outcomes))
 
     def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """A task of the item has failed, and nothing else of it is open."""
-        yield from failed_as(task, failed.attempt.status, failed.attempt.reason, now)
+        yield from fail_item(task, failed.attempt.status, failed.attempt.reason, now)
 
     def successors(self, task: Task) -> Iterator[Key]:
         if task.is_open and task.attempt.is_open:
             yield Key(task.step.heads[0], (*task.key.iteration_path, 1))
 
-    def reopened(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
-        yield from super().reopened(task, ctx, now)
+    def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
+        yield from super().reopen(task, ctx, now)
         step_state = {name: value for name, value in task.step_state.items() if name != COUNTED}
         yield UpdateTask(task.key, {"step_state": step_state}, {"output": ctx.attempt_payload(task, "input")})
 
 
-def failed_as(task: Task, status: str, reason: str, now: int) -> Iterator[Effect]:
+def fail_item(task: Task, status: str, reason: str, now: int) -> Iterator[Effect]:
     """The item ends as a task of it did; where the others go on, it has ended with errors only."""
     facts: dict[str, Any] = {"reason": reason, "output": {}}
     yield TransitionAttempt(task.key, ENDS_AS.get(status, "fail"), now, facts)

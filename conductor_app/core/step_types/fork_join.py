@@ -7,8 +7,8 @@ from ..definition import Key, Step
 from ..effects import Effect
 from ..snapshot import Task
 from ..states import COMPLETED_WITH_ERRORS
-from .base import StepType, finished_at_once, inputs_of
-from .forked import require_join
+from .base import StepType, completed_task, resolve_inputs
+from .dynamic_branches import require_join
 
 
 class ForkJoin(StepType):
@@ -19,8 +19,8 @@ class ForkJoin(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         require_join(step, ctx.run)
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
-        yield finished_at_once(step, key, ctx.run, now, input=inputs, output={})
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        yield completed_task(step, key, ctx.run, now, input=inputs, output={})
 
     def successors(self, task: Task) -> Iterator[Key]:
         # An optional fork that could not be entered is passed over: nothing would wait for its branches.

@@ -5,14 +5,14 @@ from functools import partial
 from typing import Any
 
 from ..data_requests import ReferencesInUse, TaskDefinitionByName
-from ..decision_context import DecisionContext, gather
+from ..decision_context import DecisionContext, gather_values
 from ..definition import Key, Step
+from ..document.layout import layout_branch, layout_steps
 from ..effects import Effect
 from ..errors import StepRefused, ValidationFailed
-from ..language.layout import joined_branch, lay_out
 from ..snapshot import Run, Task
-from .base import StepType, finished_at_once, inputs_of
-from .forked import forked_documents, require_join
+from .base import StepType, completed_task, resolve_inputs
+from .dynamic_branches import branch_documents, require_join
 
 FILLED_BY_FORK = ("dynamicForkTasksParam", "dynamicForkTasksInputParamName")
 
@@ -25,16 +25,16 @@ class ForkJoinDynamic(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         require_join(step, ctx.run)
-        inputs = inputs_of(step, ctx, key, ctx.run, now, holds_steps=True)
-        written = forked_documents(step, inputs, partial(has_forked, step, ctx), ctx.run.definition)
-        documents = with_policies(written, ctx)
-        branch_steps = grow(step, documents)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now, holds_steps=True)
+        written = branch_documents(step, inputs, partial(has_forked, step, ctx), ctx.run.definition)
+        documents = add_policies(written, ctx)
+        branch_steps = build_branch_steps(step, documents)
         refs = [document["taskReferenceName"] for document in documents]
-        if used := in_use(branch_steps.keys(), step, key, ctx):
+        if used := references_in_use(branch_steps.keys(), step, key, ctx):
             raise StepRefused(f"The forked reference '{used[0]}' is in use already: give each forked task its own.")
         has_cases = {"has_cases": True} if any(branch_steps[ref].cases for ref in refs) else {}
-        shown = {name: value for name, value in inputs.items() if name not in params_of(step)}
-        yield finished_at_once(
+        shown = {name: value for name, value in inputs.items() if name not in fork_parameters(step)}
+        yield completed_task(
             step,
             key,
             ctx.run,
@@ -69,7 +69,7 @@ def has_forked(step: Step, ctx: DecisionContext) -> bool:
     return bool(ctx.ask(ReferencesInUse(refs)))
 
 
-def in_use(refs: Collection[str], step: Step, key: Key, ctx: DecisionContext) -> list[str]:
+def references_in_use(refs: Collection[str], step: Step, key: Key, ctx: DecisionContext) -> list[str]:
     """Those of the references that steps of the definition have, or tasks in this turn, in the order given."""
     run = ctx.run
     used = {ref for ref in refs if ref in run.definition.steps or Key(ref, key.iteration_path) in run.tasks}
@@ -78,15 +78,15 @@ def in_use(refs: Collection[str], step: Step, key: Key, ctx: DecisionContext) ->
     return [ref for ref in refs if ref in used]
 
 
-def params_of(step: Step) -> set[str]:
+def fork_parameters(step: Step) -> set[str]:
     """The inputs that only say what to fork; the fork's row does not repeat them."""
     return {str(step.document.get(name)) for name in FILLED_BY_FORK}
 
 
-def with_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list[dict[str, Any]]:
+def add_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list[dict[str, Any]]:
     """The documents with the task definitions that are registered for them."""
     names = sorted({document["name"] for document in documents if not document.get("taskDefinition")})
-    found = dict(zip(names, gather(partial(ctx.ask, TaskDefinitionByName(name)) for name in names), strict=True))
+    found = dict(zip(names, gather_values(partial(ctx.ask, TaskDefinitionByName(name)) for name in names), strict=True))
     return [
         document
         if document.get("taskDefinition") or not found.get(document["name"])
@@ -95,22 +95,22 @@ def with_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list
     ]
 
 
-def laid_out(document: dict[str, Any], fork: Step) -> dict[str, Step]:
+def layout_branch_steps(document: dict[str, Any], fork: Step) -> dict[str, Step]:
     """The steps of one branch. Nobody has checked its document: whatever is wrong with it is a reason to refuse it."""
     try:
-        return lay_out([document], loops=fork.loops, is_ad_hoc=False)
+        return layout_steps([document], loops=fork.loops, is_ad_hoc=False)
     except ValidationFailed as refused:
         raise StepRefused("; ".join(complaint.message for complaint in refused.complaints)) from refused
     except (TypeError, ValueError, AttributeError, KeyError) as error:
         raise StepRefused(f"The forked task '{document['taskReferenceName']}' cannot be read: {error}.") from error
 
 
-def grow(step: Step, documents: list[dict[str, Any]]) -> dict[str, Step]:
+def build_branch_steps(step: Step, documents: list[dict[str, Any]]) -> dict[str, Step]:
     """The steps of all branches, each branch by its own; their heads are joined by what follows the fork."""
     branch_steps: dict[str, Step] = {}
     for document in documents:
-        branch = laid_out(document, step)
+        branch = layout_branch_steps(document, step)
         if twice := branch.keys() & branch_steps.keys():
             raise StepRefused(f"The forked reference '{min(twice)}' occurs twice: give each forked task its own.")
-        branch_steps |= joined_branch(branch, document["taskReferenceName"], step.follower)
+        branch_steps |= layout_branch(branch, document["taskReferenceName"], step.follower)
     return branch_steps

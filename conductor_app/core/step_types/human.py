@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect, ResolveTask, TransitionAttempt
-from ..people import ends_at, question
+from ..human_task import last_assignment_ends_at, parse_question
 from ..snapshot import NEVER, Task
-from .base import StepType, held_by_engine, inputs_of
+from .base import StepType, engine_held_task, resolve_inputs
 
 UNANSWERED = "The last assignment expired before the task was completed."
 
@@ -19,10 +19,10 @@ class Human(StepType):
     is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
-        asked = question(inputs)
-        end = ends_at(asked.assignees, now) if asked.terminates else None
-        yield held_by_engine(step, key, ctx.run, now, input=inputs, output={}, ends_at=NEVER if end is None else end)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        asked = parse_question(inputs)
+        end = last_assignment_ends_at(asked.assignees, now) if asked.terminates else None
+        yield engine_held_task(step, key, ctx.run, now, input=inputs, output={}, ends_at=NEVER if end is None else end)
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if task.attempt.is_open and task.attempt.ends_at <= now:

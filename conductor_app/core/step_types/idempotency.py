@@ -15,7 +15,7 @@ LONGEST = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class KeyClaim:
     """What a step may do: start a run under the key, which that in `frees` gives up; or take the run that holds it."""
 
     key: str = ""
@@ -23,24 +23,24 @@ class Claim:
     holder: IdempotencyKeyHolder | None = None
 
 
-def claimed(param: Mapping[str, Any], definition: Definition, ctx: DecisionContext, own: Key) -> Claim:
+def claim_key(param: Mapping[str, Any], definition: Definition, ctx: DecisionContext, own: Key) -> KeyClaim:
     """The claim of the step to the key that it names, if it names one. Raises StepRefused."""
     given, strategy = param.get("idempotencyKey"), param.get("idempotencyStrategy") or FAIL
     key = "" if given is None else str(given).replace("\0", "")
     if not key:
-        return Claim()
+        return KeyClaim()
     if len(key) > LONGEST:
         raise StepRefused(f"The idempotency key is longer than {LONGEST} characters.")
     if strategy not in STRATEGIES:
         raise StepRefused(f"idempotencyStrategy must be one of {', '.join(STRATEGIES)}; it is {strategy!r}.")
     holder = ctx.ask(IdempotencyLookup(definition.name, key))
     if holder is None:
-        return Claim(key)
+        return KeyClaim(key)
     has_ended = holder.status in RUN.final
     if (strategy == FAIL_ON_RUNNING and has_ended) or _is_of_an_earlier_try(holder, ctx, own):
-        return Claim(key, frees=holder.id)
+        return KeyClaim(key, frees=holder.id)
     if strategy == RETURN_EXISTING:
-        return Claim(key, holder=holder)
+        return KeyClaim(key, holder=holder)
     raise StepRefused(f"The idempotency key '{key}' of {definition.name} was used before, for run {holder.id}.")
 
 

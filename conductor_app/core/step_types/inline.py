@@ -6,7 +6,7 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD
-from .base import StepType, finished_at_once, inputs_of
+from .base import StepType, completed_task, resolve_inputs
 from .evaluation import value_of
 
 
@@ -16,8 +16,8 @@ class Inline(StepType):
     type = "INLINE"
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         answer = value_of(inputs.get("expression"), inputs.get("evaluatorType") or "javascript", inputs, ctx)
         status = COMPLETED if not answer.error else FAILED if answer.timed_out else FAILED_FOR_GOOD
         output = {"error": answer.error} if answer.error else {"result": answer.value}
-        yield finished_at_once(step, key, ctx.run, now, status, input=inputs, output=output, reason=answer.error)
+        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=answer.error)

@@ -9,7 +9,7 @@ from ..definition import Key, Step
 from ..effects import Effect, ResolveTask, TransitionAttempt
 from ..snapshot import Run, Task
 from ..states import CANCELED, COMPLETED_WITH_ERRORS
-from .base import StepType, complete, fail, held_by_engine, inputs_of
+from .base import StepType, complete_task, engine_held_task, fail_task, resolve_inputs
 from .outcomes import outcome_of
 
 
@@ -22,13 +22,13 @@ class Join(StepType):
     is_reopened = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         fork = fork_of(ctx.run, step, key)
         refs = list(step.joins) if fork is None else list(fork.step_state["forked"])
         step_state: dict[str, Any] = {"expected": len(set(refs))}
         if fork is not None and fork.step_state.get("has_cases"):
             step_state["has_cases"] = True
-        yield held_by_engine(
+        yield engine_held_task(
             step, key, ctx.run, now, step_state=step_state, input={**inputs, "joinOn": refs}, output={}
         )
 
@@ -51,7 +51,7 @@ class Join(StepType):
             outcomes = ctx.ask(JoinedOutcomes(task.key, frozenset(known), missing)) if missing > 0 else []
         if outcomes in (None, ABSENT):
             return
-        yield from verdict(task, [*(outcome_of(t, ctx) for t in known.values()), *outcomes], now)
+        yield from join_result(task, [*(outcome_of(t, ctx) for t in known.values()), *outcomes], now)
 
 
 def shares_tasks(join: Task, run: Run) -> bool:
@@ -77,22 +77,22 @@ def fork_of(run: Run, join: Step, key: Key) -> Task | None:
     return next(forks, None)
 
 
-def verdict(task: Task, outcomes: list[TaskOutcome], now: int) -> Iterator[Effect]:
+def join_result(task: Task, outcomes: list[TaskOutcome], now: int) -> Iterator[Effect]:
     """What the join comes to, once everything that it joins has ended."""
     outcomes = sorted(outcomes, key=lambda outcome: outcome.seq)
     output = {str(outcome.key): outcome.output for outcome in outcomes if outcome.output}
     bad = [outcome for outcome in outcomes if outcome.status not in ("COMPLETED", COMPLETED_WITH_ERRORS, "SKIPPED")]
     flawed = [outcome for outcome in outcomes if outcome.status == COMPLETED_WITH_ERRORS]
     if bad and all(outcome.status == CANCELED for outcome in bad):
-        yield from fail(task, now, _reasons(bad), output, event="cancel")
+        yield from fail_task(task, now, _reasons(bad), output, event="cancel")
     elif bad:
-        yield from fail(task, now, _reasons(bad), output)
+        yield from fail_task(task, now, _reasons(bad), output)
     elif flawed:
         reason = " ".join(f"{outcome.name}/{outcome.attempt_id}" for outcome in flawed)
         yield TransitionAttempt(task.key, "complete", now, {"output": output, "reason": reason})
         yield ResolveTask(task.key, "complete_with_errors")
     else:
-        yield from complete(task, now, output)
+        yield from complete_task(task, now, output)
 
 
 def _reasons(outcomes: list[TaskOutcome]) -> str:

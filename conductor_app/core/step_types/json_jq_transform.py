@@ -7,7 +7,7 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..states import COMPLETED, FAILED
-from .base import StepType, finished_at_once, inputs_of
+from .base import StepType, completed_task, resolve_inputs
 
 
 class JsonJqTransform(StepType):
@@ -16,17 +16,17 @@ class JsonJqTransform(StepType):
     type = "JSON_JQ_TRANSFORM"
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         program = inputs.get("queryExpression")
         if isinstance(program, str) and program.strip():
             answer = ctx.script("jq", program, inputs)
         else:
             answer = ScriptResult(error="The jq program is missing: write one in the input 'queryExpression'.")
-        output, status = transformed(answer), FAILED if answer.error else COMPLETED
-        yield finished_at_once(step, key, ctx.run, now, status, input=inputs, output=output, reason=answer.error)
+        output, status = jq_output(answer), FAILED if answer.error else COMPLETED
+        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=answer.error)
 
 
-def transformed(answer: ScriptResult) -> dict[str, object]:
+def jq_output(answer: ScriptResult) -> dict[str, object]:
     """The task's output: the values, or why there are none."""
     if answer.error:
         return {"error": answer.error}

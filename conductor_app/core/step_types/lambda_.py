@@ -6,7 +6,7 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..states import COMPLETED, FAILED
-from .base import StepType, finished_at_once, inputs_of
+from .base import StepType, completed_task, resolve_inputs
 from .evaluation import value_of
 
 
@@ -16,14 +16,14 @@ class Lambda(StepType):
     type = "LAMBDA"
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         script = inputs.get("scriptExpression") or step.document.get("scriptExpression")
-        answer = value_of(as_function(script), "javascript", inputs, ctx)
+        answer = value_of(wrap_as_function(script), "javascript", inputs, ctx)
         output, status = ({}, FAILED) if answer.error else ({"result": answer.value}, COMPLETED)
-        yield finished_at_once(step, key, ctx.run, now, status, input=inputs, output=output, reason=answer.error)
+        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=answer.error)
 
 
-def as_function(script: object) -> object:
+def wrap_as_function(script: object) -> object:
     """The script as the body of a function that is called: it says `return`. What is no text stays what it is."""
     is_written = isinstance(script, str) and script.strip()
     return f"(function () {{ {script}\n}})()" if is_written else script

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
-from .base import StepType, finished_at_once
+from .base import StepType, completed_task
 
 
 class Noop(StepType):
@@ -14,4 +14,4 @@ class Noop(StepType):
     type = "NOOP"
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        yield finished_at_once(step, key, ctx.run, now, input={}, output={})
+        yield completed_task(step, key, ctx.run, now, input={}, output={})

@@ -8,7 +8,7 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import ConsumeMessages, Effect
 from ..snapshot import Task
-from .base import StepType, complete, held_by_engine, inputs_of
+from .base import StepType, complete_task, engine_held_task, resolve_inputs
 
 MOST_AT_ONCE = 100
 
@@ -23,16 +23,16 @@ class PullWorkflowMessages(StepType):
     is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         blocks = str(inputs.get("blocking", True)).lower() != "false"
         step_state = {"takes": batch_size(inputs.get("batchSize")), "blocks": blocks}
-        yield held_by_engine(step, key, ctx.run, now, input=inputs, output={}, step_state=step_state)
+        yield engine_held_task(step, key, ctx.run, now, input=inputs, output={}, step_state=step_state)
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         run = ctx.run
         if not run.inbox:
             if not task.step_state["blocks"]:
-                yield from complete(task, now, {"messages": [], "count": 0})
+                yield from complete_task(task, now, {"messages": [], "count": 0})
             return
         first = min(run.tasks_of_type(self.type), key=lambda other: other.seq)
         if first.key != task.key:
@@ -41,7 +41,7 @@ class PullWorkflowMessages(StepType):
         yield ConsumeMessages(taken.up_to, taken.left)
         if taken.messages:
             messages = [dict(message) for message in taken.messages]
-            yield from complete(task, now, {"messages": messages, "count": len(messages)})
+            yield from complete_task(task, now, {"messages": messages, "count": len(messages)})
 
 
 def batch_size(value: Any) -> int:

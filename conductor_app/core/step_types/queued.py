@@ -1,13 +1,13 @@
 """Tasks that wait in a queue for a worker."""
 
-from ..decision_context import DecisionContext, spelled_type
+from ..decision_context import DecisionContext, conductor_task_type
 from ..definition import Key, Step
 from ..effects import CreateTask
 from ..states import PENDING
 from .base import new_task
 
 
-def queued(
+def queued_task(
     step: Step, key: Key, ctx: DecisionContext, now: int, task_type: str, domain: str, inputs: dict
 ) -> CreateTask:
     """A task that waits in the queue of its type; in that of its isolation group and name space, where it has any."""
@@ -24,13 +24,13 @@ def queued(
             queue=queue_name(task_type, domain, step.policy.name_space, step.policy.isolation_group),
             delay_seconds=step.start_delay,
             step_state={}
-            if task_type == spelled_type(step.type, step.name)
+            if task_type == conductor_task_type(step.type, step.name)
             else {"type": task_type, "name": task_type},
         )
     )
 
 
-def asynchronous(step: Step) -> dict[str, bool]:
+def async_marker(step: Step) -> dict[str, bool]:
     """What a built-in worker is told of the step beside its inputs: whether somebody else completes the task."""
     return {"asyncComplete": True} if step.async_complete else {}
 

@@ -7,7 +7,7 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect, SetVariables
 from ..errors import StepRefused
-from .base import StepType, finished_at_once, inputs_of
+from .base import StepType, completed_task, resolve_inputs
 
 MOST_BYTES = 256 * 1024
 """What all variables of a run may take together (execution §1.6)."""
@@ -19,10 +19,10 @@ class SetVariable(StepType):
     type = "SET_VARIABLE"
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         variables = {**ctx.variables(), **inputs}
         size = len(json.dumps(variables, default=str))
         if size > MOST_BYTES:
             raise StepRefused(f"The workflow's variables would take {size} bytes; {MOST_BYTES} are allowed.")
         yield SetVariables(variables)
-        yield finished_at_once(step, key, ctx.run, now, input=inputs, output={})
+        yield completed_task(step, key, ctx.run, now, input=inputs, output={})

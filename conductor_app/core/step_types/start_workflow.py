@@ -8,9 +8,9 @@ from ..definition import Key, Step
 from ..effects import Effect, StartRun
 from ..errors import StepRefused
 from ..ids import derived_id
-from .base import StepType, finished_at_once, inputs_of
+from .base import StepType, completed_task, resolve_inputs
 from .child_definition import definition_of, domains_of, fitting_input, priority_of
-from .idempotency import claimed
+from .idempotency import claim_key
 
 
 class StartWorkflow(StepType):
@@ -19,15 +19,15 @@ class StartWorkflow(StepType):
     type = "START_WORKFLOW"
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         request = inputs.get("startWorkflow")
         if not isinstance(request, dict):
             raise StepRefused("START_WORKFLOW needs an input 'startWorkflow' with the name of the workflow to start.")
         definition = definition_of({**request, "workflowDefinition": request.get("workflowDef")}, ctx)
-        claim = claimed(request, definition, ctx, key)
+        claim = claim_key(request, definition, ctx, key)
         started = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "started")
         run_id = claim.holder.id if claim.holder else started
-        yield finished_at_once(step, key, ctx.run, now, input=inputs, output={"workflowId": run_id})
+        yield completed_task(step, key, ctx.run, now, input=inputs, output={"workflowId": run_id})
         if claim.holder:
             return
         yield StartRun(

@@ -5,14 +5,14 @@ from typing import Any
 
 from ..decision_context import DecisionContext
 from ..definition import Definition, Key, Step
+from ..document.inline_definitions import DEFINITION
 from ..effects import AttachChild, Effect, StartRun, UpdateTask
 from ..errors import StepRefused
 from ..ids import derived_id
-from ..language.inline_definitions import DEFINITION
 from ..snapshot import Task
-from .base import StepType, held_by_engine, inputs_of
+from .base import StepType, engine_held_task, resolve_inputs
 from .child_definition import definition_of, domains_of, fitting_input, priority_of
-from .idempotency import claimed
+from .idempotency import claim_key
 
 METADATA = "_systemMetadata"
 
@@ -24,16 +24,16 @@ class SubWorkflow(StepType):
     is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = child_input(inputs_of(step, ctx, key, ctx.run, now), is_given=ctx.given_input(key) is not None)
-        param = resolved_param(step.document.get("subWorkflowParam") or {}, ctx)
+        inputs = child_input(resolve_inputs(step, ctx, key, ctx.run, now), is_given=ctx.input_override(key) is not None)
+        param = resolve_param(step.document.get("subWorkflowParam") or {}, ctx)
         definition = definition_of(param, ctx)
-        claim = claimed(param, definition, ctx, key)
+        claim = claim_key(param, definition, ctx, key)
         if claim.holder and claim.holder.is_awaited:
             raise StepRefused(f"Run {claim.holder.id} holds the idempotency key, and another task waits for it.")
         started = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "child")
         child = claim.holder.id if claim.holder else started
-        shown = {**shown_param(param, definition), "workflowInput": inputs}
-        task = held_by_engine(step, key, ctx.run, now, child_id=child, input=shown, output={"subWorkflowId": child})
+        shown = {**displayed_param(param, definition), "workflowInput": inputs}
+        task = engine_held_task(step, key, ctx.run, now, child_id=child, input=shown, output={"subWorkflowId": child})
         yield task
         if claim.holder:
             yield AttachChild(child, task.task.attempt.id)
@@ -41,7 +41,7 @@ class SubWorkflow(StepType):
         yield StartRun(
             child,
             definition,
-            _marked(fitting_input(definition, inputs, ctx), is_inline=is_inline(param)),
+            _mark_inline(fitting_input(definition, inputs, ctx), is_inline=is_inline(param)),
             ctx.run.correlation_id,
             priority_of(param.get("priority"), ctx.run.priority),
             domains_of(param, ctx),
@@ -50,13 +50,13 @@ class SubWorkflow(StepType):
             frees=claim.frees,
         )
 
-    def reopened(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
-        yield from super().reopened(task, ctx, now)
+    def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
+        yield from super().reopen(task, ctx, now)
         if not task.succeeded:
             yield UpdateTask(task.key, attempt_facts={"output": {"subWorkflowId": task.attempt.child_id}})
 
 
-def resolved_param(param: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
+def resolve_param(param: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
     """Resolve `subWorkflowParam`, except a definition that it holds: the expressions in it are the child's.
 
     A definition that is one expression is resolved, once; where it comes to null, the workflow is found by its name.
@@ -83,7 +83,7 @@ def is_inline(param: Mapping[str, Any]) -> bool:
     return isinstance(param.get(DEFINITION), dict)
 
 
-def shown_param(param: Mapping[str, Any], definition: Definition) -> dict[str, Any]:
+def displayed_param(param: Mapping[str, Any], definition: Definition) -> dict[str, Any]:
     """Return what the task's input says of the child: these keys always, as the original writes them."""
     name = param.get("name")
     return {
@@ -110,7 +110,7 @@ def child_input(inputs: dict[str, Any], *, is_given: bool) -> dict[str, Any]:
     return given if isinstance(given, dict) and given else inputs
 
 
-def _marked(input: dict[str, Any], *, is_inline: bool) -> dict[str, Any]:
+def _mark_inline(input: dict[str, Any], *, is_inline: bool) -> dict[str, Any]:
     """Return the input with the mark that the original puts on children whose definition is given in place."""
     if not is_inline:
         return input

@@ -8,8 +8,8 @@ from ..effects import Effect
 from ..expressions import java_text
 from ..snapshot import Task
 from ..states import FAILED
-from .base import StepType, finished_at_once, inputs_of
-from .cases import into_case, shown_case, spelled
+from .base import StepType, completed_task, resolve_inputs
+from .cases import case_text, into_case, shown_case
 from .evaluation import value_of
 
 
@@ -20,16 +20,16 @@ class Switch(StepType):
     is_retried = False
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         language = step.document.get("evaluatorType") or "value-param"
         answer = value_of(step.document.get("expression"), language, inputs, ctx)
         if answer.error:
-            yield finished_at_once(step, key, ctx.run, now, FAILED, input=inputs, output={}, reason=answer.error)
+            yield completed_task(step, key, ctx.run, now, FAILED, input=inputs, output={}, reason=answer.error)
             return
         # Python tells 1 from 1.0, so the case is named as Conductor prints it.
-        case = java_text(answer.value) if language == "python" else spelled(answer.value)
+        case = java_text(answer.value) if language == "python" else case_text(answer.value)
         head = step.cases.get(case, step.default_case)
-        yield finished_at_once(
+        yield completed_task(
             step,
             key,
             ctx.run,

@@ -6,7 +6,7 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..states import FAILED
-from .base import StepType, finished_at_once, inputs_of
+from .base import StepType, completed_task, resolve_inputs
 
 ENDS = {"COMPLETED": "complete", "FAILED": "fail", "TERMINATED": "terminate"}
 """The `terminationStatus` values, and the event of the run that each stands for."""
@@ -19,16 +19,16 @@ class Terminate(StepType):
     is_retried = False
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         event = ENDS.get(str(inputs.get("terminationStatus")))
         if event is None:
             reason = f"terminationStatus must be one of {', '.join(ENDS)}; it is {inputs.get('terminationStatus')!r}."
-            yield finished_at_once(step, key, ctx.run, now, FAILED, input=inputs, output={}, reason=reason)
+            yield completed_task(step, key, ctx.run, now, FAILED, input=inputs, output={}, reason=reason)
             return
         given = inputs.get("workflowOutput")
         output = given if isinstance(given, dict) else {} if given is None else {"output": given}
         step_state = {"ends": event, "reason": str(inputs.get("terminationReason") or "")}
-        yield finished_at_once(step, key, ctx.run, now, input=inputs, output=output, step_state=step_state)
+        yield completed_task(step, key, ctx.run, now, input=inputs, output=output, step_state=step_state)
 
     def successors(self, task):
         return iter(())

@@ -25,13 +25,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..data_requests import DataRequired, WholeRun
-from ..decision_context import DecisionContext, spelled_status, spelled_type
+from ..decision_context import DecisionContext, conductor_status, conductor_task_type
 from ..definition import Key, Step
 from ..effects import Effect, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
-from ..expressions.patterns import TooSlow, full_match
+from ..expressions.patterns import PatternTooSlow, full_match
 from ..snapshot import Task
-from .base import StepType, complete, held_by_engine, inputs_of
+from .base import StepType, complete_task, engine_held_task, resolve_inputs
 from .iterations import ENDS_AS, first_failure, outcomes_of_iteration, outputs_by_ref
 
 TRY, CATCH, FINALLY = 1, 2, 3
@@ -53,8 +53,8 @@ class TryCatch(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if "try" not in step.parts:
             raise StepRefused(f"There is nothing to try in {step.ref}: its 'tryTasks' is empty.")
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
-        yield held_by_engine(step, key, ctx.run, now, iteration=TRY, input=inputs, output={})
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        yield engine_held_task(step, key, ctx.run, now, iteration=TRY, input=inputs, output={})
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         outcomes = outcomes_of_iteration(task, ctx)
@@ -66,22 +66,22 @@ class TryCatch(StepType):
             yield from self.on_child_failure(task, ctx.run.tasks[failure.key], ctx, now)
             return
         output = {**ctx.attempt_payload(task, "output"), NAMES[task.iteration]: outputs_by_ref(outcomes)}
-        yield from after(task, task.iteration, output, dict(task.step_state), now)
+        yield from end_phase(task, task.iteration, output, dict(task.step_state), now)
 
     def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """A task in the present phase has failed, and nothing else of it is open."""
-        error = described(failed)
+        error = describe_failure(failed)
         output = {"error": error, **ctx.attempt_payload(task, "output")}
         name = handler_for(task.step, error) if task.iteration == TRY else None
         if name is None:
             step_state = {"failed_in": task.iteration, "failure": error, **task.step_state}
-            yield from after(task, task.iteration, output, step_state, now)
+            yield from end_phase(task, task.iteration, output, step_state, now)
             return
         output, step_state = {**output, "caughtBy": name}, {**task.step_state, "handler": name}
         if name in task.step.parts:
-            yield moved(task, CATCH, output, step_state, now)
+            yield enter_phase(task, CATCH, output, step_state, now)
         else:
-            yield from after(task, CATCH, output, step_state, now)
+            yield from end_phase(task, CATCH, output, step_state, now)
 
     def successors(self, task: Task) -> Iterator[Key]:
         if not task.is_open:
@@ -92,10 +92,10 @@ class TryCatch(StepType):
     def failed_iteration(self, task: Task) -> int | None:
         return task.step_state.get("failed_in")
 
-    def reopened(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
-        yield from super().reopened(task, ctx, now)
+    def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
+        yield from super().reopen(task, ctx, now)
         if iteration is not None:
-            step_state, output = as_before(iteration, task.step_state, ctx.attempt_payload(task, "output"))
+            step_state, output = state_before_phase(iteration, task.step_state, ctx.attempt_payload(task, "output"))
             yield UpdateTask(task.key, {"iteration": iteration, "step_state": step_state}, {"output": output})
 
 
@@ -105,12 +105,12 @@ def head_of_phase(task: Task) -> str | None:
     return task.step.parts.get(part)
 
 
-def after(task: Task, phase: int, output: dict[str, Any], step_state: dict[str, Any], now: int) -> Iterator[Effect]:
+def end_phase(task: Task, phase: int, output: dict[str, Any], step_state: dict[str, Any], now: int) -> Iterator[Effect]:
     """A phase is over: the last one begins, or the step ends as all of it went."""
     if phase != FINALLY and "finally" in task.step.parts:
-        yield moved(task, FINALLY, output, step_state, now)
+        yield enter_phase(task, FINALLY, output, step_state, now)
     elif "failed_in" not in step_state:
-        yield from complete(task, now, output)
+        yield from complete_task(task, now, output)
     else:
         error = step_state["failure"]
         yield UpdateTask(task.key, {"step_state": step_state})
@@ -118,7 +118,7 @@ def after(task: Task, phase: int, output: dict[str, Any], step_state: dict[str, 
         yield TransitionAttempt(task.key, ENDS_AS.get(error["status"], "fail"), now, facts)
 
 
-def as_before(phase: int, step_state: Mapping[str, Any], output: Mapping[str, Any]) -> tuple[dict, dict]:
+def state_before_phase(phase: int, step_state: Mapping[str, Any], output: Mapping[str, Any]) -> tuple[dict, dict]:
     """What the step knew and showed when this phase began."""
     gone = {NAMES[later] for later in range(phase, FINALLY + 1)}
     if step_state.get("failed_in", 0) >= phase:
@@ -129,19 +129,19 @@ def as_before(phase: int, step_state: Mapping[str, Any], output: Mapping[str, An
     return kept, shown
 
 
-def moved(task: Task, phase: int, output: dict[str, Any], step_state: dict[str, Any], now: int) -> UpdateTask:
+def enter_phase(task: Task, phase: int, output: dict[str, Any], step_state: dict[str, Any], now: int) -> UpdateTask:
     """The step is in this phase from now on."""
     return UpdateTask(task.key, {"iteration": phase, "step_state": step_state}, {"output": output, "updated_at": now})
 
 
-def described(failed: Task) -> dict[str, Any]:
+def describe_failure(failed: Task) -> dict[str, Any]:
     """A failure as handlers read it."""
     name = failed.step_state.get("name", failed.step.name)
     return {
         "taskRef": failed.key.ref,
-        "taskType": spelled_type(failed.step_state.get("type", failed.step.type), name),
+        "taskType": conductor_task_type(failed.step_state.get("type", failed.step.type), name),
         "taskId": failed.attempt.id,
-        "status": spelled_status(failed.attempt.status, failed.status),
+        "status": conductor_status(failed.attempt.status, failed.status),
         "reason": failed.attempt.reason,
         "attempt": failed.attempt.number + 1,
     }
@@ -150,12 +150,12 @@ def described(failed: Task) -> dict[str, Any]:
 def handler_for(step: Step, error: Mapping[str, Any]) -> str | None:
     """The part of the step that handles the failure, or None."""
     for index, case in enumerate(step.document.get("catchCases") or ()):
-        if matches(case.get("match") or {}, error):
+        if matches_failure(case.get("match") or {}, error):
             return f"catch {index}"
     return "catch default" if "catch default" in step.parts else None
 
 
-def matches(match: Mapping[str, Any], error: Mapping[str, Any]) -> bool:
+def matches_failure(match: Mapping[str, Any], error: Mapping[str, Any]) -> bool:
     """Whether everything that is wanted of a failure is so."""
     for field in ("status", "taskRef", "taskType"):
         wanted = match.get(field)
@@ -168,5 +168,5 @@ def matches(match: Mapping[str, Any], error: Mapping[str, Any]) -> bool:
 def _is_in(pattern: str, reason: str) -> bool:
     try:
         return full_match(f".*(?:{pattern}).*", reason, "s")
-    except (TooSlow, ValueError):
+    except (PatternTooSlow, ValueError):
         return False

@@ -10,7 +10,7 @@ from ..definition import Key, Step
 from ..effects import Effect
 from ..errors import StepRefused
 from ..snapshot import NEVER, Run, Task
-from .base import StepType, complete, held_by_engine, inputs_of
+from .base import StepType, complete_task, engine_held_task, resolve_inputs
 
 SPAN = re.compile(
     r"^\s*(?:(\d+)\s*(?:days|day|d))?\s*(?:(\d+)\s*(?:hours|hour|hrs|hr|h))?\s*(?:(\d+)\s*(?:minutes|minute|mins|min|m))?"
@@ -48,15 +48,15 @@ class Wait(StepType):
     is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
-        end = ends_at(inputs, now)
-        if ctx.given_input(key) is None:
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        end = wait_ends_at(inputs, now)
+        if ctx.input_override(key) is None:
             end = _kept_end(ctx.run, key) or end
-        yield held_by_engine(step, key, ctx.run, now, input=inputs, output={}, ends_at=end)
+        yield engine_held_task(step, key, ctx.run, now, input=inputs, output={}, ends_at=end)
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if task.attempt.ends_at <= now:
-            yield from complete(task, now, {})
+            yield from complete_task(task, now, {})
 
 
 def _kept_end(run: Run, key: Key) -> int | None:
@@ -69,17 +69,17 @@ def _kept_end(run: Run, key: Key) -> int | None:
     return None if end == NEVER else end
 
 
-def ends_at(inputs: dict[str, Any], now: int) -> int:
+def wait_ends_at(inputs: dict[str, Any], now: int) -> int:
     """The moment at which the wait is over; NEVER if it waits for a report."""
     duration, until = inputs.get("duration"), inputs.get("until")
     if duration not in (None, "") and until not in (None, ""):
         raise StepRefused("A WAIT takes 'duration' or 'until', not both.")
     if duration not in (None, ""):
-        return now + milliseconds(duration)
-    return NEVER if until in (None, "") else moment(until)
+        return now + parse_duration(duration)
+    return NEVER if until in (None, "") else parse_timestamp(until)
 
 
-def milliseconds(text: Any) -> int:
+def parse_duration(text: Any) -> int:
     """A span such as `2 days 3 hours 5m 10 secs`, in milliseconds."""
     found = SPAN.match(str(text))
     if not found or not any(found.groups()):
@@ -90,7 +90,7 @@ def milliseconds(text: Any) -> int:
     return min(((days * 24 + hours) * 60 + minutes) * 60 + seconds, 10**11) * 1000
 
 
-def moment(text: Any) -> int:
+def parse_timestamp(text: Any) -> int:
     """A moment such as `2026-02-28 14:30 GMT+01:00`, in epoch milliseconds; UTC where no zone is given."""
     found = MOMENT.match(str(text))
     if not found:

@@ -6,8 +6,8 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import AwaitWebhook, Effect
 from ..errors import StepRefused
-from ..webhook_matches import digest_of, fault_of, matches_of, paths_of
-from .base import StepType, held_by_engine, inputs_of
+from ..webhook_matches import match_digest, match_paths, parse_matches, path_error
+from .base import StepType, engine_held_task, resolve_inputs
 
 
 class WaitForWebhook(StepType):
@@ -20,14 +20,14 @@ class WaitForWebhook(StepType):
     is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         try:
-            matches = matches_of(inputs)
+            matches = parse_matches(inputs)
         except ValueError as error:
             raise StepRefused(str(error)) from None
         for path in matches:
-            if fault := fault_of(path):
+            if fault := path_error(path):
                 raise StepRefused(f"The path {path!r} in 'matches' cannot be read: {fault}.")
-        task = held_by_engine(step, key, ctx.run, now, input=inputs, output={})
+        task = engine_held_task(step, key, ctx.run, now, input=inputs, output={})
         yield task
-        yield AwaitWebhook(task.task.attempt.id, paths_of(matches), digest_of(matches))
+        yield AwaitWebhook(task.task.attempt.id, match_paths(matches), match_digest(matches))

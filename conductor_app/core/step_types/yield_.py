@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
-from .base import StepType, held_by_engine, inputs_of
+from .base import StepType, engine_held_task, resolve_inputs
 
 
 class Yield(StepType):
@@ -15,5 +15,5 @@ class Yield(StepType):
     is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = inputs_of(step, ctx, key, ctx.run, now)
-        yield held_by_engine(step, key, ctx.run, now, input=inputs, output={})
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        yield engine_held_task(step, key, ctx.run, now, input=inputs, output={})

@@ -9,7 +9,7 @@ from ... import blob_storage, clock, conf, notifications
 from ...core.errors import Invalid, NotFound
 from ...core.standalone import artifacts as core
 from ...core.standalone.artifacts import OBJECT, S3, Artifact
-from ...core.standalone.effects import Tell
+from ...core.standalone.effects import PublishMessage
 from ...core.standalone.snapshot import StandaloneTask
 from ...insight.standalone import format_timestamp
 from ...models import Artifact as Row
@@ -27,14 +27,14 @@ def create(task_id: str, number: int, name: str, new: Artifact) -> Row:
         raise Invalid("This server has no place for artifacts: PAYLOAD_STORAGE is not set.")
     with transaction.atomic():
         standalone, now = _lock_task(task_id), clock.now()
-        core.refuse_unless_possible(standalone, number, new.expires_at, now)
+        core.require_writable_attempt(standalone, number, new.expires_at, now)
         row = Row.objects.of(task_id, number).filter(name=name).first()
         if row is None:
             row = Row(task_id=task_id, number=number, name=name, created_at=now, is_present=new.kind != OBJECT)
             if new.kind == OBJECT:
                 row.details = new_upload(standalone.project_id)
         else:
-            new = core.replaced(to_artifact(row), new)
+            new = core.replace_artifact(to_artifact(row), new)
         _save_artifact(row, new)
         if new.kind not in (S3, OBJECT):
             publish_artifact_message(standalone, row, now)
@@ -88,7 +88,7 @@ def finish(task_id: str, number: int, name: str, upload_id: str) -> None:
 
 def publish_artifact_message(standalone: StandaloneTask, row: Row, now: int) -> None:
     """Who listens is told of an artifact."""
-    effect = Tell(ARTIFACT_CREATED, row.number, {"artifact": artifact_document(row)})
+    effect = PublishMessage(ARTIFACT_CREATED, row.number, {"artifact": artifact_document(row)})
     writes = StatementBatch()
     standalone_tasks.insert_pulse_messages(
         writes, [pulse_message(standalone, ARTIFACT_CREATED, effect, now)], repeats=True

@@ -46,7 +46,7 @@ def start(asked: BulkRequest, by: str) -> str:
     _check(asked)
     now = clock.now()
     row = BulkOperation(
-        id=derived_id(now, randomness.drawn()),
+        id=derived_id(now, randomness.random_hex()),
         action=asked.action,
         options=_options(asked),
         selection=selections.clean_selection(asked.selection),

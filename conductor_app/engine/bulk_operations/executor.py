@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Min
 
 from ... import clock
-from ...core.errors import Refused
+from ...core.errors import RequestRefused
 from ...core.ids import first_id
 from ...core.snapshot import NEVER
 from ...core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
@@ -186,7 +186,7 @@ def _process_item(row: BulkOperation, item_id: int, run_id: str, deed: Deed) -> 
 def _apply_and_record(row: BulkOperation, item_id: int, run_id: str, deed: Deed) -> None:
     try:
         deed(run_id, partial(_record_item, row, item_id, BulkItem.DONE))
-    except Refused as refused:
+    except RequestRefused as refused:
         _note_standalone(row, item_id, refused.message)
     except ItemNoLongerWaiting:
         raise

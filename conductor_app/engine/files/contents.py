@@ -10,7 +10,7 @@ from django.core.files.base import File
 from django.db import transaction
 
 from ... import blob_storage, clock, conf
-from ...core.errors import Invalid, NotFound, TooLarge
+from ...core.errors import Invalid, NotFound, PayloadTooLarge
 from ...models import FileHandle
 from ...models.files import UPLOADED
 from ..content_files import keep_content, release_content
@@ -143,4 +143,4 @@ def _require_multipart(row: FileHandle, upload_id: str) -> FileHandle:
 
 def _refuse_too_large(size: int) -> None:
     if size > conf.file_max_bytes:
-        raise TooLarge(f"A file may have at most {conf.file_max_bytes} bytes.")
+        raise PayloadTooLarge(f"A file may have at most {conf.file_max_bytes} bytes.")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from django.db import transaction
 
 from ... import clock
-from ...core.errors import Busy, Conflict, NotFound, Refused
-from ...core.timetable import Slot, Timetable
+from ...core.errors import Busy, Conflict, NotFound, RequestRefused
+from ...core.timetable import ScheduleSlot, Timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import EXECUTED, FAILED, WAITING
 from ...store import schedules as store
@@ -62,7 +62,7 @@ def fire_schedule(schedule_id: int) -> None:
         _postpone_or_skip(schedule, execution, claim)
 
 
-def _advance_claim(schedule: Schedule, slot: Slot, table: Timetable, now: int) -> Claim:
+def _advance_claim(schedule: Schedule, slot: ScheduleSlot, table: Timetable, now: int) -> Claim:
     """Takes the slot by moving its schedule on; False where it was moved by somebody else."""
     following = table.following(slot, now)
     seen = {name: getattr(schedule, name) for name in ("next_run_at", "next_entry", "revision")}
@@ -164,7 +164,9 @@ def _retry_later(execution: ScheduleExecution, claim: Claim, busy: Busy) -> None
 
 def _record_failure(execution: ScheduleExecution, claim: Claim, fault: Exception) -> None:
     told, trace = (
-        (fault.message, "") if isinstance(fault, Refused) else (f"{type(fault).__name__}: {fault}", _stack_trace())
+        (fault.message, "")
+        if isinstance(fault, RequestRefused)
+        else (f"{type(fault).__name__}: {fault}", _stack_trace())
     )
     if trace:
         log.exception("scheduled_start_failed", extra={"schedule": execution.schedule_name})

@@ -7,7 +7,7 @@ from django.db import transaction
 from ... import clock, randomness
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.ids import derived_id
-from ...core.timetable import Slot, timetable
+from ...core.timetable import ScheduleSlot, parse_timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import EXECUTED, FAILED, WAITING
 from .. import runs
@@ -24,7 +24,7 @@ def run_now(name: str, by: str, reason: str = "") -> str:
     if schedule is None:
         raise NotFound(f"No such schedule found by name: {name}")
     now, entry = clock.now(), timetable_of(schedule).entries[0]
-    id = derived_id(now, randomness.drawn())
+    id = derived_id(now, randomness.random_hex())
     execution = execution_record(schedule, id, now, now, entry.expression, entry.zone_id)
 
     def also(run_id: str) -> None:
@@ -62,14 +62,14 @@ def _check_span(schedule: Schedule, first: int, last: int, now: int) -> int:
     return last if ahead is None else min(last, ahead.at - 1)
 
 
-def _slots_between(schedule: Schedule, first: int, last: int) -> list[Slot]:
+def _slots_between(schedule: Schedule, first: int, last: int) -> list[ScheduleSlot]:
     slots = list(islice(timetable_of(schedule).between(first, last), MOST_BACKFILLED + 1))
     if len(slots) > MOST_BACKFILLED:
         raise Invalid(f"The span has more than {MOST_BACKFILLED} slots; ask for a part of it.")
     return slots
 
 
-def _missed_executions(schedule: Schedule, slots: list[Slot], now: int) -> list[ScheduleExecution]:
+def _missed_executions(schedule: Schedule, slots: list[ScheduleSlot], now: int) -> list[ScheduleExecution]:
     """The notes of the slots that have not run and do not wait."""
     table = timetable_of(schedule)
     notes = {execution.id: execution for execution in (new_execution(schedule, table, slot, now) for slot in slots)}
@@ -87,7 +87,7 @@ def _missed_executions(schedule: Schedule, slots: list[Slot], now: int) -> list[
 def next_times(expression: str, zone_id: str, *, starts_at: int | None, ends_at: int | None, limit: int) -> list[int]:
     """The next moments at which an expression is true. Raises Invalid."""
     written = {"cronExpression": expression, "zoneId": zone_id}
-    table = timetable({**written, "scheduleStartTime": starts_at, "scheduleEndTime": ends_at})
+    table = parse_timetable({**written, "scheduleStartTime": starts_at, "scheduleEndTime": ends_at})
     found, slot = [], table.after(clock.now())
     while slot is not None and len(found) < limit:
         found.append(slot.at)

@@ -5,13 +5,13 @@ from typing import Any
 
 from ...access.masking import decrypt_masked
 from ...core.ids import derived_id
-from ...core.timetable import Slot, Timetable
+from ...core.timetable import ScheduleSlot, Timetable
 from ...models import Schedule, ScheduleExecution
 from ..runs import StartRequest
 from .rows import stored_document
 
 
-def new_execution(schedule: Schedule, table: Timetable, slot: Slot, now: int) -> ScheduleExecution:
+def new_execution(schedule: Schedule, table: Timetable, slot: ScheduleSlot, now: int) -> ScheduleExecution:
     """The note of a slot, not written yet; the same slot always has the same id."""
     entry = table.entries[slot.entry]
     id = derived_id(slot.at, schedule.pk, slot.at, slot.entry)

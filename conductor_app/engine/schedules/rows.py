@@ -7,7 +7,7 @@ from django.db.models.functions import Cast
 
 from ...core.errors import NotFound
 from ...core.masking import HIDDEN
-from ...core.timetable import Slot, Timetable, timetable
+from ...core.timetable import ScheduleSlot, Timetable, parse_timetable
 from ...models import AuditEntry, Schedule
 from ...models.fields import dumps, loads_sealed
 
@@ -31,10 +31,10 @@ def stored_document(schedule: Schedule) -> dict[str, Any]:
 
 def timetable_of(schedule: Schedule) -> Timetable:
     """When it fires."""
-    return timetable(schedule.document)
+    return parse_timetable(schedule.document)
 
 
-def next_slot(schedule: Schedule, table: Timetable) -> Slot | None:
+def next_slot(schedule: Schedule, table: Timetable) -> ScheduleSlot | None:
     """The slot that it comes to next, which `next_run_at` follows by its spread.
 
     What wrote the row last may know of no spread: then `next_run_at` is the slot itself.
@@ -42,10 +42,10 @@ def next_slot(schedule: Schedule, table: Timetable) -> Slot | None:
     if schedule.next_run_at is None:
         return None
     if schedule.next_slot_at is not None:
-        slot = Slot(schedule.next_slot_at, schedule.next_entry)
+        slot = ScheduleSlot(schedule.next_slot_at, schedule.next_entry)
         if table.runs_at(slot, schedule.name) == schedule.next_run_at:
             return slot
-    return Slot(schedule.next_run_at, schedule.next_entry)
+    return ScheduleSlot(schedule.next_run_at, schedule.next_entry)
 
 
 def set_next_from_now(schedule: Schedule, now: int) -> None:
@@ -53,7 +53,7 @@ def set_next_from_now(schedule: Schedule, now: int) -> None:
     set_next_slot(schedule, None if schedule.is_paused else timetable_of(schedule).after(now))
 
 
-def set_next_slot(schedule: Schedule, slot: Slot | None) -> None:
+def set_next_slot(schedule: Schedule, slot: ScheduleSlot | None) -> None:
     """Have it fire at this slot."""
     at = timetable_of(schedule).runs_at(slot, schedule.name) if slot else None
     schedule.next_run_at, schedule.next_slot_at = at, slot.at if slot else None

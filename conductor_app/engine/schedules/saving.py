@@ -8,8 +8,8 @@ from ... import clock
 from ...access.access_types import SCHEDULE
 from ...access.masking import encrypt_masked
 from ...core.errors import Conflict
-from ...core.masking import masked_by, resealed, shown
-from ...core.timetable import timetable
+from ...core.masking import mask_like_before, masked_names_of_document, redact_masked
+from ...core.timetable import parse_timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import WAITING
 from .. import resolved_definitions
@@ -25,7 +25,7 @@ OWN_FIELDS = frozenset(
 
 def save_schedule(document: Document, by: str, reason: str = "") -> Schedule:
     """Keep a schedule, new or not. Raises Invalid for a cron expression or a zone that cannot be read."""
-    timetable(document)
+    parse_timetable(document)
     with transaction.atomic():
         now = clock.now()
         found = Schedule.objects.select_for_update().filter(name=document["name"]).first()
@@ -34,7 +34,7 @@ def save_schedule(document: Document, by: str, reason: str = "") -> Schedule:
         row.updated_at, row.updated_by = now, str(document.get("updatedBy") or by)[:255]
         _fill_row(row, document, now, stored_document(found) if found else {})
         _save_row(row)
-        row.document = shown(row.document)
+        row.document = redact_masked(row.document)
         if document.get("tags"):
             mirror_tags(SCHEDULE, row.name, row.tags)
         record_schedule_change(row.name, "overwrite" if found else "create", by, now, reason)
@@ -61,14 +61,14 @@ def _masked_request(request: Document, before: Document) -> Document:
         if not request.get("workflowDef")
         else None
     )
-    names = masked_by(request.get("workflowDef") or (found.document if found else {}))
+    names = masked_names_of_document(request.get("workflowDef") or (found.document if found else {}))
     if not names or not request.get("input"):
         return request
     kept = before.get("startWorkflowRequest") or {}
     # What reads *** stays what it was for the same workflow alone: another one might tell it to whoever wrote that.
     is_same = all(kept.get(part) == request.get(part) for part in ("name", "workflowDef"))
     old = kept.get("input") if is_same else None
-    return {**request, "input": resealed(request["input"], old, names, encrypt_masked)}
+    return {**request, "input": mask_like_before(request["input"], old, names, encrypt_masked)}
 
 
 def _save_row(row: Schedule) -> None:

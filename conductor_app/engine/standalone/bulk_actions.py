@@ -10,7 +10,7 @@ from ... import clock
 from ...core.errors import Conflict, Invalid
 from ...core.snapshot import Attempt
 from ...core.standalone.decide import Command
-from ...core.standalone.effects import Tell
+from ...core.standalone.effects import PublishMessage
 from ...core.standalone.snapshot import StandaloneTask
 from ...core.states import ACTIVE, ATTEMPT
 from ...insight.standalone import NAMES_OF_PRIORITIES
@@ -53,7 +53,7 @@ def preview_bulk_action(members: Iterable[GroupMember], verb: str, priority: int
 
 def _has_effect(command: Command, standalone: StandaloneTask, now: int) -> bool:
     """Whether anything happens; telling once more what was told is nothing."""
-    return any(not isinstance(effect, Tell) for effect in command(standalone, now))
+    return any(not isinstance(effect, PublishMessage) for effect in command(standalone, now))
 
 
 def _partial_snapshot(member: GroupMember) -> StandaloneTask:

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from ... import clock, notifications
 from ...core.errors import Busy
-from ...core.standalone.decide import Command, decided, nothing
+from ...core.standalone.decide import Command, apply_command, no_command
 from ...core.standalone.effects import Effect
 from ...core.standalone.snapshot import StandaloneTask
 from ...core.states import PENDING
@@ -40,7 +40,7 @@ def _try_once(task_id: str, command: Command, required_id: str) -> StandaloneTas
     with transaction.atomic():
         now = clock.now()
         before = standalone_tasks.load_for_update(task_id, required_id)
-        effects, after = decided(before, command, now)
+        effects, after = apply_command(before, command, now)
         if effects:
             save_decision(StatementBatch(), before, effects, after, now)
     return after
@@ -73,4 +73,4 @@ def save_decision(
 
 def wake_task(task_id: str) -> StandaloneTask:
     """Let the core look at the task."""
-    return change_task(task_id, nothing)
+    return change_task(task_id, no_command)

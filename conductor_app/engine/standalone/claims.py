@@ -10,7 +10,7 @@ from ... import clock, conf, notifications
 from ...core.errors import Conflict
 from ...core.snapshot import Attempt
 from ...core.standalone import reports
-from ...core.standalone.effects import Tell
+from ...core.standalone.effects import PublishMessage
 from ...core.standalone.snapshot import StandaloneTask
 from ...core.states import LEASED, PENDING
 from ...store import standalone_claims, standalone_tasks
@@ -59,7 +59,7 @@ def claim_one(task_id: str, number: int, group: str, name: str) -> ClaimedTask:
     worker, now = f"{group}/{name}", clock.now()
     standalone = standalone_tasks.load_task(task_id)
     record_worker(standalone.queue, group, name, now)
-    attempt = reports.find(standalone, number)
+    attempt = reports.find_attempt(standalone, number)
     if is_quarantined(standalone.queue, group, name, now):
         raise Conflict(f"Worker {worker} is in quarantine.")
     if standalone.is_late(now):
@@ -83,7 +83,10 @@ def _load_and_publish(ids: Sequence[str], now: int) -> list[ClaimedTask]:
     writes = StatementBatch()
     standalone_tasks.insert_pulse_messages(
         writes,
-        [pulse_message(each.standalone, "task-running", Tell("running", each.attempt.number), now) for each in claimed],
+        [
+            pulse_message(each.standalone, "task-running", PublishMessage("running", each.attempt.number), now)
+            for each in claimed
+        ],
     )
     writes.send()
     if conf.taskcluster_amqp_url:

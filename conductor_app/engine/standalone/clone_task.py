@@ -19,7 +19,7 @@ def clone_task(task_id: str, by: str, reason: str = "") -> str:
     if old is None:
         raise NotFound(f"Task {task_id} does not exist.")
     with transaction.atomic():
-        new = _copy_of(old, slug_id(randomness.drawn() + randomness.drawn()), clock.now())
+        new = _copy_of(old, slug_id(randomness.random_hex() + randomness.random_hex()), clock.now())
         tasks.create_task(new)
         record_action("task", new.id, "create", by, reason, {"like": task_id})
     return new.id

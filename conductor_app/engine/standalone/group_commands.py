@@ -28,7 +28,7 @@ def cancel_group(id: str, by: str) -> list[str]:
         raise Conflict(f"Task group {id} is not sealed: seal it, and then cancel it.")
     now = clock.now()
     is_open = StandaloneTask.objects.filter(group_id=id, deadline_at__gte=now, task__status__in=("BLOCKED", "ACTIVE"))
-    return _apply_to_all(id, is_open, commands.cancel_quietly, "cancel", by)
+    return _apply_to_all(id, is_open, commands.cancel_if_open, "cancel", by)
 
 
 def prioritize_group(id: str, priority: int, by: str) -> tuple[TaskGroup, list[str]]:

@@ -5,8 +5,8 @@ from typing import Any
 
 from ... import conf
 from ...core.snapshot import NEVER, Attempt
-from ...core.standalone.effects import Effect, Tell
-from ...core.standalone.endings import DEADLINE
+from ...core.standalone.effects import Effect, PublishMessage
+from ...core.standalone.resolutions import DEADLINE
 from ...core.standalone.snapshot import StandaloneTask
 from ...insight.standalone import (
     NAMES_OF_PRIORITIES,
@@ -30,7 +30,7 @@ def pulse_messages_of(before: StandaloneTask, effects: Iterable[Effect], now: in
     standalone, told = before, []
     for effect in effects:
         standalone = effect.after(standalone)
-        if isinstance(effect, Tell) and (name := _message_name(effect.about)):
+        if isinstance(effect, PublishMessage) and (name := _message_name(effect.about)):
             told.append(pulse_message(standalone, name, effect, now))
     return told
 
@@ -42,7 +42,7 @@ def _message_name(about: str) -> str:
     return f"task-{about}"
 
 
-def pulse_message(standalone: StandaloneTask, name: str, effect: Tell, now: int) -> NewPulseMessage:
+def pulse_message(standalone: StandaloneTask, name: str, effect: PublishMessage, now: int) -> NewPulseMessage:
     """One message about a task."""
     attempt = None if effect.number is None else standalone.attempts[effect.number]
     payload: dict[str, Any] = {"version": 1, "status": status_document(standalone)}

@@ -6,7 +6,7 @@ from functools import partial
 from django.db import transaction
 
 from ... import clock
-from ...core.standalone.effects import Effect, Resolved
+from ...core.standalone.effects import Effect, PublishResolution
 from ...core.standalone.snapshot import StandaloneTask
 from ...models import Message
 from ...store import dependencies, standalone_tasks, task_groups
@@ -55,5 +55,5 @@ def enqueue_resolution(before: StandaloneTask, effects: Iterable[Effect]) -> Non
         transaction.on_commit(partial(deliver_after_commit, tuple(ids)))
 
 
-def _resolutions(effects: Iterable[Effect]) -> Sequence[Resolved]:
-    return [effect for effect in effects if isinstance(effect, Resolved)]
+def _resolutions(effects: Iterable[Effect]) -> Sequence[PublishResolution]:
+    return [effect for effect in effects if isinstance(effect, PublishResolution)]

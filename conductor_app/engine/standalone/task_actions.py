@@ -15,7 +15,11 @@ from ...models import AuditEntry, TaskGroup
 from . import groups
 from .change import change_task
 
-ACTS: Mapping[str, Command] = {"schedule": commands.schedule, "rerun": commands.rerun, "cancel": commands.cancel}
+ACTS: Mapping[str, Command] = {
+    "schedule": commands.schedule_task,
+    "rerun": commands.rerun_task,
+    "cancel": commands.cancel_task,
+}
 PRIORITIZE = "prioritize"
 """The act that asks which priority."""
 

@@ -9,7 +9,7 @@ from django.db import transaction
 from ... import clock, conf
 from ...core.errors import Busy, Conflict, Invalid
 from ...core.standalone import commands, reports
-from ...core.standalone.decide import decided
+from ...core.standalone.decide import apply_command
 from ...core.standalone.snapshot import StandaloneTask
 from ...store import dependencies, standalone_tasks
 from ...store.statement_batch import StaleRow, StatementBatch
@@ -83,7 +83,7 @@ def _insert_task(new: NewTask, now: int) -> StandaloneTask:
         routes=tuple(new.routes),
         waits=not all(is_satisfied for _, is_satisfied in required),
     )
-    effects, after = decided(standalone, commands.define, now)
+    effects, after = apply_command(standalone, commands.define_task, now)
     writes = StatementBatch()
     standalone_tasks.insert_task(writes, after, new.definition, required)
     save_decision(writes, standalone, effects, after, now, is_new=True)
@@ -94,7 +94,7 @@ def _find_identical(new: NewTask, now: int) -> StandaloneTask:
     before = standalone_tasks.load_for_update(new.id)
     if standalone_tasks.load_definition(new.id) != new.definition or before.priority != new.priority:
         raise Conflict(f"Task {new.id} exists already, with another definition.")
-    effects, after = decided(before, commands.define_again, now)
+    effects, after = apply_command(before, commands.redefine_task, now)
     save_decision(StatementBatch(), before, effects, after, now)
     return after
 
@@ -114,11 +114,11 @@ def _resolve_requirements(new: NewTask) -> list[tuple[str, bool]]:
 @metrics.REPORTS.of
 def report_task(task_id: str, number: int, reason: str) -> StandaloneTask:
     """A worker says how its attempt ended. Raises NotFound and Conflict."""
-    return change_task(task_id, reports.report(number, reason))
+    return change_task(task_id, reports.report_attempt(number, reason))
 
 
 def renew_lease(task_id: str, number: int) -> ClaimedTask:
     """Extend the lease of an attempt. Raises NotFound and Conflict."""
-    standalone = change_task(task_id, reports.renew(number))
+    standalone = change_task(task_id, reports.renew_lease(number))
     rows.record_queue_use(standalone.queue, clock.now())
     return ClaimedTask(standalone, standalone.attempts[number], standalone_tasks.load_definition(task_id))

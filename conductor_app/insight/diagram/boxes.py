@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.language.parts import most_turns, shape_of, type_of
+from ...core.document.parts import max_iterations, shape_of, type_of
 from .canvas import BOX_HEIGHT, BOX_WIDTH, ROW_GAP, Canvas, DiagramNode
 from .marks import StepMark
 
@@ -44,7 +44,7 @@ def _note(step: Mapping[str, Any], mark: StepMark | None) -> str:
     """What a run, or else the definition, says of this type of step."""
     kind = type_of(step)
     if kind in ("DO_WHILE", "FOR_EACH"):
-        total = mark.total if mark and mark.total else most_turns(step)
+        total = mark.total if mark and mark.total else max_iterations(step)
         if mark and mark.last_iteration:
             return (
                 f"turn {mark.last_iteration} of {total}"

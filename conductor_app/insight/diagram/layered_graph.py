@@ -39,10 +39,10 @@ def draw_layered(
     has_lanes = sum(columns[b] - columns[a] - 1 for a, b in forward) <= MOST_LANES * 4
     ways = {edge: _way(edge, columns, has_lanes) for edge in forward}
     steps = dict.fromkeys(step for way in ways.values() for step in itertools.pairwise(way))
-    order = _ordered(_columns(columns, steps), list(steps))
+    order = _order_columns(_columns(columns, steps), list(steps))
     tops = _tops(order, list(steps), columns, box_height)
     on_marked = {step for edge, way in ways.items() if edge in marked for step in itertools.pairwise(way)}
-    return _drawn(order, tops, columns, box_height, steps, on_marked)
+    return _draw(order, tops, columns, box_height, steps, on_marked)
 
 
 def _way(edge: tuple[str, str], columns: Mapping[str, int], has_lanes: bool) -> list[Spot]:
@@ -60,7 +60,7 @@ def _columns(columns: Mapping[str, int], steps: Iterable[tuple[Spot, Spot]]) -> 
     return found
 
 
-def _ordered(order: list[list[Spot]], steps: Sequence[tuple[Spot, Spot]]) -> list[list[Spot]]:
+def _order_columns(order: list[list[Spot]], steps: Sequence[tuple[Spot, Spot]]) -> list[list[Spot]]:
     """Each column sorted by where its neighbours are: forth, back, forth, back."""
     left: dict[Spot, list[Spot]] = {}
     right: dict[Spot, list[Spot]] = {}
@@ -112,7 +112,7 @@ def _height(column: Sequence[Spot], columns: Mapping[str, int], box_height: int)
     return sum(_tall(spot, columns, box_height) + GAP for spot in column) - GAP
 
 
-def _drawn(
+def _draw(
     order: list[list[Spot]],
     tops: Mapping[Spot, float],
     columns: Mapping[str, int],

@@ -7,7 +7,17 @@ proportion to the number of steps.
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.language.parts import GROWS, GUARD, LOOP, SPLIT, Part, finally_of, parts_of, shape_of, type_of
+from ...core.document.parts import (
+    GROWS,
+    GUARD,
+    LOOP,
+    SPLIT,
+    NestedSequence,
+    finally_sequence,
+    nested_sequences,
+    shape_of,
+    type_of,
+)
 from .boxes import DynamicForkBox, StepBox, remaining_branches_box
 from .canvas import BOX_HEIGHT, GAP, ROW_GAP, Block, Canvas, EdgeLabel, shorten
 from .frames import GuardedBlock, LoopBlock
@@ -100,29 +110,29 @@ def _block(step: Mapping[str, Any], path: str, follower: Any, canvas: Canvas, de
     if shape == SPLIT:
         return _split(step, path, box, canvas, depth)
     if shape == GROWS:
-        return DynamicForkBox(box, _forked(follower, canvas), canvas)
+        return DynamicForkBox(box, _dynamic_branches(follower, canvas), canvas)
     if shape in (LOOP, GUARD):
-        inner = [(part.label, _of(part, canvas, depth)) for part in parts_of(step, path)]
+        inner = [(part.label, _of(part, canvas, depth)) for part in nested_sequences(step, path)]
         if shape == LOOP:
             return LoopBlock(box, inner[0][1] if inner else SequenceBlock([]))
-        last = finally_of(step, path)
+        last = finally_sequence(step, path)
         return GuardedBlock(box, inner, _of(last, canvas, depth) if last else None)
     return box
 
 
-def _of(part: Part, canvas: Canvas, depth: int) -> SequenceBlock:
+def _of(part: NestedSequence, canvas: Canvas, depth: int) -> SequenceBlock:
     return sequence(part.steps, part.path, canvas, depth + 1, part.label)
 
 
-def _forked(follower: Any, canvas: Canvas) -> Mapping[str, int]:
+def _dynamic_branches(follower: Any, canvas: Canvas) -> Mapping[str, int]:
     """The branches that a dynamic fork has made, by status: its join knows them."""
     ref = str(follower.get("taskReferenceName")) if isinstance(follower, Mapping) else ""
     return canvas.seen.forked.get(ref, {})
 
 
 def _split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canvas, depth: int) -> SplitBlock:
-    parts = parts_of(step, path)
-    shown = _shown(parts, canvas)
+    parts = nested_sequences(step, path)
+    shown = _visible_parts(parts, canvas)
     branches = [(part.label, _of(part, canvas, depth)) for part in shown]
     more = len(parts) - len(shown)
     if more:
@@ -134,7 +144,7 @@ def _split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canvas, dep
     return split
 
 
-def _shown(parts: list[Part], canvas: Canvas) -> list[Part]:
+def _visible_parts(parts: list[NestedSequence], canvas: Canvas) -> list[NestedSequence]:
     """The branches that are drawn, in their order: those that a run has touched before those that it has not."""
     if len(parts) <= MOST_BRANCHES:
         return parts
@@ -142,7 +152,7 @@ def _shown(parts: list[Part], canvas: Canvas) -> list[Part]:
     return [parts[place] for place in sorted(ranked[:MOST_BRANCHES])]
 
 
-def _is_touched(part: Part, canvas: Canvas) -> bool:
+def _is_touched(part: NestedSequence, canvas: Canvas) -> bool:
     """Whether the head of the branch is in a state that somebody wants to see: anything but untouched or done."""
     head = part.steps[0] if part.steps and isinstance(part.steps[0], Mapping) else {}
     mark = canvas.seen.get(str(head.get("taskReferenceName")))

@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from ...core.language.checks.reading import inner_steps, normalised_step, normalised_task, normalised_workflow
-from ...core.language.policy import ISOLATED_TYPES
+from ...core.document.checks.normalization import inner_steps, normalize_step, normalize_task, normalize_workflow
+from ...core.document.policy import ISOLATED_TYPES
 from ...models import ResolvedDefinition
 from ...models.fields import dumps
 
@@ -52,7 +52,7 @@ class DefinitionDocuments:
     """What a plan shows."""
 
     def __init__(self, document: Document) -> None:
-        shown = normalised_workflow(document)
+        shown = normalize_workflow(document)
         self.steps = steps_within(shown["tasks"])
         self.workflow = StepDocument(shown)
 
@@ -65,7 +65,7 @@ def definition_documents(plan_id: str) -> DefinitionDocuments:
 
 def branch_documents(document: Document) -> Steps:
     """The steps of one branch of a dynamic fork, by reference."""
-    return steps_within([normalised_step(document)])
+    return steps_within([normalize_step(document)])
 
 
 def steps_within(steps: list[Document]) -> Steps:
@@ -83,7 +83,7 @@ def steps_within(steps: list[Document]) -> Steps:
 
 def unknown_step(ref: str, name: str) -> StepDocument:
     """The step of a task whose plan does not know it: never null, name and reference filled in (api §3.6)."""
-    return steps_within([normalised_step({"name": name, "taskReferenceName": ref})])[ref]
+    return steps_within([normalize_step({"name": name, "taskReferenceName": ref})])[ref]
 
 
 def default_definition(step: Document) -> Document:
@@ -94,4 +94,4 @@ def default_definition(step: Document) -> Document:
 @lru_cache(maxsize=5_000)
 def _default_definition(name: str, is_simple: bool) -> Document:
     limits = {} if is_simple else {"retryCount": 0, "responseTimeoutSeconds": 0}
-    return {**normalised_task({"name": name, **limits})}
+    return {**normalize_task({"name": name, **limits})}

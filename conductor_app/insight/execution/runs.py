@@ -11,7 +11,7 @@ import orjson
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
-from ...core.masking import shown_text
+from ...core.masking import redact_text
 from ...models import Run
 from ...models.snapshots import read_snapshot
 from . import definitions
@@ -67,7 +67,7 @@ def _wire_tasks(runs: Iterable[RunRow]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _raw_payloads(row: RunRow) -> RunRow:
-    return row._replace(**{name: orjson.Fragment(shown_text(getattr(row, name))) for name in PAYLOADS})
+    return row._replace(**{name: orjson.Fragment(redact_text(getattr(row, name))) for name in PAYLOADS})
 
 
 def workflow_fields(row: RunRow, tasks: list[dict[str, Any]], definition: Any) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 
 from ... import clock
-from ...core.decision_context import spelled_status, spelled_type
-from ...core.masking import shown_text
-from ...core.retries import LONGEST_SECONDS
+from ...core.decision_context import conductor_status, conductor_task_type
+from ...core.masking import redact_text
+from ...core.retry_backoff import LONGEST_SECONDS
 from ...core.states import COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED
 from ...models import Attempt
 from ...models.fields import loads
@@ -61,7 +61,7 @@ def task_documents(rows: list[Row], run: RunFacts, is_wire: bool) -> list[dict[s
 def wire_row(row: Row, run: RunFacts, step: definitions.StepDocument, now: int) -> dict[str, Any]:
     """A row for a reply: payloads go out as they were written down, without being read."""
     document = task_fields(row, run, step, now, as_json=True)
-    input, output = shown_text(row.input), shown_text(row.output)
+    input, output = redact_text(row.input), redact_text(row.output)
     document["inputData"], document["outputData"] = orjson.Fragment(input), orjson.Fragment(output)
     return document
 
@@ -94,10 +94,10 @@ def task_fields(
     iterations = row.task_iteration_path.split(".") if row.task_iteration_path else []
     iteration = int(iterations[-1]) if iterations else row.task_iteration
     # What a DYNAMIC step came to is work for a worker of that name.
-    kind = row.name if row.task_type == "DYNAMIC" else spelled_type(row.task_type, row.name)
+    kind = row.name if row.task_type == "DYNAMIC" else conductor_task_type(row.task_type, row.name)
     document = {
         "taskType": kind,
-        "status": spelled_status(row.status, row.task_status if is_newest else ""),
+        "status": conductor_status(row.status, row.task_status if is_newest else ""),
         "inputData": row.input,
         "referenceTaskName": "__".join((row.task_ref, *iterations)),
         "retryCount": row.number,

@@ -108,7 +108,7 @@ class SearchField:
 
 
 @dataclass(frozen=True)
-class IdField(SearchField):
+class IdSearchField(SearchField):
     """Ids: STARTS_WITH and `abc*` are ranges of the index."""
 
     is_ordered: bool = False

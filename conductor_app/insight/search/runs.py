@@ -6,7 +6,7 @@ from django.db.models import F, Q
 
 from ...core.states import RUN
 from ...models import ResolvedDefinition
-from .fields import IdField, RareTextField, SearchField, check_pattern
+from .fields import IdSearchField, RareTextField, SearchField, check_pattern
 from .grammar import Clause, QueryValue
 from .numbers import IntegerField, TimeField
 from .payloads import DocumentSearchField
@@ -66,7 +66,7 @@ NAME = DefinitionNameField("name", rank=2)
 UPDATED = UpdatedField("updated_at", rank=5, begun_by=begun_by)
 
 FIELDS: dict[str, SearchField] = {
-    "workflowId": IdField("id", rank=0),
+    "workflowId": IdSearchField("id", rank=0),
     "workflowType": NAME,
     "workflowName": NAME,
     "version": IntegerField("version", read_with=frozenset(["", "workflowType", "workflowName"])),

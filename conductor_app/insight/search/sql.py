@@ -66,7 +66,7 @@ class Unordered(Func):
         return super().as_sql(compiler, connection, template=template, **context)
 
 
-class Matches(Func):
+class MatchesPattern(Func):
     """Whether a text matches a pattern of LIKE; small and capital letters alike."""
 
     template = "(%(expressions)s ESCAPE '\\')"
@@ -105,12 +105,12 @@ def typed_number(value: Any) -> Any:
 
 def matches_pattern(left: Any, pattern: str) -> Expression:
     """Whether the text matches, `*` in the pattern standing for anything."""
-    return Matches(left, Value(to_like_pattern(pattern)))
+    return MatchesPattern(left, Value(to_like_pattern(pattern)))
 
 
 def contains_words(left: Any, words: str) -> Expression:
     """Whether the text holds these words."""
-    return Matches(left, Value(f"%{escape_like(words)}%"))
+    return MatchesPattern(left, Value(f"%{escape_like(words)}%"))
 
 
 def to_like_pattern(pattern: str) -> str:

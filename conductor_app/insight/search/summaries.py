@@ -40,13 +40,13 @@ def _lines(rows: QuerySet, columns: Sequence[str], kind: Any, ids: Sequence[str]
     if not ids:
         return []
     most = min(LONGEST_SHOWN, MOST_SHOWN // len(ids))
-    shown = {f"{name}_shown": _shown(name, most) for name in ("input", "output")}
+    shown = {f"{name}_shown": _payload_excerpt(name, most) for name in ("input", "output")}
     found = rows.filter(pk__in=list(ids)).annotate(**shown).values_list(*columns, *shown)
     by_id = {values[0]: kind._make(values) for values in found}
     return [by_id[id] for id in ids if id in by_id]
 
 
-def _shown(name: str, most: int) -> Case:
+def _payload_excerpt(name: str, most: int) -> Case:
     """The text of a payload; of a long one only its beginning, which is no JSON any more."""
     text = Cast(F(name), TextField())
     beginning = Concat(Value("…"), Substr(text, 1, most), output_field=CharField())

@@ -11,7 +11,7 @@ from ...core.ids import derived_id
 from ...core.states import ATTEMPT
 from ...core.step_types import STEP_TYPES
 from ...models import Attempt, Run
-from .fields import NOTHING, IdField, SearchField, check_pattern
+from .fields import NOTHING, IdSearchField, SearchField, check_pattern
 from .grammar import Clause, QueryValue
 from .numbers import IntegerField, TimeField
 from .payloads import DocumentSearchField
@@ -186,7 +186,7 @@ TASK_NAME = TaskName("name", rank=2, reach=JOINED)
 REASON = SearchField("reason")
 
 FIELDS: dict[str, SearchField] = {
-    "taskId": IdField("id", rank=0),
+    "taskId": IdSearchField("id", rank=0),
     "workflowId": SearchField("run_id", rank=1, is_ordered=False),
     "workflowInstanceId": SearchField("run_id", rank=1, is_ordered=False),
     "taskType": TASK_NAME,

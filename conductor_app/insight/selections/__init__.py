@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from ...core.errors import Invalid
 from ...models import Run
 from .descriptions import WORDS, describe
-from .indexed import BY_START, INDEXED, LAST, MOST_IDS, ended, search
+from .indexed import BY_START, INDEXED, LAST, MOST_IDS, ended_between, search
 from .scanning import LOOKED_AT, LOOKING, ScannedRuns
 
 __all__ = [
@@ -84,7 +84,7 @@ def _is_by_start(said: Selection, by_start: bool) -> bool:
     """Whether so many ended in the span that is named that their starts are walked: to sort them would take longer."""
     if not (by_start or said.keys() & LOOKING.keys()) or not said.keys() & BY_START.keys():
         return False
-    return ended(said).values("ended_at")[: LOOKED_AT + 1].count() > LOOKED_AT
+    return ended_between(said).values("ended_at")[: LOOKED_AT + 1].count() > LOOKED_AT
 
 
 def clean_selection(selection: Selection) -> dict[str, Any]:

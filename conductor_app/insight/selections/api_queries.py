@@ -16,14 +16,14 @@ def _unsaid(value: Any) -> None:
     return None
 
 
-def _quoted(text: Any) -> str | None:
+def _quote(text: Any) -> str | None:
     text = str(text)
     return None if "'" in text or "\\" in text or "*" in text else f"'{text}'"
 
 
 def _is(field: str) -> Callable[[Any], str | None]:
     def spelled(value: Any) -> str | None:
-        quoted = _quoted(value)
+        quoted = _quote(value)
         return quoted and f"{field} = {quoted}"
 
     return spelled
@@ -35,18 +35,18 @@ def _moment(field: str, operator: str) -> Callable[[int], str]:
 
 def _inside(said: str) -> str | None:
     path, _, value = said.partition("=")
-    quoted = _quoted(value.strip())
+    quoted = _quote(value.strip())
     return quoted and f"{path.strip()} = {quoted}"
 
 
 def _error(text: str) -> str | None:
-    quoted = _quoted(text)
+    quoted = _quote(text)
     return quoted and f"reasonForIncompletion = '*{text}*'"
 
 
 SPELLED: dict[str, Callable[[Any], str | None]] = {
     "search": lambda term: f"({term})" if RUNS.speaks(term) else None,
-    "ids": lambda ids: f"workflowId IN ({','.join(ids)})" if all(map(_quoted, ids)) else None,
+    "ids": lambda ids: f"workflowId IN ({','.join(ids)})" if all(map(_quote, ids)) else None,
     "definition": _is("workflowType"),
     "version": lambda version: f"version = {version}",
     "status": lambda statuses: f"status IN ({','.join(statuses)})",

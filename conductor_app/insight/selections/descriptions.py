@@ -16,7 +16,7 @@ def describe(selection: Mapping[str, Any]) -> str:
     return _("runs %(conditions)s") % {"conditions": said} if said else _("all runs")
 
 
-def _said(sentence: str) -> Callable[[Any], str]:
+def _sentence(sentence: str) -> Callable[[Any], str]:
     return lambda value: sentence % {"value": value}
 
 
@@ -45,25 +45,25 @@ def _ids(ids: list[str]) -> str:
 
 WORDS: dict[str, Callable[[Any], str]] = {
     "ids": _ids,
-    "search": _said(gettext_lazy("found by “%(value)s”")),
-    "definition": _said(gettext_lazy("of %(value)s")),
-    "version": _said(gettext_lazy("of version %(value)s")),
+    "search": _sentence(gettext_lazy("found by “%(value)s”")),
+    "definition": _sentence(gettext_lazy("of %(value)s")),
+    "version": _sentence(gettext_lazy("of version %(value)s")),
     "status": _statuses,
     "started_since": _moment(gettext_lazy("started since %(moment)s")),
     "started_before": _moment(gettext_lazy("started before %(moment)s")),
     "ended_since": _moment(gettext_lazy("ended since %(moment)s")),
     "ended_before": _moment(gettext_lazy("ended before %(moment)s")),
-    "correlation_id": _said(gettext_lazy("with correlation id %(value)s")),
-    "label": _said(gettext_lazy("labelled %(value)s")),
-    "parent": _said(gettext_lazy("started by run %(value)s")),
-    "started_by": _said(gettext_lazy("started by %(value)s")),
-    "schedule": _said(gettext_lazy("of schedule %(value)s")),
-    "idempotency_key": _said(gettext_lazy("with idempotency key %(value)s")),
+    "correlation_id": _sentence(gettext_lazy("with correlation id %(value)s")),
+    "label": _sentence(gettext_lazy("labelled %(value)s")),
+    "parent": _sentence(gettext_lazy("started by run %(value)s")),
+    "started_by": _sentence(gettext_lazy("started by %(value)s")),
+    "schedule": _sentence(gettext_lazy("of schedule %(value)s")),
+    "idempotency_key": _sentence(gettext_lazy("with idempotency key %(value)s")),
     "least_ms": _span(gettext_lazy("that took at least %(span)s")),
     "most_ms": _span(gettext_lazy("that took at most %(span)s")),
     "task": _task,
-    "error": _said(gettext_lazy("whose error says “%(value)s”")),
-    "inside": _said(gettext_lazy("with %(value)s")),
-    "failure_group": _said(gettext_lazy("that failed for the cause of group %(value)s")),
-    "refused_of": _said(gettext_lazy("that were refused in operation %(value)s")),
+    "error": _sentence(gettext_lazy("whose error says “%(value)s”")),
+    "inside": _sentence(gettext_lazy("with %(value)s")),
+    "failure_group": _sentence(gettext_lazy("that failed for the cause of group %(value)s")),
+    "refused_of": _sentence(gettext_lazy("that were refused in operation %(value)s")),
 }

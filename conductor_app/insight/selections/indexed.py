@@ -60,7 +60,7 @@ def _refused_of(found: QuerySet[Run], operation: str) -> QuerySet[Run]:
     return found.filter(pk__in=BulkItem.objects.filter(operation=operation, outcome="REFUSED").values("run_id"))
 
 
-def ended(said: Mapping[str, Any]) -> QuerySet[Run]:
+def ended_between(said: Mapping[str, Any]) -> QuerySet[Run]:
     """All runs that ended in the span that a selection names, by the index of ends alone."""
     found = Run.objects.order_by()
     for name in BY_START.keys() & said.keys():

@@ -32,10 +32,10 @@ def build_graph(ids: Iterable[str], edges: Iterable[Edge]) -> DependencyGraph:
         if needed != needing and needed in before and needing in before:
             before[needing].append(needed)
             after[needed].append(needing)
-    return DependencyGraph(before, after, _ordered(before, after))
+    return DependencyGraph(before, after, _topological_order(before, after))
 
 
-def _ordered(before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> list[str]:
+def _topological_order(before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> list[str]:
     left = {id: len(needed) for id, needed in before.items()}
     order = [id for id, count in left.items() if not count]
     for id in order:  # grows while it is walked

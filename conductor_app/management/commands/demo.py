@@ -30,7 +30,7 @@ class Command(BaseCommand):
             from conductor_app.demo import build, server, show, story
         except ModuleNotFoundError as missing:
             raise CommandError(NO_SDK) from missing
-        progress = show.Board(self._say) if self.stdout.isatty() else show.Lines(self._say)
+        progress = show.Board(self._say) if self.stdout.isatty() else show.LineProgress(self._say)
         try:
             address = server.address_of(url)
             problems = story.play(address, progress, self._say)

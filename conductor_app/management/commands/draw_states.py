@@ -15,21 +15,21 @@ class Command(BaseCommand):
     help = "Print the states of runs, tasks and attempts as Markdown."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        self.stdout.write(drawn())
+        self.stdout.write(draw_tables())
 
 
-def drawn() -> str:
+def draw_tables() -> str:
     """One table a life: a line a status, with the events that lead away from it."""
     return "\n".join(_table(name, machine) for name, machine in LIVES.items())
 
 
 def _table(name: str, machine: Machine) -> str:
     lines = [f"| {name} is | and then |", "|---|---|"]
-    lines += [f"| {_status(status, machine)} | {_moves(status, machine)} |" for status in _ordered(machine)]
+    lines += [f"| {_status(status, machine)} | {_moves(status, machine)} |" for status in _order_statuses(machine)]
     return "\n".join([*lines, ""])
 
 
-def _ordered(machine: Machine) -> list[str]:
+def _order_statuses(machine: Machine) -> list[str]:
     """The statuses in the order in which the table names them."""
     return list(dict.fromkeys([status for status, _ in machine.moves] + list(machine.moves.values())))
 

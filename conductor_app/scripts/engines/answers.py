@@ -11,6 +11,6 @@ TOO_LARGE = "The script's result is larger than 10 MB."
 TOO_DEEP = f"The result is nested deeper than {DEEPEST_RESULT} levels."
 
 
-def answered(value=None, error=None, timed_out=False, logs=()):
+def answer_document(value=None, error=None, timed_out=False, logs=()):
     """Return the answer as JSON text."""
     return json.dumps({"value": value, "error": error, "timed_out": timed_out, "logs": list(logs)})

@@ -16,7 +16,7 @@ from answers import (
     SCRIPT_MEMORY,
     TOO_DEEP,
     TOO_LARGE,
-    answered,
+    answer_document,
 )
 
 MOST_DESCRIPTORS = 0
@@ -49,14 +49,14 @@ def cut_short(error, run):
         logs = ()
     said = str(error).partition("\n")[0]
     if said == "InternalError: interrupted":
-        return answered(timed_out=True, logs=logs)
+        return answer_document(timed_out=True, logs=logs)
     if said in ("InternalError: out of memory", "null"):
-        return answered(error=OUT_OF_MEMORY, logs=logs)
-    return answered(error=f"The script's result could not be written: {said[:1000]}", logs=logs)
+        return answer_document(error=OUT_OF_MEMORY, logs=logs)
+    return answer_document(error=f"The script's result could not be written: {said[:1000]}", logs=logs)
 
 
 @lru_cache(maxsize=1000)
-def compiled(source):
+def compile_jq(source):
     """A jq program ready to run; compiling costs a hundred times what running does."""
     return jq.compile(source)
 
@@ -65,15 +65,15 @@ def transform(order, inputs):
     """All values that a jq program makes of its input."""
     values, size = [], 0
     try:
-        for value in compiled(order["source"]).input_text(inputs):
+        for value in compile_jq(order["source"]).input_text(inputs):
             values.append(json.dumps(value))
             size += len(values[-1])
             if size > LARGEST_RESULT:
-                return answered(error=TOO_LARGE)
+                return answer_document(error=TOO_LARGE)
     except RecursionError:
-        return answered(error=TOO_DEEP)
+        return answer_document(error=TOO_DEEP)
     except ValueError as error:
-        return answered(error=first_line(error))
+        return answer_document(error=first_line(error))
     return '{"value": [' + ", ".join(values) + "]}"
 
 

@@ -13,7 +13,7 @@ import re
 import resource
 
 import pydantic_monty
-from answers import DEEPEST_RESULT, LOG_LINE_LENGTH, LOG_LINES, OUT_OF_MEMORY, SCRIPT_MEMORY, TOO_DEEP, answered
+from answers import DEEPEST_RESULT, LOG_LINE_LENGTH, LOG_LINES, OUT_OF_MEMORY, SCRIPT_MEMORY, TOO_DEEP, answer_document
 
 MOST_DESCRIPTORS = 64
 GRACE_SECONDS = 0.3
@@ -38,7 +38,7 @@ pool = pydantic_monty.Monty(
 )
 
 
-class Lines:
+class OutputLines:
     """What a script prints, as far as it is kept."""
 
     def __init__(self):
@@ -64,7 +64,7 @@ def python(order, inputs):
     limits = {"max_feed_duration_secs": limit, "max_total_sleep_secs": limit, "max_memory": SCRIPT_MEMORY}
     source = order["source"].replace("\r\n", "\n").replace("\r", "\n")
     names = [name for name in order["names"] if is_readable(name)]
-    printed = Lines()
+    printed = OutputLines()
     code, given = as_function(source, names), {"__inputs__": whole_characters(inputs)}
     last_line = code.count("\n") + 1
     try:
@@ -72,9 +72,9 @@ def python(order, inputs):
             shut_in(session.worker_pid)
             text = session.feed_run(code, inputs=given, print_callback=printed)
     except pydantic_monty.MontyCrashedError as error:
-        return crashed(error, printed.kept())
+        return crash_result(error, printed.kept())
     except pydantic_monty.MontyError as error:
-        return failed(error, source, last_line, printed.kept())
+        return failure_result(error, source, last_line, printed.kept())
     return result(text, printed.kept())
 
 
@@ -142,11 +142,15 @@ def result(text, logs):
     try:
         value = json.loads(text, parse_constant=str)
         is_flat = text.count("[") + text.count("{") <= DEEPEST_RESULT
-        return answered(value, logs=logs) if is_flat or not is_too_deep(value) else answered(error=TOO_DEEP, logs=logs)
+        return (
+            answer_document(value, logs=logs)
+            if is_flat or not is_too_deep(value)
+            else answer_document(error=TOO_DEEP, logs=logs)
+        )
     except RecursionError:
-        return answered(error=TOO_DEEP, logs=logs)
+        return answer_document(error=TOO_DEEP, logs=logs)
     except (TypeError, ValueError):
-        return answered(error="The script's result is not JSON.", logs=logs)
+        return answer_document(error="The script's result is not JSON.", logs=logs)
 
 
 def is_too_deep(value):
@@ -160,35 +164,35 @@ def is_too_deep(value):
     return bool(level)
 
 
-def crashed(error, logs):
+def crash_result(error, logs):
     """The answer when the worker process has ended; the next script gets a new one."""
     if error.timed_out:
-        return answered(timed_out=True, logs=logs)
-    return answered(error="The script brought its interpreter down and was stopped.", logs=logs)
+        return answer_document(timed_out=True, logs=logs)
+    return answer_document(error="The script brought its interpreter down and was stopped.", logs=logs)
 
 
-def failed(error, source, last_line, logs):
+def failure_result(error, source, last_line, logs):
     """The answer to an error of the script, its syntax or its limits. The script is called in the line before the last.
 
     In the last line the result is written, in those before the call the inputs are read.
     """
     raised, frames = error.exception(), error.traceback()
     if isinstance(raised, TimeoutError) and not frames:
-        return answered(timed_out=True, logs=logs)
+        return answer_document(timed_out=True, logs=logs)
     lines = source.count("\n") + 1
     line = line_of(frames, lines)
     place = f" (line {line})" if line else ""
     if isinstance(raised, MemoryError) and "memory limit" in str(raised):
-        return answered(error=f"{OUT_OF_MEMORY.rstrip('.')}{place}.", logs=logs)
+        return answer_document(error=f"{OUT_OF_MEMORY.rstrip('.')}{place}.", logs=logs)
     if frames and not line and frames[0].line != last_line - 1:
         error = not_json(raised) if frames[0].line == last_line else unreadable(raised)
-        return answered(error=error, logs=logs)
+        return answer_document(error=error, logs=logs)
     text = error.display("type-msg")
     if isinstance(error, pydantic_monty.MontySyntaxError) and frames and frames[-1].line > lines + LINES_BEFORE:
         text = "SyntaxError: the script ends in the middle of a statement, a bracket or a text"
     if unsupported := UNSUPPORTED.fullmatch(str(raised)):
         text = f"SyntaxError: {unsupported[1]} cannot be used in scripts"
-    return answered(error=text[:LONGEST_MESSAGE] + place + advice(raised), logs=logs)
+    return answer_document(error=text[:LONGEST_MESSAGE] + place + advice(raised), logs=logs)
 
 
 def line_of(frames, lines):

@@ -9,7 +9,7 @@ from kombu import Connection, Consumer, Exchange, Producer, Queue
 from kombu.exceptions import KombuError
 
 from ... import conf
-from .provider import Hear, Provider, SinkFailed, numbered, payload_of
+from .provider import Hear, Provider, SinkFailed, message_id_of, payload_of
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 15
@@ -75,7 +75,7 @@ class ThroughKombu(Provider):
 
         def heard(message: Any) -> None:
             id = message.properties.get("message_id") or message.headers.get("id")
-            hear(numbered(id), payload_of(message.body))
+            hear(message_id_of(id), payload_of(message.body))
             message.ack()
 
         with self.connected() as connection:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import conf
-from .provider import Hear, Provider, SinkFailed, library, numbered, payload_of
+from .provider import Hear, Provider, SinkFailed, library, message_id_of, payload_of
 
 CONNECT_SECONDS = 5
 LOOK_SECONDS = 0.5
@@ -27,16 +27,16 @@ class Nats(Provider):
         self.refuse_unless_configured()
         nats = library(self, "nats")
         try:
-            asyncio.run(_told(nats, queue, message_id, json.dumps(payload).encode()))
+            asyncio.run(_publish(nats, queue, message_id, json.dumps(payload).encode()))
         except (nats.errors.Error, OSError, TimeoutError, ValueError) as error:
             raise SinkFailed(f"nats did not take the event: {type(error).__name__}.") from error
 
     def consume(self, queue: str, hear: Hear, is_stopping: Callable[[], bool]) -> None:
         self.refuse_unless_configured()
-        asyncio.run(_heard(library(self, "nats"), queue, hear, is_stopping))
+        asyncio.run(_consume(library(self, "nats"), queue, hear, is_stopping))
 
 
-async def _connected(nats: Any) -> Any:
+async def _connect(nats: Any) -> Any:
     # Whoever calls tries again in his own time; the library's own log lines would show the address.
     async def quiet(error: Exception) -> None:
         return
@@ -51,8 +51,8 @@ async def _connected(nats: Any) -> Any:
     return await asyncio.wait_for(connecting, CONNECT_SECONDS)
 
 
-async def _told(nats: Any, subject: str, message_id: str, content: bytes) -> None:
-    connection = await _connected(nats)
+async def _publish(nats: Any, subject: str, message_id: str, content: bytes) -> None:
+    connection = await _connect(nats)
     try:
         await connection.publish(subject, content, headers={ID_HEADER: message_id})
         await connection.flush(CONNECT_SECONDS)
@@ -60,8 +60,8 @@ async def _told(nats: Any, subject: str, message_id: str, content: bytes) -> Non
         await connection.close()
 
 
-async def _heard(nats: Any, subject: str, hear: Hear, is_stopping: Callable[[], bool]) -> None:
-    connection = await _connected(nats)
+async def _consume(nats: Any, subject: str, hear: Hear, is_stopping: Callable[[], bool]) -> None:
+    connection = await _connect(nats)
     try:
         subscription = await connection.subscribe(subject, queue=GROUP)
         while not is_stopping():
@@ -71,7 +71,7 @@ async def _heard(nats: Any, subject: str, hear: Hear, is_stopping: Callable[[], 
                 message = await subscription.next_msg(LOOK_SECONDS)
             except nats.errors.TimeoutError:
                 continue
-            id = numbered((message.headers or {}).get(ID_HEADER))
+            id = message_id_of((message.headers or {}).get(ID_HEADER))
             await asyncio.to_thread(hear, id, payload_of(message.data))
     finally:
         if not connection.is_closed:

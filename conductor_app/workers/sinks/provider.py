@@ -59,6 +59,6 @@ def payload_of(body: bytes | str) -> Any:
         return text
 
 
-def numbered(message_id: Any) -> str:
+def message_id_of(message_id: Any) -> str:
     """The sender's id of a message; one of our own where there is none, since then no two are known to be the same."""
     return str(message_id) if message_id not in (None, "", b"") else str(uuid.uuid4())

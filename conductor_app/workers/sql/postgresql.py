@@ -11,22 +11,22 @@ from psycopg.types.json import Jsonb
 
 from conductor_app.workers.socket_deadline import Deadline
 from conductor_app.workers.sql.placeholders import with_placeholders
-from conductor_app.workers.sql.statement import BadStatement, Limits, Statement, StatementFailed
-from conductor_app.workers.sql.values import collected
+from conductor_app.workers.sql.statement import BadStatement, SqlLimits, Statement, StatementFailed
+from conductor_app.workers.sql.values import collect_rows
 
 GRACE_SECONDS = 2.0
 """How long the server may take to break a statement off before the connection is shut."""
 MOST_CONNECT_SECONDS = 10
 
 
-def perform(url: str, statement: Statement, limits: Limits) -> list[dict[str, Any]] | int:
+def perform(url: str, statement: Statement, limits: SqlLimits) -> list[dict[str, Any]] | int:
     """The rows of a SELECT, or the number of rows that an UPDATE changed; raises StatementFailed and BadStatement."""
     written = with_placeholders(statement.text, len(statement.parameters), lambda number: f"${number}")
-    with Deadline(limits.seconds + GRACE_SECONDS) as deadline, closing(_connected(url, limits)) as connection:
+    with Deadline(limits.seconds + GRACE_SECONDS) as deadline, closing(_connect(url, limits)) as connection:
         # The server keeps the time of a statement; a server that says nothing any more cannot.
         deadline.watch(connection)
         try:
-            return _performed(connection, written, statement, limits)
+            return _execute(connection, written, statement, limits)
         except psycopg.errors.QueryCanceled as error:
             raise StatementFailed(f"The statement took longer than {limits.seconds:g} s.") from error
         except psycopg.Error as error:
@@ -36,7 +36,7 @@ def perform(url: str, statement: Statement, limits: Limits) -> list[dict[str, An
             raise BadStatement(f"a parameter cannot be bound: {error}") from error
 
 
-def _connected(url: str, limits: Limits) -> psycopg.Connection:
+def _connect(url: str, limits: SqlLimits) -> psycopg.Connection:
     seconds = max(1, min(ceil(limits.seconds), MOST_CONNECT_SECONDS))
     try:
         connection = psycopg.connect(url, connect_timeout=seconds, application_name="conductor SQL task")
@@ -46,7 +46,7 @@ def _connected(url: str, limits: Limits) -> psycopg.Connection:
     return connection
 
 
-def _performed(connection: psycopg.Connection, written: str, statement: Statement, limits: Limits):
+def _execute(connection: psycopg.Connection, written: str, statement: Statement, limits: SqlLimits):
     connection.execute("SELECT set_config('statement_timeout', %s, false)", [str(ceil(limits.seconds * 1000))])
     connection.commit()
     connection.read_only = statement.reads
@@ -62,14 +62,14 @@ def _performed(connection: psycopg.Connection, written: str, statement: Statemen
     return count
 
 
-def _read(cursor: psycopg.RawCursor, written: str, parameters: list[Any], limits: Limits) -> list[dict[str, Any]]:
+def _read(cursor: psycopg.RawCursor, written: str, parameters: list[Any], limits: SqlLimits) -> list[dict[str, Any]]:
     """Row by row, so that no more is read than may be kept; streaming sends one statement and no second one."""
     with closing(cursor.stream(written, parameters)) as rows:
         first = next(rows, None)
         if first is None:
             return []
         names = [column.name for column in cursor.description or ()]
-        return collected(names, chain([first], rows), limits)
+        return collect_rows(names, chain([first], rows), limits)
 
 
 def _bound(value: Any) -> Any:

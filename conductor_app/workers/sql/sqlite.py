@@ -9,21 +9,21 @@ from typing import Any
 from urllib.parse import quote
 
 from conductor_app.workers.sql.placeholders import with_placeholders
-from conductor_app.workers.sql.statement import BadStatement, Limits, Statement, StatementFailed
-from conductor_app.workers.sql.values import collected
+from conductor_app.workers.sql.statement import BadStatement, SqlLimits, Statement, StatementFailed
+from conductor_app.workers.sql.values import collect_rows
 
 STEPS_BETWEEN_LOOKS = 1000
 # A statement stays within its file, and changes nothing of how the file is kept.
 FORBIDDEN = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA)
 
 
-def perform(url: str, statement: Statement, limits: Limits) -> list[dict[str, Any]] | int:
+def perform(url: str, statement: Statement, limits: SqlLimits) -> list[dict[str, Any]] | int:
     """The rows of a SELECT, or the number of rows that an UPDATE changed; raises StatementFailed and BadStatement."""
     written = with_placeholders(statement.text, len(statement.parameters), lambda number: "?")
     ends_at = monotonic() + limits.seconds
     try:
-        with closing(_opened(url, statement.reads, limits, ends_at)) as connection:
-            return _performed(connection, written, statement, limits)
+        with closing(_open(url, statement.reads, limits, ends_at)) as connection:
+            return _execute(connection, written, statement, limits)
     except sqlite3.ProgrammingError as error:
         raise BadStatement(str(error)) from error
     except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
@@ -32,7 +32,7 @@ def perform(url: str, statement: Statement, limits: Limits) -> list[dict[str, An
         raise StatementFailed(str(error)) from error
 
 
-def _opened(url: str, reads: bool, limits: Limits, ends_at: float) -> sqlite3.Connection:
+def _open(url: str, reads: bool, limits: SqlLimits, ends_at: float) -> sqlite3.Connection:
     path = Path(url.partition("://")[2])
     mode = "ro" if reads else "rw"
     address = f"file:{quote(str(path))}?mode={mode}"
@@ -47,13 +47,13 @@ def _permit(action: int, *_: Any) -> int:
     return sqlite3.SQLITE_DENY if action in FORBIDDEN else sqlite3.SQLITE_OK
 
 
-def _performed(connection: sqlite3.Connection, written: str, statement: Statement, limits: Limits):
+def _execute(connection: sqlite3.Connection, written: str, statement: Statement, limits: SqlLimits):
     connection.execute("BEGIN" if statement.reads else "BEGIN IMMEDIATE")
     cursor = connection.execute(written, [_bound(value) for value in statement.parameters])
     if statement.reads:
         if cursor.description is None:
             raise BadStatement("the statement gives no rows; its type is SELECT")
-        return collected([column[0] for column in cursor.description], cursor, limits)
+        return collect_rows([column[0] for column in cursor.description], cursor, limits)
     count = max(cursor.rowcount, 0)
     if statement.expected in (None, count):
         connection.execute("COMMIT")

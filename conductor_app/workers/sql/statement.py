@@ -20,7 +20,7 @@ class TooMuch(StatementFailed):
 
 
 @dataclass(frozen=True)
-class Limits:
+class SqlLimits:
     """What the operator allows to SQL tasks."""
 
     seconds: float = 30
@@ -38,12 +38,12 @@ class Statement:
     expected: int | None
 
 
-def described(inputs: dict[str, Any]) -> Statement:
+def parse_statement(inputs: dict[str, Any]) -> Statement:
     """The statement in a task's input; raises BadStatement."""
     kind = str(inputs.get("type") or SELECT).upper()
     if kind not in (SELECT, UPDATE):
         raise BadStatement(f"type must be {SELECT} or {UPDATE}")
-    return Statement(_text(inputs), _parameters(inputs), kind == SELECT, _expected(inputs))
+    return Statement(_text(inputs), _parameters(inputs), kind == SELECT, _parse_expected(inputs))
 
 
 def _text(inputs: dict[str, Any]) -> str:
@@ -66,7 +66,7 @@ def _parameters(inputs: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(given)
 
 
-def _expected(inputs: dict[str, Any]) -> int | None:
+def _parse_expected(inputs: dict[str, Any]) -> int | None:
     given = inputs.get("expectedUpdateCount")
     if given in (None, ""):
         return None

@@ -9,13 +9,13 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
-from conductor_app.workers.sql.statement import Limits, TooMuch
+from conductor_app.workers.sql.statement import SqlLimits, TooMuch
 
 EXACT_DIGITS = 15
 """Decimal digits that a JSON number keeps in every reader."""
 
 
-def collected(names: Sequence[str], rows: Iterable[Sequence[Any]], limits: Limits) -> list[dict[str, Any]]:
+def collect_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], limits: SqlLimits) -> list[dict[str, Any]]:
     """The rows as objects; raises TooMuch as soon as they are more than a task may have."""
     keys, result, size = distinct(names), [], 0
     for row in rows:

@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from conductor_app.admin.definitions.calls import as_python
+from conductor_app.admin.definitions.api_calls import python_snippet
 from conductor_app.engine import definitions
 from conductor_app.engine.runs import StartRequest
 from conductor_app.models import AuditEntry, Run, WorkflowDefinition
@@ -72,7 +72,7 @@ def test_the_call_in_python_sends_what_the_package_has_no_name_for(order):
     api_client = pytest.importorskip("conductor.client.http.api_client")
     asked = StartRequest("order", input={"order": "4711"}, labels=("spring",), starts_at=1_800_000_000_000)
 
-    lines = as_python(asked, "http://127.0.0.1:1").splitlines()
+    lines = python_snippet(asked, "http://127.0.0.1:1").splitlines()
     said: dict = {}
     exec("\n".join(line for line in lines if "client = " not in line and "run_id" not in line), said)
 

@@ -1,6 +1,6 @@
 """The front page: what needs a person, and the pulse of the last hour."""
 
-from conductor_app.admin.monitoring import overview, pulse
+from conductor_app.admin.monitoring import overview, overview_tiles
 from conductor_app.engine import bulk_operations
 from conductor_app.models import DurationBaseline
 from tests.admin.reading import html, words
@@ -95,7 +95,7 @@ def test_a_tile_that_fails_says_so_with_the_requests_id_and_leaves_the_others(op
         raise RuntimeError("the disk burns")
 
     started(step("ship"))
-    monkeypatch.setattr(pulse, "hourly_activity", broken)
+    monkeypatch.setattr(overview_tiles, "hourly_activity", broken)
     monkeypatch.setattr(overview, "_counts", lambda: broken(0))
     page = operator.get(PULSE)
     front = operator.get("/admin/")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.admin.standalone.log import listed
+from conductor_app.admin.standalone.log import render_log_lines
 from tests.tries import tries
 
 ESC = "\x1b"
@@ -31,11 +31,11 @@ def item(html: str, about: str = "") -> str:
     ],
 )
 def test_what_was_written_is_seen_line_by_line(written, seen):
-    assert listed(written) == seen
+    assert render_log_lines(written) == seen
 
 
 def test_a_very_long_line_is_cut_and_says_by_how_much():
-    long = listed(f"{'j' * 3_000}{ESC}[31m{'z' * 2_000}")
+    long = render_log_lines(f"{'j' * 3_000}{ESC}[31m{'z' * 2_000}")
 
     assert "… 1,000" in long
     assert (long.count("j"), long.count("z")) == (3_000, 1_000)
@@ -44,7 +44,7 @@ def test_a_very_long_line_is_cut_and_says_by_how_much():
 @tries(60)
 @given(st.text(alphabet=st.sampled_from([*"<>&\"'[];m0139\n\r x\\]", ESC, "\x07", "\x9b", "é"]), max_size=60))
 def test_nothing_becomes_markup_but_what_is_made_here(written):
-    html = listed(written)
+    html = render_log_lines(written)
 
     tags = re.findall(r"<[^>]*>", html)
     assert all(re.fullmatch(r"</?li>|<li class=\"error\">|<span class=\"[a-z0-9 -]+\">|</span>", tag) for tag in tags)

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.access.access_types import BY_PERMISSION, RIGHTS, SYSTEM_ROLES
 from conductor_app.api.conductor import urls
-from conductor_app.api.conductor.needs import NEEDS
+from conductor_app.api.conductor.permissions import NEEDS
 from conductor_app.api.conductor.view import HANDLED, ConductorView, UnknownAddress
 
 

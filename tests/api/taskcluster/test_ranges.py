@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.api.taskcluster.ranges import part_of
+from conductor_app.api.taskcluster.byte_ranges import parse_range
 
 PARTS = {
     "bytes=0-0": range(1), "bytes=2-4": range(2, 5), "bytes=8-": range(8, 10), "bytes=-3": range(7, 10),
@@ -12,15 +12,15 @@ PARTS = {
 
 @pytest.mark.parametrize("asked", PARTS)
 def test_a_part_is_found(asked):
-    assert part_of(asked, 10) == PARTS[asked]
+    assert parse_range(asked, 10) == PARTS[asked]
 
 
 @pytest.mark.parametrize("asked", ["bytes=10-", "bytes=10-20", "bytes=-0"])
 def test_there_is_nothing_behind_the_end(asked):
-    assert not part_of(asked, 10)
-    assert part_of(asked, 10) is not None
+    assert not parse_range(asked, 10)
+    assert parse_range(asked, 10) is not None
 
 
 @pytest.mark.parametrize("asked", ["", "bytes=-", "bytes=4-2", "bytes=0-1,3-4", "lines=1-2", "bytes=a-b", "bytes=²-"])
 def test_what_is_no_range_is_no_reason_to_refuse(asked):
-    assert part_of(asked, 10) is None
+    assert parse_range(asked, 10) is None

@@ -6,7 +6,7 @@ import pytest
 import taskcluster
 
 from conductor_app.access.clients import FOR_EVER
-from conductor_app.api.taskcluster import access
+from conductor_app.api.taskcluster import method_scopes
 from conductor_app.engine.access.clients import ClientSettings, create_client
 from tests.access.signing import HOST, credentials, signed_without_body
 
@@ -154,7 +154,7 @@ def test_a_method_is_for_those_who_hold_all_that_it_requires(world, case):
 def test_every_method_of_the_client_is_among_the_cases():
     named = {case.partition(" by ")[0].partition(",")[0] for case in CASES}
 
-    assert named | access.PUBLIC - {"authenticateHawk"} | {"createTask"} == set(taskcluster.Queue.funcinfo)
+    assert named | method_scopes.PUBLIC - {"authenticateHawk"} | {"createTask"} == set(taskcluster.Queue.funcinfo)
 
 
 def test_whoever_creates_a_task_holds_all_that_it_names(world, queue):

@@ -5,7 +5,7 @@ from io import BytesIO
 import pytest
 
 from conductor_app.api.taskcluster.errors import InputTooLarge
-from conductor_app.api.taskcluster.uploads import Body, Upload
+from conductor_app.api.taskcluster.uploads import Body, RequestUpload
 from conductor_app.core.errors import Invalid
 
 
@@ -26,7 +26,7 @@ def test_a_body_is_read_no_further_than_it_said():
 
 
 def test_a_body_that_does_not_say_its_length_ends_with_its_source():
-    upload = Upload(Body(in_drops(b"abcdefg"), None, 100))
+    upload = RequestUpload(Body(in_drops(b"abcdefg"), None, 100))
 
     assert b"".join(upload.chunks()) == b"abcdefg"
     assert upload.size == 7
@@ -54,4 +54,4 @@ def test_a_body_says_why_it_cannot_be_read_if_it(case):
 
 
 def test_there_is_no_way_back_in_a_body():
-    assert not Upload(Body(in_drops(b"ab"), 2, 100)).seekable()
+    assert not RequestUpload(Body(in_drops(b"ab"), 2, 100)).seekable()

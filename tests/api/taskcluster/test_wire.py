@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.api.taskcluster import access, auth_urls, object_urls, schemas, urls
+from conductor_app.api.taskcluster import auth_urls, method_scopes, object_urls, schemas, urls
 
 from .conftest import LINUX, code
 
@@ -169,7 +169,7 @@ def test_every_method_says_what_it_requires():
     addresses = [*urls.urlpatterns, *auth_urls.urlpatterns, *object_urls.urlpatterns]
     views = [each.callback.view_class for each in addresses if hasattr(each.callback, "view_class")]
     named = {name for view in views for name in view.methods.values()}
-    required = {*access.AT_ONCE, *access.LATER, *access.PUBLIC}
+    required = {*method_scopes.AT_ONCE, *method_scopes.LATER, *method_scopes.PUBLIC}
 
     assert named - required == set()
     assert schemas.SCHEMAS.keys() - named == set()

@@ -2,7 +2,7 @@
 
 from django.contrib.auth.models import Group, User
 
-from conductor_app.core.alerts import Quiet
+from conductor_app.core.alerts import QuietHours
 from conductor_app.engine import (
     alerts,
     bulk_operations,
@@ -127,7 +127,7 @@ def watch(now: int) -> None:
     refused = {"definition": RETURN, "status": ["FAILED"]}
     with at(now - 4 * HOUR):
         view = alerts.save_view("Refunds that failed", refused, "olga", is_shared=True, is_tile=True)
-        quiet = Quiet(22 * 60, 7 * 60, "Europe/Berlin")
+        quiet = QuietHours(22 * 60, 7 * 60, "Europe/Berlin")
         alerts.save_alert(view, "count", 3, 60, 120, "olga", mail="returns@example.com", quiet=quiet)
         alerts.save_view("Dear returns", {"definition": RETURN, "inside": "input.dear=yes"}, "otto", is_shared=True)
     asked = bulk_operations.BulkRequest("retry", refused, "the bank is back", canary_size=4, canary_share=50, rate=1.0)

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from conductor_app.core.expressions import (
     BadPath,
-    check,
+    check_template,
     compile_path,
+    expression_roots,
     java_text,
-    needed,
-    resolve,
+    needed_references,
     resolve_secrets,
-    roots,
-    trace,
+    resolve_template,
+    trace_expressions,
 )
 from conductor_app.core.expressions.java_text import json_text
 from tests.tries import tries
@@ -36,10 +36,10 @@ def test_resolve_never_raises(written, document):
     def scope(root, key):
         return document
 
-    resolve(written, scope)
-    trace(written, scope)
-    check(written)
-    assert roots(written) == {root for root, _ in needed(written)}
+    resolve_template(written, scope)
+    trace_expressions(written, scope)
+    check_template(written)
+    assert expression_roots(written) == {root for root, _ in needed_references(written)}
     resolve_secrets(written, lambda name: java_text(document))
 
 
@@ -56,7 +56,7 @@ def test_a_path_is_refused_or_read(path, document):
 @given(written=documents)
 def test_resolving_what_holds_no_expression_changes_nothing(written):
     if "${" not in json.dumps(written):
-        assert json.dumps(resolve(written, None)) == json.dumps(written)
+        assert json.dumps(resolve_template(written, None)) == json.dumps(written)
 
 
 @given(document=documents)

@@ -1,10 +1,10 @@
 """What is said of a template when its definition is registered."""
 
-from conductor_app.core.expressions import check, roots
+from conductor_app.core.expressions import check_template, expression_roots
 
 
 def test_a_path_that_cannot_be_read_is_complained_about_with_its_place():
-    (complaint,) = check({"good": "${pay.output.x}", "lines": ["a ${pay.output.list[} b"]})
+    (complaint,) = check_template({"good": "${pay.output.x}", "lines": ["a ${pay.output.list[} b"]})
 
     assert complaint.parameter == "lines[0]"
     assert complaint.expression == "${pay.output.list[}"
@@ -12,22 +12,22 @@ def test_a_path_that_cannot_be_read_is_complained_about_with_its_place():
 
 
 def test_a_path_that_is_put_together_later_is_not_judged_but_its_parts_are():
-    complaints = check("${pay.output[${workflow.input.n}]} ${pay.output.${a b}}")
+    complaints = check_template("${pay.output[${workflow.input.n}]} ${pay.output.${a b}}")
 
     assert [complaint.expression for complaint in complaints] == ["${a b}"]
 
 
 def test_an_expression_must_begin_with_a_name():
-    (complaint,) = check("${$..n}")
+    (complaint,) = check_template("${$..n}")
 
     assert "begins with a name" in complaint.problem
 
 
 def test_blank_escaped_and_unbalanced_expressions_are_fine():
-    assert check("${} $${a b} ${a b") == []
+    assert check_template("${} $${a b} ${a b") == []
 
 
 def test_the_roots_of_a_template_are_the_names_that_its_expressions_begin_with():
     written = ["${pay.output.x} ${['my task'].output}", {"a": "${workflow.input.${ship.output.k}} ${CPEWF_TASK_ID}"}]
 
-    assert roots(written) == {"pay", "my task", "ship", "CPEWF_TASK_ID"}
+    assert expression_roots(written) == {"pay", "my task", "ship", "CPEWF_TASK_ID"}

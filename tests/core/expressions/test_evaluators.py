@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.expressions import Script, evaluator
+from conductor_app.core.expressions import ScriptLanguage, evaluator
 
 
 def test_value_param_gives_the_named_input():
@@ -15,7 +15,7 @@ def test_value_param_gives_null_for_an_absent_input():
 
 @pytest.mark.parametrize(("name", "language"), [("javascript",) * 2, ("graaljs", "javascript"), ("python",) * 2])
 def test_scripts_are_marked_for_somebody_else_to_run(name, language):
-    assert evaluator(name) == Script(language)
+    assert evaluator(name) == ScriptLanguage(language)
 
 
 def test_an_unknown_language_is_none():

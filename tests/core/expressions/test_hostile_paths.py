@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.expressions import MISSING, BadPath, compile_path, resolve
+from conductor_app.core.expressions import MISSING, BadPath, compile_path, resolve_template
 
 
 def nested(depth, wrap, value=1):
@@ -74,7 +74,7 @@ def test_a_slow_regular_expression_stops_the_reading_and_gives_null_in_a_templat
 
     with pytest.raises(BadPath, match="too slow"):
         compile_path(path).read({"list": texts})
-    assert resolve("${workflow.input." + path + "}", lambda root, key: {"list": texts}) == []
+    assert resolve_template("${workflow.input." + path + "}", lambda root, key: {"list": texts}) == []
 
 
 def test_a_catastrophic_expression_is_harmless_in_linear_time():
@@ -87,4 +87,4 @@ def test_a_catastrophic_expression_is_harmless_in_linear_time():
     ids=["open", "nested", "braces", "many", "dollars"],
 )
 def test_a_hostile_text_is_resolved(text):
-    resolve(text, lambda root, key: MISSING)
+    resolve_template(text, lambda root, key: MISSING)

@@ -1,6 +1,6 @@
 """Where the values of a template came from."""
 
-from conductor_app.core.expressions import Provenance, trace
+from conductor_app.core.expressions import Provenance, trace_expressions
 
 from .scopes import ORDER
 
@@ -8,13 +8,13 @@ from .scopes import ORDER
 def test_each_expression_is_traced_to_its_place_and_its_source():
     written = {"order": {"lines": [{"sku": "${pay.output.x}"}]}, "my key": "constant"}
 
-    assert trace(written, ORDER) == [
+    assert trace_expressions(written, ORDER) == [
         Provenance("order.lines[0].sku", "${pay.output.x}", "pay", "output", "x", found=True, value=5)
     ]
 
 
 def test_a_null_that_is_there_differs_from_nothing():
-    traced = trace(["${workflow.input.none}", "${workflow.input.gone}", "${nobody.output.x}"], ORDER)
+    traced = trace_expressions(["${workflow.input.none}", "${workflow.input.gone}", "${nobody.output.x}"], ORDER)
 
     assert [(line.parameter, line.found, line.value) for line in traced] == [
         ("[0]", True, None),
@@ -24,13 +24,13 @@ def test_a_null_that_is_there_differs_from_nothing():
 
 
 def test_an_empty_harvest_is_nothing_found():
-    (line,) = trace("${pay.output.list[?(@.n > 9)].n}", ORDER)
+    (line,) = trace_expressions("${pay.output.list[?(@.n > 9)].n}", ORDER)
 
     assert (line.parameter, line.path, line.found, line.value) == ("", "list[?(@.n > 9)].n", False, [])
 
 
 def test_inner_expressions_come_before_the_one_that_they_are_part_of():
-    traced = trace({"a b": "v ${pay.output.${workflow.input.k}}"}, ORDER)
+    traced = trace_expressions({"a b": "v ${pay.output.${workflow.input.k}}"}, ORDER)
 
     assert [(line.parameter, line.expression, line.root, line.path, line.value) for line in traced] == [
         ("['a b']", "${workflow.input.k}", "workflow", "k", "x"),
@@ -39,13 +39,13 @@ def test_inner_expressions_come_before_the_one_that_they_are_part_of():
 
 
 def test_a_broken_expression_has_no_source():
-    (line,) = trace("${pay.output[}", ORDER)
+    (line,) = trace_expressions("${pay.output[}", ORDER)
 
     assert (line.root, line.key, line.found, line.value) == ("", "", False, None)
 
 
 def test_a_secret_is_traced_without_its_value():
-    (line,) = trace("${workflow.secrets.TOKEN}", ORDER)
+    (line,) = trace_expressions("${workflow.secrets.TOKEN}", ORDER)
 
     assert (line.root, line.key, line.path, line.value) == (
         "workflow",
@@ -58,4 +58,4 @@ def test_a_secret_is_traced_without_its_value():
 def test_places_are_told_in_the_order_of_the_document():
     written = {"b": ["${pay.output.x}", {"c": "${pay.output.x}"}], "a": "${pay.output.x}"}
 
-    assert [line.parameter for line in trace(written, ORDER)] == ["b[0]", "b[1].c", "a"]
+    assert [line.parameter for line in trace_expressions(written, ORDER)] == ["b[0]", "b[1].c", "a"]

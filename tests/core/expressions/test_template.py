@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.expressions import MISSING, needed, resolve
+from conductor_app.core.expressions import MISSING, needed_references, resolve_template
 
 from .scopes import ORDER
 
@@ -28,7 +28,7 @@ from .scopes import ORDER
     ],
 )
 def test_a_text_that_is_one_expression_keeps_the_type(written, expected):
-    resolved = resolve(written, ORDER)
+    resolved = resolve_template(written, ORDER)
 
     assert resolved == expected
     assert type(resolved) is type(expected)
@@ -49,7 +49,7 @@ def test_a_text_that_is_one_expression_keeps_the_type(written, expected):
     ],
 )
 def test_what_is_not_there_or_cannot_be_read_is_null(written, expected):
-    assert resolve(written, ORDER) == expected
+    assert resolve_template(written, ORDER) == expected
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_is_not_there_or_cannot_be_read_is_null(written, expected):
     ],
 )
 def test_values_are_spliced_into_a_text_as_java_prints_them(written, expected):
-    assert resolve(written, ORDER) == expected
+    assert resolve_template(written, ORDER) == expected
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_values_are_spliced_into_a_text_as_java_prints_them(written, expected):
     ],
 )
 def test_dollars_and_braces_that_are_no_expression_are_text(written, expected):
-    assert resolve(written, ORDER) == expected
+    assert resolve_template(written, ORDER) == expected
 
 
 @pytest.mark.parametrize(
@@ -102,34 +102,34 @@ def test_dollars_and_braces_that_are_no_expression_are_text(written, expected):
     ],
 )
 def test_inner_expressions_are_spliced_into_the_outer_path(written, expected):
-    assert resolve(written, ORDER) == expected
+    assert resolve_template(written, ORDER) == expected
 
 
 def test_a_resolved_value_is_not_expanded_a_second_time():
-    assert resolve("${workflow.input.braces}", ORDER) == "$${a} ${workflow.input.k}"
+    assert resolve_template("${workflow.input.braces}", ORDER) == "$${a} ${workflow.input.k}"
 
 
 def test_the_unescape_runs_over_spliced_text_too():
-    assert resolve("> ${workflow.input.braces}", ORDER) == "> ${a} ${workflow.input.k}"
+    assert resolve_template("> ${workflow.input.braces}", ORDER) == "> ${a} ${workflow.input.k}"
 
 
 def test_maps_and_lists_are_walked_and_map_keys_are_not_evaluated():
     written = {"${workflow.input.k}": ["${workflow.input.k}", {"deep": "${pay.output.x}"}, 1, None, True]}
 
-    assert resolve(written, ORDER) == {"${workflow.input.k}": ["x", {"deep": 5}, 1, None, True]}
+    assert resolve_template(written, ORDER) == {"${workflow.input.k}": ["x", {"deep": 5}, 1, None, True]}
 
 
 def test_the_template_itself_is_left_alone():
     written = {"a": ["${workflow.input.k}"]}
 
-    resolve(written, ORDER)
+    resolve_template(written, ORDER)
 
     assert written == {"a": ["${workflow.input.k}"]}
 
 
 @pytest.mark.parametrize("written", ["${NETFLIX_ENV}", "at ${NETFLIX_ENV}!"])
 def test_an_unknown_bare_name_stays_as_it_is_written(written):
-    assert resolve(written, ORDER) == written
+    assert resolve_template(written, ORDER) == written
 
 
 @pytest.mark.parametrize(
@@ -137,19 +137,21 @@ def test_an_unknown_bare_name_stays_as_it_is_written(written):
     ["${workflow.secrets.TOKEN}", "Bearer ${workflow.secrets.TOKEN}", "${workflow.secrets['A-B'].user}"],
 )
 def test_a_secret_stays_literal(written):
-    assert resolve(written, ORDER) == written
+    assert resolve_template(written, ORDER) == written
 
 
 def test_a_filter_cannot_look_at_secrets():
     asked = []
 
-    resolve("${pay.output.list[?(@.n == $.workflow.secrets.X)]}", lambda root, key: asked.append((root, key)) or {})
+    resolve_template(
+        "${pay.output.list[?(@.n == $.workflow.secrets.X)]}", lambda root, key: asked.append((root, key)) or {}
+    )
 
     assert asked == [("pay", "output")]
 
 
 def test_a_secret_may_be_chosen_by_an_expression():
-    assert resolve("${workflow.secrets.${workflow.input.name}}", ORDER) == "${workflow.secrets.Bo}"
+    assert resolve_template("${workflow.secrets.${workflow.input.name}}", ORDER) == "${workflow.secrets.Bo}"
 
 
 def test_what_the_scope_raises_passes_through():
@@ -160,7 +162,7 @@ def test_what_the_scope_raises_passes_through():
         raise Question(root, key)
 
     with pytest.raises(Question) as asked:
-        resolve({"a": ["x ${pay.output.y}"]}, scope)
+        resolve_template({"a": ["x ${pay.output.y}"]}, scope)
     assert asked.value.args == ("pay", "output")
 
 
@@ -169,7 +171,7 @@ def test_a_very_deep_document_is_resolved():
     for _ in range(1_000):
         written = {"a": [written]}
 
-    resolved = resolve(written, ORDER)
+    resolved = resolve_template(written, ORDER)
 
     for _ in range(1_000):
         resolved = resolved["a"][0]
@@ -181,8 +183,8 @@ def test_a_very_deep_value_is_spliced_as_text():
     for _ in range(5_000):
         deep = [{"a": deep}]
 
-    assert resolve("> ${workflow.input.x}", lambda root, key: {"x": deep}).startswith("> [{a=[{a=")
-    assert resolve("> ${workflow.input.x[*]}", lambda root, key: {"x": deep}).startswith('> [{"a":[{"a":')
+    assert resolve_template("> ${workflow.input.x}", lambda root, key: {"x": deep}).startswith("> [{a=[{a=")
+    assert resolve_template("> ${workflow.input.x[*]}", lambda root, key: {"x": deep}).startswith('> [{"a":[{"a":')
 
 
 def test_a_template_tells_what_it_needs():
@@ -193,7 +195,7 @@ def test_a_template_tells_what_it_needs():
         "d": "${CPEWF_TASK_ID} ${workflow.secrets.X} ${broken[} $${not.this} ${}",
     }
 
-    assert needed(written) == {
+    assert needed_references(written) == {
         ("workflow", "input"),
         ("pay", "output"),
         ("workflow", "variables"),
@@ -204,9 +206,9 @@ def test_a_template_tells_what_it_needs():
 
 
 def test_a_template_without_expressions_needs_nothing():
-    assert needed({"a": [1, "x", None]}) == frozenset()
+    assert needed_references({"a": [1, "x", None]}) == frozenset()
 
 
 def test_a_reference_to_a_whole_task_asks_for_all_of_it():
-    assert needed("${pay} ${ship[0]} ${stock..n}") == {("pay", ""), ("ship", ""), ("stock", "")}
-    assert resolve("${unknown..n}", lambda root, key: MISSING) == []
+    assert needed_references("${pay} ${ship[0]} ${stock..n}") == {("pay", ""), ("ship", ""), ("stock", "")}
+    assert resolve_template("${unknown..n}", lambda root, key: MISSING) == []

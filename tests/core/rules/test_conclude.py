@@ -50,10 +50,10 @@ def test_of_two_failures_the_run_names_the_one_that_came_first_in_the_definition
 
 def test_a_failure_is_the_end_before_anything_else_is_begun():
     life = Life(plan(fork([step("a"), step("c")], [step("b"), step("d")])))
-    life.do(commands.pause)
+    life.do(commands.pause_run)
     life.fails("a").completes("b")
 
-    life.do(commands.resume)
+    life.do(commands.resume_run)
 
     assert life.status == "FAILED"
     assert "d" not in life.statuses
@@ -91,7 +91,7 @@ def test_a_failure_workflow_that_is_not_there_is_told_of_in_the_output(name):
 def test_an_operator_may_ask_for_the_failure_workflow(with_failure, count):
     life = Life(plan(step("a"), failureWorkflow="cleanup"), known={"cleanup": CLEANUP})
 
-    life.do(commands.terminate("enough", with_failure))
+    life.do(commands.terminate_run("enough", with_failure))
 
     assert (life.status, len(life.started)) == ("TERMINATED", count)
 
@@ -113,7 +113,7 @@ def test_a_held_run_begins_nothing_but_its_first_work():
     life = Life(plan(step("a")), limit_key="x", is_held=True)
     assert life.task("a").attempt.visible_at > 10**15
 
-    life.later(5).do(commands.release)
+    life.later(5).do(commands.release_held_run)
 
     assert life.task("a").attempt.visible_at == 5_000
 
@@ -122,7 +122,7 @@ def test_a_held_run_whose_first_step_needs_no_worker_begins_when_it_is_released(
     life = Life(plan(noop("n"), step("a")), limit_key="x", is_held=True)
     assert life.statuses == {}
 
-    life.do(commands.release)
+    life.do(commands.release_held_run)
 
     assert life.statuses == {"n": "COMPLETED", "a": "SCHEDULED"}
 
@@ -130,7 +130,7 @@ def test_a_held_run_whose_first_step_needs_no_worker_begins_when_it_is_released(
 def test_what_cannot_be_decided_is_abandoned_with_a_reason():
     life = Life(plan(step("a"), outputParameters={"n": 1}, failureWorkflow="cleanup"))
 
-    life.do(commands.Abandon("It makes no sense."))
+    life.do(commands.FailUndecidableRun("It makes no sense."))
 
     assert (life.status, life.run.reason, life.run.output, life.started) == ("FAILED", "It makes no sense.", {}, [])
 

@@ -103,15 +103,15 @@ def test_the_run_s_own_time_ends_it_with_all_that_is_open():
 
 def test_a_paused_run_still_times_out():
     life = Life(plan(step("a"), timeoutSeconds=60, timeoutPolicy="TIME_OUT_WF"))
-    life.do(commands.pause)
+    life.do(commands.pause_run)
 
     assert life.later(60).status == "TIMED_OUT"
 
 
 def test_resuming_gives_a_run_its_time_anew():
     life = Life(plan(step("a"), timeoutSeconds=60, timeoutPolicy="TIME_OUT_WF")).later(50)
-    life.do(commands.pause)
-    life.do(commands.resume)
+    life.do(commands.pause_run)
+    life.do(commands.resume_run)
 
     assert life.later(59).status == "RUNNING"
     assert life.later(1).status == "TIMED_OUT"

@@ -2,13 +2,13 @@
 
 from itertools import pairwise
 
+from conductor_app.core.frozen import fast_replace
 from conductor_app.core.snapshot import NEVER
 from conductor_app.core.standalone import commands
-from conductor_app.core.standalone.decide import Command, decided, nothing
-from conductor_app.core.standalone.endings import ENDINGS, MOST_ATTEMPTS
+from conductor_app.core.standalone.decide import Command, apply_command, no_command
+from conductor_app.core.standalone.resolutions import ENDINGS, MOST_ATTEMPTS
 from conductor_app.core.standalone.snapshot import StandaloneTask
 from conductor_app.core.states import BLOCKED, LEASED, TASK
-from conductor_app.core.values import replace
 
 NOON = 1_803_902_400_000
 LEASE_MS, DEADLINE_MS, GRACE_MS = 20_000, 300_000, 60_000
@@ -34,11 +34,11 @@ class Life:
             waits=waits,
         )
         self.standalone = standalone
-        self.hears(commands.define)
+        self.hears(commands.define_task)
 
-    def hears(self, command: Command = nothing) -> None:
+    def hears(self, command: Command = no_command) -> None:
         """A command, and what follows from it."""
-        before, self.standalone = self.standalone, decided(self.standalone, command, self.now).after
+        before, self.standalone = self.standalone, apply_command(self.standalone, command, self.now).after
         assert complaints(before, self.standalone, self.now) == []
 
     def claimed(self, worker: str = "here/w1") -> bool:
@@ -48,8 +48,8 @@ class Life:
             return False
         ends_at = self.now + last.lease_ms
         taken = {"worker": worker, "started_at": self.now, "lease_ends_at": ends_at, "due_at": ends_at}
-        self.standalone = replace(
-            self.standalone, attempts=(*self.standalone.attempts[:-1], replace(last, status=LEASED, **taken))
+        self.standalone = fast_replace(
+            self.standalone, attempts=(*self.standalone.attempts[:-1], fast_replace(last, status=LEASED, **taken))
         )
         return True
 
@@ -82,5 +82,5 @@ def complaints(before: StandaloneTask, after: StandaloneTask, now: int) -> list[
         wanted = ENDINGS[last.reason].retried_as
         if following.cause != "rerun" and following.cause != wanted:
             found.append(f"{following.cause} after {last.reason}")
-    found += ["there is more to say"] if decided(after, nothing, now).effects else []
+    found += ["there is more to say"] if apply_command(after, no_command, now).effects else []
     return found

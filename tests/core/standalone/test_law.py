@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.errors import Refused
+from conductor_app.core.errors import RequestRefused
+from conductor_app.core.frozen import fast_replace
 from conductor_app.core.standalone import commands, reports
-from conductor_app.core.standalone.endings import COMPLETED, EXCEPTIONS, FAILED
-from conductor_app.core.values import replace
+from conductor_app.core.standalone.resolutions import COMPLETED, EXCEPTIONS, FAILED
 from tests.tries import tries
 
 from .life import DEADLINE_MS, LEASE_MS, Life
@@ -18,7 +18,9 @@ STEPS = st.one_of(
     st.tuples(st.just("reports"), NUMBERS, REASONS),
     st.tuples(st.just("renews"), NUMBERS),
     st.tuples(st.just("waits"), st.sampled_from([1, LEASE_MS // 2, LEASE_MS, DEADLINE_MS])),
-    st.tuples(st.sampled_from(["schedule", "rerun", "cancel", "cancel_quietly", "define_again", "released"])),
+    st.tuples(
+        st.sampled_from(["schedule_task", "rerun_task", "cancel_task", "cancel_if_open", "redefine_task", "released"])
+    ),
     st.tuples(st.just("prioritize"), st.integers(1, 7)),
 )
 
@@ -28,13 +30,13 @@ def do(life: Life, what: str, *details) -> None:
         case "claims", ():
             life.claimed()
         case "reports", (number, reason):
-            life.hears(reports.report(number, reason))
+            life.hears(reports.report_attempt(number, reason))
         case "renews", (number,):
-            life.hears(reports.renew(number))
+            life.hears(reports.renew_lease(number))
         case "waits", (ms,):
             life.later(ms)
         case "released", ():
-            life.standalone = replace(life.standalone, waits=False)
+            life.standalone = fast_replace(life.standalone, waits=False)
             life.hears(commands.dependency_done("other"))
         case "prioritize", (priority,):
             life.hears(commands.prioritize(priority))
@@ -51,7 +53,7 @@ def test_what_must_hold_of_a_task_holds_after_every_decision(steps, retries, wai
         before = life.standalone
         try:
             do(life, *step)
-        except Refused:
+        except RequestRefused:
             assert life.standalone is before or step[0] == "released"
 
     life.later(10 * DEADLINE_MS)

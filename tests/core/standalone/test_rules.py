@@ -3,20 +3,20 @@
 import pytest
 
 from conductor_app.core.standalone import commands, reports
-from conductor_app.core.standalone.decide import decided
-from conductor_app.core.standalone.effects import Resolved, Tell
-from conductor_app.core.standalone.endings import ENDINGS
+from conductor_app.core.standalone.decide import apply_command
+from conductor_app.core.standalone.effects import PublishMessage, PublishResolution
+from conductor_app.core.standalone.resolutions import ENDINGS
 
 from .life import DEADLINE_MS, GRACE_MS, LEASE_MS, Life
 
 
 def told(life: Life, command) -> list:
     """What others are told because of a command, and what waits for the task."""
-    effects = decided(life.standalone, command, life.now).effects
+    effects = apply_command(life.standalone, command, life.now).effects
     return [
-        (each.about, each.number) if isinstance(each, Tell) else each.reason
+        (each.about, each.number) if isinstance(each, PublishMessage) else each.reason
         for each in effects
-        if isinstance(each, Tell | Resolved)
+        if isinstance(each, PublishMessage | PublishResolution)
     ]
 
 
@@ -34,7 +34,7 @@ def test_an_end_is_told_and_resolves_the_task_unless_it_is_tried_again(reason, t
     life = Life(retries=1)
     life.claimed()
 
-    assert told(life, reports.report(0, reason)) == told_of_it
+    assert told(life, reports.report_attempt(0, reason)) == told_of_it
 
 
 @pytest.mark.parametrize("reason", sorted(ENDINGS))
@@ -42,7 +42,7 @@ def test_without_retries_every_end_is_the_tasks(reason):
     life = Life(retries=0)
     life.claimed()
 
-    life.hears(reports.report(0, reason))
+    life.hears(reports.report_attempt(0, reason))
 
     assert not life.standalone.is_open
     assert len(life.runs) == 1
@@ -76,6 +76,6 @@ def test_what_has_run_out_is_heard_before_what_is_asked():
     life.claimed()
     life.now += DEADLINE_MS + GRACE_MS
 
-    effects = decided(life.standalone, commands.cancel_quietly, life.now).effects
+    effects = apply_command(life.standalone, commands.cancel_if_open, life.now).effects
 
-    assert [each.reason for each in effects if isinstance(each, Resolved)] == ["exception"]
+    assert [each.reason for each in effects if isinstance(each, PublishResolution)] == ["exception"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.commands import Rerun, jump, skip
+from conductor_app.core.commands import Rerun, jump_to_step, skip_step
 from conductor_app.core.definition import Key
 from conductor_app.core.errors import Conflict, NotFound
 from tests.builders import catch, each, fork, loop, noop, plan, policy, step, switch, try_
@@ -243,23 +243,23 @@ def test_a_retry_leaves_items_alone_that_were_allowed_to_fail():
 def test_a_step_of_an_item_ahead_is_skipped():
     life = three(step("a"), step("b"))
 
-    life.do(skip("a__3__1"))
+    life.do(skip_step("a__3__1"))
     life.completes("a__1__1", "b__1__1", "a__2__1", "b__2__1")
 
     assert life.waiting == ["b__3__1"]
     with pytest.raises(Conflict, match="is over"):
-        life.do(skip("a__1__1"))
+        life.do(skip_step("a__1__1"))
     with pytest.raises(NotFound):
-        life.do(skip("each_item__3"))
+        life.do(skip_step("each_item__3"))
 
 
 def test_a_jump_leads_into_the_item_that_began_last():
     life = Life(plan(step("first"), each("each", step("a"), step("b", inputs=ORDER), items=["x", "y"])))
 
-    life.do(jump("b"))
+    life.do(jump_to_step("b"))
     assert (life.waiting, life.task("b__1__1").attempt.input["item"]) == (["b__1__1"], "x")
     life.completes("b__1__1")
-    life.do(jump("b"))
+    life.do(jump_to_step("b"))
 
     assert life.waiting == ["b__2__1"]
     assert life.completes("b__2__1").status == "COMPLETED"

@@ -3,11 +3,11 @@
 import pytest
 
 from conductor_app.core.data_requests import ScriptResult
-from conductor_app.core.step_types.lambda_ import as_function
+from conductor_app.core.step_types.lambda_ import wrap_as_function
 from tests.builders import lambda_, plan, policy
 from tests.core.life import Life
 
-SOURCE = as_function("return $.a + 1")
+SOURCE = wrap_as_function("return $.a + 1")
 
 
 def test_it_has_what_its_script_returns():

@@ -113,7 +113,7 @@ def test_a_child_that_cannot_be_found_fails_the_task(which):
 
 def test_the_child_is_stopped_with_its_parent():
     waiting = life()
-    waiting.do(commands.terminate("enough"))
+    waiting.do(commands.terminate_run("enough"))
 
     [message] = waiting.sent
     assert (message.to, message.subject) == (waiting.task("s").attempt.child_id, "terminate")
@@ -122,7 +122,7 @@ def test_the_child_is_stopped_with_its_parent():
 
 def test_the_end_of_a_child_that_nobody_waits_for_is_not_heard():
     waiting = life()
-    waiting.do(commands.terminate("enough"))
+    waiting.do(commands.terminate_run("enough"))
 
     with pytest.raises(AlreadyResolved):
         waiting.child_ended("s", "TERMINATED")

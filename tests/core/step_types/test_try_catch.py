@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.commands import Rerun, jump, skip, upgrade
+from conductor_app.core.commands import Rerun, jump_to_step, skip_step, upgrade_run
 from conductor_app.core.definition import Key
 from conductor_app.core.errors import Conflict
 from tests.builders import catch, fork, loop, plan, policy, step, sub_workflow, terminate, try_
@@ -203,8 +203,8 @@ def test_a_jump_leads_into_a_body_but_not_into_a_handler_before_its_time():
     life = Life(steps)
 
     with pytest.raises(Conflict, match="control has not come to"):
-        life.do(jump("c"))
-    life.do(jump("b"))
+        life.do(jump_to_step("c"))
+    life.do(jump_to_step("b"))
 
     assert life.waiting == ["b__1"]
     assert life.fails("b__1").waiting == ["c__2"]
@@ -213,7 +213,7 @@ def test_a_jump_leads_into_a_body_but_not_into_a_handler_before_its_time():
 def test_a_task_of_a_handler_can_be_skipped_ahead_of_its_time():
     life = Life(plan(try_("t", step("a"), default=[step("c"), step("d")]), step("after")))
 
-    life.do(skip("c"))
+    life.do(skip_step("c"))
     life.fails("a__1")
 
     assert life.waiting == ["d__2"]
@@ -224,7 +224,7 @@ def test_a_task_of_a_handler_is_not_skipped_in_the_turn_of_the_body():
     life = Life(plan(try_("t", step("a"), default=[step("c")])))
 
     with pytest.raises(Conflict, match="never in turn 1"):
-        life.do(skip("c__1"))
+        life.do(skip_step("c__1"))
 
 
 def test_a_retry_goes_back_to_the_first_failure_that_nobody_handled():
@@ -288,7 +288,7 @@ def test_a_handler_is_found_again_in_another_version():
     life = Life(plan(before))
     life.fails("a__1", "x")
 
-    life.do(upgrade(plan(after, version=2)))
+    life.do(upgrade_run(plan(after, version=2)))
 
     assert life.waiting == ["c__2"]
     assert life.completes("c__2").waiting == ["e__2"]
@@ -299,7 +299,7 @@ def test_a_part_that_is_gone_in_another_version_is_over():
     life = Life(plan(try_("t", step("a"), default=[step("c")]), step("after")))
     life.fails("a__1")
 
-    life.do(upgrade(plan(try_("t", step("a"), last=[step("z")]), step("after"), version=2)))
+    life.do(upgrade_run(plan(try_("t", step("a"), last=[step("z")]), step("after"), version=2)))
 
     assert life.waiting == ["z__3"]
     assert life.completes("z__3").waiting == ["after"]
@@ -310,4 +310,4 @@ def test_a_step_that_stands_in_another_part_cannot_be_moved():
     life.completes("a__1")
 
     with pytest.raises(Conflict, match="another part of t"):
-        life.do(upgrade(plan(try_("t", step("a"), last=[step("b"), step("z")]), version=2)))
+        life.do(upgrade_run(plan(try_("t", step("a"), last=[step("b"), step("z")]), version=2)))

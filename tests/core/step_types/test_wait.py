@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import StepRefused
-from conductor_app.core.step_types.wait import milliseconds, moment
+from conductor_app.core.step_types.wait import parse_duration, parse_timestamp
 from tests.builders import plan, step, wait
 from tests.core.life import Life
 
@@ -35,13 +35,13 @@ SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
     ],
 )
 def test_durations_that_are_understood(text, expected):
-    assert milliseconds(text) == expected
+    assert parse_duration(text) == expected
 
 
 @pytest.mark.parametrize("text", ["5", "1.5 hours", "", "soon", "4 seconds 1 day", "-5 seconds", "5 weeks", "5 s x", 7])
 def test_durations_that_are_refused(text):
     with pytest.raises(StepRefused, match="not understood"):
-        milliseconds(text)
+        parse_duration(text)
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,13 @@ def test_durations_that_are_refused(text):
     ],
 )
 def test_moments_that_are_understood(text, expected):
-    assert moment(text) == expected
+    assert parse_timestamp(text) == expected
 
 
 @pytest.mark.parametrize("text", ["tomorrow", "1970-13-01", "1970-01-01 00:00 Europe/Paris", "01.02.1970", "", None])
 def test_moments_that_are_refused(text):
     with pytest.raises(StepRefused):
-        moment(text)
+        parse_timestamp(text)
 
 
 def test_a_wait_ends_at_its_moment_and_not_before():

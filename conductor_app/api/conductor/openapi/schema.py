@@ -50,7 +50,7 @@ class ConductorSchema(AutoSchema):
 
     def get_request_serializer(self) -> Any:
         body = self.operation.body
-        shape = None if body is None else drawn(body)
+        shape = None if body is None else to_spectacular(body)
         return {"application/json": shape} if isinstance(shape, dict) else shape
 
     def map_parsers(self) -> list[str]:
@@ -72,7 +72,7 @@ def good_replies(operation: Any) -> dict[Any, Any]:
     if operation.reply == EMPTY:
         return {200: OpenApiResponse(description="Done.")}
     kind = "text/plain" if operation.reply == TEXT else "application/json"
-    return {(operation.status, kind): drawn(operation.reply)} | (nothing if operation.may_be_nothing else {})
+    return {(operation.status, kind): to_spectacular(operation.reply)} | (nothing if operation.may_be_nothing else {})
 
 
 def error_replies() -> dict[Any, Any]:
@@ -83,7 +83,7 @@ def error_replies() -> dict[Any, Any]:
     return {(status, "application/json"): OpenApiResponse(shape(ERROR), said) for status, said in ERRORS.items()}
 
 
-def drawn(what: Any) -> Any:
+def to_spectacular(what: Any) -> Any:
     """A shape as drf-spectacular takes it."""
     from .operations import TEXT, Many, ManyByKey
     from .shapes import schema, shape

@@ -1,9 +1,7 @@
 """The fields of what is only ever sent, and the names under which all tables are shown."""
 
-from ....core.form_templates import FORM_TEMPLATE
-from ....core.language.checks.event_handler import ACTION, EVENT_HANDLER, REPORT, START, TERMINATE, VARIABLES
-from ....core.language.checks.fields import Field, Of, Table
-from ....core.language.checks.tables import (
+from ....core.document.checks.event_handler import ACTION, EVENT_HANDLER, REPORT, START, TERMINATE, VARIABLES
+from ....core.document.checks.field_specs import (
     AUDIT,
     CACHE,
     CATCH_CASE,
@@ -15,10 +13,21 @@ from ....core.language.checks.tables import (
     WORKFLOW_DEFINITION,
     WORKFLOW_TASK,
 )
-from ....core.language.checks.values import Choice, ListOf, MapOf, Whole, anything, flag, mapping, text, texts
-from ....core.language.checks.webhook import WEBHOOK
+from ....core.document.checks.fields import FieldSpec, ObjectOf, Table
+from ....core.document.checks.values import (
+    ChoiceOf,
+    IntegerOf,
+    ListOf,
+    MapOf,
+    read_any,
+    read_boolean,
+    read_mapping,
+    read_text,
+    texts,
+)
+from ....core.document.checks.webhook import WEBHOOK
+from ....core.form_templates import FORM_TEMPLATE
 from ....insight.human_tasks import STATES as HUMAN_STATES
-from ..serializers.detours import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
 from ..serializers.files import NEW_FILE, PARTS
 from ..serializers.human_tasks import ASSIGNMENT as HUMAN_ASSIGNMENT
 from ..serializers.human_tasks import SEARCH as HUMAN_SEARCH
@@ -26,210 +35,235 @@ from ..serializers.human_tasks import USER as HUMAN_USER
 from ..serializers.reruns import RERUN_REQUEST
 from ..serializers.schedules import CRON_ENTRY, EXECUTION, SHOWN
 from ..serializers.simulations import TEST_REQUEST
+from ..serializers.skip_jump import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
 from ..serializers.tags import TAG
 from ..serializers.tasks import LOG, TASK_RESULT
 from ..serializers.workflows import START_REQUEST
 
-TASK_STATUS = Choice(
+TASK_STATUS = ChoiceOf(
     "IN_PROGRESS", "SCHEDULED", "COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED", "FAILED", "TIMED_OUT",
     "FAILED_WITH_TERMINAL_ERROR", "CANCELED",
 )  # fmt: skip
-WORKFLOW_STATUS = Choice("RUNNING", "PAUSED", "COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
+WORKFLOW_STATUS = ChoiceOf("RUNNING", "PAUSED", "COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
 
 
 def fields(reader: object, *names: str) -> Table:
     """Fields of one type."""
-    return tuple(Field(name, reader) for name in names)
+    return tuple(FieldSpec(name, reader) for name in names)
 
 
 TASK: Table = (
-    Field("status", TASK_STATUS),
-    *fields(text, "taskId", "taskType", "taskDefName", "referenceTaskName", "workflowInstanceId", "workflowType",
+    FieldSpec("status", TASK_STATUS),
+    *fields(read_text, "taskId", "taskType", "taskDefName", "referenceTaskName", "workflowInstanceId", "workflowType",
             "correlationId", "retriedTaskId", "reasonForIncompletion", "workerId", "domain", "isolationGroupId",
             "executionNameSpace", "subWorkflowId", "externalInputPayloadStoragePath",
             "externalOutputPayloadStoragePath"),
-    *fields(mapping, "inputData", "outputData"),
-    *fields(Whole(), "retryCount", "seq", "pollCount", "startDelayInSeconds", "iteration", "workflowPriority",
+    *fields(read_mapping, "inputData", "outputData"),
+    *fields(IntegerOf(), "retryCount", "seq", "pollCount", "startDelayInSeconds", "iteration", "workflowPriority",
             "rateLimitPerFrequency", "rateLimitFrequencyInSeconds"),
-    *fields(Whole(64), "scheduledTime", "startTime", "endTime", "updateTime", "firstStartTime", "queueWaitTime",
+    *fields(IntegerOf(64), "scheduledTime", "startTime", "endTime", "updateTime", "firstStartTime", "queueWaitTime",
             "responseTimeoutSeconds", "callbackAfterSeconds"),
-    *fields(flag, "retried", "executed", "subworkflowChanged", "callbackFromWorker", "loopOverTask"),
-    Field("workflowTask", Of(WORKFLOW_TASK)),
-    Field("taskDefinition", Of(TASK_DEFINITION)),
-    Field("runtimeMetadata", MapOf(text)),
+    *fields(read_boolean, "retried", "executed", "subworkflowChanged", "callbackFromWorker", "loopOverTask"),
+    FieldSpec("workflowTask", ObjectOf(WORKFLOW_TASK)),
+    FieldSpec("taskDefinition", ObjectOf(TASK_DEFINITION)),
+    FieldSpec("runtimeMetadata", MapOf(read_text)),
 )  # fmt: skip
 
 HUMAN_TASK: Table = (
-    *fields(text, "taskId", "taskRefName", "workflowId", "workflowName", "definitionName", "displayName", "createdBy",
+    *fields(read_text, "taskId", "taskRefName", "workflowId", "workflowName", "definitionName", "displayName", "createdBy",
             "updatedBy"),
-    Field("state", Choice(*HUMAN_STATES)),
-    Field("assignee", Of(HUMAN_USER)),
-    Field("claimant", Of(HUMAN_USER)),
-    *fields(mapping, "humanTaskDef", "input", "output"),
-    *fields(Whole(64), "createdOn", "updatedOn"),
+    FieldSpec("state", ChoiceOf(*HUMAN_STATES)),
+    FieldSpec("assignee", ObjectOf(HUMAN_USER)),
+    FieldSpec("claimant", ObjectOf(HUMAN_USER)),
+    *fields(read_mapping, "humanTaskDef", "input", "output"),
+    *fields(IntegerOf(64), "createdOn", "updatedOn"),
 )  # fmt: skip
 HUMAN_TASK_PAGE: Table = (
-    *fields(Whole(64), "totalHits", "searchedSince"),
-    *fields(Whole(), "start", "hits", "pageSizeLimit"),
-    Field("totalHitsIsLowerBound", flag),
-    Field("results", ListOf(Of(HUMAN_TASK))),
+    *fields(IntegerOf(64), "totalHits", "searchedSince"),
+    *fields(IntegerOf(), "start", "hits", "pageSizeLimit"),
+    FieldSpec("totalHitsIsLowerBound", read_boolean),
+    FieldSpec("results", ListOf(ObjectOf(HUMAN_TASK))),
 )
 CREATED_FILE: Table = (
-    *fields(text, "fileHandleId", "fileName", "contentType", "storageType", "uploadStatus", "uploadUrl"),
-    *fields(Whole(64), "uploadUrlExpiresAt", "createdAt"),
+    *fields(read_text, "fileHandleId", "fileName", "contentType", "storageType", "uploadStatus", "uploadUrl"),
+    *fields(IntegerOf(64), "uploadUrlExpiresAt", "createdAt"),
 )
 FILE: Table = (
-    *fields(text, "fileHandleId", "fileName", "contentType", "contentHash", "storageType", "uploadStatus",
+    *fields(read_text, "fileHandleId", "fileName", "contentType", "contentHash", "storageType", "uploadStatus",
             "workflowId", "taskId"),
-    *fields(Whole(64), "fileSize", "createdAt", "updatedAt"),
+    *fields(IntegerOf(64), "fileSize", "createdAt", "updatedAt"),
 )  # fmt: skip
-FILE_ADDRESS: Table = (*fields(text, "fileHandleId", "uploadUrl", "downloadUrl"), Field("expiresAt", Whole(64)))
-FINISHED_FILE: Table = fields(text, "fileHandleId", "uploadStatus", "contentHash")
-FILE_UPLOAD: Table = fields(text, "fileHandleId", "uploadId")
+FILE_ADDRESS: Table = (
+    *fields(read_text, "fileHandleId", "uploadUrl", "downloadUrl"),
+    FieldSpec("expiresAt", IntegerOf(64)),
+)
+FINISHED_FILE: Table = fields(read_text, "fileHandleId", "uploadStatus", "contentHash")
+FILE_UPLOAD: Table = fields(read_text, "fileHandleId", "uploadId")
 
 WORKFLOW: Table = (
     *AUDIT,
-    Field("status", WORKFLOW_STATUS),
-    *fields(text, "workflowId", "workflowName", "parentWorkflowId", "parentWorkflowTaskId", "correlationId",
+    FieldSpec("status", WORKFLOW_STATUS),
+    *fields(read_text, "workflowId", "workflowName", "parentWorkflowId", "parentWorkflowTaskId", "correlationId",
             "reasonForIncompletion", "event", "idempotencyKey", "rateLimitKey",
             "externalInputPayloadStoragePath", "externalOutputPayloadStoragePath"),
-    *fields(Whole(), "workflowVersion", "priority"),
-    *fields(Whole(64), "startTime", "endTime", "lastRetriedTime"),
-    *fields(mapping, "input", "output", "variables"),
-    Field("taskToDomain", MapOf(text)),
+    *fields(IntegerOf(), "workflowVersion", "priority"),
+    *fields(IntegerOf(64), "startTime", "endTime", "lastRetriedTime"),
+    *fields(read_mapping, "input", "output", "variables"),
+    FieldSpec("taskToDomain", MapOf(read_text)),
     *fields(texts, "failedReferenceTaskNames", "failedTaskNames"),
-    Field("workflowDefinition", Of(WORKFLOW_DEFINITION)),
-    Field("tasks", ListOf(Of(TASK))),
-    Field("history", ListOf(mapping)),
-    Field("rateLimited", flag),
+    FieldSpec("workflowDefinition", ObjectOf(WORKFLOW_DEFINITION)),
+    FieldSpec("tasks", ListOf(ObjectOf(TASK))),
+    FieldSpec("history", ListOf(read_mapping)),
+    FieldSpec("rateLimited", read_boolean),
 )  # fmt: skip
 
 SIGNAL_RESPONSE: Table = (
-    Field("responseType", Choice("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")),
-    Field("targetWorkflowStatus", WORKFLOW_STATUS),
-    *fields(text, "targetWorkflowId", "requestId", "workflowId", "correlationId", "status", "createdBy", "taskType",
+    FieldSpec("responseType", ChoiceOf("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")),
+    FieldSpec("targetWorkflowStatus", WORKFLOW_STATUS),
+    *fields(read_text, "targetWorkflowId", "requestId", "workflowId", "correlationId", "status", "createdBy", "taskType",
             "taskId", "referenceTaskName", "taskDefName", "retriedTaskId", "workflowType", "reasonForIncompletion"),
-    *fields(mapping, "input", "output", "variables"),
-    *fields(Whole(), "priority", "retryCount"),
-    *fields(Whole(64), "createTime", "updateTime"),
-    Field("tasks", ListOf(Of(TASK))),
-    Field("signalTimeout", flag),
+    *fields(read_mapping, "input", "output", "variables"),
+    *fields(IntegerOf(), "priority", "retryCount"),
+    *fields(IntegerOf(64), "createTime", "updateTime"),
+    FieldSpec("tasks", ListOf(ObjectOf(TASK))),
+    FieldSpec("signalTimeout", read_boolean),
 )  # fmt: skip
 
-LOCATION: Table = fields(text, "uri", "path")
-FINDING: Table = (Field("severity", Choice("error", "warning", "hint")), *fields(text, "kind", "path", "message"))
-FINDINGS: Table = (Field("findings", ListOf(Of(FINDING))),)
-STATUS: Table = (
-    *fields(text, "workflowId", "correlationId"),
-    *fields(mapping, "output", "variables"),
-    Field("status", WORKFLOW_STATUS),
+LOCATION: Table = fields(read_text, "uri", "path")
+FINDING: Table = (
+    FieldSpec("severity", ChoiceOf("error", "warning", "hint")),
+    *fields(read_text, "kind", "path", "message"),
 )
-TASK_PAGE: Table = (Field("totalHits", Whole(64)), Field("results", ListOf(Of(TASK))))
-PAGE: Table = (Field("totalHits", Whole(64)), Field("totalHitsIsLowerBound", flag), Field("searchedSince", anything))
-WORKFLOW_PAGE: Table = (*PAGE, Field("results", ListOf(Of(WORKFLOW))))
+FINDINGS: Table = (FieldSpec("findings", ListOf(ObjectOf(FINDING))),)
+STATUS: Table = (
+    *fields(read_text, "workflowId", "correlationId"),
+    *fields(read_mapping, "output", "variables"),
+    FieldSpec("status", WORKFLOW_STATUS),
+)
+TASK_PAGE: Table = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(TASK))))
+PAGE: Table = (
+    FieldSpec("totalHits", IntegerOf(64)),
+    FieldSpec("totalHitsIsLowerBound", read_boolean),
+    FieldSpec("searchedSince", read_any),
+)
+WORKFLOW_PAGE: Table = (*PAGE, FieldSpec("results", ListOf(ObjectOf(WORKFLOW))))
 WORKFLOW_SUMMARY: Table = (
-    *fields(text, "workflowId", "workflowType", "correlationId", "startTime", "updateTime", "endTime", "input",
+    *fields(read_text, "workflowId", "workflowType", "correlationId", "startTime", "updateTime", "endTime", "input",
             "output", "reasonForIncompletion", "event", "failedReferenceTaskNames", "createdBy", "idempotencyKey",
             "parentWorkflowId", "classifier", "externalInputPayloadStoragePath",
             "externalOutputPayloadStoragePath"),
-    *fields(Whole(), "version", "priority", "inputSize", "outputSize"),
-    Field("status", WORKFLOW_STATUS),
-    Field("executionTime", Whole(64)),
-    Field("failedTaskNames", texts),
-    Field("taskToDomain", MapOf(text)),
+    *fields(IntegerOf(), "version", "priority", "inputSize", "outputSize"),
+    FieldSpec("status", WORKFLOW_STATUS),
+    FieldSpec("executionTime", IntegerOf(64)),
+    FieldSpec("failedTaskNames", texts),
+    FieldSpec("taskToDomain", MapOf(read_text)),
 )  # fmt: skip
-WORKFLOW_SUMMARY_PAGE: Table = (*PAGE, Field("queryId", text), Field("results", ListOf(Of(WORKFLOW_SUMMARY))))
+WORKFLOW_SUMMARY_PAGE: Table = (
+    *PAGE,
+    FieldSpec("queryId", read_text),
+    FieldSpec("results", ListOf(ObjectOf(WORKFLOW_SUMMARY))),
+)
 TASK_SUMMARY: Table = (
-    *fields(text, "workflowId", "workflowType", "correlationId", "scheduledTime", "startTime", "updateTime", "endTime",
+    *fields(read_text, "workflowId", "workflowType", "correlationId", "scheduledTime", "startTime", "updateTime", "endTime",
             "reasonForIncompletion", "taskDefName", "taskType", "input", "output", "taskId", "domain",
             "externalInputPayloadStoragePath", "externalOutputPayloadStoragePath"),
-    *fields(Whole(64), "executionTime", "queueWaitTime"),
-    Field("workflowPriority", Whole()),
-    Field("status", TASK_STATUS),
+    *fields(IntegerOf(64), "executionTime", "queueWaitTime"),
+    FieldSpec("workflowPriority", IntegerOf()),
+    FieldSpec("status", TASK_STATUS),
 )  # fmt: skip
-TASK_SUMMARY_PAGE: Table = (*PAGE, Field("results", ListOf(Of(TASK_SUMMARY))))
+TASK_SUMMARY_PAGE: Table = (*PAGE, FieldSpec("results", ListOf(ObjectOf(TASK_SUMMARY))))
 DEFINITION_SUMMARY: Table = (
-    Field("name", text),
-    Field("version", Whole()),
-    *fields(Whole(64), "createTime", "updateTime"),
+    FieldSpec("name", read_text),
+    FieldSpec("version", IntegerOf()),
+    *fields(IntegerOf(64), "createTime", "updateTime"),
 )
-BULK: Table = (Field("bulkErrorResults", MapOf(text)), Field("bulkSuccessfulResults", texts))
-BULK_WORKFLOWS: Table = (Field("bulkErrorResults", MapOf(text)), Field("bulkSuccessfulResults", ListOf(Of(WORKFLOW))))
-POLL_DATA: Table = (*fields(text, "queueName", "domain", "workerId"), Field("lastPollTime", Whole(64)))
-SENT_LOG: Table = (*LOG, Field("taskId", text))
-SCHEDULE: Table = tuple(Field("tags", ListOf(Of(TAG))) if field.name == "tags" else field for field in SHOWN)
-SCHEDULE_PAGE: Table = (Field("totalHits", Whole(64)), Field("results", ListOf(Of(SCHEDULE))))
-EXECUTION_PAGE: Table = (Field("totalHits", Whole(64)), Field("results", ListOf(Of(EXECUTION))))
+BULK: Table = (FieldSpec("bulkErrorResults", MapOf(read_text)), FieldSpec("bulkSuccessfulResults", texts))
+BULK_WORKFLOWS: Table = (
+    FieldSpec("bulkErrorResults", MapOf(read_text)),
+    FieldSpec("bulkSuccessfulResults", ListOf(ObjectOf(WORKFLOW))),
+)
+POLL_DATA: Table = (*fields(read_text, "queueName", "domain", "workerId"), FieldSpec("lastPollTime", IntegerOf(64)))
+SENT_LOG: Table = (*LOG, FieldSpec("taskId", read_text))
+SCHEDULE: Table = tuple(FieldSpec("tags", ListOf(ObjectOf(TAG))) if field.name == "tags" else field for field in SHOWN)
+SCHEDULE_PAGE: Table = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(SCHEDULE))))
+EXECUTION_PAGE: Table = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(EXECUTION))))
 EVENT_EXECUTION: Table = (
-    *fields(text, "id", "messageId", "name", "event", "action", "statusDescription"),
-    Field("status", Choice("IN_PROGRESS", "COMPLETED", "FAILED", "SKIPPED")),
-    Field("created", Whole(64)),
-    *fields(mapping, "output", "fullMessagePayload"),
+    *fields(read_text, "id", "messageId", "name", "event", "action", "statusDescription"),
+    FieldSpec("status", ChoiceOf("IN_PROGRESS", "COMPLETED", "FAILED", "SKIPPED")),
+    FieldSpec("created", IntegerOf(64)),
+    *fields(read_mapping, "output", "fullMessagePayload"),
 )
 EVENT_MESSAGE: Table = (
-    *fields(text, "id", "eventTarget"),
-    Field("createdAt", Whole(64)),
-    Field("eventType", Choice("WEBHOOK", "MESSAGE")),
-    Field("fullPayload", mapping),
-    Field("status", Choice("RECEIVED", "HANDLED", "REJECTED")),
-    Field("eventExecutions", ListOf(Of(EVENT_EXECUTION))),
+    *fields(read_text, "id", "eventTarget"),
+    FieldSpec("createdAt", IntegerOf(64)),
+    FieldSpec("eventType", ChoiceOf("WEBHOOK", "MESSAGE")),
+    FieldSpec("fullPayload", read_mapping),
+    FieldSpec("status", ChoiceOf("RECEIVED", "HANDLED", "REJECTED")),
+    FieldSpec("eventExecutions", ListOf(ObjectOf(EVENT_EXECUTION))),
 )
 HANDLED_EVENT: Table = (
-    *fields(text, "name", "event"),
-    Field("active", flag),
-    *fields(Whole(), "numberOfMessages", "numberOfActions"),
+    *fields(read_text, "name", "event"),
+    FieldSpec("active", read_boolean),
+    *fields(IntegerOf(), "numberOfMessages", "numberOfActions"),
 )
-HANDLED_EVENT_PAGE: Table = (Field("totalHits", Whole(64)), Field("results", ListOf(Of(HANDLED_EVENT))))
-BACKFILL: Table = (Field("slots", Whole()),)
-SECRET: Table = (*fields(text, "name", "partial"), *fields(Whole(64), "created_at", "updated_at"))
-SECRET_WITH_TAGS: Table = (Field("name", text), Field("tags", ListOf(Of(TAG))))
-VARIABLE: Table = fields(text, "name", "value")
-CREDENTIALS: Table = fields(text, "keyId", "keySecret")
-TOKEN: Table = fields(text, "token")
-PERMISSION: Table = fields(text, "name")
-ROLE: Table = (Field("name", text), Field("permissions", ListOf(Of(PERMISSION))))
+HANDLED_EVENT_PAGE: Table = (
+    FieldSpec("totalHits", IntegerOf(64)),
+    FieldSpec("results", ListOf(ObjectOf(HANDLED_EVENT))),
+)
+BACKFILL: Table = (FieldSpec("slots", IntegerOf()),)
+SECRET: Table = (*fields(read_text, "name", "partial"), *fields(IntegerOf(64), "created_at", "updated_at"))
+SECRET_WITH_TAGS: Table = (FieldSpec("name", read_text), FieldSpec("tags", ListOf(ObjectOf(TAG))))
+VARIABLE: Table = fields(read_text, "name", "value")
+CREDENTIALS: Table = fields(read_text, "keyId", "keySecret")
+TOKEN: Table = fields(read_text, "token")
+PERMISSION: Table = fields(read_text, "name")
+ROLE: Table = (FieldSpec("name", read_text), FieldSpec("permissions", ListOf(ObjectOf(PERMISSION))))
 GROUP: Table = (
-    *fields(text, "id", "description"),
-    Field("roles", ListOf(Of(ROLE))),
-    Field("defaultAccess", MapOf(texts)),
-    Field("contactInformation", MapOf(text)),
+    *fields(read_text, "id", "description"),
+    FieldSpec("roles", ListOf(ObjectOf(ROLE))),
+    FieldSpec("defaultAccess", MapOf(texts)),
+    FieldSpec("contactInformation", MapOf(read_text)),
 )
 USER: Table = (
-    *fields(text, "id", "name", "uuid", "encryptedIdDisplayValue"),
-    Field("roles", ListOf(Of(ROLE))),
-    Field("groups", ListOf(Of(GROUP))),
-    *fields(flag, "applicationUser", "encryptedId"),
-    Field("contactInformation", MapOf(text)),
+    *fields(read_text, "id", "name", "uuid", "encryptedIdDisplayValue"),
+    FieldSpec("roles", ListOf(ObjectOf(ROLE))),
+    FieldSpec("groups", ListOf(ObjectOf(GROUP))),
+    *fields(read_boolean, "applicationUser", "encryptedId"),
+    FieldSpec("contactInformation", MapOf(read_text)),
 )
 APPLICATION: Table = (
-    *fields(text, "id", "name", "createdBy", "updatedBy"),
-    *fields(Whole(64), "createTime", "updateTime"),
+    *fields(read_text, "id", "name", "createdBy", "updatedBy"),
+    *fields(IntegerOf(64), "createTime", "updateTime"),
 )
-NEW_APPLICATION: Table = fields(text, "name")
+NEW_APPLICATION: Table = fields(read_text, "name")
 NEW_USER: Table = (
-    Field("name", text),
+    FieldSpec("name", read_text),
     *fields(texts, "roles", "groups"),
-    Field("contactInformation", MapOf(text)),
+    FieldSpec("contactInformation", MapOf(read_text)),
 )
-NEW_GROUP: Table = (Field("description", text), Field("roles", texts), Field("defaultAccess", MapOf(texts)))
-NEW_ROLE: Table = (Field("name", text), Field("permissions", texts))
-ACCESS_KEY: Table = (*fields(text, "id", "status"), Field("createdAt", Whole(64)))
-CREATED_KEY: Table = fields(text, "id", "secret")
-REFERENCE: Table = fields(text, "type", "id")
+NEW_GROUP: Table = (
+    FieldSpec("description", read_text),
+    FieldSpec("roles", texts),
+    FieldSpec("defaultAccess", MapOf(texts)),
+)
+NEW_ROLE: Table = (FieldSpec("name", read_text), FieldSpec("permissions", texts))
+ACCESS_KEY: Table = (*fields(read_text, "id", "status"), FieldSpec("createdAt", IntegerOf(64)))
+CREATED_KEY: Table = fields(read_text, "id", "secret")
+REFERENCE: Table = fields(read_text, "type", "id")
 AUTHORIZATION: Table = (
-    Field("subject", Of(REFERENCE)),
-    Field("target", Of(REFERENCE)),
-    Field("access", texts),
+    FieldSpec("subject", ObjectOf(REFERENCE)),
+    FieldSpec("target", ObjectOf(REFERENCE)),
+    FieldSpec("access", texts),
 )
-GRANT: Table = (Field("target", Of(REFERENCE)), Field("access", texts))
-GRANTED: Table = (Field("grantedAccess", ListOf(Of(GRANT))),)
-CONFIGURATION: Table = fields(text, "version", "apiAccess", "ownerEmailMandatory")
-COMPLAINT: Table = fields(text, "path", "message", "invalidValue")
+GRANT: Table = (FieldSpec("target", ObjectOf(REFERENCE)), FieldSpec("access", texts))
+GRANTED: Table = (FieldSpec("grantedAccess", ListOf(ObjectOf(GRANT))),)
+CONFIGURATION: Table = fields(read_text, "version", "apiAccess", "ownerEmailMandatory")
+COMPLAINT: Table = fields(read_text, "path", "message", "invalidValue")
 ERROR: Table = (
-    Field("status", Whole()),
-    *fields(text, "message", "instance", "error"),
-    Field("retryable", flag),
-    Field("validationErrors", ListOf(Of(COMPLAINT))),
+    FieldSpec("status", IntegerOf()),
+    *fields(read_text, "message", "instance", "error"),
+    FieldSpec("retryable", read_boolean),
+    FieldSpec("validationErrors", ListOf(ObjectOf(COMPLAINT))),
 )
 
 NAMED: dict[str, Table] = {

@@ -27,7 +27,7 @@ def access_key(row: AccessKey) -> Document:
     return {"id": row.id, "status": "ACTIVE" if row.is_active else "INACTIVE", "createdAt": row.created_at}
 
 
-def with_groups(users: QuerySet[User]) -> QuerySet[User]:
+def prefetch_groups(users: QuerySet[User]) -> QuerySet[User]:
     """Users with all that is shown of them, in a few statements."""
     return users.select_related("profile").prefetch_related(
         "groups__facts__roles__facts",
@@ -91,13 +91,13 @@ def granted_access(rows: Iterable[tuple[str, str, str]]) -> Document:
         found[kind, id].add(access)
     return {
         "grantedAccess": [
-            {"target": {"type": kind, "id": id}, "access": in_order(accesses)}
+            {"target": {"type": kind, "id": id}, "access": sort_accesses(accesses)}
             for (kind, id), accesses in sorted(found.items())
         ]
     }
 
 
-def in_order(accesses: Iterable[str]) -> list[str]:
+def sort_accesses(accesses: Iterable[str]) -> list[str]:
     return sorted(accesses, key=ACCESSES.index)
 
 
@@ -109,7 +109,7 @@ def subjects_by_access(grants: Iterable[Grant], creator: str, accesses: Iterable
     for access in accesses:
         if (subject := {"type": "USER", "id": creator}) not in found[access]:
             found[access].append(subject)
-    return {access: found[access] for access in in_order(found)}
+    return {access: found[access] for access in sort_accesses(found)}
 
 
 def _subject(row: Grant) -> Document:
@@ -119,7 +119,7 @@ def _subject(row: Grant) -> Document:
     return {"type": "ROLE", "id": facts.role} if facts.role else {"type": "GROUP", "id": row.group.name}
 
 
-def text(document: Document, name: str, *, most: int = 255, default: str | None = None) -> str:
+def read_text(document: Document, name: str, *, most: int = 255, default: str | None = None) -> str:
     """A text of the document; raises Invalid where it is none, empty or too long."""
     value = document.get(name, default)
     if value is None and default is not None:
@@ -131,22 +131,22 @@ def text(document: Document, name: str, *, most: int = 255, default: str | None 
     return value.replace("\0", "")
 
 
-def texts(document: Document, name: str) -> list[str] | None:
+def read_texts(document: Document, name: str) -> list[str] | None:
     """A list of texts, or None where the document says nothing of it; one text stands for a list of it."""
     value = document.get(name)
     if value is None:
         return None
-    return text_list([value] if isinstance(value, str) else value, name)
+    return read_text_list([value] if isinstance(value, str) else value, name)
 
 
-def text_list(value: Any, name: str) -> list[str]:
+def read_text_list(value: Any, name: str) -> list[str]:
     """A list of texts; raises Invalid."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise Invalid(f"'{name}' must be a list of texts.")
     return list(dict.fromkeys(each.replace("\0", "") for each in value))
 
 
-def text_map(document: Document, name: str) -> dict[str, str]:
+def read_text_map(document: Document, name: str) -> dict[str, str]:
     """A map of texts; raises Invalid."""
     value = document.get(name) or {}
     if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
@@ -154,25 +154,25 @@ def text_map(document: Document, name: str) -> dict[str, str]:
     return value
 
 
-def accesses(value: Any, name: str) -> list[str]:
+def read_accesses(value: Any, name: str) -> list[str]:
     """Accesses by their names; raises Invalid."""
-    found = text_list(value, name)
+    found = read_text_list(value, name)
     if unknown := set(found) - set(ACCESSES):
         raise Invalid(f"'{name}' must be of {', '.join(ACCESSES)}; it has {', '.join(sorted(unknown))[:100]}.")
-    return in_order(found)
+    return sort_accesses(found)
 
 
-def default_access(document: Document) -> dict[str, list[str]]:
+def read_default_access(document: Document) -> dict[str, list[str]]:
     """What the members of a group share of what they make."""
     value = document.get("defaultAccess") or {}
     if not isinstance(value, dict):
         raise Invalid("'defaultAccess' must be a map from target types to accesses.")
-    return {_target_type(kind): accesses(given, "defaultAccess") for kind, given in value.items()}
+    return {_target_type(kind): read_accesses(given, "defaultAccess") for kind, given in value.items()}
 
 
-def target(document: Document) -> tuple[str, str]:
+def read_target(document: Document) -> tuple[str, str]:
     """The type and the id of a target; raises Invalid."""
-    kind, id = _target_type(text(document, "type")), text(document, "id", most=512)
+    kind, id = _target_type(read_text(document, "type")), read_text(document, "id", most=512)
     if kind == "TAG" and ":" not in id:
         raise Invalid("A tag is written as key:value.")
     return kind, id
@@ -185,7 +185,7 @@ def _target_type(given: str) -> str:
     return kind
 
 
-def part(document: Document, name: str) -> Document:
+def read_object_member(document: Document, name: str) -> Document:
     """An object within the document; raises Invalid."""
     value = document.get(name)
     if not isinstance(value, dict):

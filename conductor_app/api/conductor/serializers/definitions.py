@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from ....core.language.checks import normalised_task, normalised_workflow
-from ....core.language.lint import Finding
+from ....core.document.checks import normalize_task, normalize_workflow
+from ....core.document.lint import LintFinding
 from ....models import SchemaDefinition, TaskDefinition, WorkflowDefinition
 
 
 def workflow_definition(row: WorkflowDefinition) -> dict[str, Any]:
     """A WorkflowDef."""
-    return {**normalised_workflow(row.document), "name": row.name, "version": row.version, **_audit(row)}
+    return {**normalize_workflow(row.document), "name": row.name, "version": row.version, **_audit(row)}
 
 
 def task_definition(row: TaskDefinition) -> dict[str, Any]:
     """A TaskDef."""
-    return {**normalised_task(row.document), "name": row.name, **_audit(row)}
+    return {**normalize_task(row.document), "name": row.name, **_audit(row)}
 
 
 def schema(row: SchemaDefinition) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def _audit(row: WorkflowDefinition | TaskDefinition | SchemaDefinition) -> dict[
     return moments | {name: person for name, person in people.items() if person}
 
 
-def summary(row: WorkflowDefinition) -> dict[str, Any]:
+def definition_summary(row: WorkflowDefinition) -> dict[str, Any]:
     """A WorkflowDefSummary."""
     moments = {"createTime": row.created_at, "updateTime": row.updated_at}
     return {"name": row.name, "version": row.version} | {name: at for name, at in moments.items() if at}
@@ -49,7 +49,7 @@ def classifier(document: dict[str, Any]) -> str:
     return str(metadata.get("classifier") or ("agent" if is_agent else "workflow")).lower()
 
 
-def finding_document(finding: Finding) -> dict[str, str]:
+def finding_document(finding: LintFinding) -> dict[str, str]:
     """One suspicious thing in a definition that is accepted: how grave, which kind, where, and in words."""
     return {
         "severity": finding.severity,

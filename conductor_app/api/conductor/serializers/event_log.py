@@ -11,7 +11,7 @@ Document = dict[str, Any]
 def event_execution(row: EventAction) -> Document:
     """One action of a handler for one event."""
     return {
-        **_heard(row.delivery, row.handler),
+        **_handler_number(row.delivery, row.handler),
         "id": f"{row.delivery.message_id}_{row.position}",
         "created": row.created_at,
         "action": row.action,
@@ -24,7 +24,7 @@ def event_execution(row: EventAction) -> Document:
 def event_left_alone(row: HandlerEvaluation) -> Document:
     """An event that a handler's condition did not let pass."""
     return {
-        **_heard(row.delivery, row.handler),
+        **_handler_number(row.delivery, row.handler),
         "id": row.delivery.message_id,
         "created": row.at,
         "status": "SKIPPED",
@@ -33,7 +33,7 @@ def event_left_alone(row: HandlerEvaluation) -> Document:
     }
 
 
-def _heard(delivery: EventDelivery, handler: str) -> Document:
+def _handler_number(delivery: EventDelivery, handler: str) -> Document:
     payload = delivery.payload if isinstance(delivery.payload, dict) else {"value": delivery.payload}
     return {"messageId": delivery.message_id, "name": handler, "event": delivery.event, "fullMessagePayload": payload}
 

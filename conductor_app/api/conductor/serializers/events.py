@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ....core.errors import Complaint, Invalid, ValidationFailed
-from ....core.language.checks import read_handler
+from ....core.document.checks import read_handler
+from ....core.errors import Invalid, ValidationError, ValidationFailed
 from ....models import EventHandler, Webhook
 
 Document = dict[str, Any]
@@ -27,7 +27,9 @@ def changed_handler(document: Document) -> Document:
 def _read(document: Document, path: str) -> Document:
     read, complaints = read_handler(document)
     if complaints:
-        raise ValidationFailed([Complaint(f"{path}.{each.path}", each.message, each.value) for each in complaints])
+        raise ValidationFailed(
+            [ValidationError(f"{path}.{each.path}", each.message, each.value) for each in complaints]
+        )
     return read
 
 

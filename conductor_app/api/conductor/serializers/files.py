@@ -3,20 +3,20 @@
 from typing import Any
 
 from ....access.signed_links import file_address
+from ....core.document.checks.fields import FieldSpec, Table
+from ....core.document.checks.values import DocumentPosition, ListOf, read_name, read_text
 from ....core.errors import Invalid
-from ....core.language.checks.fields import Field, Table
-from ....core.language.checks.values import ListOf, Place, short_text, text
 from ....models import FileHandle
 from .requests import read_request
 
 SCHEME = "conductor://file/"
 NEW_FILE: Table = (
-    Field("workflowId", text, ""),
-    Field("fileName", short_text, ""),
-    Field("contentType", short_text, "application/octet-stream"),
-    Field("taskId", text, ""),
+    FieldSpec("workflowId", read_text, ""),
+    FieldSpec("fileName", read_name, ""),
+    FieldSpec("contentType", read_name, "application/octet-stream"),
+    FieldSpec("taskId", read_text, ""),
 )
-PARTS: Table = (Field("partETags", ListOf(text), list),)
+PARTS: Table = (FieldSpec("partETags", ListOf(read_text), list),)
 
 
 def new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -27,9 +27,9 @@ def new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:
     return read["workflowId"], read["taskId"], read["fileName"], read["contentType"] or "application/octet-stream"
 
 
-def _check(read: dict[str, Any], place: Place) -> None:
+def _check(read: dict[str, Any], place: DocumentPosition) -> None:
     if not read["workflowId"]:
-        place.at("workflowId").miss("Workflow Id cannot be null or empty")
+        place.at("workflowId").add_missing("Workflow Id cannot be null or empty")
 
 
 def part_tags(document: dict[str, Any]) -> list[str]:
@@ -43,7 +43,7 @@ def handle_of(row: FileHandle) -> str:
     return f"{SCHEME}{row.id}"
 
 
-def created(row: FileHandle, origin: str) -> dict[str, Any]:
+def created_document(row: FileHandle, origin: str) -> dict[str, Any]:
     """A handle that was just made, with where its content is sent."""
     address, expires = file_address(row.run_id, row.id, "PUT")
     return {
@@ -58,7 +58,7 @@ def created(row: FileHandle, origin: str) -> dict[str, Any]:
     }
 
 
-def described(row: FileHandle) -> dict[str, Any]:
+def file_document(row: FileHandle) -> dict[str, Any]:
     """A file, without its content."""
     whole = {
         "fileHandleId": handle_of(row),
@@ -74,13 +74,13 @@ def described(row: FileHandle) -> dict[str, Any]:
     return whole | {name: value for name, value in known.items() if value is not None}
 
 
-def addressed(row: FileHandle, run_id: str, operation: str, origin: str, part: str = "") -> dict[str, Any]:
+def address_document(row: FileHandle, run_id: str, operation: str, origin: str, part: str = "") -> dict[str, Any]:
     """Where the content of a file, or a part of it, is sent or fetched from. `run_id`: whose member asks."""
     address, expires = file_address(run_id, row.id, operation, part)
     name = "uploadUrl" if operation == "PUT" else "downloadUrl"
     return {"fileHandleId": handle_of(row), name: origin + address, "expiresAt": expires}
 
 
-def finished(row: FileHandle) -> dict[str, Any]:
+def finished_document(row: FileHandle) -> dict[str, Any]:
     """A file all of which has come."""
     return {"fileHandleId": handle_of(row), "uploadStatus": row.status, "contentHash": row.digest}

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ....core.errors import Complaint, ValidationFailed
-from ....core.language.checks.fields import Field, Of, Table
-from ....core.language.checks.values import Choice, ListOf, Place, Whole, text, texts
-from ....core.people import USER_TYPES, Assignee, assignments_of, definition_of
+from ....core.document.checks.fields import FieldSpec, ObjectOf, Table
+from ....core.document.checks.values import ChoiceOf, DocumentPosition, IntegerOf, ListOf, read_text, texts
+from ....core.errors import ValidationError, ValidationFailed
+from ....core.human_task import USER_TYPES, Assignee, format_assignees, human_task_definition
 from ....insight.human_tasks import (
     LOOKED_AT,
     MOST_SHOWN,
@@ -23,32 +23,32 @@ from .requests import read_request
 
 ADMIN, INBOX = "ADMIN", "INBOX"
 DEFAULT_SIZE = 15
-USER: Table = (Field("userType", text, ""), Field("user", text, ""))
-ASSIGNMENT: Table = (Field("assignee", Of(USER)), Field("slaMinutes", Whole(), 0))
+USER: Table = (FieldSpec("userType", read_text, ""), FieldSpec("user", read_text, ""))
+ASSIGNMENT: Table = (FieldSpec("assignee", ObjectOf(USER)), FieldSpec("slaMinutes", IntegerOf(), 0))
 SEARCH: Table = (
-    Field("states", ListOf(Choice(*STATES)), list),
-    Field("assignees", ListOf(Of(USER)), list),
-    Field("claimants", ListOf(Of(USER)), list),
-    Field("definitionNames", texts, list),
-    Field("displayNames", texts, list),
-    Field("taskRefNames", texts, list),
-    Field("workflowNames", texts, list),
-    Field("workflowIds", texts, list),
-    Field("taskInputQuery", text, ""),
-    Field("taskOutputQuery", text, ""),
-    Field("fullTextQuery", text, ""),
-    Field("searchType", Choice(ADMIN, INBOX, ""), ADMIN),
-    Field("updateStartTime", Whole(64), 0),
-    Field("updateEndTime", Whole(64), 0),
-    Field("start", Whole(), 0),
-    Field("size", Whole(), DEFAULT_SIZE),
+    FieldSpec("states", ListOf(ChoiceOf(*STATES)), list),
+    FieldSpec("assignees", ListOf(ObjectOf(USER)), list),
+    FieldSpec("claimants", ListOf(ObjectOf(USER)), list),
+    FieldSpec("definitionNames", texts, list),
+    FieldSpec("displayNames", texts, list),
+    FieldSpec("taskRefNames", texts, list),
+    FieldSpec("workflowNames", texts, list),
+    FieldSpec("workflowIds", texts, list),
+    FieldSpec("taskInputQuery", read_text, ""),
+    FieldSpec("taskOutputQuery", read_text, ""),
+    FieldSpec("fullTextQuery", read_text, ""),
+    FieldSpec("searchType", ChoiceOf(ADMIN, INBOX, ""), ADMIN),
+    FieldSpec("updateStartTime", IntegerOf(64), 0),
+    FieldSpec("updateEndTime", IntegerOf(64), 0),
+    FieldSpec("start", IntegerOf(), 0),
+    FieldSpec("size", IntegerOf(), DEFAULT_SIZE),
 )
 LISTS = ("states", "assignees", "claimants", "definitionNames", "displayNames", "taskRefNames", "workflowNames",
          "workflowIds")  # fmt: skip
 PLACE = "searchHumanTasks.search"
 
 
-def search_of(document: Mapping[str, Any], inbox: InboxFilter) -> tuple[HumanTaskFilter, int, int]:
+def parse_search(document: Mapping[str, Any], inbox: InboxFilter) -> tuple[HumanTaskFilter, int, int]:
     """Return the filters of a HumanTaskSearch with its start and size; `inbox` counts where INBOX is asked for.
 
     Raises:
@@ -59,13 +59,13 @@ def search_of(document: Mapping[str, Any], inbox: InboxFilter) -> tuple[HumanTas
     read = read_request(given, SEARCH, PLACE, _check)
     asked = HumanTaskFilter(
         states=tuple(dict.fromkeys(read["states"])),
-        assignees=users(read["assignees"]),
-        claimants=users(read["claimants"]),
-        definition_names=names(read["definitionNames"]),
-        display_names=names(read["displayNames"]),
-        refs=names(read["taskRefNames"]),
-        workflow_names=names(read["workflowNames"]),
-        workflow_ids=names(read["workflowIds"]),
+        assignees=parse_users(read["assignees"]),
+        claimants=parse_users(read["claimants"]),
+        definition_names=parse_names(read["definitionNames"]),
+        display_names=parse_names(read["displayNames"]),
+        refs=parse_names(read["taskRefNames"]),
+        workflow_names=parse_names(read["workflowNames"]),
+        workflow_ids=parse_names(read["workflowIds"]),
         input_query=read["taskInputQuery"].strip(),
         output_query=read["taskOutputQuery"].strip(),
         words=read["fullTextQuery"].strip(),
@@ -76,31 +76,31 @@ def search_of(document: Mapping[str, Any], inbox: InboxFilter) -> tuple[HumanTas
     return asked, read["start"], min(read["size"], MOST_SHOWN)
 
 
-def _check(read: dict[str, Any], place: Place) -> None:
+def _check(read: dict[str, Any], place: DocumentPosition) -> None:
     for name in LISTS:
         if len(read.get(name) or ()) > MOST_VALUES:
-            place.at(name).complain(f"must have at most {MOST_VALUES} values")
+            place.at(name).add_error(f"must have at most {MOST_VALUES} values")
     for name in ("assignees", "claimants"):
         for number, each in enumerate(read.get(name) or ()):
             if each and each["userType"] not in ("", *USER_TYPES):
-                place.at(f"{name}[{number}].userType").complain(f"must be one of {', '.join(USER_TYPES)}")
+                place.at(f"{name}[{number}].userType").add_error(f"must be one of {', '.join(USER_TYPES)}")
     if not 0 <= read.get("start", 0) <= LOOKED_AT * len(STATES):
-        place.at("start").complain("must not be negative or past the end of what is searched", read["start"])
+        place.at("start").add_error("must not be negative or past the end of what is searched", read["start"])
     if read.get("size", 0) < 0:
-        place.at("size").complain("must not be negative", read["size"])
+        place.at("size").add_error("must not be negative", read["size"])
 
 
-def users(read: Iterable[Mapping[str, str]]) -> tuple[UserFilter, ...]:
+def parse_users(read: Iterable[Mapping[str, str]]) -> tuple[UserFilter, ...]:
     """Return the users that are searched for; one without a name and a type is none."""
     return tuple(UserFilter(each["user"], each["userType"]) for each in read if each["user"] or each["userType"])
 
 
-def names(read: Iterable[str]) -> tuple[str, ...]:
+def parse_names(read: Iterable[str]) -> tuple[str, ...]:
     """Return the names that are searched for, without empty ones."""
     return tuple(dict.fromkeys(name for name in read if name))
 
 
-def assignments(documents: Iterable[Mapping[str, Any]]) -> list[Assignee]:
+def parse_assignments(documents: Iterable[Mapping[str, Any]]) -> list[Assignee]:
     """Return the assignees of a list of HumanTaskAssignment.
 
     Raises:
@@ -114,11 +114,11 @@ def assignments(documents: Iterable[Mapping[str, Any]]) -> list[Assignee]:
         kind, who = to.get("userType", ""), to.get("user", "").strip()
         if kind not in USER_TYPES:
             said = f"must be one of {', '.join(USER_TYPES)}"
-            complaints.append(Complaint(f"{path}.assignee.userType", said, kind))
+            complaints.append(ValidationError(f"{path}.assignee.userType", said, kind))
         if not who or len(who) > 255:
-            complaints.append(Complaint(f"{path}.assignee.user", "must have from 1 to 255 characters", who))
+            complaints.append(ValidationError(f"{path}.assignee.user", "must have from 1 to 255 characters", who))
         if read["slaMinutes"] < 0:
-            complaints.append(Complaint(f"{path}.slaMinutes", "must not be negative", read["slaMinutes"]))
+            complaints.append(ValidationError(f"{path}.slaMinutes", "must not be negative", read["slaMinutes"]))
         is_group, is_external = kind.endswith("GROUP"), kind.startswith("EXTERNAL")
         found.append(Assignee(who, is_group, read["slaMinutes"], is_external))
     if complaints:
@@ -131,9 +131,9 @@ def human_task(
 ) -> dict[str, Any]:
     """Return a HumanTaskEntry. `template`: shown as `fullTemplate`."""
     ask, attempt = entry.ask, entry.ask.attempt
-    definition = dict(definition_of(input))
+    definition = dict(human_task_definition(input))
     if ask.line:
-        definition["assignments"] = assignments_of(ask.line)
+        definition["assignments"] = format_assignees(ask.line)
     if template is not None:
         definition["fullTemplate"] = form_template(template)
     document: dict[str, Any] = {

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ....core.errors import Complaint, InputRefused, ValidationFailed
-from ....core.language.checks.fields import Table, read_document
-from ....core.language.checks.values import Place
+from ....core.document.checks.fields import Table, read_document
+from ....core.document.checks.values import DocumentPosition
+from ....core.errors import InputInvalid, ValidationError, ValidationFailed
 
 
 def read_request(
-    document: dict[str, Any], table: Table, path: str, check: Callable[[dict, Place], None]
+    document: dict[str, Any], table: Table, path: str, check: Callable[[dict, DocumentPosition], None]
 ) -> dict[str, Any]:
     """The document with every field as its type; raises ValidationFailed with paths that begin with `path`."""
-    place = Place(path)
+    place = DocumentPosition(path)
     read = read_document(document, table, place)
     check(read, place)
     if place.complaints:
@@ -22,16 +22,16 @@ def read_request(
 
 
 @contextmanager
-def complaints_at(path: str) -> Iterator[None]:
+def errors_under(path: str) -> Iterator[None]:
     """Complaints raised inside get this path in front of their own (api §3.15)."""
     try:
         yield
-    except InputRefused:
+    except InputInvalid:
         raise
     except ValidationFailed as failed:
-        raise ValidationFailed([Complaint(_joined(path, each.path), each.message, each.value)
+        raise ValidationFailed([ValidationError(_join_paths(path, each.path), each.message, each.value)
                                 for each in failed.complaints]) from None  # fmt: skip
 
 
-def _joined(path: str, rest: str) -> str:
+def _join_paths(path: str, rest: str) -> str:
     return f"{path}{'' if rest.startswith('[') or not rest else '.'}{rest}"

@@ -2,17 +2,17 @@
 
 from typing import Any
 
+from ....core.document.checks.fields import FieldSpec, Table
+from ....core.document.checks.values import read_mapping, read_text
 from ....core.errors import Invalid
-from ....core.language.checks.fields import Field, Table
-from ....core.language.checks.values import mapping, text
 from .requests import read_request
 
 RERUN_REQUEST: Table = (
-    Field("reRunFromWorkflowId", text),
-    Field("workflowInput", mapping),
-    Field("reRunFromTaskId", text, ""),
-    Field("taskInput", mapping),
-    Field("correlationId", text),
+    FieldSpec("reRunFromWorkflowId", read_text),
+    FieldSpec("workflowInput", read_mapping),
+    FieldSpec("reRunFromTaskId", read_text, ""),
+    FieldSpec("taskInput", read_mapping),
+    FieldSpec("correlationId", read_text),
 )
 """The workflow's id is ignored: the address names it."""
 

@@ -2,77 +2,77 @@
 
 from typing import Any
 
-from ....core.language.checks import typed_workflow
-from ....core.language.checks.fields import Field, Of, Table
-from ....core.language.checks.values import (
-    Choice,
+from ....core.document.checks import coerce_workflow
+from ....core.document.checks.fields import FieldSpec, ObjectOf, Table
+from ....core.document.checks.values import (
+    ChoiceOf,
+    DocumentPosition,
+    IntegerOf,
     ListOf,
-    Place,
-    Whole,
-    anything,
-    flag,
-    mapping,
+    read_any,
+    read_boolean,
+    read_mapping,
+    read_name,
+    read_text,
     seconds,
-    short_text,
-    text,
 )
 from ....core.timetable import MOST_JITTER_SECONDS
 from ....models import Schedule, ScheduleExecution
-from .requests import complaints_at, read_request
+from .requests import errors_under, read_request
 from .tags import tags
 from .workflows import START_REQUEST, start_request
 
 PATH = "saveSchedule.workflowSchedule"
-OVERLAP = Choice("ALLOW", "SKIP", "QUEUE", "TERMINATE_OTHER")
-CRON_ENTRY: Table = (Field("cronExpression", text, ""), Field("zoneId", text, "UTC"))
+OVERLAP = ChoiceOf("ALLOW", "SKIP", "QUEUE", "TERMINATE_OTHER")
+CRON_ENTRY: Table = (FieldSpec("cronExpression", read_text, ""), FieldSpec("zoneId", read_text, "UTC"))
 SCHEDULE: Table = (
-    Field("name", short_text),
-    Field("cronExpression", text),
-    Field("zoneId", text, "UTC"),
-    Field("cronSchedules", ListOf(Of(CRON_ENTRY)), list),
-    Field("runCatchupScheduleInstances", flag, False),
-    Field("catchupWindowSeconds", seconds),
-    Field("jitterSeconds", seconds),
-    Field("overlapPolicy", OVERLAP, "ALLOW"),
-    Field("paused", flag, False),
-    Field("pausedReason", text),
-    Field("startWorkflowRequest", mapping),
-    Field("scheduleStartTime", Whole(64)),
-    Field("scheduleEndTime", Whole(64)),
-    Field("description", text),
-    Field("createdBy", text),
-    Field("updatedBy", text),
-    Field("tags", anything),
+    FieldSpec("name", read_name),
+    FieldSpec("cronExpression", read_text),
+    FieldSpec("zoneId", read_text, "UTC"),
+    FieldSpec("cronSchedules", ListOf(ObjectOf(CRON_ENTRY)), list),
+    FieldSpec("runCatchupScheduleInstances", read_boolean, False),
+    FieldSpec("catchupWindowSeconds", seconds),
+    FieldSpec("jitterSeconds", seconds),
+    FieldSpec("overlapPolicy", OVERLAP, "ALLOW"),
+    FieldSpec("paused", read_boolean, False),
+    FieldSpec("pausedReason", read_text),
+    FieldSpec("startWorkflowRequest", read_mapping),
+    FieldSpec("scheduleStartTime", IntegerOf(64)),
+    FieldSpec("scheduleEndTime", IntegerOf(64)),
+    FieldSpec("description", read_text),
+    FieldSpec("createdBy", read_text),
+    FieldSpec("updatedBy", read_text),
+    FieldSpec("tags", read_any),
 )
 SHOWN: Table = (
     *SCHEDULE,
-    *(Field(name, Whole(64)) for name in ("createTime", "updatedTime", "nextRunTime")),
+    *(FieldSpec(name, IntegerOf(64)) for name in ("createTime", "updatedTime", "nextRunTime")),
 )
 
 
 def schedule_document(document: dict[str, Any]) -> dict[str, Any]:
     read = read_request(document, SCHEDULE, PATH, _check)
-    with complaints_at(f"{PATH}.startWorkflowRequest"):
+    with errors_under(f"{PATH}.startWorkflowRequest"):
         read["startWorkflowRequest"] = _request(read["startWorkflowRequest"])
     return read
 
 
-def _check(read: dict[str, Any], place: Place) -> None:
+def _check(read: dict[str, Any], place: DocumentPosition) -> None:
     if not (read.get("name") or "").strip():
-        place.at("name").miss("Schedule name cannot be null or empty")
+        place.at("name").add_missing("Schedule name cannot be null or empty")
     if "startWorkflowRequest" not in read:
-        place.at("startWorkflowRequest").miss("startWorkflowRequest cannot be null")
+        place.at("startWorkflowRequest").add_missing("startWorkflowRequest cannot be null")
     if not read["cronSchedules"] and not read.get("cronExpression"):
-        place.at("cronExpression").miss("Invalid cron expression: cronExpression or cronSchedules is needed")
+        place.at("cronExpression").add_missing("Invalid cron expression: cronExpression or cronSchedules is needed")
     if None in read["cronSchedules"]:
-        place.at("cronSchedules").miss("cronSchedules must be a list of objects")
+        place.at("cronSchedules").add_missing("cronSchedules must be a list of objects")
     if read.get("catchupWindowSeconds", 0) < 0:
-        place.at("catchupWindowSeconds").complain("catchupWindowSeconds must not be negative")
+        place.at("catchupWindowSeconds").add_error("catchupWindowSeconds must not be negative")
     if not 0 <= read.get("jitterSeconds", 0) <= MOST_JITTER_SECONDS:
-        place.at("jitterSeconds").complain(f"jitterSeconds must be between 0 and {MOST_JITTER_SECONDS}")
+        place.at("jitterSeconds").add_error(f"jitterSeconds must be between 0 and {MOST_JITTER_SECONDS}")
     start, end = read.get("scheduleStartTime"), read.get("scheduleEndTime")
     if start and end and start > end:
-        place.at("scheduleEndTime").complain("scheduleEndTime must not be before scheduleStartTime", end)
+        place.at("scheduleEndTime").add_error("scheduleEndTime must not be before scheduleStartTime", end)
     if "tags" in read:
         read["tags"] = tags(read["tags"], place.at("tags"))
 
@@ -82,7 +82,7 @@ def _request(given: dict[str, Any]) -> dict[str, Any]:
     start_request(given)
     read = read_request(given, START_REQUEST, "", lambda read, place: None)
     if "workflowDef" in read:
-        read["workflowDef"] = typed_workflow(read["workflowDef"])
+        read["workflowDef"] = coerce_workflow(read["workflowDef"])
     return read
 
 
@@ -96,14 +96,14 @@ def wire_schedule(row: Schedule) -> dict[str, Any]:
 
 EXECUTION: Table = (
     *(
-        Field(name, text)
+        FieldSpec(name, read_text)
         for name in (
             "executionId", "scheduleName", "workflowName", "workflowId", "reason", "stackTrace", "state", "zoneId",
         )
     ),
-    Field("scheduledTime", Whole(64)),
-    Field("executionTime", Whole(64)),
-    Field("startWorkflowRequest", Of(START_REQUEST)),
+    FieldSpec("scheduledTime", IntegerOf(64)),
+    FieldSpec("executionTime", IntegerOf(64)),
+    FieldSpec("startWorkflowRequest", ObjectOf(START_REQUEST)),
 )  # fmt: skip
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ....core.language.checks.fields import Field, Of, Table
-from ....core.language.checks.values import Choice, ListOf, MapOf, Place, Reader, mapping, seconds
-from ....core.simulation import Mock, Script
+from ....core.document.checks.fields import FieldSpec, ObjectOf, Table
+from ....core.document.checks.values import ChoiceOf, DocumentPosition, ListOf, MapOf, Reader, read_mapping, seconds
+from ....core.simulation import SimulationScript, TaskMock
 from ....engine.runs import StartRequest
 from .requests import read_request
 from .tasks import OUTCOMES
@@ -15,10 +15,10 @@ MOCKED = {**OUTCOMES, "TIMED_OUT": "TIMED_OUT"}
 PATH = "testWorkflow.request"
 
 MOCK: Table = (
-    Field("status", Choice(*MOCKED), "COMPLETED"),
-    Field("output", mapping, dict),
-    Field("executionTime", seconds, 0),
-    Field("queueWaitTime", seconds, 0),
+    FieldSpec("status", ChoiceOf(*MOCKED), "COMPLETED"),
+    FieldSpec("output", read_mapping, dict),
+    FieldSpec("executionTime", seconds, 0),
+    FieldSpec("queueWaitTime", seconds, 0),
 )
 SPELLED_BY_PYTHON = {
     "_status": "status",
@@ -29,45 +29,47 @@ SPELLED_BY_PYTHON = {
 """The Python SDK sends its private names, and for a field that was not given the text of a Python object."""
 
 
-def a_mock(value: Any, place: Place) -> dict[str, Any]:
+def read_mock(value: Any, place: DocumentPosition) -> dict[str, Any]:
     """One TaskMock, in either spelling."""
-    given = {SPELLED_BY_PYTHON.get(name, name): each for name, each in mapping(value, place).items()}
+    given = {SPELLED_BY_PYTHON.get(name, name): each for name, each in read_mapping(value, place).items()}
     given = {
         name: each
         for name, each in given.items()
         if not (isinstance(each, str) and each.startswith("<property object"))
     }
-    return Of(MOCK)(given, place)
+    return ObjectOf(MOCK)(given, place)
 
 
-def parts(mock: Reader) -> Table:
+def test_parts(mock: Reader) -> Table:
     """What a test says beside the start."""
-    mocks = Field("taskRefToMockOutput", MapOf(ListOf(mock)), dict)
-    return (mocks, Field("subWorkflowTestRequest", MapOf(mapping), dict))
+    mocks = FieldSpec("taskRefToMockOutput", MapOf(ListOf(mock)), dict)
+    return (mocks, FieldSpec("subWorkflowTestRequest", MapOf(read_mapping), dict))
 
 
-PARTS = parts(a_mock)
-TEST_REQUEST: Table = (*START_REQUEST, *parts(Of(MOCK)))
+PARTS = test_parts(read_mock)
+TEST_REQUEST: Table = (*START_REQUEST, *test_parts(ObjectOf(MOCK)))
 
 
-def trial(document: dict[str, Any]) -> tuple[StartRequest, Script]:
+def parse_test_request(document: dict[str, Any]) -> tuple[StartRequest, SimulationScript]:
     """A WorkflowTestRequest; raises ValidationFailed."""
-    return start_request(document), script(document, PATH)
+    return start_request(document), parse_script(document, PATH)
 
 
-def script(document: dict[str, Any], path: str) -> Script:
+def parse_script(document: dict[str, Any], path: str) -> SimulationScript:
     """What is written for one workflow, and for those that it starts."""
     read = read_request(document, PARTS, path, _nothing_more)
-    mocks = {ref: tuple(map(mock, each)) for ref, each in read["taskRefToMockOutput"].items() if each}
+    mocks = {ref: tuple(map(parse_mock, each)) for ref, each in read["taskRefToMockOutput"].items() if each}
     inner = read["subWorkflowTestRequest"]
-    children = {ref: script(each, f"{path}.subWorkflowTestRequest[{ref}]") for ref, each in inner.items() if each}
-    return Script(mocks, children)
+    children = {ref: parse_script(each, f"{path}.subWorkflowTestRequest[{ref}]") for ref, each in inner.items() if each}
+    return SimulationScript(mocks, children)
 
 
-def mock(read: dict[str, Any]) -> Mock:
+def parse_mock(read: dict[str, Any]) -> TaskMock:
     """What one attempt comes to."""
-    return Mock(MOCKED[read["status"]], read["output"], max(read["queueWaitTime"], 0), max(read["executionTime"], 0))
+    return TaskMock(
+        MOCKED[read["status"]], read["output"], max(read["queueWaitTime"], 0), max(read["executionTime"], 0)
+    )
 
 
-def _nothing_more(read: dict[str, Any], place: Place) -> None:
+def _nothing_more(read: dict[str, Any], place: DocumentPosition) -> None:
     """The fields are all that is checked."""

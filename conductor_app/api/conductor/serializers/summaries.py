@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from ....core.decision_context import spelled_status, spelled_type
+from ....core.decision_context import conductor_status, conductor_task_type
 from ....core.expressions.java_text import java_text
-from ....core.masking import shown_text
+from ....core.masking import redact_text
 from ....insight.execution.tasks import NAMED_BY_TYPE
 from ....insight.search.summaries import AttemptLine, RunLine
 from ....models.fields import loads
@@ -47,7 +47,7 @@ def workflow_summary(run: RunLine) -> dict[str, Any]:
 def task_summary(attempt: AttemptLine) -> dict[str, Any]:
     """An attempt as TaskSummary."""
     is_newest = attempt.id == attempt.task_attempt_id
-    kind = attempt.name if attempt.task_type == "DYNAMIC" else spelled_type(attempt.task_type, attempt.name)
+    kind = attempt.name if attempt.task_type == "DYNAMIC" else conductor_task_type(attempt.task_type, attempt.name)
     summary = {
         "workflowId": attempt.run_id,
         "workflowType": attempt.run_name,
@@ -55,7 +55,7 @@ def task_summary(attempt: AttemptLine) -> dict[str, Any]:
         "startTime": moment_text(attempt.started_at),
         "updateTime": moment_text(attempt.updated_at),
         "endTime": moment_text(attempt.ended_at),
-        "status": spelled_status(attempt.status, attempt.task_status if is_newest else ""),
+        "status": conductor_status(attempt.status, attempt.task_status if is_newest else ""),
         "executionTime": span(attempt.started_at, attempt.ended_at),
         "queueWaitTime": span(attempt.scheduled_at, attempt.started_at),
         "taskDefName": kind if kind in NAMED_BY_TYPE else attempt.name or kind,
@@ -91,4 +91,4 @@ def span(start: int | None, end: int | None) -> int:
 
 def payload_text(shown: str) -> str:
     """A payload as the original prints it, `{total=5}`; of a long one the beginning of its JSON."""
-    return f"{shown_text(shown[1:])}…" if shown.startswith("…") else java_text(loads(shown))
+    return f"{redact_text(shown[1:])}…" if shown.startswith("…") else java_text(loads(shown))

@@ -5,10 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....access.redaction import runtime_metadata, substitute_secrets
+from ....core.document.checks.fields import FieldSpec, ObjectOf, Table
+from ....core.document.checks.values import (
+    ChoiceOf,
+    DocumentPosition,
+    IntegerOf,
+    ListOf,
+    read_boolean,
+    read_mapping,
+    read_text,
+    seconds,
+)
 from ....core.errors import Invalid
-from ....core.expressions.walking import texts as texts_in
-from ....core.language.checks.fields import Field, Of, Table
-from ....core.language.checks.values import Choice, ListOf, Place, Whole, flag, mapping, seconds, text
+from ....core.expressions.json_walk import expression_texts as texts_in
 from ....core.reports import Report
 from ....insight.execution import wire_task_and_definition
 from ....models import Attempt
@@ -23,18 +32,18 @@ OUTCOMES = {
 }
 """What a worker may say, and what we call it."""
 
-LOG: Table = (Field("log", text), Field("createdTime", Whole(64), 0))
+LOG: Table = (FieldSpec("log", read_text), FieldSpec("createdTime", IntegerOf(64), 0))
 TASK_RESULT: Table = (
-    Field("workflowInstanceId", text, ""),
-    Field("taskId", text, ""),
-    Field("status", Choice(*OUTCOMES)),
-    Field("outputData", mapping, dict),
-    Field("reasonForIncompletion", text, ""),
-    Field("callbackAfterSeconds", seconds, 0),
-    Field("workerId", text, ""),
-    Field("logs", ListOf(Of(LOG)), list),
-    Field("extendLease", flag, False),
-    Field("externalOutputPayloadStoragePath", text, ""),
+    FieldSpec("workflowInstanceId", read_text, ""),
+    FieldSpec("taskId", read_text, ""),
+    FieldSpec("status", ChoiceOf(*OUTCOMES)),
+    FieldSpec("outputData", read_mapping, dict),
+    FieldSpec("reasonForIncompletion", read_text, ""),
+    FieldSpec("callbackAfterSeconds", seconds, 0),
+    FieldSpec("workerId", read_text, ""),
+    FieldSpec("logs", ListOf(ObjectOf(LOG)), list),
+    FieldSpec("extendLease", read_boolean, False),
+    FieldSpec("externalOutputPayloadStoragePath", read_text, ""),
 )
 
 
@@ -74,13 +83,13 @@ def report_of(read: dict[str, Any]) -> Report:
     )
 
 
-def _check(read: dict[str, Any], place: Place) -> None:
+def _check(read: dict[str, Any], place: DocumentPosition) -> None:
     if not read["workflowInstanceId"]:
-        place.at("workflowInstanceId").miss("Workflow Id cannot be null or empty")
+        place.at("workflowInstanceId").add_missing("Workflow Id cannot be null or empty")
     if not read["taskId"]:
-        place.at("taskId").miss("Task ID cannot be null or empty")
+        place.at("taskId").add_missing("Task ID cannot be null or empty")
     if "status" not in read and not read["extendLease"]:
-        place.at("status").miss("Task status cannot be null or empty")
+        place.at("status").add_missing("Task status cannot be null or empty")
 
 
 def outcome(status: str) -> str:

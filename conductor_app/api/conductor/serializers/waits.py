@@ -29,19 +29,19 @@ class Wish:
     request_id: str = ""
 
 
-def given(text: str) -> str:
+def parse_given(text: str) -> str:
     """A parameter's text; one client spells what it has no value for `None` (api §8.3)."""
     return "" if text == "None" else text
 
 
 def refs_in(text: str) -> tuple[str, ...]:
     """Reference names with commas between them."""
-    return tuple(ref.strip() for ref in given(text).split(",") if ref.strip())
+    return tuple(ref.strip() for ref in parse_given(text).split(",") if ref.strip())
 
 
 def request_id(text: str) -> str:
     """The name that a client gave its request; raises Invalid."""
-    named = given(text.strip()).replace("\0", "")
+    named = parse_given(text.strip()).replace("\0", "")
     if len(named) > LONGEST_ID:
         raise Invalid(f"A requestId has at most {LONGEST_ID} characters.")
     return named
@@ -49,7 +49,7 @@ def request_id(text: str) -> str:
 
 def strategy(text: str) -> str:
     """What the reply is about; raises Invalid."""
-    chosen = given(text) or STRATEGIES[0]
+    chosen = parse_given(text) or STRATEGIES[0]
     if chosen not in STRATEGIES:
         raise Invalid(f"returnStrategy must be one of {', '.join(STRATEGIES)}; it is '{chosen[:100]}'.")
     return chosen

@@ -3,25 +3,25 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ....core.errors import Invalid, ValidationFailed
-from ....core.language.checks import typed_workflow
-from ....core.language.checks.fields import Field, Table
-from ....core.language.checks.values import (
-    Choice,
+from ....core.document.checks import coerce_workflow
+from ....core.document.checks.fields import FieldSpec, Table
+from ....core.document.checks.values import (
+    ChoiceOf,
+    DocumentPosition,
+    IntegerOf,
     MapOf,
-    Place,
-    Refused,
-    Whole,
-    anything,
-    mapping,
+    ValueRefused,
+    read_any,
     read_at,
-    short_text,
-    text,
+    read_mapping,
+    read_name,
+    read_text,
     texts,
 )
+from ....core.errors import Invalid, ValidationFailed
 from ....engine.runs import StartRequest
 from ....models import Run
-from ..query import Query
+from ..query_parameters import QueryParameters
 from .requests import read_request
 
 MOST_OF_DOMAIN = 128
@@ -29,27 +29,27 @@ STRATEGIES = ("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING")
 KEY_HEADER, STRATEGY_HEADER = "X-Idempotency-Key", "X-On-Conflict"
 
 
-def domains(value: Any, place: Place) -> str:
+def domains(value: Any, place: DocumentPosition) -> str:
     """A comma-separated list of domains, each as long as a queue's name can hold."""
-    given = text(value, place).replace("\0", "")
+    given = read_text(value, place).replace("\0", "")
     if any(len(domain.strip()) > MOST_OF_DOMAIN for domain in given.split(",")):
-        raise Refused(f"must name domains of at most {MOST_OF_DOMAIN} characters")
+        raise ValueRefused(f"must name domains of at most {MOST_OF_DOMAIN} characters")
     return given
 
 
 START_REQUEST: Table = (
-    Field("name", short_text),
-    Field("version", Whole()),
-    Field("correlationId", text, ""),
-    Field("externalInputPayloadStoragePath", text),
-    Field("input", mapping, dict),
-    Field("taskToDomain", MapOf(domains), dict),
-    Field("workflowDef", anything),
-    Field("priority", Whole(), 0),
-    Field("idempotencyKey", short_text),
-    Field("idempotencyStrategy", Choice(*STRATEGIES), "FAIL"),
-    Field("labels", texts),
-    Field("startAt", Whole(64)),
+    FieldSpec("name", read_name),
+    FieldSpec("version", IntegerOf()),
+    FieldSpec("correlationId", read_text, ""),
+    FieldSpec("externalInputPayloadStoragePath", read_text),
+    FieldSpec("input", read_mapping, dict),
+    FieldSpec("taskToDomain", MapOf(domains), dict),
+    FieldSpec("workflowDef", read_any),
+    FieldSpec("priority", IntegerOf(), 0),
+    FieldSpec("idempotencyKey", read_name),
+    FieldSpec("idempotencyStrategy", ChoiceOf(*STRATEGIES), "FAIL"),
+    FieldSpec("labels", texts),
+    FieldSpec("startAt", IntegerOf(64)),
 )
 
 
@@ -67,7 +67,7 @@ def start_request(document: dict[str, Any]) -> StartRequest:
         correlation_id=read["correlationId"],
         priority=read["priority"],
         domains=read["taskToDomain"],
-        document=typed_workflow(read["workflowDef"]) if "workflowDef" in read else None,
+        document=coerce_workflow(read["workflowDef"]) if "workflowDef" in read else None,
         idempotency_key=(read.get("idempotencyKey") or "").replace("\0", "") or None,
         idempotency_strategy=read["idempotencyStrategy"],
         input_path=read.get("externalInputPayloadStoragePath") or "",
@@ -76,18 +76,18 @@ def start_request(document: dict[str, Any]) -> StartRequest:
     )
 
 
-def _check(read: dict[str, Any], place: Place) -> None:
+def _check(read: dict[str, Any], place: DocumentPosition) -> None:
     if "name" not in read:
-        place.at("name").miss("Workflow name cannot be null or empty")
+        place.at("name").add_missing("Workflow name cannot be null or empty")
     check_priority(read["priority"], place.at("priority"))
 
 
-def check_priority(priority: int, place: Place) -> None:
+def check_priority(priority: int, place: DocumentPosition) -> None:
     """A priority is a number from 0 to 99."""
     if priority < 0:
-        place.complain(f"priority: {priority} should be minimum 0", priority)
+        place.add_error(f"priority: {priority} should be minimum 0", priority)
     if priority > 99:
-        place.complain(f"priority: {priority} should be maximum 99", priority)
+        place.add_error(f"priority: {priority} should be maximum 99", priority)
 
 
 def workflow_status(run: Run, *, with_output: bool, with_variables: bool) -> dict[str, Any]:
@@ -103,10 +103,10 @@ def workflow_status(run: Run, *, with_output: bool, with_variables: bool) -> dic
 
 
 def start_by_name(
-    name: str, query: Query, input: dict[str, Any], headers: Mapping[str, str] | None = None
+    name: str, query: QueryParameters, input: dict[str, Any], headers: Mapping[str, str] | None = None
 ) -> StartRequest:
     """The same from an address, its query and headers; the body is the input alone."""
-    priority, place = query.whole("priority", 0), Place("startWorkflow")
+    priority, place = query.whole("priority", 0), DocumentPosition("startWorkflow")
     check_priority(priority, place.at("priority"))
     if place.complaints:
         raise ValidationFailed(place.complaints)
@@ -125,9 +125,9 @@ def start_by_name(
 
 def idempotency(headers: Mapping[str, str]) -> tuple[str | None, str]:
     """Key and strategy where the body has no room for them: in headers. Raises ValidationFailed."""
-    place = Place("startWorkflow")
-    key = read_at(place.at(KEY_HEADER), short_text, headers.get(KEY_HEADER) or None)
-    strategy = read_at(place.at(STRATEGY_HEADER), Choice(*STRATEGIES), headers.get(STRATEGY_HEADER) or None)
+    place = DocumentPosition("startWorkflow")
+    key = read_at(place.at(KEY_HEADER), read_name, headers.get(KEY_HEADER) or None)
+    strategy = read_at(place.at(STRATEGY_HEADER), ChoiceOf(*STRATEGIES), headers.get(STRATEGY_HEADER) or None)
     if place.complaints:
         raise ValidationFailed(place.complaints)
     return key, strategy or "FAIL"

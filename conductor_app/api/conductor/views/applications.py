@@ -7,9 +7,9 @@ from ....access.permissions import filter_readable
 from ....core.errors import NotFound
 from ....engine.access import applications
 from ....models import AccessKey, Application
-from .. import body
-from ..replies import Empty, Json
-from ..serializers.access import access_key, application, text
+from .. import request_body
+from ..replies import EmptyOk, Json
+from ..serializers.access import access_key, application, read_text
 from ..view import ConductorRequest, ConductorView
 
 
@@ -21,7 +21,7 @@ class Applications(ConductorView):
         return Json([application(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        made = applications.create_application(text(body.document(request), "name"), request.actor.name)
+        made = applications.create_application(read_text(request_body.read_object(request), "name"), request.actor.name)
         request.makes = [(APPLICATION, made.id)]
         return Json(application(made))
 
@@ -33,12 +33,12 @@ class ApplicationOne(ConductorView):
         return Json(application(applications.find_application(id)))
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
-        name = text(body.document(request), "name")
+        name = read_text(request_body.read_object(request), "name")
         return Json(application(applications.rename_application(id, name, request.actor.name)))
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         applications.delete_application(id, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class ApplicationOfKey(ConductorView):
@@ -68,7 +68,7 @@ class AccessKeyOne(ConductorView):
 
     def delete(self, request: ConductorRequest, id: str, key_id: str) -> HttpResponse:
         applications.delete_key(id, key_id, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class AccessKeyStatus(ConductorView):
@@ -83,8 +83,8 @@ class ApplicationRole(ConductorView):
 
     def post(self, request: ConductorRequest, id: str, role: str) -> HttpResponse:
         applications.add_role(id, role, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
     def delete(self, request: ConductorRequest, id: str, role: str) -> HttpResponse:
         applications.remove_role(id, role, request.actor.name)
-        return Empty()
+        return EmptyOk()

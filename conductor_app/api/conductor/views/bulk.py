@@ -9,16 +9,16 @@ from ....engine import removals, runs
 from ....engine.bulk import MOST, apply_to_each
 from ....insight.execution import find_run, wire_runs
 from ....models import Run
-from .. import body
+from .. import request_body
 from ..replies import Json
-from ..serializers.detours import ids_of
+from ..serializers.skip_jump import parse_bulk_ids
 from ..view import ConductorRequest, ConductorView
-from .reopening import refuse_open
+from .retry_rerun import require_ended
 
 
-def answer(request: ConductorRequest, path: str, command: Callable[[str], object]) -> HttpResponse:
+def bulk_response(request: ConductorRequest, path: str, command: Callable[[str], object]) -> HttpResponse:
     """Do it to each workflow that the body names."""
-    results = apply_to_each(ids_of(body.read(request), path, MOST), command)
+    results = apply_to_each(parse_bulk_ids(request_body.read_json(request), path, MOST), command)
     return Json({"bulkErrorResults": results.errors, "bulkSuccessfulResults": results.done})
 
 
@@ -26,14 +26,14 @@ class BulkPause(ConductorView):
     """PUT /api/workflow/bulk/pause: schedule nothing new in them."""
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        return answer(request, "pauseWorkflow.workflowIds", partial(runs.pause_run, by=request.actor.name))
+        return bulk_response(request, "pauseWorkflow.workflowIds", partial(runs.pause_run, by=request.actor.name))
 
 
 class BulkResume(ConductorView):
     """PUT /api/workflow/bulk/resume: let them go on after a pause."""
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        return answer(request, "resumeWorkflow.workflowIds", partial(runs.resume_run, by=request.actor.name))
+        return bulk_response(request, "resumeWorkflow.workflowIds", partial(runs.resume_run, by=request.actor.name))
 
 
 class BulkRetry(ConductorView):
@@ -43,10 +43,10 @@ class BulkRetry(ConductorView):
         by = request.actor.name
 
         def retry(workflow: str) -> None:
-            refuse_open(workflow)
+            require_ended(workflow)
             runs.retry(workflow, by)
 
-        return answer(request, "retry.workflowIds", retry)
+        return bulk_response(request, "retry.workflowIds", retry)
 
 
 class BulkRestart(ConductorView):
@@ -55,7 +55,7 @@ class BulkRestart(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         with_latest = request.query.flag("useLatestDefinitions", False)
         restart = partial(runs.restart, by=request.actor.name, latest_definitions=with_latest)
-        return answer(request, "restart.workflowIds", restart)
+        return bulk_response(request, "restart.workflowIds", restart)
 
 
 class BulkTerminate(ConductorView):
@@ -64,28 +64,28 @@ class BulkTerminate(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
         terminate = partial(runs.terminate_run, by=request.actor.name, reason=reason, with_failure=with_failure)
-        return answer(request, "terminate.workflowIds", terminate)
+        return bulk_response(request, "terminate.workflowIds", terminate)
 
 
 class BulkRemove(ConductorView):
     """DELETE /api/workflow/bulk/remove: forget them; with `cascade` their sub-workflows too."""
 
     def delete(self, request: ConductorRequest) -> HttpResponse:
-        return removed(request, "deleteWorkflow.workflowIds")
+        return remove_named(request, "deleteWorkflow.workflowIds")
 
 
 class BulkDelete(ConductorView):
     """POST /api/workflow/bulk/delete: the same for clients whose DELETE has no body."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        return removed(request, "deleteWorkflow.workflowIds")
+        return remove_named(request, "deleteWorkflow.workflowIds")
 
 
-def removed(request: ConductorRequest, path: str) -> HttpResponse:
+def remove_named(request: ConductorRequest, path: str) -> HttpResponse:
     """Remove those that are named."""
     archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
     remove = partial(removals.remove_with_descendants, by=request.actor.name, archive=archive, cascade=cascade)
-    return answer(request, path, remove)
+    return bulk_response(request, path, remove)
 
 
 class BulkTerminateRemove(ConductorView):
@@ -95,14 +95,14 @@ class BulkTerminateRemove(ConductorView):
         archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
         facts = {"by": request.actor.name, "reason": request.query.text("reason")}
         command = partial(removals.terminate_and_remove, **facts, archive=archive, cascade=cascade)
-        return answer(request, "terminateRemove.workflowIds", command)
+        return bulk_response(request, "terminateRemove.workflowIds", command)
 
 
 class BulkSearch(ConductorView):
     """POST /api/workflow/bulk/search: the workflows themselves, as far as there are such."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        ids = ids_of(body.read(request), "searchWorkflow.workflowIds", MOST)
+        ids = parse_bulk_ids(request_body.read_json(request), "searchWorkflow.workflowIds", MOST)
         found = wire_runs(Run.objects.filter(pk__in=set(ids)), request.query.flag("includeTasks", True))
         by_id = {run["workflowId"]: run | {"updatedTime": run["updateTime"]} for run in found}
         results = apply_to_each((id for id in ids if id not in by_id), find_run)

@@ -5,9 +5,9 @@ from django.http import HttpResponse
 from ....access.access_types import READ, VARIABLE
 from ....engine import secrets_and_variables
 from ....models import Variable
-from .. import body
-from ..replies import Empty, Json, PlainText
-from ..serializers.named import sent_text
+from .. import request_body
+from ..replies import EmptyOk, Json, PlainText
+from ..serializers.secrets import sent_text
 from ..view import ConductorRequest, ConductorView
 from .tags import NamedTags
 
@@ -33,12 +33,12 @@ class EnvironmentVariable(ConductorView):
         return PlainText(secrets_and_variables.list_variables().get(key, ""))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
-        secrets_and_variables.put_variable(key, sent_text(body.raw(request)), request.actor.name)
-        return Empty()
+        secrets_and_variables.put_variable(key, sent_text(request_body.read_bytes(request)), request.actor.name)
+        return EmptyOk()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
         secrets_and_variables.delete_variable(key, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class EnvironmentTags(NamedTags):

@@ -6,8 +6,8 @@ from ....core.errors import Invalid
 from ....core.reports import Report
 from ....engine.tasks import report_by_ref, report_task
 from ....insight.execution import find_run
-from .. import body
-from ..replies import Empty, Json
+from .. import request_body
+from ..replies import EmptyOk, Json
 from ..serializers.tasks import outcome
 from ..view import ConductorRequest, ConductorView
 
@@ -34,23 +34,23 @@ class EventForReference(ConductorView):
     """POST /api/queue/update/{workflowId}/{taskRef}/{status}: end the open task with this reference name."""
 
     def post(self, request: ConductorRequest, workflow: str, ref: str, status: str) -> HttpResponse:
-        said = told(request, status)
+        said = parse_message(request, status)
         find_run(workflow)
         report_by_ref(workflow, ref, said, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class EventForTask(ConductorView):
     """POST /api/queue/update/{workflowId}/task/{taskId}/{status}: end this task, if it is open."""
 
     def post(self, request: ConductorRequest, workflow: str, task_id: str, status: str) -> HttpResponse:
-        report_task(workflow, task_id, told(request, status), request.actor.name)
-        return Empty()
+        report_task(workflow, task_id, parse_message(request, status), request.actor.name)
+        return EmptyOk()
 
 
-def told(request: ConductorRequest, status: str) -> Report:
+def parse_message(request: ConductorRequest, status: str) -> Report:
     """What the message says; raises Invalid where no queue serves the status."""
     if status not in SERVED:
         raise Invalid(f"There is no queue for the status {status[:100]}; there are queues for {', '.join(SERVED)}.")
-    output = body.document(request) if body.raw(request) else {}
+    output = request_body.read_object(request) if request_body.read_bytes(request) else {}
     return Report(outcome=outcome(status), output=output, merges=True)

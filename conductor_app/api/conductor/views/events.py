@@ -10,13 +10,13 @@ from ....core.errors import Invalid, NotFound
 from ....engine import event_handlers, events
 from ....engine.tags import tags_by_name
 from ....models import EventHandler
-from .. import body
-from ..replies import Empty, Json
+from .. import request_body
+from ..replies import EmptyOk, Json
 from ..serializers.events import Document, changed_handler, event_handler, new_handlers
 from ..view import ConductorRequest, ConductorView
 
 
-def with_tags(handlers: Iterable[EventHandler]) -> list[Document]:
+def add_tags(handlers: Iterable[EventHandler]) -> list[Document]:
     """Return EventHandlers with the tags of each."""
     rows = list(handlers)
     tags = tags_by_name(EVENT_HANDLER, [row.name for row in rows])
@@ -27,15 +27,15 @@ class EventHandlers(ConductorView):
     """GET, POST, PUT /api/event: all handlers, new ones, a changed one."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(with_tags(EventHandler.objects.order_by("name")))
+        return Json(add_tags(EventHandler.objects.order_by("name")))
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        event_handlers.create_handlers(new_handlers(body.read(request)), request.actor.name)
-        return Empty()
+        event_handlers.create_handlers(new_handlers(request_body.read_json(request)), request.actor.name)
+        return EmptyOk()
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        event_handlers.update_handler(changed_handler(body.document(request)), request.actor.name)
-        return Empty()
+        event_handlers.update_handler(changed_handler(request_body.read_object(request)), request.actor.name)
+        return EmptyOk()
 
 
 class EventHandlerOne(ConductorView):
@@ -45,11 +45,11 @@ class EventHandlerOne(ConductorView):
         rows = EventHandler.objects.filter(event=event)
         if request.query.flag("activeOnly", True):
             rows = rows.filter(is_active=True)
-        return Json(with_tags(rows.order_by("name")))
+        return Json(add_tags(rows.order_by("name")))
 
     def delete(self, request: ConductorRequest, event: str) -> HttpResponse:
         event_handlers.delete_handler(event, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class EventHandlerNamed(ConductorView):
@@ -59,18 +59,18 @@ class EventHandlerNamed(ConductorView):
         row = EventHandler.objects.filter(name=name).first()
         if row is None:
             raise NotFound(f"EventHandler with name {name} not found!")
-        return Json(*with_tags([row]))
+        return Json(*add_tags([row]))
 
 
 class IncomingEvent(ConductorView):
     """POST /api/event/handleIncomingEvent: an event. Its field `event` says which; one `id` is heard only once."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        payload = body.document(request)
+        payload = request_body.read_object(request)
         event, id = payload.get("event"), payload.get("id") or str(uuid.uuid4())
         if not isinstance(event, str) or not event or not isinstance(id, str):
             raise Invalid(
                 "The field 'event' must name the event, such as conductor:orders:paid; 'id' may name it once."
             )
         events.receive_event(event, id, payload, "api")
-        return Empty()
+        return EmptyOk()

@@ -8,11 +8,11 @@ from ....engine import runs
 from ....engine.payloads import load_payload
 from ....engine.run_waits import wait_for_run
 from ....insight.execution import find_run
-from .. import body
-from ..query import Query, whole
+from .. import request_body
+from ..query_parameters import QueryParameters, parse_integer
 from ..replies import Json
-from ..serializers.requests import complaints_at
-from ..serializers.waits import DEFAULT_SECONDS, Wish, given, refs_in, request_id, signal_response, strategy
+from ..serializers.requests import errors_under
+from ..serializers.waits import DEFAULT_SECONDS, Wish, parse_given, refs_in, request_id, signal_response, strategy
 from ..serializers.workflows import start_by_name, start_request
 from ..view import ConductorRequest, ConductorView
 
@@ -24,11 +24,15 @@ class Execution(ConductorView):
     """
 
     def post(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        wish = wish_of(request.query)
+        wish = parse_wait(request.query)
         asked = start_request(
-            {**body.document(request), "name": name, "version": whole(version, "The version") or None}
+            {
+                **request_body.read_object(request),
+                "name": name,
+                "version": parse_integer(version, "The version") or None,
+            }
         )
-        with complaints_at("executeWorkflow.startWorkflowRequest.workflowDef"):
+        with errors_under("executeWorkflow.startWorkflowRequest.workflowDef"):
             run_id = runs.start(replace(asked, request_id=wish.request_id or None), request.actor.name)
         return Json(signal_response(run_id, wait_for_run(run_id, wish.seconds, wish.refs), wish))
 
@@ -40,35 +44,37 @@ class ExecutionByName(ConductorView):
     """
 
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return executed(request, name, body.document(request) if body.raw(request) else {})
+        return start_and_wait(
+            request, name, request_body.read_object(request) if request_body.read_bytes(request) else {}
+        )
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return executed(request, name, {})
+        return start_and_wait(request, name, {})
 
 
-def wish_of(query: Query) -> Wish:
+def parse_wait(query: QueryParameters) -> Wish:
     """What the query says of the wait; 0 seconds stand for ten (api §1.2)."""
     return Wish(
-        seconds=seconds_of(given(query.text("waitForSeconds"))),
+        seconds=parse_seconds(parse_given(query.text("waitForSeconds"))),
         refs=tuple(ref for text in query.values.get("waitUntilTaskRef", ()) for ref in refs_in(text)),
         strategy=strategy(query.text("returnStrategy")),
         request_id=request_id(query.text("requestId")),
     )
 
 
-def seconds_of(text: str) -> int:
+def parse_seconds(text: str) -> int:
     """How long to wait."""
-    return max(whole(text.strip(), "waitForSeconds"), 0) or DEFAULT_SECONDS if text.strip() else DEFAULT_SECONDS
+    return max(parse_integer(text.strip(), "waitForSeconds"), 0) or DEFAULT_SECONDS if text.strip() else DEFAULT_SECONDS
 
 
-def executed(request: ConductorRequest, name: str, input: dict) -> HttpResponse:
+def start_and_wait(request: ConductorRequest, name: str, input: dict) -> HttpResponse:
     """Start a workflow with this input and wait; its output, and in headers which it is and how it stands."""
     said = request.headers
     asked = replace(
         start_by_name(name, request.query, input, said), request_id=request_id(said.get("requestId", "")) or None
     )
     run_id = runs.start(asked, request.actor.name)
-    seconds = seconds_of(given(said.get("waitForSeconds", "")))
+    seconds = parse_seconds(parse_given(said.get("waitForSeconds", "")))
     stop = wait_for_run(run_id, seconds, refs_in(said.get("waitUntilTaskRef", "")))
     run = find_run(run_id, ["output"])
     reply = Json(load_payload(run.output_path) if run.output_path else run.output)

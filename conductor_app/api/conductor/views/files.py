@@ -7,11 +7,19 @@ from django.http import HttpResponse, StreamingHttpResponse
 from .... import conf
 from ....access.signed_links import file_path, verify_file_link
 from ....engine.files import contents, handles
-from .. import body
-from ..query import whole
-from ..replies import Json, Nothing
-from ..serializers.files import addressed, created, described, finished, handle_of, new_file, part_tags
-from ..uploads import received
+from .. import request_body
+from ..query_parameters import parse_integer
+from ..replies import Json, NoContent
+from ..serializers.files import (
+    address_document,
+    created_document,
+    file_document,
+    finished_document,
+    handle_of,
+    new_file,
+    part_tags,
+)
+from ..uploads import receive_body
 from ..view import ConductorRequest, ConductorView
 
 SHUT_IN = "default-src 'none'; sandbox"
@@ -27,28 +35,30 @@ class Files(ConductorView):
     """POST /api/files: a handle for a file that is to come, and where it is sent."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        return Json(created(handles.create_handle(*new_file(body.document(request))), origin(request)), 201)
+        return Json(
+            created_document(handles.create_handle(*new_file(request_body.read_object(request))), origin(request)), 201
+        )
 
 
 class FileOne(ConductorView):
     """GET /api/files/{workflow}/{file}: a file, without its content."""
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(described(handles.find_handle(workflow, file)))
+        return Json(file_document(handles.find_handle(workflow, file)))
 
 
 class FileUploadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/upload-url: where the content is sent."""
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(addressed(handles.find_unfinished(workflow, file), workflow, "PUT", origin(request)))
+        return Json(address_document(handles.find_unfinished(workflow, file), workflow, "PUT", origin(request)))
 
 
 class FileDownloadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/download-url: where the content is fetched from."""
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(addressed(contents.find_uploaded(workflow, file), workflow, "GET", origin(request)))
+        return Json(address_document(contents.find_uploaded(workflow, file), workflow, "GET", origin(request)))
 
 
 class FileContent(ConductorView):
@@ -59,20 +69,20 @@ class FileContent(ConductorView):
         return not self.request.query.text("sig")
 
     def put(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        part = permitted(request, workflow, file, "PUT")
+        part = verify_address(request, workflow, file, "PUT")
         # Nothing is read that will be refused.
         handles.find_unfinished(workflow, file)
-        with received(request, conf.file_max_bytes) as upload:
+        with receive_body(request, conf.file_max_bytes) as upload:
             if part:
                 contents.store_part(workflow, file, *upload_and_number(part), upload, upload.digest)
             else:
                 contents.store_content(workflow, file, upload, upload.digest)
-        reply = Nothing()
+        reply = NoContent()
         reply.headers["ETag"] = f'"{upload.digest}"'
         return reply
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        permitted(request, workflow, file, "GET")
+        verify_address(request, workflow, file, "GET")
         row, chunks = contents.stream_content(workflow, file)
         headers = {
             "Content-Length": str(row.size),
@@ -84,7 +94,7 @@ class FileContent(ConductorView):
         return StreamingHttpResponse(chunks, content_type=row.content_type, headers=headers)
 
 
-def permitted(request: ConductorRequest, workflow: str, file: str, operation: str) -> str:
+def verify_address(request: ConductorRequest, workflow: str, file: str, operation: str) -> str:
     """The part that is asked for, or nothing; raises Forbidden where an address was not handed out for this."""
     part, said = request.query.text("part"), {name: request.query.text(name) for name in ("exp", "sig")}
     if said["sig"]:
@@ -95,14 +105,14 @@ def permitted(request: ConductorRequest, workflow: str, file: str, operation: st
 def upload_and_number(part: str) -> tuple[str, int]:
     """The upload and the number that `upload/number` names."""
     upload, _, number = part.partition("/")
-    return upload, whole(number, "The number of a part", 32)
+    return upload, parse_integer(number, "The number of a part", 32)
 
 
 class FileUploadComplete(ConductorView):
     """POST /api/files/{workflow}/{file}/upload-complete: all of it has come."""
 
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(finished(handles.finish_upload(workflow, file)))
+        return Json(finished_document(handles.finish_upload(workflow, file)))
 
 
 class FileParts(ConductorView):
@@ -117,15 +127,19 @@ class FilePart(ConductorView):
     """GET /api/files/{workflow}/{file}/multipart/{upload}/part/{number}: where a part is sent."""
 
     def get(self, request: ConductorRequest, workflow: str, file: str, upload: str, number: str) -> HttpResponse:
-        row = contents.find_part(workflow, file, upload, whole(number, "The number of a part", 32))
-        return Json(addressed(row, workflow, "PUT", origin(request), f"{upload}/{int(number)}"))
+        row = contents.find_part(workflow, file, upload, parse_integer(number, "The number of a part", 32))
+        return Json(address_document(row, workflow, "PUT", origin(request), f"{upload}/{int(number)}"))
 
 
 class FilePartsComplete(ConductorView):
     """POST /api/files/{workflow}/{file}/multipart/{upload}/complete: all parts have come."""
 
     def post(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
-        return Json(finished(contents.complete_multipart(workflow, file, upload, part_tags(body.document(request)))))
+        return Json(
+            finished_document(
+                contents.complete_multipart(workflow, file, upload, part_tags(request_body.read_object(request)))
+            )
+        )
 
 
 class FilePartsOne(ConductorView):
@@ -133,4 +147,4 @@ class FilePartsOne(ConductorView):
 
     def delete(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
         contents.abort_multipart(workflow, file, upload)
-        return Nothing()
+        return NoContent()

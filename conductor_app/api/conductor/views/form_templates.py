@@ -8,13 +8,13 @@ from ....core.errors import NotFound
 from ....engine import form_templates, human_tasks
 from ....insight.form_templates import find_template, template_of
 from ....models import FormTemplate
-from .. import body
-from ..query import whole
-from ..replies import Empty, Json
+from .. import request_body
+from ..query_parameters import parse_integer
+from ..replies import EmptyOk, Json
 from ..serializers.human_tasks import form_template
-from ..serializers.requests import complaints_at
+from ..serializers.requests import errors_under
 from ..view import ConductorRequest, ConductorView
-from .human_tasks import find as find_task
+from .human_tasks import find_human_task as find_task
 
 MOST_LISTED = 1_000
 
@@ -31,8 +31,8 @@ class FormTemplates(ConductorView):
         return Json([form_template(row) for row in rows[:MOST_LISTED]])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        document = body.document(request)
-        with complaints_at("saveTemplate.template"):
+        document = request_body.read_object(request)
+        with errors_under("saveTemplate.template"):
             saved = form_templates.save_templates([document], request.actor.name, new_version=is_new(request))
         return Json(form_template(saved[0]))
 
@@ -41,8 +41,8 @@ class FormTemplatesBulk(ConductorView):
     """POST /api/human/template/bulk: save several templates, or none of them."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        documents = body.documents(request)
-        with complaints_at("saveTemplates.templates"):
+        documents = request_body.read_objects(request)
+        with errors_under("saveTemplates.templates"):
             saved = form_templates.save_templates(documents, request.actor.name, new_version=is_new(request))
         return Json([form_template(row) for row in saved])
 
@@ -58,18 +58,18 @@ class FormTemplateNamed(ConductorView):
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         form_templates.delete_template(name, None, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class FormTemplateOne(ConductorView):
     """GET, DELETE /api/human/template/{name}/{version}: one version; 0 is the newest."""
 
     def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        return Json(form_template(find_template(name, whole(version, "version"))))
+        return Json(form_template(find_template(name, parse_integer(version, "version"))))
 
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        form_templates.delete_template(name, whole(version, "version"), request.actor.name)
-        return Empty()
+        form_templates.delete_template(name, parse_integer(version, "version"), request.actor.name)
+        return EmptyOk()
 
 
 def is_new(request: ConductorRequest) -> bool:

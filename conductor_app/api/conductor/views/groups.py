@@ -7,8 +7,8 @@ from ....engine.access import groups
 from ....engine.access.subjects import find_group
 from ....engine.access.subjects import list_groups as all_groups
 from ....models import Grant
-from .. import body
-from ..replies import Empty, Json
+from .. import request_body
+from ..replies import EmptyOk, Json
 from ..serializers import access as wire
 from ..view import ConductorRequest, ConductorView
 
@@ -27,19 +27,19 @@ class GroupOne(ConductorView):
         return Json(wire.group(find_group(id)))
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
-        document = body.document(request)
+        document = request_body.read_object(request)
         said = groups.GroupSettings(
-            description=wire.text(document, "description", most=10_000, default=""),
-            roles=wire.texts(document, "roles"),
-            default_access=wire.default_access(document),
-            contact=wire.text_map(document, "contactInformation"),
+            description=wire.read_text(document, "description", most=10_000, default=""),
+            roles=wire.read_texts(document, "roles"),
+            default_access=wire.read_default_access(document),
+            contact=wire.read_text_map(document, "contactInformation"),
         )
         groups.upsert_group(id, said, request.actor.name)
         return Json(wire.group(find_group(id)))
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         groups.delete_group(id, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class GroupPermissions(ConductorView):
@@ -54,16 +54,16 @@ class GroupUsers(ConductorView):
     """GET, POST, DELETE /api/groups/{groupId}/users: who is in a group, several in, several out."""
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
-        members = wire.with_groups(User.objects.filter(groups=find_group(id)).order_by("username"))
+        members = wire.prefetch_groups(User.objects.filter(groups=find_group(id)).order_by("username"))
         return Json([wire.user(row) for row in members])
 
     def post(self, request: ConductorRequest, id: str) -> HttpResponse:
-        groups.add_users(id, wire.text_list(body.read(request), "users"), request.actor.name)
-        return Empty()
+        groups.add_users(id, wire.read_text_list(request_body.read_json(request), "users"), request.actor.name)
+        return EmptyOk()
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
-        groups.remove_users(id, wire.text_list(body.read(request), "users"), request.actor.name)
-        return Empty()
+        groups.remove_users(id, wire.read_text_list(request_body.read_json(request), "users"), request.actor.name)
+        return EmptyOk()
 
 
 class GroupUser(ConductorView):
@@ -71,8 +71,8 @@ class GroupUser(ConductorView):
 
     def post(self, request: ConductorRequest, id: str, user_id: str) -> HttpResponse:
         groups.add_users(id, [user_id], request.actor.name)
-        return Empty()
+        return EmptyOk()
 
     def delete(self, request: ConductorRequest, id: str, user_id: str) -> HttpResponse:
         groups.remove_users(id, [user_id], request.actor.name)
-        return Empty()
+        return EmptyOk()

@@ -22,9 +22,9 @@ from ....insight.human_tasks import (
     search_human_tasks,
 )
 from ....models import Attempt, HumanTask
-from .. import body
-from ..replies import Empty, Json
-from ..serializers.human_tasks import INBOX, assignments, human_task, search_of, search_result
+from .. import request_body
+from ..replies import EmptyOk, Json
+from ..serializers.human_tasks import INBOX, human_task, parse_assignments, parse_search, search_result
 from ..view import ConductorRequest, ConductorView
 
 
@@ -34,7 +34,7 @@ def inbox_of(actor: Actor) -> InboxFilter:
     return InboxFilter(actor.name, frozenset(groups.values_list("name", flat=True)))
 
 
-def find(task_id: str) -> Attempt:
+def find_human_task(task_id: str) -> Attempt:
     """Return the attempt at a HUMAN task, with its task and run. Raises NotFound."""
     rows = Attempt.objects.of_runs().filter(pk=task_id, task__type="HUMAN").select_related("task", "run")
     attempt = rows.defer("task__step_state", "run__input", "run__output", "run__variables").first()
@@ -43,7 +43,7 @@ def find(task_id: str) -> Attempt:
     return attempt
 
 
-def entry(attempt: Attempt) -> tuple[HumanTaskEntry, Any]:
+def load_entry(attempt: Attempt) -> tuple[HumanTaskEntry, Any]:
     """Return what there is to say of an attempt, and its input."""
     input = human_tasks.load_input(attempt)
     return human_task_entry(attempt, input, HumanTask.objects.filter(pk=attempt.task_id).first(), clock.now()), input
@@ -51,17 +51,17 @@ def entry(attempt: Attempt) -> tuple[HumanTaskEntry, Any]:
 
 def find_open(task_id: str) -> Attempt:
     """Return the attempt at a HUMAN task that waits for a person. Raises NotFound, and Conflict where it is over."""
-    attempt = find(task_id)
-    found, _ = entry(attempt)
+    attempt = find_human_task(task_id)
+    found, _ = load_entry(attempt)
     if found.state not in OPEN_STATES:
         raise Conflict(f"The human task {task_id} is {found.state}: it does not wait for a person any more.")
     return attempt
 
 
-def shown(task_id: str, with_template: bool) -> HttpResponse:
+def entry_response(task_id: str, with_template: bool) -> HttpResponse:
     """Answer with the HumanTaskEntry of an attempt."""
-    attempt = find(task_id)
-    found, input = entry(attempt)
+    attempt = find_human_task(task_id)
+    found, input = load_entry(attempt)
     template = template_of(input) if with_template else None
     return Json(human_task(found, input, human_tasks.load_output(attempt), template))
 
@@ -70,7 +70,7 @@ class HumanTaskSearch(ConductorView):
     """POST /api/human/tasks/search: the tasks that the caller may see, the newest first."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        asked, start, size = search_of(body.document(request), inbox_of(request.actor))
+        asked, start, size = parse_search(request_body.read_object(request), inbox_of(request.actor))
         found = search_human_tasks(
             visible_human_tasks(request.actor, Attempt.objects.of_runs()), asked, start, size, clock.now()
         )
@@ -95,14 +95,14 @@ class HumanTaskOne(ConductorView):
     """GET /api/human/tasks/{taskId}: one task; with its form template where `withTemplate` is true."""
 
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        return shown(task_id, request.query.flag("withTemplate", default=False))
+        return entry_response(task_id, request.query.flag("withTemplate", default=False))
 
 
 class HumanTaskAsTask(ConductorView):
     """GET /api/human/tasks/{taskId}/conductorTask: the same as a Task of its workflow."""
 
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        return Json(wire_task(find(task_id)))
+        return Json(wire_task(find_human_task(task_id)))
 
 
 class HumanTaskClaim(ConductorView):
@@ -112,7 +112,7 @@ class HumanTaskClaim(ConductorView):
         overrides = request.query.flag("overrideAssignment", default=False)
         inbox = inbox_of(request.actor)
         human_tasks.claim_task(find_open(task_id).task_id, request.actor.name, groups=inbox.groups, overrides=overrides)
-        return shown(task_id, request.query.flag("withTemplate", default=False))
+        return entry_response(task_id, request.query.flag("withTemplate", default=False))
 
 
 class HumanTaskExternalClaim(ConductorView):
@@ -124,7 +124,7 @@ class HumanTaskExternalClaim(ConductorView):
         overrides = request.query.flag("overrideAssignment", default=False)
         task = find_open(task_id).task_id
         human_tasks.claim_task(task, request.actor.name, external_user=user_id, overrides=overrides)
-        return shown(task_id, request.query.flag("withTemplate", default=False))
+        return entry_response(task_id, request.query.flag("withTemplate", default=False))
 
 
 class HumanTaskRelease(ConductorView):
@@ -132,16 +132,16 @@ class HumanTaskRelease(ConductorView):
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         human_tasks.release_task(find_open(task_id).task_id, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class HumanTaskReassign(ConductorView):
     """POST /api/human/tasks/{taskId}/reassign: replace the assignments and release the task."""
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        assignees = assignments(body.documents(request))
+        assignees = parse_assignments(request_body.read_objects(request))
         human_tasks.reassign_task(find_open(task_id).task_id, assignees, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class HumanTaskSkip(ConductorView):
@@ -149,14 +149,14 @@ class HumanTaskSkip(ConductorView):
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         human_tasks.skip_assignment(find_open(task_id).task_id, request.actor.name, request.query.text("reason")[:500])
-        return Empty()
+        return EmptyOk()
 
 
 class HumanTaskUpdate(ConductorView):
     """POST /api/human/tasks/{taskId}/update: save an output, and complete the task where `complete` is true."""
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        return update(request, find_open(task_id))
+        return update_output(request, find_open(task_id))
 
 
 class HumanTaskUpdateByReference(ConductorView):
@@ -166,39 +166,39 @@ class HumanTaskUpdateByReference(ConductorView):
         run_id, ref = request.query.required("workflowId"), request.query.required("taskRefName")
         iteration = request.query.whole("iteration", 0)
         task = human_tasks.find_open_task_by_ref(run_id, f"{ref}__{iteration}" if iteration else ref)
-        return update(request, find_open(task.attempt_id))
+        return update_output(request, find_open(task.attempt_id))
 
 
-def update(request: ConductorRequest, attempt: Attempt) -> HttpResponse:
+def update_output(request: ConductorRequest, attempt: Attempt) -> HttpResponse:
     """Lay the body over the output of an attempt, and complete it where that is asked for."""
-    output = body.document(request) if body.raw(request) else {}
+    output = request_body.read_object(request) if request_body.read_bytes(request) else {}
     by = request.actor.name
     if request.query.flag("complete", default=False):
         human_tasks.resolve_task(attempt.run_id, attempt.pk, "COMPLETED", by, output, merges=True, for_external=True)
     else:
         human_tasks.save_output(attempt.run_id, attempt.pk, output, by, for_external=True)
-    return Empty()
+    return EmptyOk()
 
 
 class HumanTaskRecords(ConductorView):
     """DELETE /api/human/tasks/delete: delete the records of tasks whose workflow is gone."""
 
     def delete(self, request: ConductorRequest) -> HttpResponse:
-        return forget(body.texts(request))
+        return nothing_to_delete(request_body.read_texts(request))
 
 
 class HumanTaskRecord(ConductorView):
     """DELETE /api/human/tasks/delete/{taskId}: the same for one."""
 
     def delete(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        return forget([task_id])
+        return nothing_to_delete([task_id])
 
 
-def forget(ids: list[str]) -> HttpResponse:
+def nothing_to_delete(ids: list[str]) -> HttpResponse:
     """Answer that nothing is left to forget: a task is removed with its workflow. Raises Conflict where it is there."""
     if len(ids) > 1_000:
         raise Invalid("At most 1,000 tasks are named at once.")
     found = Attempt.objects.filter(pk__in=ids).values_list("pk", "run_id").first()
     if found is not None:
         raise Conflict(f"The task {found[0]} belongs to the workflow {found[1]}: it is removed with that.")
-    return Empty()
+    return EmptyOk()

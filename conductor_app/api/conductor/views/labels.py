@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from ....engine import labels
 from ....insight.execution import find_run
 from ....models import RunLabel
-from .. import body
+from .. import request_body
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView
 
@@ -17,11 +17,11 @@ class WorkflowLabels(ConductorView):
         return _labels_of(find_run(workflow).pk)
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        labels.add_labels(workflow, body.texts(request), request.actor.name)
+        labels.add_labels(workflow, request_body.read_texts(request), request.actor.name)
         return _labels_of(workflow)
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        labels.remove_labels(workflow, body.texts(request), request.actor.name)
+        labels.remove_labels(workflow, request_body.read_texts(request), request.actor.name)
         return _labels_of(workflow)
 
 

@@ -3,8 +3,8 @@
 from django.http import HttpResponse
 
 from ....engine import inbox
-from ..body import document
 from ..replies import PlainText
+from ..request_body import read_object
 from ..view import ConductorRequest, ConductorView
 
 
@@ -15,4 +15,4 @@ class WorkflowMessages(ConductorView):
     """
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        return PlainText(inbox.send_inbox_message(workflow, document(request)))
+        return PlainText(inbox.send_inbox_message(workflow, read_object(request)))

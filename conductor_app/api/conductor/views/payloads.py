@@ -8,8 +8,8 @@ from .... import blob_storage, conf
 from ....access.signed_links import sign_link, verify_link
 from ....core.errors import Invalid
 from ....engine import payloads
-from ..replies import Empty, Json
-from ..uploads import received
+from ..replies import EmptyOk, Json
+from ..uploads import receive_body
 from ..view import ConductorRequest, ConductorView
 
 KINDS = {
@@ -29,8 +29,8 @@ class PayloadLocation(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
-        path, operation = query.required("path"), chosen("operation", query.required("operation"), OPERATIONS)
-        kind = chosen("payloadType", query.required("payloadType"), KINDS)
+        path, operation = query.required("path"), parse_choice("operation", query.required("operation"), OPERATIONS)
+        kind = parse_choice("payloadType", query.required("payloadType"), KINDS)
         if not blob_storage.is_open():
             return Json({"path": path})
         if operation == "WRITE":
@@ -45,27 +45,27 @@ class PayloadContent(ConductorView):
     needs_login = False
 
     def put(self, request: ConductorRequest, path: str) -> HttpResponse:
-        permitted(request, path, "WRITE")
-        with received(request, conf.workflow_payload_max_bytes) as upload:
+        verify_address(request, path, "WRITE")
+        with receive_body(request, conf.workflow_payload_max_bytes) as upload:
             if not upload.size:
                 raise Invalid("The upload is empty, or its Content-Length is missing.")
             payloads.store_reserved(path, upload)
-        return Empty()
+        return EmptyOk()
 
     def get(self, request: ConductorRequest, path: str) -> HttpResponse:
-        permitted(request, path, "READ")
+        verify_address(request, path, "READ")
         size, chunks = payloads.stream_payload(path)
         headers = {"Content-Length": str(size), "Cache-Control": "private, max-age=0"}
         return StreamingHttpResponse(chunks, content_type="application/json", headers=headers)
 
 
-def chosen(name: str, given: str, choices: dict[str, str]) -> str:
+def parse_choice(name: str, given: str, choices: dict[str, str]) -> str:
     """One of a few words, in any case; raises Invalid."""
     if given.upper() not in choices:
         raise Invalid(f"{name} must be one of {', '.join(choices)}; it is '{given[:100]}'.")
     return given.upper()
 
 
-def permitted(request: ConductorRequest, path: str, operation: str) -> None:
+def verify_address(request: ConductorRequest, path: str, operation: str) -> None:
     """Raise Forbidden unless the address was handed out for this."""
     verify_link(path, operation, {name: request.query.text(name) for name in ("expires", "signature")})

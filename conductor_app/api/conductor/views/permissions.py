@@ -9,8 +9,8 @@ from ....access.roles import role_group
 from ....engine.access import grants, roles
 from ....engine.access.subjects import find_subject
 from ....models import Grant
-from .. import body
-from ..replies import Empty, Json
+from .. import request_body
+from ..replies import EmptyOk, Json
 from ..serializers import access as wire
 from ..view import ConductorRequest, ConductorView
 
@@ -19,27 +19,27 @@ class Authorizations(ConductorView):
     """POST, DELETE /api/auth/authorization: grant accesses to a target, take them back."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        grants.grant(*asked(body.document(request)), by=request.actor.name)
-        return Empty()
+        grants.grant(*parse_authorization(request_body.read_object(request)), by=request.actor.name)
+        return EmptyOk()
 
     def delete(self, request: ConductorRequest) -> HttpResponse:
-        grants.revoke(*asked(body.document(request)), by=request.actor.name)
-        return Empty()
+        grants.revoke(*parse_authorization(request_body.read_object(request)), by=request.actor.name)
+        return EmptyOk()
 
 
-def asked(document: dict) -> tuple:
+def parse_authorization(document: dict) -> tuple:
     """Whose, on what, and which accesses; and whose, as the audit names it."""
-    subject, target = wire.part(document, "subject"), wire.part(document, "target")
-    kind, id = wire.text(subject, "type", default="USER"), wire.text(subject, "id")
-    accesses = wire.accesses(document.get("access"), "access")
-    return find_subject(kind, id), *wire.target(target), accesses, f"{kind} {id}"
+    subject, target = wire.read_object_member(document, "subject"), wire.read_object_member(document, "target")
+    kind, id = wire.read_text(subject, "type", default="USER"), wire.read_text(subject, "id")
+    accesses = wire.read_accesses(document.get("access"), "access")
+    return find_subject(kind, id), *wire.read_target(target), accesses, f"{kind} {id}"
 
 
 class TargetPermissions(ConductorView):
     """GET /api/auth/authorization/{type}/{id}: who was granted what on this target, and its creator."""
 
     def get(self, request: ConductorRequest, kind: str, id: str) -> HttpResponse:
-        target_type, target_id = wire.target({"type": kind, "id": id})
+        target_type, target_id = wire.read_target({"type": kind, "id": id})
         rows = Grant.objects.filter(target_type=target_type, target_id=target_id)
         granted = rows.select_related("user", "group__facts").order_by("id")
         return Json(wire.subjects_by_access(granted, *creator_accesses(target_type, target_id)))
@@ -51,16 +51,16 @@ def all_roles():
     return found.select_related("facts").prefetch_related("permissions__content_type")
 
 
-class Roles(ConductorView):
+class RoleList(ConductorView):
     """GET, POST /api/roles: all roles, a new one."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([wire.role(row) for row in all_roles()])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        document = body.document(request)
-        name = wire.text(document, "name")
-        roles.create_role(name, wire.texts(document, "permissions") or [], request.actor.name)
+        document = request_body.read_object(request)
+        name = wire.read_text(document, "name")
+        roles.create_role(name, wire.read_texts(document, "permissions") or [], request.actor.name)
         return Json(wire.role(role_group(name)))
 
 
@@ -95,10 +95,10 @@ class RoleOne(ConductorView):
         return Json(wire.role(role_group(name)))
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
-        permissions = wire.texts(body.document(request), "permissions") or []
+        permissions = wire.read_texts(request_body.read_object(request), "permissions") or []
         roles.update_role(name, permissions, request.actor.name)
         return Json(wire.role(role_group(name)))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         roles.delete_role(name, request.actor.name)
-        return Empty()
+        return EmptyOk()

@@ -4,8 +4,8 @@ from django.http import HttpResponse
 
 from ....core.errors import Invalid
 from ....engine.tasks import claim_tasks
-from ...presence import hung_up
-from ..replies import Json, Nothing
+from ...disconnect_check import disconnect_check
+from ..replies import Json, NoContent
 from ..serializers.tasks import all_handed_out, handed_out
 from ..view import ConductorRequest, ConductorView
 
@@ -32,7 +32,7 @@ class BatchPoll(ConductorView):
             domain=query.text("domain")[:LONGEST_DOMAIN],
             count=min(count, MOST_TASKS),
             wait_ms=max(wait_ms, 0),
-            has_left=hung_up(request),
+            has_left=disconnect_check(request),
         )
         return Json(all_handed_out(attempts))
 
@@ -42,5 +42,7 @@ class Poll(ConductorView):
 
     def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
         worker, domain = request.query.text("workerid"), request.query.text("domain")[:LONGEST_DOMAIN]
-        attempts = claim_tasks(task_type[:LONGEST_TYPE], worker=worker, domain=domain, has_left=hung_up(request))
-        return Json(handed_out(attempts[0])) if attempts else Nothing()
+        attempts = claim_tasks(
+            task_type[:LONGEST_TYPE], worker=worker, domain=domain, has_left=disconnect_check(request)
+        )
+        return Json(handed_out(attempts[0])) if attempts else NoContent()

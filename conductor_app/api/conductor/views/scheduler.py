@@ -7,12 +7,12 @@ from ....access.access_types import SCHEDULE
 from ....access.permissions import filter_readable
 from ....core.errors import Invalid
 from ....engine import schedules
-from ..query import Query
+from ..query_parameters import QueryParameters
 from ..replies import Json, PlainText
-from ..scheduled import executions, ordered
+from ..schedule_search import find_executions, order_rows
 from ..serializers.schedules import wire_execution
 from ..view import ConductorRequest, ConductorView
-from .schedules import page
+from .schedules import parse_page
 
 MOST_MOMENTS = 5
 SORTABLE = {"scheduledTime": "slot_at", "executionTime": "executed_at", "scheduleName": "schedule_name",
@@ -28,14 +28,14 @@ class NextFewSchedules(ConductorView):
         moments = schedules.next_times(
             query.required("cronExpression"),
             query.text("zoneId", "UTC"),
-            starts_at=moment(query, "scheduleStartTime"),
-            ends_at=moment(query, "scheduleEndTime"),
+            starts_at=parse_time(query, "scheduleStartTime"),
+            ends_at=parse_time(query, "scheduleEndTime"),
             limit=min(query.whole("limit", MOST_MOMENTS), MOST_MOMENTS),
         )
         return Json(moments)
 
 
-def moment(query: Query, name: str) -> int | None:
+def parse_time(query: QueryParameters, name: str) -> int | None:
     """A moment, None where none is given."""
     return query.whole(name, 0, bits=64) or None
 
@@ -64,8 +64,8 @@ class ExecutionSearch(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
-        rows = filter_readable(request.actor, executions(query.text("query")), SCHEDULE, "schedule_name")
-        listed = ordered(rows, query.text("sort"), SORTABLE, ("-slot_at",))[page(query)]
+        rows = filter_readable(request.actor, find_executions(query.text("query")), SCHEDULE, "schedule_name")
+        listed = order_rows(rows, query.text("sort"), SORTABLE, ("-slot_at",))[parse_page(query)]
         return Json({"totalHits": rows.count(), "results": [wire_execution(row) for row in listed]})
 
 

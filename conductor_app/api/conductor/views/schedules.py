@@ -5,13 +5,13 @@ from django.http import HttpResponse
 
 from ....access.access_types import SCHEDULE
 from ....access.permissions import filter_readable
-from ....core.errors import NotFound, Refused
+from ....core.errors import NotFound, RequestRefused
 from ....engine import schedules
 from ....models import Schedule
-from .. import body
-from ..query import Query
-from ..replies import Empty, Json
-from ..scheduled import ordered
+from .. import request_body
+from ..query_parameters import QueryParameters
+from ..replies import EmptyOk, Json
+from ..schedule_search import order_rows
 from ..serializers.schedules import schedule_document, wire_schedule
 from ..serializers.tags import sent_tags, without
 from ..view import ConductorRequest, ConductorView
@@ -21,7 +21,7 @@ SORTABLE = {"name": "name", "workflowName": "workflow_name", "createTime": "crea
 MOST_ON_A_PAGE = 5_000
 
 
-def found(name: str) -> Schedule:
+def find_schedule(name: str) -> Schedule:
     """The schedule; raises NotFound."""
     row = Schedule.objects.filter(name=name).first()
     if row is None:
@@ -29,12 +29,12 @@ def found(name: str) -> Schedule:
     return row
 
 
-def readable_ones(request: ConductorRequest) -> QuerySet[Schedule]:
+def readable_schedules(request: ConductorRequest) -> QuerySet[Schedule]:
     """The schedules that whoever asks may read."""
     return filter_readable(request.actor, Schedule.objects.all(), SCHEDULE)
 
 
-def page(query: Query) -> slice:
+def parse_page(query: QueryParameters) -> slice:
     """Which rows are asked for."""
     start, size = max(query.whole("start", 0), 0), max(query.whole("size", 100), 0)
     return slice(start, start + min(size, MOST_ON_A_PAGE))
@@ -44,12 +44,14 @@ class Schedules(ConductorView):
     """GET, POST /api/scheduler/schedules: all schedules, or those of a workflow; a new or changed one."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        workflow, rows = request.query.text("workflowName"), readable_ones(request).order_by("name")
+        workflow, rows = request.query.text("workflowName"), readable_schedules(request).order_by("name")
         return Json([wire_schedule(row) for row in (rows.filter(workflow_name=workflow) if workflow else rows)])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         return Json(
-            wire_schedule(schedules.save_schedule(schedule_document(body.document(request)), request.actor.name))
+            wire_schedule(
+                schedules.save_schedule(schedule_document(request_body.read_object(request)), request.actor.name)
+            )
         )
 
 
@@ -57,14 +59,14 @@ class ScheduleSearch(ConductorView):
     """GET /api/scheduler/schedules/search: a page of schedules, by workflow, part of the name, and whether paused."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        query, rows = request.query, readable_ones(request)
+        query, rows = request.query, readable_schedules(request)
         if workflow := query.text("workflowName"):
             rows = rows.filter(workflow_name=workflow)
         if name := query.text("scheduleName"):
             rows = rows.filter(name__icontains=name)
         if query.text("paused"):
             rows = rows.filter(is_paused=query.flag("paused", False))
-        listed = ordered(rows, query.text("sort"), SORTABLE, ("name",))[page(query)]
+        listed = order_rows(rows, query.text("sort"), SORTABLE, ("name",))[parse_page(query)]
         return Json({"totalHits": rows.count(), "results": [wire_schedule(row) for row in listed]})
 
 
@@ -72,11 +74,11 @@ class ScheduleOne(ConductorView):
     """GET, DELETE /api/scheduler/schedules/{name}: show a schedule, forget it."""
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json(wire_schedule(found(name)))
+        return Json(wire_schedule(find_schedule(name)))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         schedules.delete_schedule(name, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class SchedulePause(ConductorView):
@@ -84,7 +86,7 @@ class SchedulePause(ConductorView):
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         schedules.pause_schedule(name, request.actor.name, request.query.text("reason"))
-        return Empty()
+        return EmptyOk()
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
         return self.get(request, name)
@@ -95,7 +97,7 @@ class ScheduleResume(ConductorView):
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         schedules.resume_schedule(name, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
         return self.get(request, name)
@@ -105,24 +107,32 @@ class SchedulesPause(ConductorView):
     """PUT /api/scheduler/bulk/pause: the same for several."""
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        return Json(for_each(body.texts(request), lambda name: schedules.pause_schedule(name, request.actor.name)))
+        return Json(
+            apply_to_each(
+                request_body.read_texts(request), lambda name: schedules.pause_schedule(name, request.actor.name)
+            )
+        )
 
 
 class SchedulesResume(ConductorView):
     """PUT /api/scheduler/bulk/resume: the same for several."""
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        return Json(for_each(body.texts(request), lambda name: schedules.resume_schedule(name, request.actor.name)))
+        return Json(
+            apply_to_each(
+                request_body.read_texts(request), lambda name: schedules.resume_schedule(name, request.actor.name)
+            )
+        )
 
 
-def for_each(names: list[str], command) -> dict[str, object]:
+def apply_to_each(names: list[str], command) -> dict[str, object]:
     """A BulkResponse: the names for which it went well, and why it did not for the others."""
     done, refused = [], {}
     for name in dict.fromkeys(names):
         try:
             command(name)
             done.append(name)
-        except Refused as why:
+        except RequestRefused as why:
             refused[name] = why.message
     return {"bulkErrorResults": refused, "bulkSuccessfulResults": done}
 
@@ -131,15 +141,15 @@ class ScheduleTags(ConductorView):
     """GET, PUT, DELETE /api/scheduler/schedules/{name}/tags: shown, replaced, taken off."""
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json(found(name).tags)
+        return Json(find_schedule(name).tags)
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
         schedules.set_tags(name, sent_tags(request), request.actor.name)
-        return Empty()
+        return EmptyOk()
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules.set_tags(name, without(found(name).tags, sent_tags(request)), request.actor.name)
-        return Empty()
+        schedules.set_tags(name, without(find_schedule(name).tags, sent_tags(request)), request.actor.name)
+        return EmptyOk()
 
 
 class SchedulesByTag(ConductorView):
@@ -147,10 +157,10 @@ class SchedulesByTag(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         key, colon, value = request.query.text("tag").partition(":")
-        rows = readable_ones(request).exclude(tags=[]).order_by("name")
-        return Json([wire_schedule(row) for row in rows if carries(row, key, value if colon else None)])
+        rows = readable_schedules(request).exclude(tags=[]).order_by("name")
+        return Json([wire_schedule(row) for row in rows if has_tag(row, key, value if colon else None)])
 
 
-def carries(row: Schedule, key: str, value: str | None) -> bool:
+def has_tag(row: Schedule, key: str, value: str | None) -> bool:
     """Whether the schedule has such a tag."""
     return any(tag["key"] == key and value in (None, tag["value"]) for tag in row.tags)

@@ -4,14 +4,14 @@ from django.http import HttpResponse
 
 from ....access.access_types import SCHEMA
 from ....access.permissions import filter_readable
-from ....core.errors import Complaint, Invalid, ValidationFailed
+from ....core.errors import Invalid, ValidationError, ValidationFailed
 from ....engine import schemas
 from ....models import SchemaDefinition
-from .. import body
-from ..query import whole
-from ..replies import Empty, Json
+from .. import request_body
+from ..query_parameters import parse_integer
+from ..replies import EmptyOk, Json
 from ..serializers.definitions import schema, short_schema
-from ..serializers.requests import complaints_at
+from ..serializers.requests import errors_under
 from ..view import ConductorRequest, ConductorView
 
 
@@ -27,17 +27,17 @@ class Schemas(ConductorView):
         return Json([short_schema(row) if is_short else schema(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        sent = body.read(request)
+        sent = request_body.read_json(request)
         documents = sent if isinstance(sent, list) else [sent]
         if not all(isinstance(each, dict) for each in documents):
             raise Invalid("The request body must be a schema or a list of schemas.")
         if not documents:
-            raise ValidationFailed([Complaint("saveSchema.schemas", "The list of schemas is empty")])
-        with complaints_at("saveSchema.schemas"):
+            raise ValidationFailed([ValidationError("saveSchema.schemas", "The list of schemas is empty")])
+        with errors_under("saveSchema.schemas"):
             schemas.save_schemas(
                 documents, request.actor.name, new_version=request.query.flag("newVersion", default=False)
             )
-        return Empty()
+        return EmptyOk()
 
 
 class SchemaNewest(ConductorView):
@@ -48,15 +48,15 @@ class SchemaNewest(ConductorView):
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         schemas.delete_schema(name, None, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class SchemaOne(ConductorView):
     """GET, DELETE /api/schema/{name}/{version}: one version."""
 
     def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        return Json(schema(schemas.find_schema(name, whole(version, "version"))))
+        return Json(schema(schemas.find_schema(name, parse_integer(version, "version"))))
 
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        schemas.delete_schema(name, whole(version, "version"), request.actor.name)
-        return Empty()
+        schemas.delete_schema(name, parse_integer(version, "version"), request.actor.name)
+        return EmptyOk()

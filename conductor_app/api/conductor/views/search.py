@@ -30,7 +30,7 @@ class WorkflowSearchV2(ConductorView):
     def get(self, request: ConductorRequest) -> HttpResponse:
         asked = workflow_search(request.query, request.actor)
         page = asked.page()
-        return Json(asked.reply(page, workflows(page.ids)))
+        return Json(asked.reply(page, load_workflows(page.ids)))
 
 
 class WorkflowSearchByTasks(ConductorView):
@@ -50,7 +50,7 @@ class WorkflowSearchByTasksV2(ConductorView):
     def get(self, request: ConductorRequest) -> HttpResponse:
         asked = task_search(request.query, request.actor, shown="run_id")
         page = runs_of_tasks(asked.search, asked.start, asked.size)
-        return Json(asked.reply(page, workflows(page.ids)))
+        return Json(asked.reply(page, load_workflows(page.ids)))
 
 
 class TaskSearch(ConductorView):
@@ -73,7 +73,7 @@ class TaskSearchV2(ConductorView):
         return Json(asked.reply(page, wire_tasks(page.ids)))
 
 
-def workflows(ids: list[str]) -> list[dict]:
+def load_workflows(ids: list[str]) -> list[dict]:
     """Workflows without their tasks, in this order."""
     found = {each["workflowId"]: each for each in wire_runs(Run.objects.filter(pk__in=ids), with_tasks=False)}
     return [found[id] for id in ids if id in found]

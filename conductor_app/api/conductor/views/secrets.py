@@ -7,9 +7,9 @@ from ....access.permissions import filter_readable
 from ....access.secret_cache import clear_cache
 from ....engine import secrets_and_variables
 from ....models import Secret
-from .. import body
-from ..replies import Empty, Json, PlainText
-from ..serializers.named import sent_text, wire_secret, wire_secret_with_tags
+from .. import request_body
+from ..replies import EmptyOk, Json, PlainText
+from ..serializers.secrets import sent_text, wire_secret, wire_secret_with_tags
 from ..view import ConductorRequest, ConductorView
 from .tags import NamedTags
 
@@ -33,17 +33,17 @@ class SecretsInDetail(ConductorView):
     """GET /api/secrets/v2: names and moments of all secrets that are kept here."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire_secret(row) for row in filter_readable(request.actor, kept(), SECRET)])
+        return Json([wire_secret(row) for row in filter_readable(request.actor, list_secrets(), SECRET)])
 
 
 class SecretsWithTags(ConductorView):
     """GET /api/secrets-v2: names and tags of all secrets that are kept here."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire_secret_with_tags(row) for row in filter_readable(request.actor, kept(), SECRET)])
+        return Json([wire_secret_with_tags(row) for row in filter_readable(request.actor, list_secrets(), SECRET)])
 
 
-def kept():
+def list_secrets():
     """The secrets of the table, by name, without their values."""
     return Secret.objects.defer("sealed").order_by("name")
 
@@ -55,12 +55,12 @@ class SecretOne(ConductorView):
         return PlainText(secrets_and_variables.read_secret(key, request.actor.name))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
-        secrets_and_variables.put_secret(key, sent_text(body.raw(request)), request.actor.name)
-        return Empty()
+        secrets_and_variables.put_secret(key, sent_text(request_body.read_bytes(request)), request.actor.name)
+        return EmptyOk()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
         secrets_and_variables.delete_secret(key, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class SecretExists(ConductorView):

@@ -10,7 +10,7 @@ from ..replies import Json, PlainText
 from ..view import ConductorRequest, ConductorView
 
 
-class Version(ConductorView):
+class ServerVersion(ConductorView):
     """GET /api/version: the version of this server."""
 
     needs_login = False

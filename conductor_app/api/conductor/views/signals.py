@@ -5,8 +5,8 @@ from django.http import HttpResponse
 from ....core.errors import NotFound
 from ....core.reports import Report
 from ....engine.run_waits import signal_run, wait_for_run
-from .. import body
-from ..replies import Empty, Json
+from .. import request_body
+from ..replies import EmptyOk, Json
 from ..serializers.tasks import outcome
 from ..serializers.waits import Wish, signal_response, strategy
 from ..view import ConductorRequest, ConductorView
@@ -18,8 +18,8 @@ class Signal(ConductorView):
     """POST /api/tasks/{workflowId}/{status}/signal: end the WAIT at which a workflow, or a child of it, stands."""
 
     def post(self, request: ConductorRequest, workflow_id: str, status: str) -> HttpResponse:
-        signalled(request, workflow_id, status)
-        return Empty()
+        send_signal(request, workflow_id, status)
+        return EmptyOk()
 
 
 class SignalAndWait(ConductorView):
@@ -29,12 +29,12 @@ class SignalAndWait(ConductorView):
         query = request.query
         seconds = max(query.whole("timeoutMillis", DEFAULT_MS, bits=64), 0) / 1000
         wish = Wish(seconds=seconds, refs=(), strategy=strategy(query.text("returnStrategy")))
-        if signalled(request, workflow_id, status) is None:
+        if send_signal(request, workflow_id, status) is None:
             raise NotFound(f"No task of workflow {workflow_id} waits for a signal.")
         return Json(signal_response(workflow_id, wait_for_run(workflow_id, wish.seconds), wish))
 
 
-def signalled(request: ConductorRequest, workflow_id: str, status: str) -> str | None:
+def send_signal(request: ConductorRequest, workflow_id: str, status: str) -> str | None:
     """Lay the body over the output of the first open WAIT and report its outcome; the task's id."""
-    output = body.document(request) if body.raw(request) else {}
+    output = request_body.read_object(request) if request_body.read_bytes(request) else {}
     return signal_run(workflow_id, Report(outcome=outcome(status), output=output, merges=True), request.actor.name)

@@ -3,14 +3,14 @@
 from django.http import HttpResponse
 
 from ....engine.workflow_tests import test_workflow
-from .. import body
+from .. import request_body
 from ..replies import Json
-from ..serializers.requests import complaints_at
-from ..serializers.simulations import trial
+from ..serializers.requests import errors_under
+from ..serializers.simulations import parse_test_request
 from ..view import ConductorRequest, ConductorView
 
 
-class WorkflowTest(ConductorView):
+class TestWorkflow(ConductorView):
     """POST /api/workflow/test: the execution that a workflow comes to if its tasks come to what the request says.
 
     A list for a task is what its attempts come to, one after another, in all turns of a loop; a list for `ref__2` is
@@ -18,6 +18,6 @@ class WorkflowTest(ConductorView):
     """
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        asked, script = trial(body.document(request))
-        with complaints_at("testWorkflow.request.workflowDef"):
+        asked, script = parse_test_request(request_body.read_object(request))
+        with errors_under("testWorkflow.request.workflowDef"):
             return Json(test_workflow(asked, script, request.actor.name))

@@ -3,14 +3,14 @@
 from django.http import HttpResponse
 
 from ....access.access_types import APPLICATION, TASK_DEF, WORKFLOW_DEF
+from ....core.document.checks.field_specs import RATE_LIMIT
 from ....core.errors import NotFound
-from ....core.language.checks.tables import RATE_LIMIT
 from ....engine import secrets_and_variables, tags
 from ....engine.access.applications import find_application
 from ....models import Secret, Variable
-from .. import body
-from ..replies import Empty, Json
-from ..serializers.requests import complaints_at, read_request
+from .. import request_body
+from ..replies import EmptyOk, Json
+from ..serializers.requests import errors_under, read_request
 from ..serializers.tags import sent_tags, without
 from ..view import ConductorRequest, ConductorView
 
@@ -32,15 +32,15 @@ class WorkflowTags(ConductorView):
 
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         tags.add_tags(self.target, name, sent_tags(request), request.actor.name)
-        return Empty()
+        return EmptyOk()
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
         tags.set_tags(self.target, name, sent_tags(request), request.actor.name)
-        return Empty()
+        return EmptyOk()
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         tags.remove_tags(self.target, name, sent_tags(request), request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class TaskTags(WorkflowTags):
@@ -59,11 +59,11 @@ class ApplicationTags(ConductorView):
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         tags.add_tags(APPLICATION, find_application(id).id, sent_tags(request), request.actor.name)
-        return Empty()
+        return EmptyOk()
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         tags.remove_tags(APPLICATION, find_application(id).id, sent_tags(request), request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class NamedTags(ConductorView):
@@ -77,12 +77,12 @@ class NamedTags(ConductorView):
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
         tags = sent_tags(request)
         secrets_and_variables.change_tags(self.model, key, lambda _: tags, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
         tags = sent_tags(request)
         secrets_and_variables.change_tags(self.model, key, lambda kept: without(kept, tags), request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class WorkflowRateLimit(ConductorView):
@@ -94,13 +94,15 @@ class WorkflowRateLimit(ConductorView):
         return Json(config)
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
-        config = read_request(body.document(request), RATE_LIMIT, "rateLimitConfig", lambda read, place: None)
-        with complaints_at("rateLimitConfig"):
+        config = read_request(
+            request_body.read_object(request), RATE_LIMIT, "rateLimitConfig", lambda read, place: None
+        )
+        with errors_under("rateLimitConfig"):
             tags.set_rate_limit(
                 name, {**config, "rateLimitKey": config.get("rateLimitKey") or name}, request.actor.name
             )
-        return Empty()
+        return EmptyOk()
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         tags.set_rate_limit(name, None, request.actor.name)
-        return Empty()
+        return EmptyOk()

@@ -4,14 +4,14 @@ from django.http import HttpResponse
 
 from ....access.access_types import TASK_DEF
 from ....access.permissions import filter_readable
-from ....core.errors import Complaint, NotFound, ValidationFailed
-from ....core.language.checks import typed_task
+from ....core.document.checks import coerce_task
+from ....core.errors import NotFound, ValidationError, ValidationFailed
 from ....engine import definitions
 from ....models import TaskDefinition
-from .. import body
-from ..replies import Empty, Json
+from .. import request_body
+from ..replies import EmptyOk, Json
 from ..serializers.definitions import task_definition
-from ..serializers.requests import complaints_at
+from ..serializers.requests import errors_under
 from ..view import ConductorRequest, ConductorView
 
 
@@ -23,18 +23,18 @@ class TaskDefinitions(ConductorView):
         return Json([task_definition(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        documents = body.documents(request)
+        documents = request_body.read_objects(request)
         if not documents:
-            raise ValidationFailed([Complaint("registerTaskDef.taskDefinitions", "TaskDefList is empty")])
-        with complaints_at("registerTaskDef.taskDefinitions"):
-            definitions.save_tasks([typed_task(each) for each in documents], request.actor.name)
-        return Empty()
+            raise ValidationFailed([ValidationError("registerTaskDef.taskDefinitions", "TaskDefList is empty")])
+        with errors_under("registerTaskDef.taskDefinitions"):
+            definitions.save_tasks([coerce_task(each) for each in documents], request.actor.name)
+        return EmptyOk()
 
     def put(self, request: ConductorRequest) -> HttpResponse:
         # One client registers its workers' definitions by this call alone: what does not exist is created.
-        with complaints_at("updateTaskDef.taskDefinition"):
-            definitions.save_task(typed_task(body.document(request)), request.actor.name)
-        return Empty()
+        with errors_under("updateTaskDef.taskDefinition"):
+            definitions.save_task(coerce_task(request_body.read_object(request)), request.actor.name)
+        return EmptyOk()
 
 
 class TaskDefinitionOne(ConductorView):
@@ -48,4 +48,4 @@ class TaskDefinitionOne(ConductorView):
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         definitions.delete_task(name, request.actor.name)
-        return Empty()
+        return EmptyOk()

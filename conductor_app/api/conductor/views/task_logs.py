@@ -5,8 +5,8 @@ from django.http import HttpResponse
 
 from ....engine.tasks import add_log
 from ....insight.execution import load_logs
-from .. import body
-from ..replies import Empty, Json, Nothing
+from .. import request_body
+from ..replies import EmptyOk, Json, NoContent
 from ..view import ConductorRequest, ConductorView
 
 
@@ -15,14 +15,14 @@ class TaskLogs(ConductorView):
 
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         lines = load_logs(task_id)
-        return Json(lines) if lines else Nothing()
+        return Json(lines) if lines else NoContent()
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        add_log(task_id, line(body.raw(request)))
-        return Empty()
+        add_log(task_id, parse_line(request_body.read_bytes(request)))
+        return EmptyOk()
 
 
-def line(sent: bytes) -> str:
+def parse_line(sent: bytes) -> str:
     """A line as it was meant: some clients send it as it is, one as a JSON string (api §8.3)."""
     try:
         value = orjson.loads(sent)

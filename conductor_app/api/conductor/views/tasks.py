@@ -12,25 +12,25 @@ from ....core.reports import Report
 from ....engine.tasks import Guard, claim_tasks, renew_lease, report_by_ref, report_task
 from ....insight.execution import find_attempt, find_run, wire_runs, wire_task
 from ....models import Attempt, Run
-from ...presence import hung_up
-from .. import body
-from ..needs import ANSWERS_TASK, WORKS
-from ..replies import Empty, Json, Nothing, PlainText
+from ...disconnect_check import disconnect_check
+from .. import request_body
+from ..permissions import ANSWERS_TASK, WORKS
+from ..replies import EmptyOk, Json, NoContent, PlainText
 from ..serializers.tasks import TaskResult, handed_out, outcome, task_result
 from ..view import ConductorRequest, ConductorView
 
 
-def say(result: TaskResult, actor: Actor) -> bool:
+def report_result(result: TaskResult, actor: Actor) -> bool:
     """Pass on what the worker says; what comes too late changes nothing, and clients are told the same.
 
     Returns whether the task is over now.
     """
     try:
-        return _say(result, actor)
+        return _report_result(result, actor)
     except NotFound:
         if (run_id := _run_of_task(result, actor)) is None:
             raise
-        return _say(replace(result, run_id=run_id), actor)
+        return _report_result(replace(result, run_id=run_id), actor)
 
 
 def _run_of_task(result: TaskResult, actor: Actor) -> str | None:
@@ -45,14 +45,14 @@ def _run_of_task(result: TaskResult, actor: Actor) -> str | None:
     if named is None or task is None or task[0] == result.run_id:
         return None
     run_id, queue, domain, name = task
-    may_report = guard_of(actor) is None or is_allowed(
+    may_report = report_guard(actor) is None or is_allowed(
         actor, ANSWERS_TASK, task_target(queue, domain, name, result.run_id, named)
     )
     return run_id if may_report else None
 
 
-def _say(result: TaskResult, actor: Actor) -> bool:
-    guard = guard_of(actor)
+def _report_result(result: TaskResult, actor: Actor) -> bool:
+    guard = report_guard(actor)
     if result.report is None:
         renew_lease(result.run_id, result.attempt_id, actor.name, guard, result.worker)
         return False
@@ -62,7 +62,7 @@ def _say(result: TaskResult, actor: Actor) -> bool:
     return not is_heard or result.is_final
 
 
-def guard_of(actor: Actor) -> Guard | None:
+def report_guard(actor: Actor) -> Guard | None:
     """What asks whether the actor may report on a task; nothing to ask where it may on all."""
     return (
         None
@@ -75,8 +75,8 @@ class TaskUpdates(ConductorView):
     """POST /api/tasks: a worker reports on its attempt, or asks for more time."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        result = task_result(body.document(request))
-        say(result, request.actor)
+        result = task_result(request_body.read_object(request))
+        report_result(result, request.actor)
         return PlainText(result.attempt_id)
 
 
@@ -84,17 +84,17 @@ class TaskUpdatesWithNext(ConductorView):
     """POST /api/tasks/update-v2: a worker reports on its attempt, and is given the next one of the same queue."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        result = task_result(body.document(request))
+        result = task_result(request_body.read_object(request))
         # Read before: a loop that keeps its last turns only may forget the task as soon as it has ended.
         reported = Attempt.objects.of_runs().filter(pk=result.attempt_id)
         queue, domain = reported.values_list("queue", "domain").first() or ("", "")
-        is_over = say(result, request.actor)
+        is_over = report_result(result, request.actor)
         thing = task_target(queue, domain, "", "", "")
         # Whoever answered as the workflow's operator is no worker of the queue.
         if not (is_over and queue and is_allowed(request.actor, WORKS, thing)):
-            return Nothing()
-        attempts = claim_tasks(thing[TASK_DEF], worker=result.worker, domain=domain, has_left=hung_up(request))
-        return Json(handed_out(attempts[0])) if attempts else Nothing()
+            return NoContent()
+        attempts = claim_tasks(thing[TASK_DEF], worker=result.worker, domain=domain, has_left=disconnect_check(request))
+        return Json(handed_out(attempts[0])) if attempts else NoContent()
 
 
 class TaskOne(ConductorView):
@@ -109,7 +109,7 @@ class TaskByReference(ConductorView):
 
     def post(self, request: ConductorRequest, workflow_id: str, ref: str, status: str) -> HttpResponse:
         attempt_id = end_by_reference(request, workflow_id, ref, status)
-        return PlainText(attempt_id) if attempt_id else Empty()
+        return PlainText(attempt_id) if attempt_id else EmptyOk()
 
 
 class TaskByReferenceAndWorkflow(ConductorView):
@@ -124,6 +124,6 @@ class TaskByReferenceAndWorkflow(ConductorView):
 
 def end_by_reference(request: ConductorRequest, workflow_id: str, ref: str, status: str) -> str | None:
     """Lay the body over the output of the open task with this reference and report its outcome; the task's id."""
-    output = body.document(request) if body.raw(request) else {}
+    output = request_body.read_object(request) if request_body.read_bytes(request) else {}
     said = Report(outcome=outcome(status), output=output, worker=request.query.text("workerid"), merges=True)
     return report_by_ref(workflow_id, ref, said, request.actor.name)

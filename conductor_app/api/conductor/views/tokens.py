@@ -6,10 +6,10 @@ from django.http import HttpResponse
 from .... import conf
 from ....access import access_keys, tokens
 from ....core.errors import Invalid, NotFound
-from .. import body
+from .. import request_body
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView
-from .users import shown
+from .users import user_response
 
 
 class Tokens(ConductorView):
@@ -21,12 +21,12 @@ class Tokens(ConductorView):
         if conf.api_access == "open":
             # Clients take this as a server without logins and go on without a token.
             raise NotFound("This server asks for no tokens.")
-        key_id, secret = credentials(body.document(request))
+        key_id, secret = parse_credentials(request_body.read_object(request))
         key = access_keys.verify_key(key_id, secret)
         return Json({"token": tokens.issue_token(key.id, key.application.name)})
 
 
-def credentials(document: dict) -> tuple[str, str]:
+def parse_credentials(document: dict) -> tuple[str, str]:
     """The key and secret that were sent; raises Invalid."""
     key_id, secret = document.get("keyId"), document.get("keySecret")
     if not isinstance(key_id, str) or not isinstance(secret, str):
@@ -42,4 +42,4 @@ class TokenUser(ConductorView):
         if actor.user_id is None:
             roles = [{"name": "ADMIN", "permissions": []}]
             return Json({"id": actor.name, "name": actor.name, "roles": roles, "groups": [], "applicationUser": False})
-        return Json(shown(User.objects.get(pk=actor.user_id)))
+        return Json(user_response(User.objects.get(pk=actor.user_id)))

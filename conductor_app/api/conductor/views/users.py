@@ -9,8 +9,8 @@ from ....access.permission_cache import effective_groups, read_permission_set
 from ....engine.access import users
 from ....engine.access.subjects import find_user
 from ....models import Grant
-from .. import body
-from ..replies import Empty, Json
+from .. import request_body
+from ..replies import EmptyOk, Json
 from ..serializers import access as wire
 from ..view import ConductorRequest, ConductorView
 
@@ -22,28 +22,28 @@ class Users(ConductorView):
         rows = User.objects.order_by("username")
         if not request.query.flag("apps", False):
             rows = rows.exclude(username__startswith=PREFIX)
-        return Json([wire.user(row) for row in wire.with_groups(rows)])
+        return Json([wire.user(row) for row in wire.prefetch_groups(rows)])
 
 
 class UserOne(ConductorView):
     """GET, PUT, DELETE /api/users/{id}: one user; PUT makes one who is not there."""
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
-        return Json(shown(find_user(id)))
+        return Json(user_response(find_user(id)))
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
-        document = body.document(request)
+        document = request_body.read_object(request)
         said = users.UserSettings(
-            name=wire.text(document, "name", most=150),
-            roles=wire.texts(document, "roles"),
-            groups=wire.texts(document, "groups"),
-            contact=wire.text_map(document, "contactInformation"),
+            name=wire.read_text(document, "name", most=150),
+            roles=wire.read_texts(document, "roles"),
+            groups=wire.read_texts(document, "groups"),
+            contact=wire.read_text_map(document, "contactInformation"),
         )
-        return Json(shown(users.upsert_user(id, said, request.actor.name)))
+        return Json(user_response(users.upsert_user(id, said, request.actor.name)))
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         users.delete_user(id, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class UserPermissions(ConductorView):
@@ -60,11 +60,11 @@ class PermissionCheck(ConductorView):
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         asked = {name: request.query.required(name) for name in ("type", "id")}
-        kind, name = wire.target(asked)
+        kind, name = wire.read_target(asked)
         powers = read_permission_set(find_user(id).pk)
         return Json({access: powers.over(access, kind, name) for access in ACCESSES})
 
 
-def shown(user: User) -> dict:
+def user_response(user: User) -> dict:
     """A user as it is in its tables now."""
-    return wire.user(wire.with_groups(User.objects.filter(pk=user.pk)).get())
+    return wire.user(wire.prefetch_groups(User.objects.filter(pk=user.pk)).get())

@@ -4,13 +4,13 @@ from django.http import HttpResponse
 
 from .... import conf
 from ....access.access_types import WEBHOOK
-from ....core.errors import TooLarge
+from ....core.errors import PayloadTooLarge
 from ....engine import webhooks
 from ....models import Webhook
-from .. import body
-from ..replies import Empty, Json, PlainText
+from .. import request_body
+from ..replies import EmptyOk, Json, PlainText
 from ..serializers.events import webhook
-from ..serializers.requests import complaints_at
+from ..serializers.requests import errors_under
 from ..view import ConductorRequest, ConductorView
 from .tags import WorkflowTags
 
@@ -22,8 +22,8 @@ class Webhooks(ConductorView):
         return Json([webhook(row) for row in Webhook.objects.order_by("name")])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        with complaints_at("createWebhook.webhookConfig"):
-            return Json(webhook(webhooks.create_webhook(body.document(request), request.actor.name)))
+        with errors_under("createWebhook.webhookConfig"):
+            return Json(webhook(webhooks.create_webhook(request_body.read_object(request), request.actor.name)))
 
 
 class WebhookOne(ConductorView):
@@ -33,12 +33,12 @@ class WebhookOne(ConductorView):
         return Json(webhook(webhooks.find_webhook(id)))
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
-        with complaints_at("updateWebhook.webhookConfig"):
-            return Json(webhook(webhooks.update_webhook(id, body.document(request), request.actor.name)))
+        with errors_under("updateWebhook.webhookConfig"):
+            return Json(webhook(webhooks.update_webhook(id, request_body.read_object(request), request.actor.name)))
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         webhooks.delete_webhook(id, request.actor.name)
-        return Empty()
+        return EmptyOk()
 
 
 class WebhookTags(ConductorView):
@@ -55,9 +55,9 @@ class IncomingWebhook(ConductorView):
     needs_login = False
 
     def post(self, request: ConductorRequest, id: str) -> HttpResponse:
-        content = body.raw(request)
+        content = request_body.read_bytes(request)
         if len(content) > conf.webhook_max_bytes:
-            raise TooLarge(f"The body of a webhook may have at most {conf.webhook_max_bytes} bytes.")
+            raise PayloadTooLarge(f"The body of a webhook may have at most {conf.webhook_max_bytes} bytes.")
         headers = {name.lower(): value for name, value in request.headers.items()}
         answer = webhooks.receive_webhook(id, headers, content)
-        return PlainText(answer) if answer else Empty()
+        return PlainText(answer) if answer else EmptyOk()

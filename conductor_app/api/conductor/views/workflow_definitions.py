@@ -8,15 +8,15 @@ from django.http import HttpResponse
 from ....access.access_types import WORKFLOW_DEF
 from ....access.conductor_auth import Actor
 from ....access.permissions import filter_readable
-from ....core.errors import Complaint, NotFound, ValidationFailed
-from ....core.language.checks import typed_workflow
+from ....core.document.checks import coerce_workflow
+from ....core.errors import NotFound, ValidationError, ValidationFailed
 from ....engine import definitions
 from ....models import WorkflowDefinition
-from .. import body
-from ..query import whole
-from ..replies import Empty, Json
-from ..serializers.definitions import classifier, finding_document, summary, workflow_definition
-from ..serializers.requests import complaints_at
+from .. import request_body
+from ..query_parameters import parse_integer
+from ..replies import EmptyOk, Json
+from ..serializers.definitions import classifier, definition_summary, finding_document, workflow_definition
+from ..serializers.requests import errors_under
 from ..view import ConductorRequest, ConductorView
 
 
@@ -24,22 +24,22 @@ class WorkflowDefinitions(ConductorView):
     """GET, POST, PUT /api/metadata/workflow: all definitions, a new one, several new or changed ones."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        wanted, rows = request.query.text("classifier").lower(), in_order(request.actor)
+        wanted, rows = request.query.text("classifier").lower(), definitions_in_order(request.actor)
         return Json([workflow_definition(row) for row in rows if not wanted or classifier(row.document) == wanted])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         overwrite = request.query.flag("overwrite", False)
-        with complaints_at("registerWorkflowDef.workflowDef"):
-            document = typed_workflow(body.document(request))
+        with errors_under("registerWorkflowDef.workflowDef"):
+            document = coerce_workflow(request_body.read_object(request))
             definitions.save_workflow(document, request.actor.name, overwrite=overwrite)
-        return Empty()
+        return EmptyOk()
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        documents = body.documents(request)
+        documents = request_body.read_objects(request)
         if not documents:
-            raise ValidationFailed([Complaint("updateWorkflowDef.workflowDefList", "WorkflowDefList is empty")])
-        with complaints_at("updateWorkflowDef.workflowDefList"):
-            came_to = definitions.save_workflows([typed_workflow(each) for each in documents], request.actor.name)
+            raise ValidationFailed([ValidationError("updateWorkflowDef.workflowDefList", "WorkflowDefList is empty")])
+        with errors_under("updateWorkflowDef.workflowDefList"):
+            came_to = definitions.save_workflows([coerce_workflow(each) for each in documents], request.actor.name)
         return Json({"bulkErrorResults": came_to["errors"], "bulkSuccessfulResults": came_to["saved"]})
 
 
@@ -47,13 +47,13 @@ class WorkflowDefinitionCheck(ConductorView):
     """POST /api/metadata/workflow/validate: refuse what is wrong with a definition, list what is suspicious."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        document = body.document(request)
+        document = request_body.read_object(request)
         if complaints := definitions.validate_workflow(document, "validateWorkflowDef.workflowDef."):
             raise ValidationFailed(complaints)
         # Read by itself: what other teams have registered must not show.
         found = definitions.lint_workflow(document)
         # Without findings the reply is empty, as the original's is: some clients cannot read a JSON one.
-        return Json({"findings": [finding_document(each) for each in found]}) if found else Empty()
+        return Json({"findings": [finding_document(each) for each in found]}) if found else EmptyOk()
 
 
 class WorkflowDefinitionOne(ConductorView):
@@ -75,15 +75,15 @@ class WorkflowDefinitionVersion(ConductorView):
     """DELETE /api/metadata/workflow/{name}/{version}: forget one version; what runs goes on."""
 
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        definitions.delete_workflow(name, whole(version, "The version"), request.actor.name)
-        return Empty()
+        definitions.delete_workflow(name, parse_integer(version, "The version"), request.actor.name)
+        return EmptyOk()
 
 
 class LatestVersions(ConductorView):
     """GET /api/metadata/workflow/latest-versions: the newest version of each definition."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        newest = {row.name: row for row in in_order(request.actor)}
+        newest = {row.name: row for row in definitions_in_order(request.actor)}
         return Json([workflow_definition(row) for row in newest.values()])
 
 
@@ -91,7 +91,7 @@ class WorkflowNames(ConductorView):
     """GET /api/metadata/workflow/names: the names of all definitions."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        names = in_order(request.actor).order_by("name").values_list("name", flat=True)
+        names = definitions_in_order(request.actor).order_by("name").values_list("name", flat=True)
         return Json(list(names.distinct()))
 
 
@@ -99,17 +99,19 @@ class NamesAndVersions(ConductorView):
     """GET /api/metadata/workflow/names-and-versions: the versions of each definition by its name."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        groups = groupby(in_order(request.actor).defer("document"), key=lambda row: row.name)
-        return Json({name: [summary(row) for row in rows] for name, rows in groups})
+        groups = groupby(definitions_in_order(request.actor).defer("document"), key=lambda row: row.name)
+        return Json({name: [definition_summary(row) for row in rows] for name, rows in groups})
 
 
 class Versions(ConductorView):
     """GET /api/metadata/workflow/{name}/versions: the versions of one definition."""
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json([summary(row) for row in in_order(request.actor).filter(name=name).defer("document")])
+        return Json(
+            [definition_summary(row) for row in definitions_in_order(request.actor).filter(name=name).defer("document")]
+        )
 
 
-def in_order(actor: Actor) -> QuerySet[WorkflowDefinition]:
+def definitions_in_order(actor: Actor) -> QuerySet[WorkflowDefinition]:
     """All definitions that the actor may read, by name, then version."""
     return filter_readable(actor, WorkflowDefinition.objects.order_by("name", "version"), WORKFLOW_DEF)

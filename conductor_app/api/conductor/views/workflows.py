@@ -8,10 +8,10 @@ from ....engine.workflow_tests import find_test
 from ....insight.execution import attempts_of, find_run, load_rows, run_facts_of, task_documents, wire_run
 from ....models import Run
 from ....models.snapshots import read_snapshot
-from .. import body
-from ..query import whole
-from ..replies import Empty, Json, PlainText
-from ..serializers.requests import complaints_at
+from .. import request_body
+from ..query_parameters import parse_integer
+from ..replies import EmptyOk, Json, PlainText
+from ..serializers.requests import errors_under
 from ..serializers.workflows import start_by_name, start_request, workflow_status
 from ..view import ConductorRequest, ConductorView
 
@@ -20,8 +20,8 @@ class Workflows(ConductorView):
     """POST /api/workflow: start a workflow."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        asked = start_request(body.document(request))
-        with complaints_at("startWorkflow.startWorkflowRequest.workflowDef"):
+        asked = start_request(request_body.read_object(request))
+        with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
             return PlainText(runs.start(asked, request.actor.name))
 
 
@@ -29,9 +29,9 @@ class StartVersion(ConductorView):
     """POST /api/workflow/start/{name}/{version}: start this version of a workflow; 0 is the newest."""
 
     def post(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        given = body.document(request) if body.raw(request) else {}
-        asked = start_request({**given, "name": name, "version": whole(version, "The version") or None})
-        with complaints_at("startWorkflow.startWorkflowRequest.workflowDef"):
+        given = request_body.read_object(request) if request_body.read_bytes(request) else {}
+        asked = start_request({**given, "name": name, "version": parse_integer(version, "The version") or None})
+        with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
             return PlainText(runs.start(asked, request.actor.name))
 
 
@@ -39,7 +39,7 @@ class WorkflowOne(ConductorView):
     """POST /api/workflow/{name}: start a workflow. GET, DELETE /api/workflow/{workflowId}: show it, stop it."""
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        asked = start_by_name(workflow, request.query, body.document(request), request.headers)
+        asked = start_by_name(workflow, request.query, request_body.read_object(request), request.headers)
         return PlainText(runs.start(asked, request.actor.name))
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
@@ -53,7 +53,7 @@ class WorkflowOne(ConductorView):
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
         runs.terminate_run(workflow, request.actor.name, reason, with_failure)
-        return Empty()
+        return EmptyOk()
 
 
 class WorkflowStatus(ConductorView):

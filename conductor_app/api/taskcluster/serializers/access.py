@@ -6,7 +6,7 @@ from ....access.clients import expand_scopes
 from ....engine.access.clients import ClientSettings
 from ....insight.standalone import format_timestamp
 from ....models import Client, ScopeRole
-from ..moments import milliseconds
+from ..timestamps import parse_timestamp
 
 
 def client_document(row: Client) -> dict[str, Any]:
@@ -27,14 +27,14 @@ def client_document(row: Client) -> dict[str, Any]:
     }
 
 
-def with_token(row: Client, token: str) -> dict[str, Any]:
+def client_with_token(row: Client, token: str) -> dict[str, Any]:
     """The reply that tells a client's access token."""
     return {**client_document(row), "accessToken": token}
 
 
-def wanted(document: dict[str, Any], scopes: list[str]) -> ClientSettings:
+def parse_client(document: dict[str, Any], scopes: list[str]) -> ClientSettings:
     """What a document asks a client to be."""
-    expires_at = milliseconds(document["expires"], "expires")
+    expires_at = parse_timestamp(document["expires"], "expires")
     return ClientSettings(scopes, expires_at, document["description"], document["deleteOnExpiration"])
 
 

@@ -9,7 +9,7 @@ from ....access.signed_links import FETCH, SEND, SEND_MS, artifact_address
 from ....core.standalone.artifacts import ERROR, REFERENCE, Artifact
 from ....insight.standalone import format_timestamp
 from ....models import Artifact as Row
-from ..moments import milliseconds
+from ..timestamps import parse_timestamp
 
 UNKNOWN_TYPE = "application/binary"
 DETAILS = {REFERENCE: ("url",), "link": ("artifact",), ERROR: ("reason", "message")}
@@ -21,7 +21,7 @@ def new_artifact(document: dict[str, Any]) -> Artifact:
     return Artifact(
         kind,
         document.get("contentType", UNKNOWN_TYPE),
-        milliseconds(document["expires"], "expires"),
+        parse_timestamp(document["expires"], "expires"),
         {name: document[name] for name in DETAILS.get(kind, ())},
         document.get("contentLength"),
     )

@@ -6,16 +6,16 @@ from ....core.snapshot import Attempt
 from ....core.standalone.snapshot import StandaloneTask
 from ....engine.standalone.claims import ClaimedTask
 from ....insight.standalone import format_timestamp, status_document, worker_facts
-from ..access import task_credentials
+from ..method_scopes import task_credentials
 from .tasks import definition_document
 
 
-def claim(claimed: ClaimedTask) -> dict[str, Any]:
+def claim_reply(claimed: ClaimedTask) -> dict[str, Any]:
     """The reply to a claim."""
-    return {**reclaim(claimed), "task": definition_document(claimed.definition, claimed.standalone.priority)}
+    return {**reclaim_reply(claimed), "task": definition_document(claimed.definition, claimed.standalone.priority)}
 
 
-def reclaim(claimed: ClaimedTask) -> dict[str, Any]:
+def reclaim_reply(claimed: ClaimedTask) -> dict[str, Any]:
     """The reply to a worker that goes on, which has the task's definition already."""
     standalone, attempt, definition = claimed
     ends_at = attempt.lease_ends_at or 0

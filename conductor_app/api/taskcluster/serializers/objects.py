@@ -10,7 +10,7 @@ from ....access.signed_links import FETCH, FETCH_MS, SEND, SEND_MS
 from ....core.errors import NotFound
 from ....insight.standalone import format_timestamp, worker_facts
 from ....models import Artifact, Attempt
-from ..access import task_credentials
+from ..method_scopes import task_credentials
 from .artifacts import content_address
 
 HOUR_MS = 3_600_000
@@ -22,7 +22,7 @@ def object_name(row: Artifact) -> str:
     return f"t/{row.task_id}/{row.number}/{row.name}"
 
 
-def key_of(name: str) -> tuple[str, int, str]:
+def parse_object_name(name: str) -> tuple[str, int, str]:
     """The artifact that the Object service calls so; raises NotFound."""
     found = NAME.fullmatch(name)
     if found is None:

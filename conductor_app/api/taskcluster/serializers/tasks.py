@@ -6,7 +6,7 @@ from ....core.errors import Invalid
 from ....engine.standalone.tasks import NewTask
 from ....insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES, format_timestamp, queue_facts, status_document
 from ....models import StandaloneTask
-from ..moments import a_year_later, milliseconds
+from ..timestamps import a_year_later, parse_timestamp
 
 MINUTE_MS, DAY_MS = 60_000, 86_400_000
 DRIFT_MS = 15 * MINUTE_MS
@@ -15,9 +15,9 @@ LONGEST_MS = 5 * DAY_MS
 
 def new_task(task_id: str, document: dict[str, Any], now: int) -> NewTask:
     """What a definition asks for; raises Invalid where it does not make sense (taskcluster §1.6)."""
-    queue = queue_of(document)
-    created, deadline = (milliseconds(document[name], name) for name in ("created", "deadline"))
-    expires = milliseconds(document["expires"], "expires") if "expires" in document else a_year_later(deadline)
+    queue = queue_name(document)
+    created, deadline = (parse_timestamp(document[name], name) for name in ("created", "deadline"))
+    expires = parse_timestamp(document["expires"], "expires") if "expires" in document else a_year_later(deadline)
     _check_moments(created, deadline, expires, now)
     if any(scope.endswith("**") for scope in document["scopes"]):
         raise Invalid("Scopes may not end in '**'.")
@@ -47,7 +47,7 @@ def new_task(task_id: str, document: dict[str, Any], now: int) -> NewTask:
     )
 
 
-def queue_of(document: dict[str, Any]) -> str:
+def queue_name(document: dict[str, Any]) -> str:
     """The queue, which is named in one of two ways, or in both alike."""
     parts = [document[name] for name in ("provisionerId", "workerType") if name in document]
     queue = document.get("taskQueueId", "/".join(parts))
@@ -84,6 +84,6 @@ def status_reply(standalone: Any) -> dict[str, Any]:
     return {"status": status_document(standalone)}
 
 
-def listed(row: StandaloneTask) -> dict[str, Any]:
+def list_entry(row: StandaloneTask) -> dict[str, Any]:
     """A task in a list of tasks."""
     return {"status": status_document(row), "task": task_document(row)}

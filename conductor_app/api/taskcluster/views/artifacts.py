@@ -10,7 +10,7 @@ from ....engine.standalone import tasks
 from ....models import Artifact as Row
 from ....models import Attempt
 from ....models.snapshots import read_snapshot
-from ..pages import PAGED, page
+from ..pagination import PAGED, parse_page
 from ..replies import Empty, Json
 from ..serializers.artifacts import download_url, new_artifact, upload_reply
 from ..serializers.objects import creation_reply, download_reply
@@ -19,7 +19,7 @@ from ..view import TaskclusterRequest, TaskclusterView
 TYPE_HEADER = "x-taskcluster-artifact-storage-type"
 
 
-class Named(TaskclusterView):
+class NamedArtifact(TaskclusterView):
     """One artifact of the run that the address names, or of the latest one."""
 
     def number(self, request: TaskclusterRequest) -> int:
@@ -77,7 +77,7 @@ class Named(TaskclusterView):
     @read_snapshot()
     def listed(self, request: TaskclusterRequest) -> HttpResponse:
         """All artifacts of the run."""
-        asked, task_id = page(request.options, str), request.params["taskId"]
+        asked, task_id = parse_page(request.options, str), request.params["taskId"]
         task, number = tasks.find_task(task_id), self.number(request)
         if number >= len(task.attempts):
             raise NotFound(f"Task {task_id} has no run {number}.")
@@ -85,7 +85,7 @@ class Named(TaskclusterView):
         return Json(asked.reply("artifacts", list(rows), lambda row: [row.name], entries.artifact_document))
 
 
-class Artifact(Named):
+class ArtifactOne(NamedArtifact):
     """/task/{taskId}/runs/{runId}/artifacts/{name}: created, finished, fetched."""
 
     methods = {"POST": "createArtifact", "PUT": "finishArtifact", "GET": "getArtifact"}
@@ -102,55 +102,55 @@ class Artifact(Named):
         entries.finish(request.params["taskId"], self.number(request), request.params["name"], upload_id)
         return Empty()
 
-    get = Named.redirect
+    get = NamedArtifact.redirect
 
 
-class LatestArtifact(Named):
+class LatestArtifact(NamedArtifact):
     """/task/{taskId}/artifacts/{name}: fetched from the latest run."""
 
     methods = {"GET": "getLatestArtifact"}
-    get = Named.redirect
+    get = NamedArtifact.redirect
 
 
-class ArtifactContent(Named):
+class ArtifactContent(NamedArtifact):
     """/task/{taskId}/runs/{runId}/artifact-content/{name}: how it is to be had."""
 
     methods = {"GET": "artifact"}
-    get = Named.described
+    get = NamedArtifact.described
 
 
-class LatestArtifactContent(Named):
+class LatestArtifactContent(NamedArtifact):
     """/task/{taskId}/artifact-content/{name}: how it is to be had from the latest run."""
 
     methods = {"GET": "latestArtifact"}
-    get = Named.described
+    get = NamedArtifact.described
 
 
-class ArtifactInfo(Named):
+class ArtifactInfo(NamedArtifact):
     """/task/{taskId}/runs/{runId}/artifact-info/{name}: what it is."""
 
     methods = {"GET": "artifactInfo"}
-    get = Named.shown
+    get = NamedArtifact.shown
 
 
-class LatestArtifactInfo(Named):
+class LatestArtifactInfo(NamedArtifact):
     """/task/{taskId}/artifact-info/{name}: what it is in the latest run."""
 
     methods = {"GET": "latestArtifactInfo"}
-    get = Named.shown
+    get = NamedArtifact.shown
 
 
-class Artifacts(Named):
+class Artifacts(NamedArtifact):
     """/task/{taskId}/runs/{runId}/artifacts: all of a run."""
 
     methods = {"GET": "listArtifacts"}
     options_known = PAGED
-    get = Named.listed
+    get = NamedArtifact.listed
 
 
-class LatestArtifacts(Named):
+class LatestArtifacts(NamedArtifact):
     """/task/{taskId}/artifacts: all of the latest run."""
 
     methods = {"GET": "listLatestArtifacts"}
     options_known = PAGED
-    get = Named.listed
+    get = NamedArtifact.listed

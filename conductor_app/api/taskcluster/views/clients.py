@@ -9,9 +9,9 @@ from ....access.clients import expand_scopes
 from ....access.scopes import scope_set
 from ....engine.access import clients
 from ....models import Client
-from ..pages import PAGED, page
+from ..pagination import PAGED, parse_page
 from ..replies import Empty, Json
-from ..serializers.access import client_document, wanted, with_token
+from ..serializers.access import client_document, client_with_token, parse_client
 from ..view import TaskclusterRequest, TaskclusterView
 
 
@@ -22,7 +22,7 @@ class Clients(TaskclusterView):
     options_known = ("prefix", *PAGED)
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        asked, prefix = page(request.options, str), request.options.get("prefix", "")
+        asked, prefix = parse_page(request.options, str), request.options.get("prefix", "")
         rows = Client.objects.order_by("id")
         if prefix:
             # Not `startswith`, for which SQLite takes capital letters and small ones to be the same.
@@ -44,14 +44,14 @@ class OneClient(TaskclusterView):
         scopes = request.document.get("scopes", [])
         request.require(scopes=scopes)
         by = request.caller.client_id
-        row, token = clients.create_client(request.params["clientId"], wanted(request.document, scopes), by)
-        return Json(with_token(row, token))
+        row, token = clients.create_client(request.params["clientId"], parse_client(request.document, scopes), by)
+        return Json(client_with_token(row, token))
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         row = clients.find_client(request.params["clientId"])
         scopes = request.document.get("scopes", row.scopes)
-        request.require(scopes=added(scopes, row.scopes))
-        changed = clients.update_client(row.id, wanted(request.document, scopes), request.caller.client_id)
+        request.require(scopes=added_scopes(scopes, row.scopes))
+        changed = clients.update_client(row.id, parse_client(request.document, scopes), request.caller.client_id)
         return Json(client_document(changed))
 
     def delete(self, request: TaskclusterRequest) -> HttpResponse:
@@ -59,7 +59,7 @@ class OneClient(TaskclusterView):
         return Empty()
 
 
-def added(scopes: list[str], before: list[str]) -> list[str]:
+def added_scopes(scopes: list[str], before: list[str]) -> list[str]:
     """The scopes that were not there before, in whatever way."""
     held = scope_set(expand_scopes(before))
     return [scope for scope in scopes if scope not in held]
@@ -71,7 +71,7 @@ class Reset(TaskclusterView):
     methods = {"POST": "resetAccessToken"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(with_token(*clients.reset_token(request.params["clientId"], request.caller.client_id)))
+        return Json(client_with_token(*clients.reset_token(request.params["clientId"], request.caller.client_id)))
 
 
 class Enable(TaskclusterView):

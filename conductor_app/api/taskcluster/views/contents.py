@@ -11,10 +11,10 @@ from ....access.signed_links import FETCH, SEND, artifact_path, verify_link
 from ....core.errors import Busy, Invalid
 from ....engine.artifacts import contents
 from ....models import Artifact
-from ..errors import answer
-from ..patterns import check_params
-from ..ranges import part_of
-from ..uploads import upload_of
+from ..byte_ranges import parse_range
+from ..errors import error_response
+from ..identifier_patterns import check_params
+from ..uploads import receive_upload
 
 SHUT_IN = "default-src 'none'; img-src 'self' data:; media-src 'self'; style-src 'unsafe-inline'; sandbox"
 """What a worker has brought may be a page: it must not act for whoever looks at it."""
@@ -38,14 +38,14 @@ class Content(View):
             check_params(params)
             return super().dispatch(request, params["taskId"], int(params["runId"]), params["name"])
         except Exception as error:
-            return answer(error, request, method, params, None)
+            return error_response(error, request, method, params, None)
 
     def put(self, request: HttpRequest, *key: Any) -> HttpResponse:
         verify_link(artifact_path(*key), SEND, request.GET.dict())
         encoding = request.headers.get("Content-Encoding", "")
         if len(encoding) > LONGEST_ENCODING or not encoding.isascii() or not encoding.isprintable():
             raise Invalid("The Content-Encoding of the upload is none.")
-        upload = upload_of(request, conf.artifact_max_bytes)
+        upload = receive_upload(request, conf.artifact_max_bytes)
         try:
             contents.store_content(*key, upload, encoding)
         except Busy as away:
@@ -56,34 +56,34 @@ class Content(View):
     def get(self, request: HttpRequest, *key: Any) -> HttpResponse:
         verify_link(artifact_path(*key), FETCH, request.GET.dict())
         row = contents.find_present(*key)
-        part = asked_part(request, row)
+        part = requested_range(request, row)
         if part is not None and not part:
             return HttpResponse(status=416, headers={"Content-Range": f"bytes */{row.size}"})
         status, content_type = 200 if part is None else 206, row.content_type or "application/binary"
         reply = StreamingHttpResponse(contents.stream_content(row, part), status=status, content_type=content_type)
-        for name, value in headers_of(row, part).items():
+        for name, value in content_headers(row, part).items():
             reply.headers[name] = value
         return reply
 
 
-def asked_part(request: HttpRequest, row: Artifact) -> range | None:
+def requested_range(request: HttpRequest, row: Artifact) -> range | None:
     """The bytes that are asked for, if it is not all, and if they are of the content that the client has begun with."""
-    is_the_same = request.headers.get("If-Range", tag_of(row)) == tag_of(row)
+    is_the_same = request.headers.get("If-Range", entity_tag(row)) == entity_tag(row)
     is_read = request.method == "GET" and is_the_same
-    return part_of(request.headers.get("Range", ""), row.size) if is_read else None
+    return parse_range(request.headers.get("Range", ""), row.size) if is_read else None
 
 
-def tag_of(row: Artifact) -> str:
+def entity_tag(row: Artifact) -> str:
     """What tells this content from any that replaces it."""
     return f'"{row.path.rpartition("/")[2]}"'
 
 
-def headers_of(row: Artifact, part: range | None) -> dict[str, str]:
+def content_headers(row: Artifact, part: range | None) -> dict[str, str]:
     """What is said of the content, beside its type."""
     said = {
         "Content-Length": str(row.size if part is None else len(part)),
         "Accept-Ranges": "bytes",
-        "ETag": tag_of(row),
+        "ETag": entity_tag(row),
         "Cache-Control": "private, max-age=0",
         "Content-Security-Policy": SHUT_IN,
         "Access-Control-Allow-Origin": "*",

@@ -12,22 +12,22 @@ from ....insight.standalone import format_timestamp
 from ....models import Artifact
 from ..errors import NoMatchingMethod
 from ..replies import Json
-from ..serializers.objects import download_method, key_of, upload_method
+from ..serializers.objects import download_method, parse_object_name, upload_method
 from ..view import TaskclusterRequest, TaskclusterView
 
 
-class Upload(TaskclusterView):
+class ObjectUpload(TaskclusterView):
     """/upload/{name}: the content is about to come, or comes along if it is small."""
 
     methods = {"PUT": "createUpload"}
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
-        said, key = request.document, key_of(request.params["objectName"])
+        said, key = request.document, parse_object_name(request.params["objectName"])
         request.require(projectId=said["projectId"])
         row = objects.begin_upload(key, said["uploadId"], said["projectId"], said.get("hashes", {}))
         proposed = said["proposedUploadMethods"]
         if "dataInline" in proposed:
-            contents.store_content(*key, ContentFile(decoded(proposed["dataInline"]["objectData"])))
+            contents.store_content(*key, ContentFile(decode_content(proposed["dataInline"]["objectData"])))
             method = {"dataInline": True}
         else:
             method = upload_method(request, row, proposed)
@@ -39,7 +39,7 @@ class Upload(TaskclusterView):
         return Json({**facts, "uploadMethod": method})
 
 
-def decoded(text: str) -> bytes:
+def decode_content(text: str) -> bytes:
     """The content that came along; raises Invalid."""
     try:
         return base64.b64decode(text, validate=True)
@@ -53,7 +53,7 @@ class FinishUpload(TaskclusterView):
     methods = {"POST": "finishUpload"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        said, key = request.document, key_of(request.params["objectName"])
+        said, key = request.document, parse_object_name(request.params["objectName"])
         request.require(projectId=said["projectId"])
         objects.finish_upload(key, said["uploadId"], said["projectId"], said.get("hashes", {}))
         return Json({})
@@ -63,7 +63,7 @@ class Finished(TaskclusterView):
     """An object that has come."""
 
     def found(self, request: TaskclusterRequest) -> Artifact:
-        row = objects.find_object(key_of(request.params["objectName"]))
+        row = objects.find_object(parse_object_name(request.params["objectName"]))
         if not row.details.get("isFinished"):
             raise NotFound("The upload of this object is not finished.")
         return row

@@ -2,13 +2,13 @@
 
 from django.http import HttpResponse
 
-from ....core.standalone.endings import COMPLETED, FAILED
+from ....core.standalone.resolutions import COMPLETED, FAILED
 from ....engine.standalone import claims, tasks
 from ....insight.standalone import queue_facts
-from ...presence import hung_up
-from ..body import said_of_success
+from ...disconnect_check import disconnect_check
 from ..replies import Json
-from ..serializers.claims import claim, reclaim
+from ..request_body import parse_success
+from ..serializers.claims import claim_reply, reclaim_reply
 from ..serializers.tasks import status_reply
 from ..view import TaskclusterRequest, TaskclusterView
 
@@ -22,8 +22,8 @@ class ClaimWork(TaskclusterView):
         asked, queue = request.document, request.params["taskQueueId"]
         group, name = asked["workerGroup"], asked["workerId"]
         request.require(workerGroup=group, workerId=name)
-        taken = claims.claim_tasks(queue, group, name, int(asked["tasks"]), hung_up(request))
-        return Json({"tasks": [claim(each) for each in taken]})
+        taken = claims.claim_tasks(queue, group, name, int(asked["tasks"]), disconnect_check(request))
+        return Json({"tasks": [claim_reply(each) for each in taken]})
 
 
 class ClaimTask(TaskclusterView):
@@ -34,7 +34,7 @@ class ClaimTask(TaskclusterView):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         asked, task_id = request.document, request.params["taskId"]
         request.require(**asked, **queue_facts(tasks.find_task(task_id).queue))
-        return Json(claim(claims.claim_one(task_id, number(request), asked["workerGroup"], asked["workerId"])))
+        return Json(claim_reply(claims.claim_one(task_id, number(request), asked["workerGroup"], asked["workerId"])))
 
 
 class Reclaim(TaskclusterView):
@@ -43,7 +43,7 @@ class Reclaim(TaskclusterView):
     methods = {"POST": "reclaimTask"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(reclaim(tasks.renew_lease(request.params["taskId"], number(request))))
+        return Json(reclaim_reply(tasks.renew_lease(request.params["taskId"], number(request))))
 
 
 class Completed(TaskclusterView):
@@ -52,7 +52,7 @@ class Completed(TaskclusterView):
     methods = {"POST": "reportCompleted"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return reported(request, COMPLETED if said_of_success(request) else FAILED)
+        return resolve_run(request, COMPLETED if parse_success(request) else FAILED)
 
 
 class Failed(TaskclusterView):
@@ -61,7 +61,7 @@ class Failed(TaskclusterView):
     methods = {"POST": "reportFailed"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return reported(request, FAILED)
+        return resolve_run(request, FAILED)
 
 
 class Unable(TaskclusterView):
@@ -70,10 +70,10 @@ class Unable(TaskclusterView):
     methods = {"POST": "reportException"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return reported(request, request.document["reason"])
+        return resolve_run(request, request.document["reason"])
 
 
-def reported(request: TaskclusterRequest, reason: str) -> HttpResponse:
+def resolve_run(request: TaskclusterRequest, reason: str) -> HttpResponse:
     """The end of a run, and the task's state after it."""
     return Json(status_reply(tasks.report_task(request.params["taskId"], number(request), reason)))
 

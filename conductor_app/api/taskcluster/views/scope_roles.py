@@ -4,20 +4,20 @@ from django.http import HttpResponse
 
 from ....engine.access import scope_roles
 from ....models import ScopeRole
-from ..pages import PAGED, Page, page
+from ..pagination import PAGED, PageOptions, parse_page
 from ..replies import Empty, Json
 from ..serializers.access import role_document
 from ..view import TaskclusterRequest, TaskclusterView
-from .clients import added
+from .clients import added_scopes
 
 
-def asked_for(asked: Page):
+def roles_of_page(asked: PageOptions):
     """The roles of a page, and one more if there is one."""
     rows = ScopeRole.objects.order_by("id")
     return list((rows.filter(id__gt=asked.after[0]) if asked.after else rows)[: asked.size + 1])
 
 
-class Roles(TaskclusterView):
+class ScopeRoleList(TaskclusterView):
     """/roles: all of them."""
 
     methods = {"GET": "listRoles"}
@@ -33,8 +33,8 @@ class RolesInPages(TaskclusterView):
     options_known = PAGED
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        asked = page(request.options, str)
-        return Json(asked.reply("roles", asked_for(asked), lambda row: [row.id], role_document))
+        asked = parse_page(request.options, str)
+        return Json(asked.reply("roles", roles_of_page(asked), lambda row: [row.id], role_document))
 
 
 class RoleIds(TaskclusterView):
@@ -44,8 +44,8 @@ class RoleIds(TaskclusterView):
     options_known = PAGED
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        asked = page(request.options, str)
-        return Json(asked.reply("roleIds", asked_for(asked), lambda row: [row.id], lambda row: row.id))
+        asked = parse_page(request.options, str)
+        return Json(asked.reply("roleIds", roles_of_page(asked), lambda row: [row.id], lambda row: row.id))
 
 
 class OneRole(TaskclusterView):
@@ -63,7 +63,7 @@ class OneRole(TaskclusterView):
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         row, scopes = scope_roles.find_role(request.params["roleId"]), request.document["scopes"]
-        request.require(scopes=scope_roles.expand_role_scopes(row.id, added(scopes, row.scopes)))
+        request.require(scopes=scope_roles.expand_role_scopes(row.id, added_scopes(scopes, row.scopes)))
         return self._written(request, scope_roles.update_role)
 
     def _written(self, request: TaskclusterRequest, write) -> HttpResponse:

@@ -20,7 +20,7 @@ class Ping(TaskclusterView):
         return Json({"alive": True, "uptime": monotonic() - BEGAN})
 
 
-class Version(TaskclusterView):
+class TaskclusterVersion(TaskclusterView):
     """/__version__: what runs here."""
 
     methods = {"GET": "version"}

@@ -9,9 +9,9 @@ from ....insight.standalone import PRIORITIES, group_document
 from ....insight.standalone_queues import group_rows
 from ....models import StandaloneTask
 from ....models.snapshots import read_snapshot
-from ..pages import PAGED, page
+from ..pagination import PAGED, parse_page
 from ..replies import Json
-from ..serializers.tasks import listed
+from ..serializers.tasks import list_entry
 from ..view import TaskclusterRequest, TaskclusterView
 
 
@@ -32,9 +32,9 @@ class TaskGroupList(TaskclusterView):
 
     @read_snapshot()
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        group, asked = find_group(request.params["taskGroupId"]), page(request.options, str)
+        group, asked = find_group(request.params["taskGroupId"]), parse_page(request.options, str)
         rows = list(group_rows(group.id).after_in_order(asked.after)[: asked.size + 1])
-        return Json({**group_document(group), **asked.reply("tasks", rows, lambda row: [row.pk], listed)})
+        return Json({**group_document(group), **asked.reply("tasks", rows, lambda row: [row.pk], list_entry)})
 
 
 class SealTaskGroup(TaskclusterView):

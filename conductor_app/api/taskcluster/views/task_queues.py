@@ -8,7 +8,7 @@ from .... import clock
 from ....core.errors import NotFound
 from ....insight import standalone_queues
 from ....models import Queue
-from ..pages import PAGED, page
+from ..pagination import PAGED, parse_page
 from ..replies import Json
 from ..serializers import task_queues as shown
 from ..view import TaskclusterRequest, TaskclusterView
@@ -71,7 +71,7 @@ class Claimed(TaskclusterView):
 
 def oldest_first(request: TaskclusterRequest, rows, moment: str, show: Callable) -> HttpResponse:
     """A page of attempts in the order of a moment."""
-    asked = page(request.options, int, str)
+    asked = parse_page(request.options, int, str)
     found = standalone_queues.oldest_first(rows, moment, asked.after, asked.size + 1)
     return Json(asked.reply("tasks", found, lambda attempt: [getattr(attempt, moment), attempt.id], show))
 
@@ -102,7 +102,7 @@ class Provisioners(TaskclusterView):
     options_known = PAGED
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        asked = page(request.options, str)
+        asked = parse_page(request.options, str)
         rows = list(standalone_queues.provisioners(asked.after)[: asked.size + 1])
         return Json(asked.reply("provisioners", rows, lambda row: row[:1], shown.provisioner))
 
@@ -141,7 +141,7 @@ class WorkerType(TaskclusterView):
 
 def queues(request: TaskclusterRequest, rows, name: str, show: Callable) -> HttpResponse:
     """A page of queues in the order of their names."""
-    asked = page(request.options, str)
+    asked = parse_page(request.options, str)
     if asked.after:
         rows = rows.filter(name__gt=asked.after[0])
     found = list(rows.order_by("name")[: asked.size + 1])

@@ -12,9 +12,9 @@ from ....engine.standalone.task_actions import PRIORITIZE, apply_action
 from ....insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
 from ....models import StandaloneTask
 from ....models.snapshots import read_snapshot
-from ..pages import PAGED, page
+from ..pagination import PAGED, parse_page
 from ..replies import Json
-from ..serializers.tasks import listed, new_task, queue_of, status_reply, task_document
+from ..serializers.tasks import list_entry, new_task, queue_name, status_reply, task_document
 from ..view import TaskclusterRequest, TaskclusterView
 
 
@@ -25,7 +25,7 @@ def _one(rows, task_id: str) -> StandaloneTask:
     return found
 
 
-class Task(TaskclusterView):
+class TaskOne(TaskclusterView):
     """/task/{taskId}: a task's definition."""
 
     methods = {"GET": "task", "PUT": "createTask"}
@@ -36,7 +36,7 @@ class Task(TaskclusterView):
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         document = request.document
         priorities = priorities_from(PRIORITIES[document["priority"]])
-        request.require(**{**document, **queue_facts(queue_of(document)), "priorities": priorities})
+        request.require(**{**document, **queue_facts(queue_name(document)), "priorities": priorities})
         return Json(status_reply(tasks.create_task(new_task(request.params["taskId"], document, clock.now()))))
 
 
@@ -79,7 +79,7 @@ class Statuses(TaskclusterView):
 
 
 def _many(request: TaskclusterRequest, name: str, rows, show: Callable) -> HttpResponse:
-    asked, ids = page(request.options, str), sorted(set(request.document["taskIds"]))
+    asked, ids = parse_page(request.options, str), sorted(set(request.document["taskIds"]))
     request.require(ids=ids)
     left: Sequence[str] = [id for id in ids if not asked.after or id > asked.after[0]][: asked.size + 1]
     found = {row.pk: row for row in rows.filter(pk__in=[id for id in left if "\0" not in id])}
@@ -95,10 +95,10 @@ class Dependents(TaskclusterView):
 
     @read_snapshot()
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        task_id, asked = request.params["taskId"], page(request.options, str)
+        task_id, asked = request.params["taskId"], parse_page(request.options, str)
         _one(StandaloneTask.objects.only("pk"), task_id)
         rows = StandaloneTask.objects.with_attempts().after_in_order(asked.after).requiring(task_id)[: asked.size + 1]
-        reply = asked.reply("tasks", list(rows), lambda row: [row.pk], listed)
+        reply = asked.reply("tasks", list(rows), lambda row: [row.pk], list_entry)
         return Json({"taskId": task_id, **reply})
 
 
@@ -108,11 +108,11 @@ class Steering(TaskclusterView):
     verb: str
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        require_over(request, tasks.find_task(request.params["taskId"]))
+        require_steering(request, tasks.find_task(request.params["taskId"]))
         return Json(status_reply(apply_action(self.verb, request.params["taskId"], request.caller.client_id)))
 
 
-def require_over(request: TaskclusterRequest, standalone: OneTask) -> None:
+def require_steering(request: TaskclusterRequest, standalone: OneTask) -> None:
     """Raise Forbidden unless the caller may steer this task."""
     request.require(
         schedulerId=standalone.scheduler_id,
@@ -122,14 +122,14 @@ def require_over(request: TaskclusterRequest, standalone: OneTask) -> None:
     )
 
 
-class Schedule(Steering):
+class ScheduleTask(Steering):
     """/task/{taskId}/schedule: let it be handed out, whatever it depends on."""
 
     methods = {"POST": "scheduleTask"}
     verb = "schedule"
 
 
-class Rerun(Steering):
+class RerunTask(Steering):
     """/task/{taskId}/rerun: try it once more."""
 
     methods = {"POST": "rerunTask"}
@@ -149,6 +149,6 @@ class Priority(TaskclusterView):
     methods = {"POST": "changeTaskPriority"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        require_over(request, tasks.find_task(request.params["taskId"]))
+        require_steering(request, tasks.find_task(request.params["taskId"]))
         task_id, priority = request.params["taskId"], PRIORITIES[request.document["newPriority"]]
         return Json(status_reply(apply_action(PRIORITIZE, task_id, request.caller.client_id, priority=priority)))

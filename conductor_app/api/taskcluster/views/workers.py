@@ -6,10 +6,10 @@ from django.http import HttpResponse
 from .... import clock
 from ....engine.standalone import rows
 from ....insight import standalone_queues
-from ..moments import milliseconds
-from ..pages import PAGED, page
+from ..pagination import PAGED, parse_page
 from ..replies import Json
 from ..serializers import task_queues as shown
+from ..timestamps import parse_timestamp
 from ..view import TaskclusterRequest, TaskclusterView
 from .task_queues import queue_of
 
@@ -21,7 +21,7 @@ class Workers(TaskclusterView):
     options_known = (*PAGED, "quarantined")
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        asked, now = page(request.options, str, str), clock.now()
+        asked, now = parse_page(request.options, str, str), clock.now()
         found = standalone_queues.workers(queue_of(request), now)
         if wanted := request.options.get("quarantined"):
             is_kept_out = Q(quarantine_until__gt=now)
@@ -38,7 +38,7 @@ class Workers(TaskclusterView):
         )
 
 
-class Worker(TaskclusterView):
+class WorkerOne(TaskclusterView):
     """…/workers/{workerGroup}/{workerId}: one of them; into quarantine, or out of it."""
 
     methods = {"GET": "getWorker", "PUT": "quarantineWorker"}
@@ -47,7 +47,7 @@ class Worker(TaskclusterView):
         return the_worker(request)
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
-        until = milliseconds(request.document["quarantineUntil"], "quarantineUntil")
+        until = parse_timestamp(request.document["quarantineUntil"], "quarantineUntil")
         why = request.document.get("quarantineInfo") or "[unspecified]"
         rows.quarantine(queue_of(request), *names(request), until, why, request.caller.client_id)
         return the_worker(request)
@@ -60,7 +60,7 @@ class DeclaredWorker(TaskclusterView):
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         request.require(properties=sorted(request.document))
-        until = milliseconds(request.document["expires"], "expires")
+        until = parse_timestamp(request.document["expires"], "expires")
         return Json(shown.worker(rows.declare_worker(queue_of(request), *names(request), until)))
 
 

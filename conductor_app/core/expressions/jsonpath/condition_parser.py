@@ -4,7 +4,7 @@ import re
 
 from ..patterns import BadPattern, compile_pattern
 from .comparisons import OPERATORS
-from .conditions import Both, Comparison, Either, Exists, Literal, Matches, Negation, Operand
+from .conditions import Both, Either, Exists, Literal, Negation, Operand, PathComparison, PatternMatch
 from .cursor import Cursor
 from .literals import read_literal
 
@@ -75,8 +75,8 @@ class ConditionParser:
         if operator is None:
             return self._existence(left)
         if operator == "=~":
-            return Matches(left, self._pattern())
-        return Comparison(left, operator, self.operand())
+            return PatternMatch(left, self._pattern())
+        return PathComparison(left, operator, self.operand())
 
     def _existence(self, operand):
         if isinstance(operand, Literal):
@@ -94,7 +94,7 @@ class ConditionParser:
         pattern = self._pattern()
         if self._operator() != "=~":
             self._cursor.refuse("expected '=~'")
-        return Matches(self.operand(), pattern)
+        return PatternMatch(self.operand(), pattern)
 
     def _pattern(self):
         found = self._cursor.skip_blanks().match(_PATTERN)

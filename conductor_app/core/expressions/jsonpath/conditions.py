@@ -43,7 +43,7 @@ class Exists:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PathComparison:
     """Two values and an operator between them."""
 
     left: Literal | Operand
@@ -58,7 +58,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Matches:
+class PatternMatch:
     """`=~ /…/`: the whole text matches; what is no text, number or truth counts as an empty text."""
 
     operand: Literal | Operand

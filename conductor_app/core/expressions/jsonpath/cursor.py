@@ -57,7 +57,7 @@ class Cursor:
     def string(self) -> str:
         """Read a text in single or double quotes."""
         found = self.match(_STRING[self.text[self.at]])
-        return _unescaped(found[1]) if found else self.refuse("the quote is not closed")
+        return _unescape(found[1]) if found else self.refuse("the quote is not closed")
 
     @contextmanager
     def nested(self):
@@ -75,7 +75,7 @@ class Cursor:
         raise BadPath(f"{problem} {here} of {shown!r}")
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _CONTROLS.get(found[2], found[2]), text)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ..java_text import java_text
 from .comparisons import is_number
-from .reading import ABSENT, Nothing, Reading
+from .reading import ABSENT, NoAnswer, Reading
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Call:
     def step(self, hits: list, reading: Reading) -> list:
         """The function's answer for every value; one without an answer ends the reading."""
         if self.name not in FUNCTIONS:
-            raise Nothing
+            raise NoAnswer
         function = FUNCTIONS[self.name]
         if len(hits) > 1:
             reading.visit(sum(len(hit) for hit in hits if isinstance(hit, list)))
@@ -76,11 +76,11 @@ def append(value: Any, arguments: list) -> Any:
 def _numbers(value) -> list[float]:
     numbers = [number for number in value if is_number(number)] if isinstance(value, list) else []
     if not numbers:
-        raise Nothing
+        raise NoAnswer
     try:
         return [float(number) for number in numbers]
     except OverflowError:
-        raise Nothing from None
+        raise NoAnswer from None
 
 
 def _texts(argument) -> list[str]:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ..patterns import TooSlow
+from ..patterns import PatternTooSlow
 from .errors import BadPath
-from .reading import ABSENT, Nothing, Reading
+from .reading import ABSENT, NoAnswer, Reading
 from .segments import Index, Property
 
 
@@ -58,9 +58,9 @@ class Path:
         reading = Reading(absolute or (lambda path, within: path.find_within(document, within)))
         try:
             return self.find_within(document, reading)
-        except TooSlow as problem:
+        except PatternTooSlow as problem:
             raise BadPath(str(problem)) from None
-        except Nothing:
+        except NoAnswer:
             return ABSENT
 
     def find_within(self, item: Any, reading: Reading) -> Any:

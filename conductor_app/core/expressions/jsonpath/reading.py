@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..patterns import Patience
+from ..patterns import MatchTimeBudget
 from .errors import BadPath
 
 # `..*..*..*` over a deep document would otherwise visit more values than there are seconds.
@@ -19,7 +19,7 @@ class Absent:
 ABSENT: Any = Absent()
 
 
-class Nothing(Exception):
+class NoAnswer(Exception):
     """A function has no answer, which ends the whole reading without a value."""
 
 
@@ -32,7 +32,7 @@ class Reading:
         self._absolute = absolute
         self._seen: dict[Any, Any] = {}
         self._visits = MOST_VISITS
-        self.patience = Patience()
+        self.patience = MatchTimeBudget()
 
     def absolute(self, path):
         """What a path that begins with `$` finds; a filter asks again for every value, so the answer is kept."""

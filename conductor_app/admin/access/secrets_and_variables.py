@@ -1,0 +1,149 @@
+"""Secrets and variables: a secret's value goes in here and never comes out."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.decorators import method_decorator
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.debug import sensitive_post_parameters
+
+from ...core.errors import RequestRefused
+from ...engine import secrets_and_variables
+from ...models import Secret, Variable
+from ..badges import relative_time
+from ..read_only import ReadOnlyAdmin
+
+
+class WriteOnlyTextarea(forms.Textarea):
+    """Takes a text of several lines, such as a key, and never gives back what was typed."""
+
+    def format_value(self, value: object) -> None:
+        return None
+
+
+class SecretForm(forms.Form):
+    """A name, and a value that is never shown again."""
+
+    name = forms.CharField(
+        label=gettext_lazy("Name"), max_length=255, help_text=gettext_lazy("Definitions say ${workflow.secrets.NAME}.")
+    )
+    value = forms.CharField(
+        label=gettext_lazy("Value"),
+        strip=False,
+        widget=WriteOnlyTextarea(attrs={"autocomplete": "off", "rows": 3}),
+        help_text=gettext_lazy(
+            "A secret with this name gets the new value. It is stored encrypted and never shown again."
+        ),
+    )
+    reason = forms.CharField(
+        label=gettext_lazy("Reason"), required=False, max_length=500, help_text=gettext_lazy("For the audit.")
+    )
+
+
+class VariableForm(forms.Form):
+    """A name and its value, which anybody may read."""
+
+    name = forms.CharField(
+        label=gettext_lazy("Name"), max_length=255, help_text=gettext_lazy("Definitions say ${workflow.env.NAME}.")
+    )
+    value = forms.CharField(
+        label=gettext_lazy("Value"), strip=False, help_text=gettext_lazy("Not secret: it is shown here and in runs.")
+    )
+    reason = forms.CharField(
+        label=gettext_lazy("Reason"), required=False, max_length=500, help_text=gettext_lazy("For the audit.")
+    )
+
+
+@method_decorator(sensitive_post_parameters("value"), name="add_view")
+class NamedValueAdmin(ReadOnlyAdmin):
+    """What both have: a list, a form that writes, a button that forgets."""
+
+    ordering = ("name",)
+    search_fields = ("name",)
+    search_help_text = gettext_lazy("Part of a name")
+    form_class: type[forms.Form] = SecretForm
+    word_for_new: Any = ""
+    put = delete = staticmethod(lambda *_: None)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(f"conductor.add_{self.opts.model_name}")
+
+    def get_urls(self) -> list[URLPattern]:
+        view, name = self.admin_site.admin_view(self.forget), f"{self.opts.model_name}_forget"
+        return [path("<str:name>/forget/", view, name=name), *super().get_urls()]
+
+    def add_view(self, request: HttpRequest, *given: object, **more: object) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = self.form_class(request.POST or None, initial={"name": request.GET.get("name", "")})
+        if request.method == "POST" and form.is_valid():
+            said = form.cleaned_data
+            try:
+                self.put(said["name"], said["value"], request.user.get_username(), said["reason"])
+            except RequestRefused as refused:
+                form.add_error(None, refused.message)
+            else:
+                return self._back(request, _("%(name)s is kept.") % {"name": said["name"]})
+        shown = {**self.admin_site.each_context(request), "title": self.word_for_new}
+        return TemplateResponse(request, "ops/named_value.html", {**shown, "opts": self.opts, "form": form})
+
+    def forget(self, request: HttpRequest, name: str) -> HttpResponse:
+        """The button of the page was pressed."""
+        if not request.user.has_perm(f"conductor.delete_{self.opts.model_name}") or request.method != "POST":
+            raise PermissionDenied
+        try:
+            self.delete(name, request.user.get_username())
+        except RequestRefused as refused:
+            return self._back(request, refused.message)
+        return self._back(request, _("%(name)s is forgotten.") % {"name": name})
+
+    def change_view(self, request: HttpRequest, object_id: str, *given: object, **more: object) -> HttpResponse:
+        row = self.get_object(request, unquote(object_id))
+        if row is None or not self.has_view_permission(request, row):
+            raise PermissionDenied
+        shown = {**self.admin_site.each_context(request), "title": row.name, "opts": self.opts, "row": row}
+        may = {verb: request.user.has_perm(f"conductor.{verb}_{self.opts.model_name}") for verb in ("add", "delete")}
+        facts = [(_("created"), self.created(row)), (_("changed"), self.changed(row))]
+        tags = ", ".join(f"{tag['key']}:{tag['value']}" for tag in row.tags)
+        facts += [(_("written by"), row.updated_by), (_("tags"), tags)]
+        forget = reverse(f"admin:{self.opts.model_name}_forget", args=[row.name])
+        return TemplateResponse(request, "ops/named.html", {**shown, "may": may, "facts": facts, "forget": forget})
+
+    def _back(self, request: HttpRequest, message: str) -> HttpResponse:
+        self.message_user(request, message)
+        return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_changelist"))
+
+    @admin.display(description=gettext_lazy("created"))
+    def created(self, row: Secret | Variable) -> SafeString:
+        return relative_time(row.created_at)
+
+    @admin.display(description=gettext_lazy("changed"))
+    def changed(self, row: Secret | Variable) -> SafeString:
+        return relative_time(row.updated_at)
+
+
+class SecretAdmin(NamedValueAdmin):
+    """Secrets by name; those of the server's environment are not among them."""
+
+    list_display = ("name", "created", "changed", "updated_by")
+    form_class, word_for_new = SecretForm, gettext_lazy("Keep a secret")
+    put, delete = staticmethod(secrets_and_variables.put_secret), staticmethod(secrets_and_variables.delete_secret)
+
+    def get_queryset(self, request: HttpRequest):
+        return super().get_queryset(request).defer("sealed")
+
+
+class VariableAdmin(NamedValueAdmin):
+    """Variables by name, with their values."""
+
+    list_display = ("name", "value", "changed", "updated_by")
+    form_class, word_for_new = VariableForm, gettext_lazy("Keep a variable")
+    put, delete = staticmethod(secrets_and_variables.put_variable), staticmethod(secrets_and_variables.delete_variable)

@@ -1,0 +1,131 @@
+"""What became of an event, in words and colours."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from ...core.events import INTERNAL
+from ...insight.attempt_waits import first_line
+from ...insight.events import ACTION_FAILED, DUPLICATE, UNHEARD, DeliveredEvent
+from ...models import EventAction, HandlerEvaluation
+from ...models.events import COMPLETED, FAILED, MATCHED, NOT_MATCHED
+from ...models.fields import dumps
+from ..badges import pill
+from ..runs.page import run_address
+
+VERDICTS = {
+    MATCHED: ("succeeded", gettext_lazy("matched")),
+    NOT_MATCHED: ("stopped", gettext_lazy("condition false")),
+    FAILED: ("failed", gettext_lazy("condition failed")),
+}
+"""A verdict's colour and word."""
+OUTCOME_WORDS = {
+    MATCHED: gettext_lazy("A handler matched"),
+    NOT_MATCHED: gettext_lazy("A condition was false"),
+    FAILED: gettext_lazy("A condition failed"),
+    ACTION_FAILED: gettext_lazy("An action failed"),
+    UNHEARD: gettext_lazy("Nobody listened"),
+    DUPLICATE: gettext_lazy("Came more than once"),
+}
+REPLAY, WEBHOOK, API = "replay", "webhook", "api"
+SOURCE_WORDS = {
+    INTERNAL: gettext_lazy("a run of this server"),
+    API: gettext_lazy("the API"),
+    WEBHOOK: gettext_lazy("a webhook"),
+    REPLAY: gettext_lazy("a replay"),
+    "amqp_queue": "AMQP",
+    "amqp_exchange": "AMQP",
+    "redis": "Redis",
+    "kafka": "Kafka",
+    "nats": "NATS",
+}
+"""Where events come from."""
+DONE = {
+    "start_workflow": gettext_lazy("started run {run}"),
+    "complete_task": gettext_lazy("completed a task of run {run}"),
+    "fail_task": gettext_lazy("failed a task of run {run}"),
+    "terminate_workflow": gettext_lazy("terminated run {run}"),
+    "update_workflow_variables": gettext_lazy("set variables of run {run}"),
+}
+SHOWN_VALUES = 3
+LONGEST_VALUE = 60
+
+
+def source_label(name: str) -> str:
+    """Where an event came from."""
+    return str(SOURCE_WORDS.get(name, name)) or "–"
+
+
+def verdict_label(row: HandlerEvaluation) -> SafeString:
+    """What a handler's condition came to."""
+    group, word = VERDICTS.get(row.outcome, ("waiting", row.outcome))
+    return pill(group, str(word))
+
+
+def observed_values_text(row: HandlerEvaluation) -> str:
+    """The values that a condition named, in one line: why it was false."""
+    if row.outcome == MATCHED or not row.seen:
+        return ""
+    return "; ".join(f"{place} = {short_json(value)}" for place, value in list(row.seen.items())[:SHOWN_VALUES])
+
+
+def short_json(value: Any) -> str:
+    """A value as JSON, short."""
+    text = dumps(value) or "null"
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+
+
+def is_input_invalid(action: EventAction) -> bool:
+    """Whether a run was not started because its input does not fit its schema."""
+    return isinstance(action.output, Mapping) and bool(action.output.get("refused"))
+
+
+def action_result(action: EventAction) -> SafeString:
+    """What an action came to, with a link to the run that it is about."""
+    if action.status == FAILED:
+        word = _("schema failed") if is_input_invalid(action) else _("action failed")
+        return format_html("{} {}", pill("failed", word), first_line(action.error, 160))
+    if action.status != COMPLETED:
+        return pill("active", _("on its way"))
+    run = format_html('<a href="{}"><code class="id">{}</code></a>', run_address(action.run_id), action.run_id)
+    words = DONE.get(action.action)
+    return format_html(str(words), run=run if action.run_id else "") if words else format_html("{}", action.action)
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerOutcome:
+    """What one handler made of an event, to be shown."""
+
+    handler: str
+    verdict: SafeString
+    compared: str
+    error: str
+    actions: Sequence[SafeString]
+    row: HandlerEvaluation
+
+
+def handler_outcomes(told: DeliveredEvent) -> list[HandlerOutcome]:
+    """What each handler made of an event."""
+    return [
+        HandlerOutcome(
+            each.verdict.handler,
+            verdict_label(each.verdict),
+            observed_values_text(each.verdict),
+            first_line(each.verdict.error, 160),
+            [action_result(action) for action in each.actions],
+            each.verdict,
+        )
+        for each in told.heard
+    ]
+
+
+def repeat_note(count: int) -> str:
+    """How often the same message came again."""
+    return ngettext("came once more, not heard again", "came %(count)s times more, not heard again", count) % {
+        "count": f"{count:,}"
+    }

@@ -1,0 +1,122 @@
+"""The pulse of the front page: the last hour and the last day beside a week ago, what is slow, what waits longest."""
+
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...insight.durations import HOUR, format_decimal, format_duration
+from ...insight.hourly_activity import ActivityLine, HourlyActivity, hourly_activity
+from ...insight.overview_metrics import overdue_runs, overview_metrics
+from ...insight.queues import list_queues
+from ...insight.slowest import SlowDefinition, slowest_definitions
+from ..badges import exact_time, format_count
+from ..charts import comparison_bars
+from ..pages import Page
+from ..runs.page import run_address
+from ..tiles import build_tile
+from .queues import queue_address
+
+MOST_QUEUES = 8
+KINDS = {
+    "started": (gettext_lazy("Started"), "started", {}, "active"),
+    "finished": (gettext_lazy("Finished"), "ended", {}, "succeeded"),
+    "failed": (gettext_lazy("Failed"), "ended", {"status": "FAILED"}, "failed"),
+}
+"""Each line of the rhythm: its word, which moment of a run it counts by, the filter that lists it, its colour."""
+
+
+class PulsePage(Page):
+    """A fragment of the front page, which comes after the rest; each of its tiles may fail by itself."""
+
+    name, permission, template = "pulse", "conductor.view_run", "ops/overview/pulse_page.html"
+    title = gettext_lazy("Pulse")
+    live_template = "ops/overview/pulse.html"
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        now = clock.now()
+        of_the_day = cache(lambda: hourly_activity(now))
+        return {
+            "columns": [
+                [
+                    build_tile(_("The last day"), "ops/overview/day.html", lambda: _day(of_the_day())),
+                    build_tile(_("What is slow"), "ops/overview/slow.html", lambda: _slow(now)),
+                ],
+                [
+                    build_tile(_("The last hour"), "ops/overview/hour.html", lambda: _hour(of_the_day(), now)),
+                    build_tile(_("What waits longest"), "ops/overview/oldest.html", lambda: {"rows": _oldest(now)}),
+                ],
+            ]
+        }
+
+
+def runs_where(**asked: str) -> str:
+    """The list of runs, filtered."""
+    return reverse("admin:conductor_run_changelist", query=asked)
+
+
+def _hour(found: HourlyActivity, now: int) -> dict[str, Any]:
+    return {
+        "beats": [(beat, runs_where(**beat.asked)) for beat in overview_metrics(found, now)],
+        "late": [{"run": run, "usual": usual, "address": run_address(run.pk)} for run, usual in overdue_runs(now)],
+    }
+
+
+def _day(found: HourlyActivity) -> dict[str, Any]:
+    lines = [_line(line, found.since) for line in found.lines if line.kind in KINDS]
+    return {"is_silent": found.is_silent, "lines": lines}
+
+
+def _line(line: ActivityLine, since: int) -> dict[str, Any]:
+    word, moment, asked, tone = KINDS[line.kind]
+    hours = [
+        (_hour_in_words(begin, now, then), runs_where(**_within(moment, begin, begin + HOUR), **asked), now, then)
+        for place, (now, then) in enumerate(zip(line.now, line.then, strict=True))
+        for begin in [since + place * HOUR]
+    ]
+    return {
+        "word": word,
+        "total": line.total,
+        "before": line.before,
+        "address": runs_where(**{f"{moment}_since": str(since)}, **asked),
+        "chart": _chart(str(word), hours, tone),
+    }
+
+
+def _chart(word: str, hours: list[tuple[str, str, int, int]], tone: str) -> SafeString:
+    return comparison_bars(hours, _("%(word)s in each of the last 24 hours, before a week ago") % {"word": word}, tone)
+
+
+def _within(moment: str, since: int, before: int) -> dict[str, str]:
+    return {f"{moment}_since": str(since), f"{moment}_before": str(before)}
+
+
+def _hour_in_words(begin: int, now: int, then: int) -> str:
+    named = {"moment": exact_time(begin), "now": format_count(now), "then": format_count(then)}
+    return _("From %(moment)s for an hour: %(now)s; a week ago %(then)s") % named
+
+
+def _slow(now: int) -> dict[str, Any]:
+    return {"rows": [_definition(each, now) for each in slowest_definitions(now)]}
+
+
+def _definition(each: SlowDefinition, now: int) -> dict[str, Any]:
+    asked = {"name": each.name, "version": str(each.version), "status": "COMPLETED"}
+    return {
+        "slow": each,
+        "address": runs_where(**asked, ended_since=str(now - HOUR)),
+        "factor": format_decimal(each.factor) if each.factor < 10 else format_count(round(each.factor)),
+    }
+
+
+def _oldest(now: int) -> list[dict[str, Any]]:
+    waiting = [queue for queue in list_queues() if queue.oldest_at is not None]
+    return [
+        {"queue": queue, "address": queue_address(queue.name), "age": format_duration(now - (queue.oldest_at or now))}
+        for queue in waiting[:MOST_QUEUES]
+    ]

@@ -1,0 +1,92 @@
+"""Why one task waits: every gate with its verdict, who holds the shut ones, and when its turn comes."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from ... import clock
+from ...core.errors import NotFound
+from ...insight.gate_verdicts import closed_gates, verdicts_on
+from ...insight.queue_position import attempts_ahead, queue_position
+from ...models import Attempt, TaskDefinition
+from ..badges import badge, mark_names
+from ..object_pages import ObjectPage
+from ..runs.run_view_model import run_address
+from ..runs.task_actions import task_actions
+from ..runs.task_panel import attempts_for_panel
+from .queues import queue_address
+
+MOST_AHEAD = 10
+"""Of those before it, how many are named."""
+
+
+class TurnPage(ObjectPage):
+    """One task in its queue."""
+
+    name, template, permission = "turn", "ops/turn.html", "conductor.view_attempt"
+    live_template = "ops/turn/gates.html"
+    route = "turn/<str:attempt_id>/"
+
+    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+        now = clock.now()
+        attempt = attempts_for_panel().filter(pk=which["attempt_id"]).first()
+        if attempt is None:
+            raise NotFound(f"There is no task {which['attempt_id'][:64]}.")
+        verdicts = verdicts_on(attempt, now)
+        closed = closed_gates(verdicts)
+        place = queue_position(attempt, now)
+        ahead = _ahead(attempt, now) if place and place.ahead else []
+        definition = TaskDefinition.objects.filter(name=attempt.name).only("pk").first()
+        return {
+            "title": _("Why %(task)s waits") % {"task": attempt.task},
+            "attempt": attempt,
+            "badge": badge(attempt.status),
+            "verdicts": [(verdict, mark_names(verdict.sentence)) for verdict in verdicts],
+            "is_waiting": bool(verdicts),
+            "first": mark_names(closed[0].sentence) if closed else "",
+            "position": place,
+            "ahead": ahead,
+            "more_ahead": place.ahead - len(ahead) if place else 0,
+            "state": _state(attempt),
+            "of_run": _of_run(attempt),
+            "in_queue": _in_queue(attempt),
+            "task_acts": task_actions(attempt, now, request.user.has_perm),
+            "definition": definition,
+            "limit_address": _limit_address(definition, request) if definition else "",
+            "queue": queue_address(attempt.queue) if attempt.queue else "",
+        }
+
+
+def _ahead(attempt: Attempt, now: int) -> list[Attempt]:
+    """The first of those that are handed out before it."""
+    rows = attempts_ahead(attempt, now).light().select_related("task", "run")
+    payloads = [f"run__{name}" for name in ("input", "output", "variables")]
+    return list(rows.defer("input", "output", "task__step_state", *payloads)[:MOST_AHEAD])
+
+
+def _limit_address(definition: TaskDefinition, request: HttpRequest) -> str:
+    """Where the limits stand: in the form for whoever may change them."""
+    if request.user.has_perm("conductor.change_taskdefinition"):
+        return reverse("admin:taskdefinition_form", args=[definition.pk]) + "#id_concurrentExecLimit"
+    return reverse("admin:conductor_taskdefinition_change", args=[definition.pk])
+
+
+def _of_run(attempt: Attempt) -> SafeString:
+    name, query = f"{attempt.run.name} v{attempt.run.version}", urlencode({"task": str(attempt.task)})
+    link = format_html('<a href="{}?{}">{}</a>', run_address(attempt.run_id), query, name)
+    return format_html(_("Of {run}."), run=link)
+
+
+def _in_queue(attempt: Attempt) -> SafeString:
+    link = format_html('<a href="{}">{}</a>', queue_address(attempt.queue), attempt.queue)
+    return format_html(_("It belongs to the queue {queue}."), queue=link)
+
+
+def _state(attempt: Attempt) -> str:
+    facts = {"status": attempt.status.replace("_", " ").lower(), "worker": attempt.worker}
+    return (_("It is %(status)s, with %(worker)s.") if attempt.worker else _("It is %(status)s.")) % facts

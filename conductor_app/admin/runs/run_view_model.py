@@ -1,0 +1,134 @@
+"""What the page of a run tells on every tab: what is it, how is it, why, and which task is chosen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import OuterRef, Q, Subquery
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from ... import clock
+from ...core.states import RUN
+from ...insight.cause import Cause, run_cause
+from ...insight.duration_baselines import UsualDuration, usual_step_durations
+from ...insight.durations import format_duration
+from ...insight.gate_verdicts import GateVerdict
+from ...insight.tasks import find_task
+from ...models import Run, Task, WorkflowDefinition
+from ...models.labels import with_labels
+from ..badges import WAITING, badge, icon, mark_names, relative_time, running_time, status_tone
+from ..documents import annotate_documents
+from .page_query import RunPageQuery
+from .task_panel import TaskPanel, task_panel
+
+DOCUMENTS = ("input", "output", "variables")
+MOST_CHILDREN = 50
+NOTHING = "-"
+"""Chosen instead of a task: none, not even the one that failed."""
+
+
+def run_address(run_id: str) -> str:
+    """Where the run's page is."""
+    return reverse("admin:conductor_run_change", args=[run_id])
+
+
+@dataclass(frozen=True)
+class RunViewModel:
+    """A run, when it is looked at, why it is where it is, and the chosen task."""
+
+    run: Run
+    asked: RunPageQuery
+    now: int
+    why: Cause
+    usual: Mapping[str, UsualDuration]
+    task: Task | None
+
+    @property
+    def chosen(self) -> str:
+        return str(self.task) if self.task else ""
+
+    @property
+    def known(self) -> dict[str, tuple[GateVerdict, ...]]:
+        """Verdicts that the cause has asked for already."""
+        return {self.why.attempt_id: self.why.verdicts}
+
+
+def run_view_model(run: Run, values: Mapping[str, str]) -> RunViewModel:
+    """The story for what the address asks for; a run that failed is opened where it did."""
+    now, asked = clock.now(), RunPageQuery(values)
+    why = run_cause(run, now)
+    wanted = asked["task"] or (why.task if run.status in ("FAILED", "TIMED_OUT") else "")
+    task = find_task(run, wanted) if wanted and wanted != NOTHING else None
+    return RunViewModel(run, asked, now, why, usual_step_durations(run.name, run.version), task)
+
+
+def head_context(story: RunViewModel) -> dict[str, Any]:
+    """What stands above the tabs."""
+    run, why = story.run, story.why
+    tone = WAITING if why.is_waiting else status_tone(run.status)
+    return {
+        "run": run,
+        "is_open": run.status in RUN.open,
+        "badge": badge(run.status),
+        "tone": tone,
+        "icon": icon(tone),
+        "cause": why,
+        "cause_sentence": mark_names(why.sentence),
+        "cause_address": story.asked.address(task=why.task, attempt=None) if why.task != story.chosen else "",
+        "chosen": story.chosen,
+        "facts": _facts(story),
+        "relatives": _relatives(run),
+        "closed_address": story.asked.address(task=NOTHING, attempt=None),
+    }
+
+
+def opened_panel(story: RunViewModel) -> TaskPanel | None:
+    """The panel of the chosen task."""
+    if story.task is None:
+        return None
+    return task_panel(story.run, story.task, story.asked, story.known, story.now)
+
+
+def _facts(story: RunViewModel) -> list[tuple[str, Any]]:
+    run, usual = story.run, story.usual.get("")
+    end = story.now if run.ended_at is None else run.ended_at
+    later = run.begins_later(story.now)
+    facts = [
+        (_("Duration"), "" if later else running_time(run.created_at, run.ended_at)),
+        (
+            _("Usually"),
+            _("%(from)s to %(to)s") % {"from": format_duration(usual.p50), "to": format_duration(usual.p95)}
+            if usual
+            else "",
+        ),
+        (_("Compared"), _("slower than usual") if usual and usual.is_slow(end - run.created_at) else ""),
+        (_("Starts") if later else _("Started"), relative_time(run.created_at, story.now)),
+        (_("Ended"), relative_time(run.ended_at, story.now) if run.ended_at else ""),
+        (_("Started by"), run.started_by),
+        (_("Correlation id"), run.correlation_id),
+        (_("Priority"), run.priority or ""),
+        (_("Schedule"), run.schedule),
+        (_("Event"), run.event),
+        (_("Idempotency key"), run.idempotency_key),
+        (_("Revision"), run.revision),
+    ]
+    return [(name, value) for name, value in facts if value not in ("", None)]
+
+
+def _relatives(run: Run) -> dict[str, Any]:
+    """The run above and the runs below, read together."""
+    above, below = Q(pk=run.parent_id), Q(parent_id=run.pk) & ~Q(parent_id="")
+    found = Run.objects.filter(above | below if run.parent_id else below)
+    runs = found.only("id", "name", "version", "status", "created_at").order_by("created_at")[: MOST_CHILDREN + 1]
+    return {
+        "parent": next((relative for relative in runs if relative.pk == run.parent_id), None),
+        "children": [{"run": child, "badge": badge(child.status)} for child in runs if child.pk != run.parent_id],
+    }
+
+
+def find_readable_run(run_id: str) -> Run | None:
+    """The run with all that its page shows of it, and where its definition is."""
+    definitions = WorkflowDefinition.objects.filter(name=OuterRef("name"), version=OuterRef("version"))
+    runs = Run.objects.light().annotate(definition_pk=Subquery(definitions.values("pk")[:1]))
+    return with_labels(annotate_documents(runs, DOCUMENTS)).filter(pk=run_id).first()

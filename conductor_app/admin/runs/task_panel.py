@@ -1,0 +1,196 @@
+"""One task opened: its attempts side by side, and of one of them where its input came from, output, log and gates."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import BooleanField, Case, F, Q, QuerySet, Value, When
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from ...insight.attempt_waits import first_line
+from ...insight.durations import format_duration
+from ...insight.failures import shared_group_of
+from ...insight.gate_verdicts import GateVerdict, verdicts_on
+from ...insight.input_provenance import InputOrigin, input_origins
+from ...insight.parsed_definitions import parsed_definition
+from ...models import Attempt, FailureGroup, Run, Task
+from ...models.fields import DocumentField, dumps
+from ..badges import badge, mark_names, relative_time
+from ..documents import LARGE, PayloadDocument, annotate_documents, payload_documents
+from .log import LogView, log_view
+from .page_query import RunPageQuery
+from .task_actions import step_after_task
+
+DOCUMENTS = ("input", "output")
+Known = Mapping[str, Sequence[GateVerdict]]
+MOST_OF_A_VALUE = 200
+MOST_OF_A_REASON = 8_000
+MOST_ATTEMPTS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class InputOriginView:
+    """Where a value of the input came from, as the page says it."""
+
+    origin: InputOrigin
+    value: str
+    hint: SafeString
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptColumn:
+    """One attempt as a column."""
+
+    attempt: Attempt
+    badge: SafeString
+    number: int
+    waited: str
+    worked: str
+    reason: str
+    is_chosen: bool
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPanel:
+    """What is known of one task."""
+
+    tries: list[AttemptColumn]
+    hidden: int
+    attempt: Attempt | None
+    facts: list[tuple[str, Any]]
+    verdicts: list[tuple[GateVerdict, SafeString]]
+    documents: list[PayloadDocument]
+    log: LogView | None
+    origins: list[InputOriginView]
+    child: str = ""
+    same: FailureGroup | None = None
+    """The group of failures that this one belongs to, where there are others in it."""
+    next_step: str = ""
+    """Where a jump leads that passes the task over."""
+
+    @property
+    def first_line(self) -> str:
+        return first_line(self.attempt.reason) if self.attempt else ""
+
+    @property
+    def stack(self) -> str:
+        """What the reason says beyond its first line."""
+        text = self.attempt.reason.strip() if self.attempt else ""
+        return text[:MOST_OF_A_REASON] if text != self.first_line else ""
+
+    @property
+    def others(self) -> int:
+        """How many more failed in this way."""
+        return self.same.count - 1 if self.same else 0
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether it waits for a person's answer."""
+        return self.attempt is not None and self.attempt.task.type == "HUMAN" and self.attempt.ended_at is None
+
+
+def task_panel(run: Run, task: Task, asked: RunPageQuery, known: Known, now: int) -> TaskPanel:
+    """The panel of one task of a run, with the attempt whose number is asked for (counted from one), else the last."""
+    number = asked.number("attempt")
+    attempts = attempts_of(task, number)
+    for each in attempts:
+        each.run, each.task = run, task
+    attempt = next((each for each in attempts if each.is_chosen), attempts[-1] if attempts else None)
+    tries = [_try(each, attempt, now, asked.address(attempt=each.number + 1)) for each in attempts[-MOST_ATTEMPTS:]]
+    return attempt_panel(attempt, tries, len(attempts) - len(tries), known, now, asked)
+
+
+def attempts_of(task: Task, number: int | None) -> list[Attempt]:
+    """All attempts of a task, the chosen one with its payloads where they are small; one query."""
+    chosen = Q(pk=task.attempt_id) if number is None else Q(number=number - 1)
+    found = Attempt.objects.light().filter(task_id=task.pk).order_by("number")
+    small = {
+        f"small_{name}": Case(
+            When(chosen & Q(**{f"{name}_size__lte": LARGE}), then=F(name)), output_field=DocumentField(null=True)
+        )
+        for name in DOCUMENTS
+    }
+    is_chosen = Case(When(chosen, then=Value(True)), default=Value(False), output_field=BooleanField())
+    return list(found.annotate(is_chosen=is_chosen, **small))
+
+
+def attempts_for_panel() -> QuerySet[Attempt]:
+    """Attempts with all that a panel shows of them, and their runs with what their inputs are made of, where small."""
+    payloads = [f"run__{name}" for name in ("input", "output", "variables")]
+    attempts = Attempt.objects.of_runs().light().select_related("task", "run")
+    attempts = attempts.defer("input", "output", "task__step_state", *payloads)
+    return annotate_documents(attempts, DOCUMENTS)
+
+
+def attempt_panel(
+    attempt: Attempt | None, tries: list[AttemptColumn], hidden: int, known: Known, now: int, asked: RunPageQuery
+) -> TaskPanel:
+    """The panel around one attempt; `known`: verdicts that have been asked for already."""
+    if attempt is None:
+        return TaskPanel([], 0, None, [], [], [], None, [])
+    verdicts = known[attempt.pk] if attempt.pk in known else verdicts_on(attempt, now)
+    return TaskPanel(
+        tries,
+        hidden,
+        attempt,
+        attempt_facts(attempt, now),
+        [(verdict, mark_names(verdict.sentence)) for verdict in verdicts],
+        payload_documents(attempt, DOCUMENTS),
+        log_view(attempt, asked) if attempt.poll_count else None,
+        origin_views(attempt),
+        attempt.child_id,
+        shared_group_of(attempt),
+        step_after_task(attempt),
+    )
+
+
+def attempt_facts(attempt: Attempt, now: int) -> list[tuple[str, Any]]:
+    """What there is to say of the attempt, in the order of its life."""
+    facts = [
+        (_("Queue"), attempt.queue),
+        (_("Domain"), attempt.domain),
+        (_("Worker"), attempt.worker),
+        (_("Scheduled"), relative_time(attempt.scheduled_at, now)),
+        (_("Started"), relative_time(attempt.started_at, now) if attempt.started_at else ""),
+        (
+            _("Lease ends"),
+            relative_time(attempt.lease_ends_at, now) if attempt.lease_ends_at and not attempt.ended_at else "",
+        ),
+        (_("Ended"), relative_time(attempt.ended_at, now) if attempt.ended_at else ""),
+        (_("Polled"), _times(attempt.poll_count) if attempt.poll_count > 1 else ""),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _times(count: int) -> str:
+    return ngettext("%(count)s time", "%(count)s times", count) % {"count": count}
+
+
+def origin_views(attempt: Attempt) -> list[InputOriginView]:
+    """Each expression of the input: what it says, what it reads, what came of it; what is null has a hint."""
+    definition = parsed_definition(attempt.run.plan_id)
+    found = input_origins(attempt, definition.step(attempt.task.ref) if definition else None)
+    return [InputOriginView(each, _short(each.value), mark_names(each.hint)) for each in found]
+
+
+def _short(value: Any) -> str:
+    text = "null" if value is None else str(dumps(value))
+    return text if len(text) <= MOST_OF_A_VALUE else f"{text[:MOST_OF_A_VALUE]}…"
+
+
+def _try(attempt: Attempt, chosen: Attempt | None, now: int, address: str) -> AttemptColumn:
+    end = now if attempt.ended_at is None else attempt.ended_at
+    begun = end if attempt.started_at is None else attempt.started_at
+    return AttemptColumn(
+        attempt,
+        badge(attempt.status),
+        attempt.number + 1,
+        format_duration(begun - attempt.scheduled_at),
+        format_duration(end - begun) if attempt.started_at is not None else "–",
+        first_line(attempt.reason, 160),
+        chosen is not None and chosen.pk == attempt.pk,
+        address,
+    )

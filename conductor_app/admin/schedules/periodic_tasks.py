@@ -1,0 +1,70 @@
+"""What Celery's beat rings, as its tables hold it: looked at here, written by our own table of beats."""
+
+from django.contrib.admin import display
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
+
+from ...insight.durations import format_duration
+from ..badges import format_count, pill, relative_time
+from ..read_only import ReadOnlyAdmin
+
+
+class PeriodicTaskAdmin(ReadOnlyAdmin):
+    """Jobs with their rhythm."""
+
+    list_display = ("name", "state", "rung", "last", "times", "job")
+    list_select_related = ("interval", "crontab", "solar", "clocked")
+    ordering = ("name",)
+    search_fields = ("name", "task")
+    search_help_text = gettext_lazy("Part of a name")
+
+    @display(description=gettext_lazy("state"))
+    def state(self, row: PeriodicTask) -> SafeString:
+        return pill("active", _("on")) if row.enabled else pill("paused", _("off"))
+
+    @display(description=gettext_lazy("rhythm"))
+    def rung(self, row: PeriodicTask) -> str:
+        return format_interval(row)
+
+    @display(description=gettext_lazy("last rung"))
+    def last(self, row: PeriodicTask) -> SafeString:
+        return relative_time(row.last_run_at and round(row.last_run_at.timestamp() * 1000))
+
+    @display(description=gettext_lazy("times"))
+    def times(self, row: PeriodicTask) -> str:
+        return format_count(row.total_run_count)
+
+    @display(description=gettext_lazy("job"))
+    def job(self, row: PeriodicTask) -> str:
+        return row.task
+
+
+def format_interval(row: PeriodicTask) -> str:
+    """How often it is rung: a span that people read, where it is one."""
+    return str(row.scheduler) if row.interval is None else _every(row.interval)
+
+
+def _every(interval: IntervalSchedule) -> str:
+    seconds = interval.schedule.run_every.total_seconds()
+    return _("every %(span)s") % {"span": format_duration(round(seconds * 1000))}
+
+
+class IntervalAdmin(ReadOnlyAdmin):
+    """Rhythms that are spans."""
+
+    list_display = ("rung",)
+
+    @display(description=gettext_lazy("rhythm"))
+    def rung(self, row: IntervalSchedule) -> str:
+        return _every(row)
+
+
+class CrontabAdmin(ReadOnlyAdmin):
+    """Rhythms that are moments of a clock."""
+
+    list_display = ("__str__",)
+
+
+SCHEDULES = {PeriodicTask: PeriodicTaskAdmin, IntervalSchedule: IntervalAdmin, CrontabSchedule: CrontabAdmin}

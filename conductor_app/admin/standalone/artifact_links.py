@@ -1,0 +1,54 @@
+"""What attempts have left: which of it may be read here and by whom, and where the rest is."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from ...models import Artifact
+from ..badges import format_size
+from .addresses import standalone_address
+
+PUBLIC, SEES_ALL = "public/", "conductor.view_artifact"
+TEXTS = ("text/", "application/json", "application/x-yaml", "application/yaml", "application/xml")
+
+
+def is_readable_by(row: Artifact, user: User | AnonymousUser) -> bool:
+    """Public ones are for all who see the task; the others for those who see all artifacts."""
+    return row.name.startswith(PUBLIC) or user.has_perm(SEES_ALL)
+
+
+def is_text(row: Artifact) -> bool:
+    """Whether it can be read on the page: text that is kept here, or a link to something that may be."""
+    is_log = row.content_type.startswith(TEXTS) or row.name.endswith(".log")
+    return is_log and (bool(row.path) or row.kind == "link")
+
+
+def artifact_context(row: Artifact, now: int, user: User | AnonymousUser) -> dict[str, Any]:
+    """One artifact, with the ways to it that are open to this reader."""
+    is_open = is_readable_by(row, user)
+    is_here = bool(row.path) and row.expires_at > now and is_open
+    return {
+        "row": row,
+        "size": format_size(row.size) if row.path else "",
+        "download": f"{reverse('admin:standalone_file', args=[row.task_id])}?{_query(row)}" if is_here else "",
+        "read": f"{standalone_address(row.task_id)}?{_query(row)}#log" if is_open and is_text(row) else "",
+        "elsewhere": artifact_location(row) if is_open else _("asks for the permission conductor.view_artifact"),
+    }
+
+
+def _query(row: Artifact) -> str:
+    return urlencode({"attempt": row.number, "artifact": row.name})
+
+
+def artifact_location(row: Artifact) -> SafeString | str:
+    """Where else it is, or why it is not there."""
+    url = str(row.details.get("url", ""))
+    if url.startswith(("https://", "http://")):
+        return format_html('<a href="{0}" rel="noopener noreferrer">{0}</a>', url)
+    told = [str(row.details[part]) for part in ("url", "artifact", "reason", "message") if part in row.details]
+    return " ".join(told) or ("" if row.path else _("not sent yet"))

@@ -1,0 +1,240 @@
+"""What the page of a task group tells on every tab: how far it is, what went wrong, which tasks are asked for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
+
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from ... import clock, conf
+from ...insight.durations import format_duration
+from ...insight.task_groups.critical import LongestChain, longest_chain
+from ...insight.task_groups.graph import DependencyGraph, build_graph, load_edges
+from ...insight.task_groups.members import URGENCY, GroupMember, load_members, most_urgent_first
+from ...insight.task_groups.name_patterns import matches_pattern
+from ...insight.task_groups.progress import GroupProgress, group_progress
+from ...models import GroupWatch, PulseMessage, TaskGroup
+from ..badges import ACTIVE, FAILED, SUCCEEDED, WAITING, badge, format_count, mark_names
+from .progress import progress_bar
+
+KEPT = ("tab", "state", "q", "only", "chain", "part", "from", "to")
+"""What an address of a group's page may say: copied to a colleague, it shows the same."""
+LONGEST_SEARCH = 200
+LOOKED_EVERY_MS = 5_000
+
+
+@dataclass(frozen=True)
+class GroupPageQuery:
+    """What the address asks for."""
+
+    values: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        return self.values.get(name, "").replace("\0", "")[:LONGEST_SEARCH]
+
+    def number(self, name: str) -> int | None:
+        """A whole number, if it is one."""
+        given = self[name]
+        return int(given) if given.isascii() and given.isdecimal() and len(given) < 15 else None
+
+    def address(self, **other: str | int | None) -> str:
+        """The same page with something else chosen; what is None is left out."""
+        return "?" + urlencode(
+            {name: value for name, value in {**self.kept, **other}.items() if value not in (None, "")}
+        )
+
+    @property
+    def kept(self) -> dict[str, str]:
+        return {name: self[name] for name in KEPT if self[name]}
+
+    @property
+    def state(self) -> str:
+        return self["state"] if self["state"] in URGENCY else ""
+
+
+@dataclass(frozen=True)
+class GroupViewModel:
+    """A group, when it is looked at, and what the address asks for."""
+
+    group: TaskGroup
+    asked: GroupPageQuery
+    now: int
+
+    @cached_property
+    def tally(self) -> GroupProgress:
+        return group_progress(self.group.pk)
+
+    @cached_property
+    def part(self) -> tuple[list[GroupMember], bool]:
+        """The tasks that are looked at together, and whether there are more."""
+        return load_members(self.group.pk, self.asked["part"])
+
+    @property
+    def members(self) -> list[GroupMember]:
+        """All its tasks; of more than can be looked at together, the part that the address names."""
+        return self.part[0]
+
+    @cached_property
+    def graph(self) -> DependencyGraph:
+        """What needs what among them."""
+        ids = [each.id for each in self.members]
+        return build_graph(ids, load_edges(self.group.pk, ids[0], ids[-1]) if ids else ())
+
+    @cached_property
+    def chain(self) -> LongestChain:
+        """The longest chain among them."""
+        return longest_chain(self.members, self.graph, self.now)
+
+    @cached_property
+    def shown(self) -> list[GroupMember]:
+        """Those that the filter lets pass."""
+        state, word, only = self.asked.state, self.asked["q"].lower(), self.asked["only"]
+        chain = self.chain.ids if self.asked["chain"] else None
+        return [
+            each
+            for each in self.members
+            if (not state or each.state == state)
+            and (not word or word in each.name.lower())
+            and (not only or matches_pattern(each, only))
+            and (chain is None or each.id in chain)
+        ]
+
+    @property
+    def next_part(self) -> str:
+        """Where the next tasks begin of a group that is too large to be looked at whole."""
+        return self.members[-1].id if self.part[1] else ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can happen to it by itself any more."""
+        return self.group.sealed_at is not None and self.tally.is_resolved
+
+
+def group_view_model(group: TaskGroup, values: Mapping[str, str]) -> GroupViewModel:
+    """The story for what the address asks for."""
+    return GroupViewModel(group, GroupPageQuery(values), clock.now())
+
+
+def revision(group_id: str, now: int) -> str:
+    """Says that something has happened, without looking at the tasks: each transition writes a notice."""
+    last = PulseMessage.objects.filter(group_id=group_id).order_by("-id").values_list("id", flat=True).first()
+    # Where an exchange takes the notices away, only looking tells.
+    every = LOOKED_EVERY_MS if conf.taskcluster_amqp_url else 3 * LOOKED_EVERY_MS
+    return f"{last or 0}-{now // every}"
+
+
+def head_context(story: GroupViewModel) -> dict[str, Any]:
+    """What stands above the tabs."""
+    tone, sentence = _sentence(story)
+    return {
+        "group": story.group,
+        "asked": story.asked,
+        "tally": story.tally,
+        "is_over": story.is_over,
+        "tone": tone,
+        "sentence": mark_names(sentence),
+        "watches": list(GroupWatch.objects.filter(group_id=story.group.pk, told_at=None).order_by("id")),
+        "progress": progress_bar(story.tally),
+        "chips": _chips(story),
+        "all_kinds": story.asked.address(only=None),
+        "all_chains": story.asked.address(chain=None),
+        "facts": _facts(story),
+        "next_part": story.asked.address(part=story.next_part) if story.next_part else "",
+        "first_part": story.asked.address(part=None) if story.asked["part"] else "",
+    }
+
+
+def _chips(story: GroupViewModel) -> list[tuple[SafeString | str, int, str, bool]]:
+    """Counts by state, each a filter."""
+    asked = story.asked
+    every = [("", story.tally.total), *story.tally.parts]
+    return [
+        (badge(state) if state else _("All"), count, asked.address(state=state or None), state == asked.state)
+        for state, count in every
+    ]
+
+
+def _sentence(story: GroupViewModel) -> tuple[str, str]:
+    """The colour and the words of how the group is."""
+    counted = story.tally
+    if not counted.total:
+        if story.group.sealed_at is not None:
+            return "stopped", _("It was sealed without tasks, and takes none any more.")
+        return WAITING, _("It has no tasks yet.")
+    if counted.failed:
+        return FAILED, _failed_note(story)
+    if counted.is_resolved:
+        return SUCCEEDED, _progress_note(story)
+    return ACTIVE if counted.states.get("LEASED") else WAITING, _open(counted)
+
+
+def _failed_note(story: GroupViewModel) -> str:
+    bad = [each for each in story.members if each.ended_badly and each.ended_at is not None]
+    words = ngettext(
+        "%(count)s of %(total)s tasks did not end well.",
+        "%(count)s of %(total)s tasks did not end well.",
+        story.tally.failed,
+    ) % {"count": format_count(story.tally.failed), "total": format_count(story.tally.total)}
+    if not bad:
+        return words
+    first = min(bad, key=lambda each: (each.ended_at, each.id))
+    which = _("The first was `%(name)s` (%(reason)s).") % {"name": first.name, "reason": _reason(first)}
+    return f"{words} {which}"
+
+
+def _reason(member: GroupMember) -> str:
+    return (member.last.reason if member.last else "") or member.state.lower()
+
+
+def _progress_note(story: GroupViewModel) -> str:
+    begun = [each.began_at for each in story.members if each.began_at is not None]
+    ended = [each.ended_at for each in story.members if each.ended_at is not None]
+    took = format_duration(max(ended) - min(begun)) if begun and ended else "–"
+    return ngettext(
+        "Its task is done, after %(span)s.", "All its %(total)s tasks are done, after %(span)s.", story.tally.total
+    ) % {
+        "total": format_count(story.tally.total),
+        "span": took,
+    }
+
+
+def _open(counted: GroupProgress) -> str:
+    return _(
+        "%(resolved)s of %(total)s tasks are done; "
+        "%(out)s with workers, %(queued)s in queues, %(blocked)s wait for others."
+    ) % {
+        "resolved": format_count(counted.resolved),
+        "total": format_count(counted.total),
+        "out": format_count(counted.states.get("LEASED", 0)),
+        "queued": format_count(counted.states.get("PENDING", 0)),
+        "blocked": format_count(counted.states.get("BLOCKED", 0)),
+    }
+
+
+def _facts(story: GroupViewModel) -> list[tuple[str, Any]]:
+    open_until = {each.deadline_at for each in story.members if each.is_open}
+    deadlines = [(_("Next deadline"), min(open_until)), (_("Last deadline"), max(open_until))] if open_until else []
+    return [
+        *(deadlines if len(open_until) > 1 else [(_("Deadline"), at) for at in open_until]),
+        (_("Created"), story.group.created_at),
+        (_("Expires"), story.group.expires_at),
+    ]
+
+
+def page_of_tasks(story: GroupViewModel, count: int) -> tuple[list[GroupMember], str]:
+    """The tasks of one page, and where the next one begins."""
+    found = most_urgent_first(story.shown, story.asked.values.get("after", ""), count + 1)
+    return found[:count], found[count - 1].id if len(found) > count else ""
+
+
+def filter_context(story: GroupViewModel) -> dict[str, Any]:
+    """Whether the address leaves something out, and the way to all."""
+    asked = story.asked
+    return {
+        "is_filtered": bool(asked.state or asked["q"] or asked["only"] or asked["chain"]),
+        "unfiltered": asked.address(state=None, q=None, only=None, chain=None),
+    }

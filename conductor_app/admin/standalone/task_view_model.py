@@ -1,0 +1,162 @@
+"""What the page of a stand-alone task tells: how it is and why, its attempts side by side, what it needs and left."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from ... import clock
+from ...core.states import TASK
+from ...insight import failures
+from ...insight.durations import format_duration
+from ...insight.standalone import NAMES_OF_PRIORITIES
+from ...insight.standalone_queues import messages_of
+from ...insight.standalone_waits import (
+    RequiredTaskView,
+    dependents_of,
+    explain_wait,
+    requirements_of,
+    waits_for_schedule,
+)
+from ...models import Artifact, Attempt, FailureGroup, StandaloneTask
+from ..badges import ACTIVE, badge, mark_names, status_tone
+from ..monitoring.queues import queue_address
+from . import artifact_links
+from .addresses import group_address, standalone_address
+from .group_actions import priority_names
+
+MOST_ARTIFACTS = 200
+SEES_FAILURES = "conductor.view_failuregroup"
+
+
+@dataclass(frozen=True)
+class TaskViewModel:
+    """A task, when it is looked at, and which attempt and artifact the address asks for."""
+
+    standalone: StandaloneTask
+    asked: Mapping[str, str]
+    now: int
+
+    @property
+    def name(self) -> str:
+        return self.standalone.task.name or self.standalone.pk
+
+    @property
+    def state(self) -> str:
+        """What of its own status and its attempt's says more."""
+        last = self.attempts[-1] if self.attempts else None
+        return last.status if last and self.standalone.task.status == "ACTIVE" else self.standalone.task.status
+
+    @cached_property
+    def attempts(self) -> list[Attempt]:
+        return self.standalone.attempts
+
+    @property
+    def number(self) -> int:
+        """The attempt that is looked at: the one that is asked for, else the last one."""
+        asked = self.asked.get("attempt", "")
+        wanted = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 4 else len(self.attempts)
+        return min(wanted, max(len(self.attempts) - 1, 0))
+
+    @property
+    def attempt(self) -> Attempt | None:
+        return self.attempts[self.number] if self.attempts else None
+
+    @cached_property
+    def artifacts(self) -> list[Artifact]:
+        """What the attempt has left behind."""
+        rows = Artifact.objects.of(self.standalone.pk, self.number).filter(is_present=True).order_by("name")
+        return list(rows[:MOST_ARTIFACTS]) if self.attempts else []
+
+    @cached_property
+    def needed(self) -> list[RequiredTaskView]:
+        return requirements_of(self.standalone)
+
+    @property
+    def failure_group(self) -> FailureGroup | None:
+        """Where the failure of the attempt is counted with those like it."""
+        return failures.group_of(self.attempt) if self.attempt else None
+
+
+def task_view_model(standalone: StandaloneTask, asked: Mapping[str, str]) -> TaskViewModel:
+    """The story for what the address asks for."""
+    return TaskViewModel(standalone, asked, clock.now())
+
+
+def parts_context(story: TaskViewModel, user: User | AnonymousUser) -> dict[str, Any]:
+    """What follows the task."""
+    standalone = story.standalone
+    tone, sentences = _cause(story)
+    status = standalone.task.status
+    return {
+        "standalone": standalone,
+        "name": story.name,
+        "badge": badge(story.state),
+        "tone": tone,
+        "sentences": [mark_names(each) for each in sentences],
+        "queue": queue_address(standalone.queue),
+        "group": group_address(standalone.group_id),
+        "priority": NAMES_OF_PRIORITIES[standalone.priority],
+        "priorities": priority_names(),
+        "tries": [_try(attempt, story) for attempt in story.attempts],
+        "number": story.number,
+        "failures": story.failure_group if user.has_perm(SEES_FAILURES) else None,
+        "artifacts": [artifact_links.artifact_context(row, story.now, user) for row in story.artifacts],
+        "needed": [_requirement_row(each) for each in story.needed],
+        "needs_itself": waits_for_schedule(standalone.pk),
+        "needing": [_requirement_row(each) for each in dependents_of(standalone.pk)],
+        "notices": messages_of(standalone.pk),
+        "is_open": status in TASK.open,
+        "is_blocked": status == "BLOCKED",
+        "may_be_prioritized": not standalone.ever_resolved,
+        "is_final": status in TASK.final,
+    }
+
+
+def _cause(story: TaskViewModel) -> tuple[str, list[str]]:
+    """The colour, and why it is where it is."""
+    last = story.attempts[-1] if story.attempts else None
+    if waits := explain_wait(story.standalone, story.needed, story.now):
+        return "waiting", waits
+    if last is not None and last.status == "LEASED":
+        return ACTIVE, [_("Worker `%(worker)s` works on it.") % {"worker": last.worker}]
+    return status_tone(story.state), [_end_facts(story, last)] if last is not None else []
+
+
+def _end_facts(story: TaskViewModel, last: Attempt) -> str:
+    facts = {
+        "reason": last.reason,
+        "worker": last.worker,
+        "count": len(story.attempts),
+        "span": format_duration((last.ended_at or story.now) - (last.started_at or last.scheduled_at)),
+    }
+    if story.state == "COMPLETED":
+        return _("Worker `%(worker)s` has completed it in %(span)s.") % facts
+    if not last.worker:
+        return _("It ended as `%(reason)s` before a worker took it.") % facts
+    words = ngettext(
+        "It ended as `%(reason)s` at its only attempt, with worker `%(worker)s` after %(span)s.",
+        "It ended as `%(reason)s` at attempt %(count)s, with worker `%(worker)s` after %(span)s.",
+        len(story.attempts),
+    )
+    return words % facts
+
+
+def _try(attempt: Attempt, story: TaskViewModel) -> dict[str, Any]:
+    return {
+        "attempt": attempt,
+        "begun_at": attempt.started_at if attempt.started_at is not None else attempt.ended_at,
+        "badge": badge(attempt.status),
+        "address": f"{standalone_address(story.standalone.pk)}?attempt={attempt.number}",
+        "is_chosen": attempt.number == story.number,
+        "reason": attempt.reason if attempt.reason != "completed" else "",
+    }
+
+
+def _requirement_row(each: RequiredTaskView) -> tuple[RequiredTaskView, SafeString | str, str]:
+    return each, badge(each.status) if each.status else "", standalone_address(each.id)

@@ -1,0 +1,58 @@
+"""Query parameters as their types: booleans in any case, numbers within their bits, lists repeated or with commas."""
+
+from urllib.parse import parse_qsl
+
+from django.http import HttpRequest
+
+from ...core.errors import Invalid
+
+TRUTHS = {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False}
+
+
+class QueryParameters:
+    """The query parameters of one request; unknown ones are never asked for."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        pairs = parse_qsl(request.META.get("QUERY_STRING", ""), keep_blank_values=True, errors="replace")
+        self.values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            # PostgreSQL keeps no NUL in text.
+            self.values.setdefault(name, []).append(value.replace("\0", ""))
+
+    def text(self, name: str, default: str = "") -> str:
+        """The parameter's value."""
+        return self.values.get(name, (default,))[0]
+
+    def flag(self, name: str, default: bool) -> bool:
+        """Yes or no; an empty value counts as absent."""
+        given = self.text(name).strip().lower()
+        if not given:
+            return default
+        if given not in TRUTHS:
+            raise Invalid(f"Query parameter '{name}' must be true or false; it is '{given[:100]}'.")
+        return TRUTHS[given]
+
+    def whole(self, name: str, default: int, bits: int = 32) -> int:
+        """A whole number; an empty value counts as absent."""
+        given = self.text(name).strip()
+        return parse_integer(given, f"Query parameter '{name}'", bits) if given else default
+
+    def required(self, name: str) -> str:
+        """The parameter's value; raises Invalid where it is missing."""
+        if name not in self.values:
+            raise Invalid(f"Required query parameter '{name}' is missing.")
+        return self.text(name)
+
+    def texts(self, name: str) -> list[str]:
+        """All values of a list."""
+        return [each for value in self.values.get(name, ()) for each in value.split(",") if each]
+
+
+def parse_integer(given: str, what: str, bits: int = 32) -> int:
+    """The number that a text spells; raises Invalid."""
+    digits = given.removeprefix("-").removeprefix("+")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
+        raise Invalid(f"{what} must be a whole number; it is '{given[:100]}'.")
+    if not -(2 ** (bits - 1)) <= int(given) < 2 ** (bits - 1):
+        raise Invalid(f"{what} is out of range: '{given}'.")
+    return int(given)

@@ -1,0 +1,73 @@
+"""The body of a request as JSON: any content type, but nothing that a database or a client could not hold."""
+
+from typing import Any
+
+from django.http import HttpRequest, RawPostDataException
+from django.http.request import UnreadablePostError
+
+from ... import conf
+from ...core.errors import Invalid, PayloadTooLarge
+from ...json_values import DEEPEST, is_too_deep, loads_whole
+
+
+def read_bytes(request: HttpRequest) -> bytes:
+    """The bytes of the body."""
+    content_length(request, conf.max_request_bytes)
+    try:
+        return request.body
+    except (UnreadablePostError, RawPostDataException):
+        raise Invalid("The body of the request could not be read.") from None
+
+
+def content_length(request: HttpRequest, most: int) -> int:
+    """How many bytes the body has; raises TooLarge where those are more than it may have."""
+    try:
+        size = int(request.META.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        raise Invalid("The Content-Length of the request is no number.") from None
+    if size > most:
+        raise PayloadTooLarge(f"The body of a request may have at most {most} bytes.")
+    return size
+
+
+def read_json(request: HttpRequest) -> Any:
+    """The body as a JSON value; raises Invalid."""
+    return parse_json(read_bytes(request))
+
+
+def parse_json(body: bytes) -> Any:
+    """A JSON value; raises Invalid."""
+    if not body:
+        raise Invalid("Required request body is missing.")
+    try:
+        # A worker whose text was cut within a character has done its work all the same.
+        value = loads_whole(body)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"The request body is not valid JSON: {str(error)[:200]}") from None
+    if is_too_deep(value, body, DEEPEST):
+        raise Invalid(f"The request body is nested more than {DEEPEST} levels deep.")
+    return value
+
+
+def read_object(request: HttpRequest) -> dict[str, Any]:
+    """The body as a JSON object; raises Invalid."""
+    value = read_json(request)
+    if not isinstance(value, dict):
+        raise Invalid("The request body must be a JSON object.")
+    return value
+
+
+def read_objects(request: HttpRequest) -> list[dict[str, Any]]:
+    """The body as a list of JSON objects; raises Invalid."""
+    value = read_json(request)
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise Invalid("The request body must be a list of JSON objects.")
+    return value
+
+
+def read_texts(request: HttpRequest) -> list[str]:
+    """The body as a list of texts; raises Invalid."""
+    value = read_json(request)
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise Invalid("The request body must be a list of texts.")
+    return value

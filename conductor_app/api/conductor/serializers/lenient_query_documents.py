@@ -1,0 +1,84 @@
+"""SkipTaskRequest as some clients put it into a query parameter: as Python or as Go prints it (api §8.3)."""
+
+import ast
+import json
+import re
+from typing import Any
+
+from ....core.errors import Invalid
+
+LONGEST = 65_536
+GO_REQUEST = re.compile(r"\{map\[.*\] map\[.*\]\}", re.DOTALL)
+GO_ENTRY = re.compile(r"(?:^| )([^\s:\[\]]+):")
+GO_WORDS = {"true": True, "false": False, "<nil>": None}
+
+
+def parse_query_document(text: str) -> dict[str, Any]:
+    """The request that a text spells; raises Invalid."""
+    text = text.strip()
+    if len(text) > LONGEST:
+        raise Invalid(f"skipTaskRequest may have at most {LONGEST} characters: send it as the JSON body.")
+    if text in ("", "{}", "None", "null", "{map[] map[]}"):
+        return {}
+    if GO_REQUEST.fullmatch(text):
+        return _as_go_prints(text)
+    try:
+        # Through JSON and back: keys become texts, and what JSON does not know is refused.
+        read = json.loads(json.dumps(_value(text), allow_nan=False))
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        raise Invalid("skipTaskRequest cannot be read: send it as the JSON body.") from None
+    if not isinstance(read, dict):
+        raise Invalid("skipTaskRequest must be an object with taskInput and taskOutput.")
+    return read
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return ast.literal_eval(text)
+
+
+def _as_go_prints(text: str) -> dict[str, Any]:
+    """`{map[a:1] map[b:two words]}`: input and output. Types are guessed, for they are not printed."""
+    first, place = _parse_brackets(text, text.find("["))
+    second, _ = _parse_brackets(text, text.find("[", place))
+    return {"taskInput": _go_map(first), "taskOutput": _go_map(second)}
+
+
+def _parse_brackets(text: str, start: int) -> tuple[str, int]:
+    """What stands between the bracket at `start` and the one that closes it; and the place behind that."""
+    depth = 0
+    for place in range(start, len(text)) if start >= 0 else ():
+        depth += {"[": 1, "]": -1}.get(text[place], 0)
+        if depth == 0:
+            return text[start + 1 : place], place + 1
+    raise Invalid("skipTaskRequest cannot be read: its brackets are not balanced. Send it as the JSON body.")
+
+
+def _go_map(inner: str, level: int = 0) -> dict[str, Any]:
+    depths = _depths(inner)
+    entries = [found for found in GO_ENTRY.finditer(inner) if depths[found.start(1)] == 0]
+    ends = [*(found.start() for found in entries), len(inner)][1:]
+    return {found[1]: _go_value(inner[found.end() : end], level) for found, end in zip(entries, ends, strict=True)}
+
+
+def _depths(text: str) -> list[int]:
+    depths, depth = [], 0
+    for letter in text:
+        depth += {"[": 1, "]": -1}.get(letter, 0)
+        depths.append(depth)
+    return depths
+
+
+def _go_value(text: str, level: int) -> Any:
+    if text.startswith("map[") and text.endswith("]") and level < 50:
+        return _go_map(text[4:-1], level + 1)
+    if text.startswith("[") and text.endswith("]") and "[" not in text[1:]:
+        return [_go_value(each, level) for each in text[1:-1].split(" ") if each]
+    if text in GO_WORDS:
+        return GO_WORDS[text]
+    try:
+        return json.loads(text) if re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d{1,2})?", text) else text
+    except ValueError:
+        return text

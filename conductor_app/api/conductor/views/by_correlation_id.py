@@ -1,0 +1,68 @@
+"""Workflows that belong together: found by their correlation ids."""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+from django.http import HttpResponse
+
+from ....insight.execution import wire_runs
+from ....models import Run
+from .. import request_body
+from ..replies import Json
+from ..serializers.requests import read_request
+from ..serializers.skip_jump import CORRELATION, no_check
+from ..view import ConductorRequest, ConductorView
+
+AT_ONCE = 500
+"""Correlation ids that one query looks for."""
+
+
+class Correlated(ConductorView):
+    """GET /api/workflow/{name}/correlated/{correlationId}: the workflows of one name that belong together."""
+
+    def get(self, request: ConductorRequest, workflow: str, correlation_id: str) -> HttpResponse:
+        return Json(running_by_correlation_id(request, [workflow], [correlation_id])[correlation_id])
+
+
+class CorrelatedMany(ConductorView):
+    """POST, GET /api/workflow/{name}/correlated: the same for several correlation ids, each of which is a key."""
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        return Json(running_by_correlation_id(request, [workflow], request_body.read_texts(request)))
+
+    def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        # One client asks so, and repeats the ids in the query or sends them as a body.
+        asked = request.query.texts("correlationIds") or request.query.texts("correlationId")
+        if not asked and request_body.read_bytes(request):
+            asked = request_body.read_texts(request)
+        return Json(running_by_correlation_id(request, [workflow], asked))
+
+
+class CorrelatedBatch(ConductorView):
+    """POST /api/workflow/correlated/batch: the same for several names."""
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        asked = read_request(
+            request_body.read_object(request), CORRELATION, "getWorkflows.correlationIdsSearchRequest", no_check
+        )
+        return Json(running_by_correlation_id(request, asked["workflowNames"], asked["correlationIds"]))
+
+
+def running_by_correlation_id(
+    request: ConductorRequest, names: Iterable[str], ids: Iterable[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """The running workflows with these names, by correlation id; those that have ended too, where that is asked for.
+
+    No workflow is found by an empty id: it would be every one that belongs to nothing.
+    """
+    runs = Run.objects.filter(name__in={name.replace("\0", "") for name in names})
+    if not request.query.flag("includeClosed", False):
+        runs = runs.filter(status="RUNNING")
+    with_tasks = request.query.flag("includeTasks", False)
+    found: dict[str, list[dict[str, Any]]] = {id: [] for id in ids}
+    left = iter(filter(None, found))
+    while some := list(islice(left, AT_ONCE)):
+        for run in wire_runs(runs.filter(correlation_id__in=some).order_by("created_at", "id"), with_tasks):
+            found[run["correlationId"]].append(run)
+    return found

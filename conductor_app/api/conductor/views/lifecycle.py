@@ -1,0 +1,43 @@
+"""What operators do to a workflow that has been started."""
+
+from django.http import HttpResponse
+
+from ....engine import removals, runs, skip_and_jump
+from ..replies import EmptyOk
+from ..view import ConductorRequest, ConductorView
+
+
+class Decide(ConductorView):
+    """PUT /api/workflow/decide/{workflowId}: look again what is to be done next."""
+
+    def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        skip_and_jump.reevaluate_run(workflow, request.actor.name)
+        return EmptyOk()
+
+
+class Pause(ConductorView):
+    """PUT /api/workflow/{workflowId}/pause: schedule nothing new."""
+
+    def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        runs.pause_run(workflow, request.actor.name)
+        return EmptyOk()
+
+
+class Resume(ConductorView):
+    """PUT /api/workflow/{workflowId}/resume: go on after a pause."""
+
+    def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        runs.resume_run(workflow, request.actor.name)
+        return EmptyOk()
+
+
+class Remove(ConductorView):
+    """DELETE /api/workflow/{workflowId}/remove: forget the workflow.
+
+    Its sub-workflows stay, unless `cascade` says that they go with it.
+    """
+
+    def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
+        removals.remove_with_descendants(workflow, request.actor.name, archive=archive, cascade=cascade)
+        return EmptyOk()

@@ -1,0 +1,47 @@
+"""What operators do to a workflow that has ended, so that it goes on."""
+
+from django.http import HttpResponse
+
+from ....core.errors import NotFound
+from ....core.states import RUN
+from ....engine import runs
+from ....insight.execution import find_run
+from .. import request_body
+from ..replies import NoContent, PlainText
+from ..serializers.reruns import rerun_request
+from ..view import ConductorRequest, ConductorView
+
+
+class RetryWorkflow(ConductorView):
+    """POST /api/workflow/{workflowId}/retry: try again what failed."""
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        require_ended(workflow)
+        with_children = request.query.flag("resumeSubworkflowTasks", False)
+        runs.retry(workflow, request.actor.name, resume_children=with_children)
+        return NoContent()
+
+
+class Restart(ConductorView):
+    """POST /api/workflow/{workflowId}/restart: begin anew, with the newest definitions where that is asked for."""
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        with_latest = request.query.flag("useLatestDefinitions", False)
+        runs.restart(workflow, request.actor.name, latest_definitions=with_latest)
+        return NoContent()
+
+
+class RerunWorkflow(ConductorView):
+    """POST /api/workflow/{workflowId}/rerun: go on from one of the tasks, or from the start."""
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        asked = rerun_request(request_body.read_object(request))
+        runs.rerun(workflow, request.actor.name, **asked)
+        return PlainText(workflow)
+
+
+def require_ended(workflow: str) -> None:
+    """Clients know a retry of what is still open as 404 (api §1.2)."""
+    status = find_run(workflow).status
+    if status in RUN.open:
+        raise NotFound(f"Workflow {workflow} is {status}: there is nothing to retry before it has ended.")

@@ -1,0 +1,109 @@
+"""What leads a workflow off its written way, or tells it something from outside."""
+
+from django.http import HttpResponse
+
+from ....engine import removals, skip_and_jump
+from ....engine.run_waits import WaitOutcome, wait_for_run
+from ....insight.execution import wire_run
+from .. import request_body
+from ..replies import EmptyOk, Json, NoContent
+from ..serializers.requests import read_request
+from ..serializers.skip_jump import UPGRADE, check_upgrade, skip_request, state_update, step_reference
+from ..serializers.waits import parse_given, signal_response
+from ..view import ConductorRequest, ConductorView
+from .executions import parse_wait
+
+
+class Skip(ConductorView):
+    """PUT /api/workflow/{workflowId}/skiptask/{taskRef}: pass over a step that has not begun.
+
+    Its task becomes SKIPPED, with the input and output that are sent. A fork is passed over with its branches and its
+    join. `ref__2` names the second turn of the loop around it; without a turn it is the present one.
+    """
+
+    def put(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
+        input, output = skip_request(request, request.query)
+        skip_and_jump.skip_step(
+            workflow, step_reference(ref, request.query), request.actor.name, input=input, output=output
+        )
+        return EmptyOk()
+
+
+class Jump(ConductorView):
+    """POST /api/workflow/{workflowId}/jump/{taskRef}: go on at a step further on, with the inputs that are sent.
+
+    What lies before it becomes SKIPPED; branches beside it go on.
+    """
+
+    def post(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
+        inputs = request_body.read_object(request) if request_body.read_bytes(request) else {}
+        skip_and_jump.jump_to_step(workflow, step_reference(ref, request.query), request.actor.name, input=inputs)
+        return EmptyOk()
+
+
+class Variables(ConductorView):
+    """POST /api/workflow/{workflowId}/variables: lay variables over the workflow's own; the workflow as it is then."""
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        variables = request_body.read_object(request) if request_body.read_bytes(request) else {}
+        skip_and_jump.set_variables(workflow, variables, request.actor.name)
+        return Json(wire_run(workflow))
+
+
+class State(ConductorView):
+    """POST /api/workflow/{workflowId}/state: variables and what a task came to, at once; the workflow as it is then.
+
+    Where the query says for how long or for which tasks, the reply waits as that of an execution does.
+    """
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        told, by, wish = state_update(request_body.read_object(request)), request.actor.name, parse_wait(request.query)
+        skip_and_jump.update_state(workflow, told.variables, told.report, by, ref=told.ref, attempt_id=told.attempt_id)
+        asks_to_wait = parse_given(request.query.text("waitUntilTaskRef")) or parse_given(
+            request.query.text("waitForSeconds")
+        )
+        stop = wait_for_run(workflow, wish.seconds, wish.refs) if asks_to_wait else WaitOutcome(workflow)
+        return Json(signal_response(workflow, stop, wish))
+
+
+class Upgrade(ConductorView):
+    """POST /api/workflow/{workflowId}/upgrade: let a running workflow follow another version of its definition.
+
+    Tasks of references that are in both are kept; steps before where it stands become SKIPPED, with the outputs that
+    are sent; open tasks that the other version does not have are canceled. What cannot be moved is refused, with why.
+    """
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        asked = read_request(
+            request_body.read_object(request), UPGRADE, "upgradeRunningWorkflow.upgradeRequest", check_upgrade
+        )
+        skip_and_jump.upgrade_run(
+            workflow,
+            asked["name"],
+            asked.get("version") or None,
+            request.actor.name,
+            outputs=asked["taskOutput"],
+            input=asked["workflowInput"],
+        )
+        return EmptyOk()
+
+
+class ResetCallbacks(ConductorView):
+    """POST /api/workflow/{workflowId}/resetcallbacks: hand out at once what was handed back for later."""
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        skip_and_jump.reset_callbacks(workflow, request.actor.name)
+        return NoContent()
+
+
+class TerminateRemove(ConductorView):
+    """DELETE /api/workflow/{workflowId}/terminate-remove: stop the workflow, then forget it.
+
+    `cascade`: forget the sub-workflows too, and theirs.
+    """
+
+    def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        archive, cascade = (request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False))
+        reason = request.query.text("reason")
+        removals.terminate_and_remove(workflow, request.actor.name, reason, archive=archive, cascade=cascade)
+        return EmptyOk()

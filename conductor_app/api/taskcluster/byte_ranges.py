@@ -1,0 +1,21 @@
+"""The part of a content that a client asks for: one range of its bytes (RFC 9110 §14)."""
+
+import re
+
+ONE_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
+
+
+def parse_range(asked: str, size: int) -> range | None:
+    """Which bytes are asked for, an empty range where there are none such; None for all, and for what cannot be read.
+
+    A list of ranges may be answered with the whole: so it is.
+    """
+    found = ONE_RANGE.fullmatch(asked.strip())
+    if found is None or found[0] == "bytes=-":
+        return None
+    first, last = found.groups()
+    if not first:
+        return range(max(size - int(last), 0), size)
+    if last and int(last) < int(first):
+        return None
+    return range(int(first), min(int(last) + 1, size) if last else size)

@@ -1,0 +1,59 @@
+"""What identifiers look like in addresses, and which options a query may have (taskcluster §1.2, §1.3)."""
+
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import parse_qsl
+
+from .errors import InvalidRequestArguments
+from .slugid import SLUGID
+
+QUEUE = r"^[a-zA-Z0-9-_]{1,38}/[a-z]([-a-z0-9]{0,36}[a-z0-9])?$"
+NAME = r"^[a-zA-Z0-9-_]{1,38}$"
+
+PARAMS = {
+    "taskId": SLUGID,
+    "taskGroupId": SLUGID,
+    "runId": r"^[1-9]*[0-9]+$",
+    "taskQueueId": QUEUE,
+    "provisionerId": NAME,
+    "workerType": NAME,
+    "workerGroup": NAME,
+    "workerId": NAME,
+    "clientId": r"^[A-Za-z0-9!@/:.+|_-]+$",
+    "roleId": r"^[\x20-\x7e]+$",
+    "objectName": r"^[\x20-\x7e]+$",
+    "name": r"^[\x20-\x7e]+$",
+}
+OPTIONS = {
+    "continuationToken": r"^.*$",
+    "limit": r"^[0-9]+$",
+    "quarantined": r"^(true|false)$",
+    "prefix": r"^[A-Za-z0-9!@/:.+|_-]*$",
+}
+LONGEST = {"name": 1024, "runId": 9}
+"""Characters of a part of an address: no run has a number so long, and a database refuses longer ones."""
+
+
+def check_params(params: Mapping[str, str]) -> None:
+    """Raise InvalidRequestArguments unless every part of the address is as it must be."""
+    for name, value in params.items():
+        is_too_long = len(value) > LONGEST.get(name, len(value))
+        if not matches_fully(PARAMS[name], value) or is_too_long:
+            raise InvalidRequestArguments(f"URL parameter '{name}' given as '{value[:100]}' must match {PARAMS[name]}")
+
+
+def parse_options(query: str, known: Iterable[str]) -> dict[str, str]:
+    """The options of a query; raises InvalidRequestArguments where one is unknown, or not as it must be."""
+    given = dict(parse_qsl(query, keep_blank_values=True, errors="replace"))
+    given.pop("bewit", None)
+    for name, value in given.items():
+        if name not in known:
+            raise InvalidRequestArguments(f"Query string option '{name[:100]}' is not known here.")
+        if not matches_fully(OPTIONS[name], value):
+            raise InvalidRequestArguments(f"Query string option '{name}' must match {OPTIONS[name]}")
+    return given
+
+
+def matches_fully(pattern: str, text: str) -> bool:
+    """Whether the text matches to its very end: `$` alone would let a line break follow."""
+    return re.fullmatch(pattern.removesuffix("$"), text) is not None

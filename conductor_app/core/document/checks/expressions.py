@@ -1,0 +1,31 @@
+"""What is wrong with the expressions that the steps at the top of a workflow take their inputs from (api §3.3)."""
+
+from typing import Any
+
+from ...expressions import check_template, expression_roots
+from ...expressions.json_walk import expression_texts_by_path
+from ..inline_definitions import own_inputs
+from .values import DocumentPosition
+
+BARE_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
+
+
+def check_expressions(workflow: dict[str, Any], known: set[str], place: DocumentPosition) -> None:
+    """Each expression must be a path, and begin with `workflow`, a reference or a known bare name."""
+    for step in workflow["tasks"]:
+        for name, value in own_inputs(step).items():
+            for spot, text in expression_texts_by_path(value):
+                key = spot.rpartition(".")[2] or name
+                for problem in _problems(text, known):
+                    place.add_error(
+                        f"taskReferenceName: {problem[0]} for given task: {step['name']} input value: {key} "
+                        f"of input parameter: {problem[1]} {problem[2]}"
+                    )
+
+
+def _problems(text: str, known: set[str]) -> list[tuple[str, str, str]]:
+    unreadable = [
+        ("", found.expression, f"is not a valid JSON path: {found.problem}.") for found in check_template(text)
+    ]
+    unknown = sorted(expression_roots(text) - known - BARE_NAMES - {"workflow", ""})
+    return unreadable + [(root, text, "is not defined in workflow definition.") for root in unknown]

@@ -1,0 +1,47 @@
+"""Documents read by a table of their fields: name, type, default.
+
+A field with a default is always there, one without only if it has a value; what no table knows survives.
+"""
+
+from typing import Any, NamedTuple
+
+from .values import DocumentPosition, Reader, read_at, read_mapping
+
+
+class FieldSpec(NamedTuple):
+    """One field. `default`: a value, or `dict` or `list` for an empty one; None where there is no default."""
+
+    name: str
+    read: Reader
+    default: Any = None
+
+
+Table = tuple[FieldSpec, ...]
+
+
+def read_document(document: dict[str, Any], table: Table, place: DocumentPosition) -> dict[str, Any]:
+    """The document with every field of the table as its type or as its default; other fields survive as they are."""
+    if not place.fills:
+        return document | {
+            name: read_at(place.at(name), read, document[name]) for name, read, _ in table if name in document
+        }
+    result = {name: value for name, value in document.items() if value is not None}
+    for name, reader, default in table:
+        value = read_at(place.at(name), reader, result[name]) if name in result else None
+        if value is None and default is not None:
+            value = default() if isinstance(default, type) else default
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = value
+    return result
+
+
+class ObjectOf:
+    """Reads an object with the fields of a table."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    def __call__(self, value: Any, place: DocumentPosition) -> dict[str, Any]:
+        return read_document(read_mapping(value, place), self.table, place)

@@ -1,0 +1,31 @@
+"""What is wrong with a schema that is to be registered (api §2.1)."""
+
+from typing import Any
+
+from ...errors import ValidationError
+from .field_specs import SCHEMA
+from .fields import read_document
+from .values import DocumentPosition
+
+LONGEST_NAME = 255
+
+
+def read_schema(document: dict[str, Any]) -> tuple[dict[str, Any], list[ValidationError]]:
+    """The schema with every field as its type, and everything that is wrong with it beside its own language."""
+    place = DocumentPosition()
+    read = read_document(document, SCHEMA, place)
+    name = read.get("name") or ""
+    if not name.strip():
+        place.at("name").add_missing("Schema name cannot be null or empty", document.get("name"))
+    elif len(name) > LONGEST_NAME:
+        place.at("name").add_error(f"must have at most {LONGEST_NAME} characters", name)
+    if not read.get("type"):
+        place.at("type").add_missing("Schema type cannot be null: JSON, AVRO or PROTOBUF")
+    check_version(read, place)
+    return read, place.complaints
+
+
+def check_version(read: dict[str, Any], place: DocumentPosition) -> None:
+    """Versions count from 1."""
+    if read["version"] < 1:
+        place.at("version").add_error("must be greater than or equal to 1", read["version"])

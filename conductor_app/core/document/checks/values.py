@@ -1,0 +1,182 @@
+"""How JSON values are read where a type is expected: numbers from text and text from numbers, but no more than that."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import ValidationError
+
+WHOLE_NUMBER = re.compile(r"\s*[+-]?\d{1,20}\s*")
+MOST_SECONDS = 10**12
+"""Spans up to this many seconds can be added to any moment without leaving 64 bits."""
+
+
+class ValueRefused(Exception):
+    """The value cannot be read; the text says what it must be."""
+
+
+class DocumentPosition:
+    """Where in the document the reading is, and what has been found wrong so far."""
+
+    __slots__ = ("complaints", "depth", "fills", "path", "refused")
+
+    def __init__(
+        self, path: str = "", *, depth: int = 0, fills: bool = True, like: "DocumentPosition | None" = None
+    ) -> None:
+        """`fills`: defaults are filled in, and what is refused is left out; else both stay as they were given."""
+        self.path, self.depth = path, depth
+        self.fills: bool = like.fills if like else fills
+        self.complaints: list[ValidationError] = like.complaints if like else []
+        self.refused: set[str] = like.refused if like else set()
+
+    def at(self, step: str) -> "DocumentPosition":
+        """The place one name or one index further in."""
+        dot = "." if self.path and not step.startswith("[") else ""
+        return DocumentPosition(f"{self.path}{dot}{step}", depth=self.depth, like=self)
+
+    def deeper(self) -> "DocumentPosition":
+        """The same place, one level of nested steps further down."""
+        return DocumentPosition(self.path, depth=self.depth + 1, like=self)
+
+    def add_error(self, message: str, value: Any = None) -> None:
+        self.complaints.append(ValidationError(self.path, message, value))
+
+    def add_missing(self, message: str, value: Any = None) -> None:
+        """Complain that something is not there, unless what is there has been refused already."""
+        if self.path not in self.refused:
+            self.add_error(message, value)
+
+
+Reader = Callable[[Any, DocumentPosition], Any]
+"""Gives the value as its type; raises Refused, or complains of its parts and leaves them out."""
+
+
+def read_text(value: Any, place: DocumentPosition) -> str:
+    if isinstance(value, str):
+        # PostgreSQL keeps no NUL in text.
+        return value.replace("\0", "") if "\0" in value else value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    raise ValueRefused("must be text")
+
+
+def read_name(value: Any, place: DocumentPosition, most: int = 255) -> str:
+    """A name: it has to fit where names are kept."""
+    read = read_text(value, place)
+    if len(read) > most:
+        raise ValueRefused(f"must have at most {most} characters")
+    return read
+
+
+def read_queue_part(value: Any, place: DocumentPosition) -> str:
+    """What a queue's name is made of beside the task type."""
+    return read_name(value, place, 128)
+
+
+def read_boolean(value: Any, place: DocumentPosition) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value != 0
+    if isinstance(value, str) and value.strip().lower() in ("true", "false", ""):
+        return value.strip().lower() == "true"
+    raise ValueRefused("must be true or false")
+
+
+class IntegerOf:
+    """Reads a whole number of so many bits; a fraction is cut off."""
+
+    def __init__(self, bits: int = 32, most: int | None = None) -> None:
+        self.bits, self.least = bits, -(2 ** (bits - 1))
+        self.most = 2 ** (bits - 1) - 1 if most is None else most
+
+    def __call__(self, value: Any, place: DocumentPosition) -> int:
+        number = _number(value)
+        if not self.least <= number <= self.most:
+            raise ValueRefused(f"must be a whole number up to {self.most}")
+        return number
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value)
+    if isinstance(value, str) and not value.strip():
+        return 0
+    if isinstance(value, str) and value.isascii() and WHOLE_NUMBER.fullmatch(value):
+        return int(value)
+    raise ValueRefused("must be a whole number")
+
+
+class ChoiceOf:
+    """Reads one of a few words."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def __call__(self, value: Any, place: DocumentPosition) -> str:
+        if value not in self.names:
+            raise ValueRefused(f"must be one of {', '.join(self.names)}")
+        return value
+
+
+def read_any(value: Any, place: DocumentPosition) -> Any:
+    return value
+
+
+def read_mapping(value: Any, place: DocumentPosition) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueRefused("must be an object")
+    return value
+
+
+class ListOf:
+    """Reads a list; an item that is refused is complained of, and None stands in its place."""
+
+    def __init__(self, item: Reader) -> None:
+        self.item = item
+
+    def __call__(self, value: Any, place: DocumentPosition) -> list[Any]:
+        if not isinstance(value, list):
+            raise ValueRefused("must be a list")
+        return [_item(place.at(f"[{index}]"), self.item, each) for index, each in enumerate(value)]
+
+
+class MapOf:
+    """Reads an object whose values all have one type."""
+
+    def __init__(self, item: Reader) -> None:
+        self.item = item
+
+    def __call__(self, value: Any, place: DocumentPosition) -> dict[str, Any]:
+        return {key: _item(place.at(f"[{key}]"), self.item, each) for key, each in read_mapping(value, place).items()}
+
+
+def _item(place: DocumentPosition, reader: Reader, value: Any) -> Any:
+    if value is None:
+        _refuse(place, "must not be null", value)
+    return read_at(place, reader, value)
+
+
+def read_at(place: DocumentPosition, reader: Reader, value: Any) -> Any:
+    """The value as its type; None where there is none, or where it is refused, which is complained of."""
+    if value is None:
+        return None
+    try:
+        return reader(value, place)
+    except ValueRefused as refused:
+        _refuse(place, str(refused), value)
+        return None if place.fills else value
+
+
+def _refuse(place: DocumentPosition, problem: str, value: Any) -> None:
+    place.add_error(f"{place.path.rpartition('.')[2] or 'The document'} {problem}", value)
+    place.refused.add(place.path)
+
+
+seconds = IntegerOf(64, MOST_SECONDS)
+texts = ListOf(read_text)

@@ -1,0 +1,100 @@
+"""What is wrong with a workflow definition (api §3.3)."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ..layout import item_reference
+from .expressions import check_expressions
+from .normalization import inner_steps, normalize_workflow
+from .step_types import check_step_type
+from .task_definition import check_policy
+from .values import DocumentPosition, ValidationError
+
+Document = dict[str, Any]
+
+
+def workflow_errors(
+    document: Any,
+    *,
+    owner_email_mandatory: bool = False,
+    environment_names: Iterable[str] = (),
+    input_templates: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[ValidationError]:
+    """Everything that is wrong with a workflow definition, all at once.
+
+    `environment_names`: bare names that expressions may use; `input_templates`: those of the registered task
+    definitions, by name.
+    """
+    place = DocumentPosition()
+    read = normalize_workflow(document, place)
+    if not isinstance(document, dict):
+        return place.complaints
+    _check_head(read, document, place, owner_email_mandatory)
+    _check_steps(read["tasks"], place.at("tasks"), input_templates or {})
+    _check_references(read, place)
+    if not place.complaints:
+        check_expressions(read, set(document_references(read["tasks"])) | set(environment_names), place)
+    return place.complaints
+
+
+def _check_head(read: Document, document: Document, place: DocumentPosition, owner_email_mandatory: bool) -> None:
+    if not read.get("name"):
+        place.at("name").add_missing("WorkflowDef name cannot be null or empty", document.get("name"))
+    if not read["tasks"]:
+        place.at("tasks").add_missing("WorkflowTask list cannot be empty")
+    if read["schemaVersion"] != 2:
+        place.at("schemaVersion").add_error("workflowDef schemaVersion: 2 is only supported", read["schemaVersion"])
+    if owner_email_mandatory and not read.get("ownerEmail"):
+        place.at("ownerEmail").add_error("ownerEmail cannot be empty")
+
+
+def _check_steps(
+    steps: list[Document], place: DocumentPosition, templates: Mapping[str, Any], in_loop: bool = False
+) -> None:
+    for index, step in enumerate(steps):
+        if step is None:
+            continue
+        here = place.at(f"[{index}]")
+        _check_step(step, here)
+        if not in_loop:
+            # What a loop repeats is not looked at by type: clients rely on that (api §3.4).
+            check_step_type(step, here, templates.get(step.get("name") or "") or {})
+        for name, inner in inner_steps(step):
+            is_repeated = name == "loopOver" and step["type"] == "DO_WHILE"
+            _check_steps(inner, here.at(name), templates, in_loop or is_repeated)
+
+
+def _check_step(step: Document, place: DocumentPosition) -> None:
+    reference = step.get("taskReferenceName")
+    if not step.get("name"):
+        place.at("name").add_missing("WorkflowTask name cannot be empty or null")
+    if not reference:
+        place.at("taskReferenceName").add_missing("WorkflowTask taskReferenceName name cannot be empty or null")
+    elif "__" in reference:
+        message = f"taskReferenceName: {reference} must not contain '__': what follows it counts the turns of loops"
+        place.at("taskReferenceName").add_error(message, reference)
+    if step["startDelay"] < 0:
+        place.at("startDelay").add_error("must be greater than or equal to 0", step["startDelay"])
+    if step.get("taskDefinition"):
+        check_policy(step["taskDefinition"], place.at("taskDefinition"))
+
+
+def _check_references(read: Document, place: DocumentPosition) -> None:
+    for reference, count in Counter(document_references(read["tasks"])).items():
+        if count > 1:
+            place.add_error(
+                f"taskReferenceName: {reference} should be unique across tasks for a given "
+                f"workflowDefinition: {read.get('name', '')}"
+            )
+
+
+def document_references(steps: list[Document]) -> Iterator[str]:
+    """The references of all steps, those inside others included."""
+    for step in filter(None, steps):
+        if step.get("taskReferenceName"):
+            yield step["taskReferenceName"]
+            if step.get("type") == "FOR_EACH":
+                yield item_reference(step["taskReferenceName"])
+        for _name, inner in inner_steps(step):
+            yield from document_references(inner)

@@ -1,0 +1,93 @@
+"""Where in a JSON text a path such as `tasks[0].name` stands, so that whatever is said of it can be marked there."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+PART = re.compile(r"\[(\d+)\]|\['([^']*)'\]|\[([^\]]*)\]|([^.\[\]]+)")
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPosition:
+    """A stretch of one line: lines count from one, columns from nought, in the units that browsers count in."""
+
+    line: int
+    column: int
+    length: int
+
+
+class TextPositions:
+    """The places of all values of a well-formed JSON text; those of a text that is not go as far as it is."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._spans: dict[Keys, tuple[int, int]] = {}
+        for keys, span in _spans(text):
+            # A key that occurs twice means its last value: that is the one to look at.
+            self._spans[keys] = span
+        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
+
+    def of(self, path: str) -> TextPosition | None:
+        """Where a path stands, or what stands around it; None for a text without anything."""
+        keys = keys_of(path)
+        while keys and keys not in self._spans:
+            keys = keys[:-1]
+        span = self._spans.get(keys)
+        return None if span is None else self._position(*span)
+
+    def _position(self, begin: int, end: int) -> TextPosition:
+        line = self._text.count("\n", 0, begin) + 1
+        start = self._starts[line - 1]
+        return TextPosition(line, _units(self._text[start:begin]), _units(self._text[begin:end]))
+
+
+def keys_of(path: str) -> Keys:
+    """The keys of a path, indexes as text: `tasks[0].decisionCases[a b][1]` and `a['b c'].d` are both understood."""
+    return tuple(next(part for part in found if part is not None) for found in _parts(path))
+
+
+def _parts(path: str) -> Iterator[tuple[str | None, ...]]:
+    for found in PART.finditer(path):
+        yield found.groups()
+
+
+def _units(text: str) -> int:
+    """How long browsers find a text: what is beyond the basic plane counts twice."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def _spans(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:
+    """Every value with its stretch: plain values as they stand, maps and lists by their key or opening bracket."""
+    stack: list[list[str]] = []  # the open brackets, each with the key that is being read in it
+    named: tuple[int, int] | None = None
+    is_key = False
+    for found in TOKEN.finditer(text):
+        token, span = found.group(), found.span()
+        if is_key and token[0] == '"':
+            stack[-1][1], named, is_key = token[1:-1], span, False
+        elif token in "{[":
+            yield _keys(stack), named or span
+            stack.append([token, "0" if token == "[" else ""])
+            named, is_key = None, token == "{"
+        elif token in "}]":
+            if stack:
+                stack.pop()
+            named, is_key = None, False
+        elif token == ",":
+            named, is_key = None, bool(stack) and _next(stack[-1])
+        elif token != ":":
+            yield _keys(stack), span
+
+
+def _keys(stack: list[list[str]]) -> Keys:
+    return tuple(key for _bracket, key in stack)
+
+
+def _next(level: list[str]) -> bool:
+    """Go on to the next element; whether a key follows."""
+    if level[0] == "{":
+        return True
+    level[1] = str(int(level[1]) + 1)
+    return False

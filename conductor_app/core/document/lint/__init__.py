@@ -1,0 +1,87 @@
+"""A definition read as a careful colleague would read it: everything that is odd about it, each with its place."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from ...errors import ValidationError
+from ..inline_definitions import DEFINITION, PARAM, extract_definitions
+from .control_flow import lint_control_flow
+from .findings import (
+    BROKEN,
+    ERROR,
+    HINT,
+    NO_RESULT,
+    REFUSED,
+    UNREADABLE,
+    UNUSABLE_SCHEMA,
+    WARNING,
+    LintContext,
+    LintFinding,
+    PayloadShape,
+)
+from .names import lint_names
+from .references import ReferenceLinter
+from .scripts import reads_as_javascript, returns_nothing
+from .step_positions import StepSpot, all_steps
+from .webhooks import lint_webhooks
+
+__all__ = [
+    "BROKEN",
+    "ERROR",
+    "HINT",
+    "NO_RESULT",
+    "UNREADABLE",
+    "UNUSABLE_SCHEMA",
+    "WARNING",
+    "LintContext",
+    "LintFinding",
+    "PayloadShape",
+    "lint_definition",
+    "reads_as_javascript",
+    "returns_nothing",
+    "sort_by_severity",
+]
+
+GRAVITY = {ERROR: 0, WARNING: 1, HINT: 2}
+
+
+def lint_definition(
+    document: Any, known: LintContext | None = None, complaints: Iterable[ValidationError] = ()
+) -> list[LintFinding]:
+    """Everything there is to say, gravest first.
+
+    `complaints`: why the document would be refused; those that name no place are left out where a finding says the
+    same and says where.
+    """
+    if not isinstance(document, dict):
+        return [LintFinding(ERROR, REFUSED, "", "A definition is a JSON object.")]
+    known = known or LintContext()
+    found = list(all_steps(document.get("tasks")))
+    said = [
+        *lint_control_flow(found),
+        *ReferenceLinter(document, found, known).findings(),
+        *lint_names(document, found, known),
+        *lint_webhooks(document, found, known),
+        *_inline_findings(found, known),
+    ]
+    has_place = any(finding.severity == ERROR for finding in said)
+    refused = [
+        LintFinding(ERROR, REFUSED, each.path, each.message) for each in complaints if each.path or not has_place
+    ]
+    return sort_by_severity([*refused, *said])
+
+
+def sort_by_severity(found: Iterable[LintFinding]) -> list[LintFinding]:
+    """Sort findings by severity; those of one severity keep their order."""
+    return sorted(found, key=lambda finding: GRAVITY[finding.severity])
+
+
+def _inline_findings(found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
+    """Yield the findings of the definitions that SUB_WORKFLOW steps hold: each is read as a workflow of its own."""
+    for spot in found:
+        _, definitions = extract_definitions({PARAM: spot.step.get(PARAM)})
+        for definition in definitions.values():
+            for finding in lint_definition(definition, known):
+                place = f"{spot.path}.{PARAM}.{DEFINITION}"
+                yield replace(finding, path=f"{place}.{finding.path}" if finding.path else place)

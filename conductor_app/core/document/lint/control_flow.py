@@ -1,0 +1,175 @@
+"""Where control goes: steps that it never comes to, joins that wait for the wrong things, names with two meanings."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..parts import SPLIT, finally_sequence, nested_sequences, shape_of, type_of
+from .findings import (
+    CLASH,
+    ERROR,
+    JOIN,
+    NO_RESULT,
+    UNKNOWN_INPUT,
+    UNREACHABLE,
+    UNREADABLE,
+    WARNING,
+    LintFinding,
+    closest_name,
+    did_you_mean,
+)
+from .scripts import names_read, reads_as_javascript, returns_nothing
+from .step_positions import DEEPEST, StepSpot, all_steps
+
+JOINS = ("JOIN", "EXCLUSIVE_JOIN")
+FORKS = ("FORK_JOIN", "FORK_JOIN_DYNAMIC")
+SCRIPTS = {
+    "INLINE": "inputParameters.expression",
+    "LAMBDA": "inputParameters.scriptExpression",
+    "SWITCH": "expression",
+    "DECISION": "caseExpression",
+    "DO_WHILE": "loopCondition",
+}
+
+
+def lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
+    """All of them."""
+    by_ref: dict[str, StepSpot] = {}
+    for spot in found:
+        yield from _unreachable(spot)
+        yield from _clash(spot, by_ref)
+        yield from _scripts(spot)
+    for spot in found:
+        if type_of(spot.step) in JOINS:
+            yield from _join(spot, by_ref)
+    yield from _unjoined_forks(found)
+
+
+def never_continues(step: Any) -> bool:
+    """Whether control never passes a step: it ends the run, in each of its cases."""
+    if not isinstance(step, Mapping):
+        return False
+    if type_of(step) == "TERMINATE":
+        return True
+    if shape_of(step) == SPLIT and type_of(step) != "FORK_JOIN":
+        parts = nested_sequences(step, "")
+        return bool(parts) and all(any(map(never_continues, part.steps)) for part in parts)
+    return False
+
+
+def _unreachable(spot: StepSpot) -> Iterator[LintFinding]:
+    if spot.follows is not None and never_continues(spot.follows):
+        before = spot.follows.get("taskReferenceName")
+        message = f"Control never comes here: `{before}` ends the run in every case."
+        yield LintFinding(WARNING, UNREACHABLE, spot.path, message)
+
+
+def _clash(spot: StepSpot, by_ref: dict[str, StepSpot]) -> Iterator[LintFinding]:
+    ref, path = spot.ref, f"{spot.path}.taskReferenceName"
+    if ref in by_ref:
+        message = f"The reference `{ref}` is used twice: each step needs its own."
+        yield LintFinding(ERROR, CLASH, path, message, ref)
+    elif ref == "workflow":
+        message = "`workflow` means the run itself in expressions: nobody could read this step's output."
+        yield LintFinding(WARNING, CLASH, path, message, ref)
+    elif ref:
+        by_ref[ref] = spot
+
+
+def _join(spot: StepSpot, by_ref: Mapping[str, StepSpot]) -> Iterator[LintFinding]:
+    joined = spot.step.get("joinOn")
+    for place, ref in enumerate(joined if isinstance(joined, list) else ()):
+        if isinstance(ref, str) and ref not in by_ref and "${" not in ref:
+            near = closest_name(ref, by_ref)
+            message = f"There is no step `{ref}` to wait for.{did_you_mean(near)}"
+            yield LintFinding(WARNING, JOIN, f"{spot.path}.joinOn[{place}]", message, ref, near)
+    fork = spot.follows
+    if not isinstance(fork, Mapping) or type_of(fork) not in FORKS:
+        if type_of(spot.step) == "JOIN" and not joined:
+            message = "This join stands behind no fork and names nothing to wait for."
+            yield LintFinding(WARNING, JOIN, spot.path, message)
+    elif type_of(fork) == "FORK_JOIN":
+        yield from _against_fork(spot, fork, joined)
+
+
+def _unjoined_forks(found: list[StepSpot]) -> Iterator[LintFinding]:
+    top = [spot.step for spot in found if len(spot.way) == 1]
+    for spot, follower in zip(found, _followers(top, None), strict=True):
+        if type_of(spot.step) in FORKS and (follower is None or type_of(follower) != "JOIN"):
+            message = f"No JOIN follows `{spot.ref}`: a run fails when it reaches this fork. Add a JOIN right after it."
+            yield LintFinding(WARNING, JOIN, spot.path, message)
+
+
+def _followers(steps: list[Any], after: Mapping[str, Any] | None, depth: int = 0) -> Iterator[Mapping[str, Any] | None]:
+    """Yield the step that a run goes to after each step, in the order of `spots`; None where a branch or body ends.
+
+    The last step of a case is followed by what follows its SWITCH, as in the layout of a definition.
+    """
+    known = [step for step in steps if isinstance(step, Mapping)]
+    for step, follower in zip(known, [*known[1:], after], strict=False):
+        yield follower
+        if depth < DEEPEST:
+            last = finally_sequence(step, "")
+            is_case = type_of(step) in ("SWITCH", "DECISION")
+            for part in [*nested_sequences(step, ""), *([last] if last else [])]:
+                yield from _followers(part.steps, follower if is_case else None, depth + 1)
+
+
+def _against_fork(spot: StepSpot, fork: Mapping[str, Any], joined: Any) -> Iterator[LintFinding]:
+    """What a join says, and what its fork has."""
+    ends = [part.steps[-1].get("taskReferenceName") for part in nested_sequences(fork, "") if _is_step(part.steps[-1:])]
+    named = set(joined) if isinstance(joined, list) and all(isinstance(ref, str) for ref in joined) else set()
+    inner = {inner.ref for part in nested_sequences(fork, "") for inner in all_steps(part.steps)}
+    if not named:
+        message = f"This join names nothing to wait for. The branches end with {', '.join(f'`{ref}`' for ref in ends)}."
+        yield LintFinding(WARNING, JOIN, f"{spot.path}.joinOn", message)
+    elif not named & inner:
+        message = f"This join waits for nothing of the fork `{fork.get('taskReferenceName')}` before it."
+        yield LintFinding(WARNING, JOIN, f"{spot.path}.joinOn", message)
+
+
+def _is_step(steps: list[Any]) -> bool:
+    return bool(steps) and isinstance(steps[0], Mapping)
+
+
+def _scripts(spot: StepSpot) -> Iterator[LintFinding]:
+    """Names that a script reads, and that its step does not give it."""
+    kind, step = type_of(spot.step), spot.step
+    field = SCRIPTS.get(kind)
+    given = step.get("inputParameters")
+    inputs = given if isinstance(given, Mapping) else {}
+    script = (inputs if field and field.startswith("input") else step).get(field.rpartition(".")[2]) if field else None
+    if not isinstance(script, str) or field is None:
+        return
+    if _is_python(kind, inputs if kind == "INLINE" else step):
+        yield from _python(f"{spot.path}.{field}", script)
+        return
+    known = {*map(str, inputs), *_of_loop(spot)}
+    is_name = kind == "SWITCH" and step.get("evaluatorType") == "value-param"
+    read = {script} if is_name else names_read(script)
+    for name in sorted(read - known):
+        near = closest_name(name, known)
+        message = f"`{name}` is read here, but inputParameters do not give it.{did_you_mean(near)}"
+        yield LintFinding(WARNING, UNKNOWN_INPUT, f"{spot.path}.{field}", message, name, near)
+
+
+def _is_python(kind: str, holder: Mapping[str, Any]) -> bool:
+    """Whether the script is in Python: DECISION and LAMBDA have one language, which the field does not change."""
+    return kind in ("INLINE", "SWITCH", "DO_WHILE") and holder.get("evaluatorType") == "python"
+
+
+def _python(path: str, script: str) -> Iterator[LintFinding]:
+    """What keeps a script in Python from its inputs or from a result."""
+    if reads_as_javascript(script):
+        message = "In Python the inputs are variables: write `name` instead of `$.name`."
+        yield LintFinding(WARNING, UNREADABLE, path, message)
+    if returns_nothing(script):
+        message = "This script has no `return`, so its value is null: in Python the value is what is returned."
+        yield LintFinding(WARNING, NO_RESULT, path, message)
+
+
+def _of_loop(spot: StepSpot) -> set[str]:
+    """What the condition of a loop sees beside its inputs."""
+    if type_of(spot.step) != "DO_WHILE":
+        return set()
+    inner = {inner.ref for part in nested_sequences(spot.step, "") for inner in all_steps(part.steps)}
+    return {spot.ref, "loopIndex", "loopItem", *inner}

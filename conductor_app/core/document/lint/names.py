@@ -1,0 +1,87 @@
+"""What a definition names: task definitions, workflows, workers; and whether a silent worker is noticed."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..parts import type_of
+from .findings import (
+    HINT,
+    NO_DEFINITION,
+    NO_TIMEOUT,
+    NO_WORKER,
+    UNKNOWN_NAME,
+    WARNING,
+    LintContext,
+    LintFinding,
+    closest_name,
+    did_you_mean,
+)
+from .step_positions import StepSpot
+
+LIMITS = ("timeoutSeconds", "responseTimeoutSeconds", "totalTimeoutSeconds")
+
+
+def lint_names(document: Mapping[str, Any], found: list[StepSpot], known: LintContext) -> Iterator[LintFinding]:
+    """All of them; each task name is spoken of once."""
+    yield from _workflow(document.get("failureWorkflow"), None, "failureWorkflow", known)
+    said: set[str] = set()
+    for spot in found:
+        kind = type_of(spot.step)
+        if kind == "SIMPLE" and spot.name not in said:
+            said.add(spot.name)
+            yield from _task(spot, known)
+        elif kind in ("SUB_WORKFLOW", "START_WORKFLOW"):
+            yield from _sub_workflow(spot, document, known)
+
+
+def _task(spot: StepSpot, known: LintContext) -> Iterator[LintFinding]:
+    own, path = spot.step.get("taskDefinition"), f"{spot.path}.name"
+    definition = own if isinstance(own, Mapping) else (known.tasks or {}).get(spot.name)
+    if definition is None and known.tasks is not None and spot.name:
+        near = closest_name(spot.name, known.tasks)
+        usual = "three retries a minute apart, an hour to answer"
+        message = f"There is no task definition `{spot.name}`; it gets what is usual: {usual}.{did_you_mean(near)}"
+        yield LintFinding(WARNING if near else HINT, NO_DEFINITION, path, message, spot.name, near)
+    elif definition is not None and not any(_seconds(definition, limit) for limit in LIMITS):
+        message = f"`{spot.name}` has no time limit: if its worker falls silent, the run waits for ever."
+        yield LintFinding(WARNING, NO_TIMEOUT, path, message, spot.name)
+    if known.worked is not None and spot.name and spot.name not in known.worked:
+        yield LintFinding(HINT, NO_WORKER, path, f"No worker has ever asked for `{spot.name}`.", spot.name)
+
+
+def _seconds(definition: Mapping[str, Any], name: str) -> bool:
+    value = definition.get(name)
+    if value is None:
+        # A task definition that does not speak of it gets an hour for the worker to answer.
+        return name == "responseTimeoutSeconds"
+    return value not in (0, "0", "")
+
+
+def _sub_workflow(spot: StepSpot, document: Mapping[str, Any], known: LintContext) -> Iterator[LintFinding]:
+    if type_of(spot.step) == "SUB_WORKFLOW":
+        param, place = spot.step.get("subWorkflowParam"), f"{spot.path}.subWorkflowParam.name"
+    else:
+        given = spot.step.get("inputParameters")
+        param = given.get("startWorkflow") if isinstance(given, Mapping) else None
+        place = f"{spot.path}.inputParameters.startWorkflow.name"
+    if not isinstance(param, Mapping) or param.get("workflowDefinition"):
+        return
+    if param.get("name") == document.get("name") and len(spot.way) == 1 and type_of(spot.step) == "SUB_WORKFLOW":
+        message = f"`{param.get('name')}` starts itself here, in every run: that never ends."
+        yield LintFinding(WARNING, UNKNOWN_NAME, place, message, str(param.get("name")))
+    else:
+        yield from _workflow(param.get("name"), param.get("version"), place, known)
+
+
+def _workflow(name: Any, version: Any, path: str, known: LintContext) -> Iterator[LintFinding]:
+    if not isinstance(name, str) or not name or "${" in name or known.workflows is None:
+        return
+    if name not in known.workflows:
+        near = closest_name(name, known.workflows)
+        yield LintFinding(
+            WARNING, UNKNOWN_NAME, path, f"There is no workflow `{name}`.{did_you_mean(near)}", name, near
+        )
+    elif isinstance(version, int) and version and version not in known.workflows[name]:
+        have = ", ".join(map(str, sorted(known.workflows[name])[-5:]))
+        message = f"Workflow `{name}` has no version {version}; there is {have}."
+        yield LintFinding(WARNING, UNKNOWN_NAME, path.replace(".name", ".version"), message, str(version))

@@ -1,0 +1,117 @@
+"""What the steps of each type give, as far as it is known without running them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..inline_definitions import DEFINITION, PARAM
+from .findings import ANYTHING, LintContext, PayloadShape
+from .step_positions import StepSpot
+
+DEEPEST = 12
+
+
+def members_shape(names: Iterable[str], source: str) -> PayloadShape:
+    """A map with these members, each of them anything."""
+    return PayloadShape(dict.fromkeys(names, ANYTHING), source)
+
+
+def schema_shape(schema: Any, source: str, depth: int = 0) -> PayloadShape:
+    """What a JSON schema promises; where it allows more than it names, anything goes."""
+    if not isinstance(schema, Mapping) or depth > DEEPEST or set(schema) & {"$ref", "anyOf", "oneOf", "allOf"}:
+        return ANYTHING
+    inner = schema.get("properties")
+    is_open = schema.get("additionalProperties") not in (None, False) or "patternProperties" in schema
+    if not isinstance(inner, Mapping) or not inner or is_open:
+        return ANYTHING
+    return PayloadShape({str(name): schema_shape(each, source, depth + 1) for name, each in inner.items()}, source)
+
+
+def value_shape(value: Any, source: str, depth: int = 0) -> PayloadShape:
+    """The shape of something that was given once; an empty map says nothing."""
+    if not isinstance(value, Mapping) or not value or depth > DEEPEST:
+        return ANYTHING
+    return PayloadShape({str(name): value_shape(inner, source, depth + 1) for name, inner in value.items()}, source)
+
+
+def merge_shapes(one: PayloadShape, other: PayloadShape) -> PayloadShape:
+    """What either of two examples has."""
+    if one.members is None or other.members is None:
+        return ANYTHING
+    names = [*one.members, *(name for name in other.members if name not in one.members)]
+    found = {name: _either(one.members.get(name), other.members.get(name)) for name in names}
+    return PayloadShape(found, one.source)
+
+
+def _either(one: PayloadShape | None, other: PayloadShape | None) -> PayloadShape:
+    if one is None or other is None:
+        return one or other or ANYTHING
+    return merge_shapes(one, other)
+
+
+def task_output_shape(definition: Mapping[str, Any] | None) -> PayloadShape:
+    """What a task definition says its workers give."""
+    schema = (definition or {}).get("outputSchema")
+    found = schema_shape(schema.get("data"), "its output schema") if isinstance(schema, Mapping) else ANYTHING
+    keys = (definition or {}).get("outputKeys")
+    if found.members is None and isinstance(keys, list) and keys:
+        return members_shape(map(str, keys), "the output keys of its task definition")
+    return found
+
+
+RESPONSE = members_shape(("headers", "statusCode", "body", "reasonPhrase"), "what HTTP tasks give")
+FIXED: Mapping[str, PayloadShape] = {
+    "HTTP": PayloadShape({"response": RESPONSE}, "what HTTP tasks give"),
+    "HTTP_POLL": PayloadShape({"response": RESPONSE}, "what HTTP tasks give"),
+    "INLINE": members_shape(("result", "error"), "what INLINE tasks give"),
+    "LAMBDA": members_shape(("result", "error"), "what LAMBDA tasks give"),
+    "JSON_JQ_TRANSFORM": members_shape(("result", "resultList", "error"), "what jq tasks give"),
+    "SWITCH": members_shape(("evaluationResult", "selectedCase"), "what switches give"),
+    "DECISION": members_shape(("caseOutput",), "what decisions give"),
+    "START_WORKFLOW": members_shape(("workflowId",), "what START_WORKFLOW gives"),
+}
+
+
+def step_output_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
+    """What a step gives: by its type, by its task definition's word, or by what it gave lately."""
+    kind = spot.step.get("type") or "SIMPLE"
+    if kind in FIXED:
+        return FIXED[kind]
+    if kind == "SUB_WORKFLOW":
+        return _of_sub_workflow(spot, known)
+    own = spot.step.get("taskDefinition")
+    definition = own if isinstance(own, Mapping) else (known.tasks or {}).get(spot.name)
+    promised = task_output_shape(definition)
+    return promised if promised.members is not None else known.outputs.get(spot.name, ANYTHING)
+
+
+def _of_sub_workflow(spot: StepSpot, known: LintContext) -> PayloadShape:
+    param = spot.step.get(PARAM)
+    name = param.get("name") if isinstance(param, Mapping) else None
+    if isinstance(param, Mapping) and param.get(DEFINITION):
+        written = param[DEFINITION]
+        found = workflow_output_shape(written) if isinstance(written, Mapping) else ANYTHING
+    else:
+        found = known.workflow_outputs.get(name, ANYTHING) if isinstance(name, str) else ANYTHING
+    if found.members is None:
+        return ANYTHING
+    return PayloadShape({**found.members, "subWorkflowId": ANYTHING}, found.source)
+
+
+def workflow_output_shape(document: Mapping[str, Any]) -> PayloadShape:
+    """What a workflow gives at its end: what its definition names, or else its last step's output."""
+    given = document.get("outputParameters")
+    if not isinstance(given, Mapping) or not given:
+        return ANYTHING
+    return members_shape(map(str, given), f"the output parameters of {document.get('name')}")
+
+
+def workflow_input_shape(document: Mapping[str, Any]) -> PayloadShape:
+    """What a workflow may expect as its input, where its definition says so."""
+    schema = document.get("inputSchema")
+    found = schema_shape(schema.get("data"), "the input schema") if isinstance(schema, Mapping) else ANYTHING
+    named = document.get("inputParameters")
+    if found.members is None and isinstance(named, list) and named:
+        template = document.get("inputTemplate")
+        more = template if isinstance(template, Mapping) else {}
+        return members_shape((*map(str, named), *map(str, more)), "the input parameters")
+    return found

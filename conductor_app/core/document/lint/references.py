@@ -1,0 +1,151 @@
+"""What expressions refer to: whether it exists, has come by then, and holds what is asked of it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...decision_context import RUN_FACTS, RUN_PAYLOADS, TASK_FACTS
+from ...expressions.json_walk import expression_texts_by_path
+from ...expressions.jsonpath.segments import Property
+from ...expressions.parsing import parse_template
+from ...expressions.references import Reference
+from ..inline_definitions import PARAM, own_inputs, own_param
+from .findings import (
+    ERROR,
+    HINT,
+    TOO_EARLY,
+    UNKNOWN_INPUT,
+    UNKNOWN_OUTPUT,
+    UNKNOWN_REFERENCE,
+    UNREADABLE,
+    WARNING,
+    LintContext,
+    LintFinding,
+    PayloadShape,
+    closest_name,
+    did_you_mean,
+)
+from .output_shapes import step_output_shape, workflow_input_shape
+from .step_positions import BEFORE, BESIDE, SELF, StepSpot, compare_order
+
+READ_FROM = ("inputParameters", PARAM, "items", "sink")
+OF_A_TASK = frozenset(("input", "output", *TASK_FACTS))
+OF_A_RUN = frozenset(("env", "secrets", *RUN_PAYLOADS, *RUN_FACTS))
+BARE_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
+
+
+class ReferenceLinter:
+    """The references of a document, asked for one after another."""
+
+    def __init__(self, document: Mapping[str, Any], found: list[StepSpot], known: LintContext) -> None:
+        self.document, self.spots, self.known = document, found, known
+        self.by_ref = {spot.ref: spot for spot in reversed(found) if spot.ref}
+        self.inputs = workflow_input_shape(document)
+        self.bare = BARE_NAMES | known.bare_names
+
+    def findings(self) -> Iterator[LintFinding]:
+        """What is wrong with the expressions of all steps and of the output."""
+        for spot in self.spots:
+            for field in READ_FROM:
+                for path, text in texts_by_path(_own(spot.step, field), f"{spot.path}.{field}"):
+                    # What stands at the top is refused when it is saved; further in, the run would find nothing.
+                    is_top = len(spot.way) == 1 and field == "inputParameters"
+                    yield from self._of_text(text, path, spot, ERROR if is_top else WARNING)
+        for path, text in texts_by_path(self.document.get("outputParameters"), "outputParameters"):
+            yield from self._of_text(text, path, None, WARNING)
+
+    def _of_text(self, text: str, path: str, reader: StepSpot | None, severity: str) -> Iterator[LintFinding]:
+        for expression in parse_template(text):
+            reference = expression.reference
+            if reference is None:
+                continue
+            if reference.problem:
+                message = f"`{expression.source}` is no path: {reference.problem}."
+                yield LintFinding(severity, UNREADABLE, path, message, expression.source)
+            elif reference.root:
+                yield from self._of_reference(reference, expression.source, path, reader, severity)
+
+    def _of_reference(
+        self, reference: Reference, source: str, path: str, reader: StepSpot | None, severity: str
+    ) -> Iterator[LintFinding]:
+        root, key = reference.root, reference.key
+        if root == "workflow":
+            yield from self._of_run(reference, source, path)
+        elif root in self.by_ref:
+            spot = self.by_ref[root]
+            yield from self._of_task(spot, reference, source, path, reader)
+        elif root not in self.bare:
+            near = closest_name(root, [*self.by_ref, "workflow"])
+            written = f"{root}.{key}" if key else root
+            message = f"There is no step `{root}`, so `{source}` is nothing.{did_you_mean(near)}"
+            replaced = f"{near}.{key}" if near and key else near
+            yield LintFinding(severity, UNKNOWN_REFERENCE, path, message, written, replaced)
+
+    def _of_run(self, reference: Reference, source: str, path: str) -> Iterator[LintFinding]:
+        key = reference.key
+        if key and key not in OF_A_RUN:
+            yield unknown_part_finding("workflow", key, OF_A_RUN, "run", path)
+        elif key == "input":
+            yield from walk_shape(self.inputs, reference, source, path, UNKNOWN_INPUT, "workflow.input")
+
+    def _of_task(
+        self, spot: StepSpot, reference: Reference, source: str, path: str, reader: StepSpot | None
+    ) -> Iterator[LintFinding]:
+        key = reference.key
+        if key and key not in OF_A_TASK:
+            yield unknown_part_finding(spot.ref, key, OF_A_TASK, "task", path)
+            return
+        yield from too_early_finding(spot, reader, source, path)
+        if key == "output":
+            yield from walk_shape(
+                step_output_shape(spot, self.known), reference, source, path, UNKNOWN_OUTPUT, f"{spot.ref}.output"
+            )
+
+
+def _own(step: Mapping[str, Any], field: str) -> Any:
+    """Return a field without inline definitions, whose expressions refer to the child run."""
+    return {"inputParameters": own_inputs, PARAM: own_param}.get(field, lambda step: step.get(field))(step)
+
+
+def unknown_part_finding(root: str, key: str, known: frozenset[str], of: str, path: str) -> LintFinding:
+    """Something that no run, or no task, has."""
+    near = closest_name(key, known) or ("output" if of == "task" else "")
+    message = f"A {of} has no `{key}`.{did_you_mean(near)}"
+    return LintFinding(WARNING, UNKNOWN_OUTPUT, path, message, f"{root}.{key}", near and f"{root}.{near}")
+
+
+def too_early_finding(spot: StepSpot, reader: StepSpot | None, source: str, path: str) -> Iterator[LintFinding]:
+    """A step that cannot have run by then."""
+    if reader is None or (relation := compare_order(spot, reader)) == BEFORE:
+        return
+    why = {
+        SELF: f"`{spot.ref}` is this step itself: it has no output when its input is put together.",
+        BESIDE: f"`{spot.ref}` stands in another branch: when this step begins it need not have ended.",
+    }.get(relation, f"`{spot.ref}` comes after this step: it has no output yet.")
+    yield LintFinding(WARNING, TOO_EARLY, path, f"{why} `{source}` may be nothing.", source)
+
+
+def walk_shape(
+    shape: PayloadShape, reference: Reference, source: str, path: str, kind: str, begun: str
+) -> Iterator[LintFinding]:
+    """The first step of a path that leads where, by what is known, nothing is."""
+    for segment in reference.path.segments:
+        if not (isinstance(segment, Property) and segment.is_single):
+            return
+        name = segment.names[0]
+        inner = shape.member(name)
+        if inner is None:
+            near = closest_name(name, shape.members or ())
+            known = ", ".join(f"`{each}`" for each in list(shape.members or ())[:8])
+            hint = did_you_mean(near) if near else f" Known: {known}."
+            message = f"`{begun}` has no `{name}` by {shape.source}.{hint}"
+            # A near name is a slip; without one the list may just be incomplete.
+            severity = WARNING if near or "schema" in shape.source else HINT
+            yield LintFinding(severity, kind, path, message, f"{begun}.{name}", near and f"{begun}.{near}")
+            return
+        shape, begun = inner, f"{begun}.{name}"
+
+
+def texts_by_path(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Every text with an expression in it, by its path in the document."""
+    for place, text in expression_texts_by_path(value):
+        yield (f"{path}.{place}" if place and not place.startswith("[") else f"{path}{place}"), text

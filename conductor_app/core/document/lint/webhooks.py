@@ -1,0 +1,40 @@
+"""Findings about WAIT_FOR_WEBHOOK steps: what they match, and whether a webhook can complete them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ...webhook_matches import parse_matches, path_error
+from ..parts import type_of
+from .findings import UNKNOWN_NAME, UNREADABLE, WARNING, LintContext, LintFinding
+from .step_positions import StepSpot
+
+
+def lint_webhooks(document: Mapping[str, Any], found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
+    """Yield a warning for each condition that cannot be read, and for each step that no webhook can complete."""
+    for spot in found:
+        if type_of(spot.step) != "WAIT_FOR_WEBHOOK":
+            continue
+        given = spot.step.get("inputParameters")
+        yield from _condition(given if isinstance(given, Mapping) else {}, f"{spot.path}.inputParameters.matches")
+        if known.received is not None and document.get("name") not in known.received:
+            message = (
+                f"No webhook names `{document.get('name')}` among its receiver workflows: "
+                f"`{spot.ref}` waits until it is reported on."
+            )
+            yield LintFinding(WARNING, UNKNOWN_NAME, spot.path, message)
+
+
+def _condition(inputs: Mapping[str, Any], path: str) -> Iterator[LintFinding]:
+    if isinstance(inputs.get("matches"), str):
+        return
+    try:
+        matches = parse_matches(inputs)
+    except ValueError as error:
+        yield LintFinding(WARNING, UNREADABLE, path, str(error))
+        return
+    if not matches:
+        message = "This step names nothing to match: any event of a receiving webhook completes it."
+        yield LintFinding(WARNING, UNREADABLE, path, message)
+    for each in matches:
+        if fault := path_error(each):
+            yield LintFinding(WARNING, UNREADABLE, path, f"The path `{each}` cannot be read: {fault}.", each)

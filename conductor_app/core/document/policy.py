@@ -1,0 +1,70 @@
+"""A task definition's document → the Policy of a step."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..definition import FIXED, TIME_OUT_RUN, Policy
+from .schemas import enforced_schemas
+
+BUILT_IN_LEASE_SECONDS = 120
+"""How long a built-in worker may be silent: longer than the longest time that one of them may take for a task."""
+BUILT_IN_TYPES = frozenset(("HTTP", "HTTP_POLL", "JDBC", "EVENT", "KAFKA_PUBLISH"))
+ISOLATED_TYPES = BUILT_IN_TYPES - {"EVENT"}
+"""Those whose tasks wait in the queue of their isolation group and name space (execution §5.2)."""
+LARGEST = 2**31 - 1
+"""No span, count or limit is larger: in seconds it is 68 years."""
+AD_HOC = {"retryCount": 3, "retryDelaySeconds": 60, "responseTimeoutSeconds": 3600}
+"""What a SIMPLE task gets that nobody has defined (execution §3)."""
+
+
+def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
+    """The policy of a step's document: its `taskDefinition`, with the step's own `retryCount` over it.
+
+    `is_ad_hoc`: a SIMPLE step without a task definition gets the defaults of one.
+    """
+    document = task.get("taskDefinition") or {}
+    is_simple = task.get("type", "SIMPLE") == "SIMPLE"
+    defaults = AD_HOC if document or (is_ad_hoc and is_simple) else {}
+    retries = task.get("retryCount")
+    lease = number(document, "responseTimeoutSeconds", defaults.get("responseTimeoutSeconds", 0))
+    is_built_in = task.get("type") in BUILT_IN_TYPES
+    is_isolated = task.get("type") in ISOLATED_TYPES
+    return Policy(
+        name=document.get("name") or task.get("name") or "",
+        retries=number(document, "retryCount", defaults.get("retryCount", 0))
+        if retries is None
+        else number(task, "retryCount", 0),
+        logic=document.get("retryLogic") or FIXED,
+        delay_seconds=number(document, "retryDelaySeconds", 60),
+        scale=number(document, "backoffScaleFactor", 1),
+        max_delay_seconds=number(document, "maxRetryDelaySeconds", 0),
+        jitter_ms=number(document, "backoffJitterMs", 0),
+        total_seconds=number(document, "totalTimeoutSeconds", 0),
+        timeout_seconds=number(document, "timeoutSeconds", 0),
+        lease_seconds=min(lease or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS) if is_built_in else lease,
+        poll_seconds=number(document, "pollTimeoutSeconds", 0),
+        timeout_policy=document.get("timeoutPolicy") or TIME_OUT_RUN,
+        concurrent_limit=number(document, "concurrentExecLimit", 0),
+        rate_count=number(document, "rateLimitPerFrequency", 0),
+        rate_seconds=number(document, "rateLimitFrequencyInSeconds", 1),
+        input_template=document.get("inputTemplate") or {},
+        **enforced_schemas(document, by_default=False),
+        is_handed_back=is_built_in,
+        isolation_group=word(document, "isolationGroupId") if is_isolated else "",
+        name_space=word(document, "executionNameSpace") if is_isolated else "",
+    )
+
+
+def word(document: Mapping[str, Any], name: str) -> str:
+    """The text under this name without the blanks around it; empty where there is none."""
+    value = document.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def number(document: Mapping[str, Any], name: str, default: int) -> int:
+    """The whole number under this name, from 0 to LARGEST; the default where there is none."""
+    value = document.get(name)
+    try:
+        return default if value is None or value == "" else min(max(int(value), 0), LARGEST)
+    except (TypeError, ValueError, OverflowError):
+        return default

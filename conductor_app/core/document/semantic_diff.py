@@ -1,0 +1,194 @@
+"""What two versions of a definition mean to each other: the difference in sentences, not in lines."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .lint.step_positions import StepSpot, all_steps
+from .parts import type_of
+
+ADDED, REMOVED, CHANGED, MOVED = "added", "removed", "changed", "moved"
+QUIET = frozenset(("createTime", "updateTime", "createdBy", "updatedBy", "version", "ownerApp"))
+"""What the server fills in, or what every version changes."""
+HOLDS_STEPS = frozenset(
+    ("tasks", "forkTasks", "decisionCases", "defaultCase", "loopOver", "tryTasks", "catchCases", "catchDefault")
+) | {"finallyTasks"}
+LONGEST = 80
+
+WORDS = {
+    "retryCount": "retries",
+    "retryDelaySeconds": "seconds between retries",
+    "retryLogic": "way of delaying retries",
+    "timeoutSeconds": "time limit in seconds",
+    "responseTimeoutSeconds": "seconds for the worker to answer",
+    "pollTimeoutSeconds": "seconds to be taken from the queue",
+    "totalTimeoutSeconds": "seconds for all attempts together",
+    "timeoutPolicy": "what a timeout does",
+    "concurrentExecLimit": "tasks at a time",
+    "rateLimitPerFrequency": "tasks in each window",
+    "rateLimitFrequencyInSeconds": "seconds of each window",
+    "name": "task",
+    "type": "type",
+    "optional": "optional",
+    "ownerEmail": "owner",
+    "failureWorkflow": "failure workflow",
+    "inputParameters": "input",
+    "outputParameters": "output",
+    "subWorkflowParam": "sub-workflow",
+    "joinOn": "what it waits for",
+    "startDelay": "seconds of delay at its start",
+    "expression": "expression",
+    "loopCondition": "loop condition",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticChange:
+    """One sentence of the difference: what kind of change it is, and to which step, if to one."""
+
+    kind: str
+    sentence: str
+    ref: str = ""
+
+
+def semantic_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[SemanticChange]:
+    """Everything in which the new definition means something else; formatting and order of keys mean nothing."""
+    before, after = _by_ref(old), _by_ref(new)
+    return [
+        *_fields(old, new, HOLDS_STEPS, ""),
+        *(_removed_step(spot, after) for ref, spot in before.items() if ref not in after),
+        *(_added_step(spot, new) for ref, spot in after.items() if ref not in before),
+        *_moved_steps(before, after),
+        *(change for ref, spot in after.items() if ref in before for change in _of_step(before[ref], spot)),
+    ]
+
+
+def _by_ref(document: Mapping[str, Any]) -> dict[str, StepSpot]:
+    return {spot.ref: spot for spot in all_steps(document.get("tasks")) if spot.ref}
+
+
+def _added_step(spot: StepSpot, document: Mapping[str, Any]) -> SemanticChange:
+    return SemanticChange(ADDED, f"step `{spot.ref}` added: {_kind(spot)}{_place(spot, document)}", spot.ref)
+
+
+def _removed_step(spot: StepSpot, after: Mapping[str, StepSpot]) -> SemanticChange:
+    return SemanticChange(REMOVED, f"step `{spot.ref}` removed: {_kind(spot)}", spot.ref)
+
+
+def _kind(spot: StepSpot) -> str:
+    kind = type_of(spot.step)
+    return f"{kind} `{spot.name}`" if spot.name and spot.name != spot.ref else kind
+
+
+def _place(spot: StepSpot, document: Mapping[str, Any]) -> str:
+    if spot.follows is not None:
+        return f", after `{spot.follows.get('taskReferenceName')}`"
+    around = _around(spot, document)
+    return f", first in `{around}`" if around else ", first of all"
+
+
+def _around(spot: StepSpot, document: Mapping[str, Any]) -> str:
+    """The reference of the step that this one stands inside."""
+    steps = [other for other in all_steps(document.get("tasks")) if spot.path.startswith(f"{other.path}.")]
+    return steps[-1].ref if steps else ""
+
+
+def _moved_steps(before: Mapping[str, StepSpot], after: Mapping[str, StepSpot]) -> Iterator[SemanticChange]:
+    """Steps whose surroundings are others than before, seen without those that came or went."""
+    stay = [ref for ref in after if ref in before]
+    old_order = {ref: place for place, ref in enumerate(ref for ref in before if ref in after)}
+    settled = set(_longest_rising([old_order[ref] for ref in stay]))
+    for ref in stay:
+        one, other = _way_of(before[ref]), _way_of(after[ref])
+        if one != other:
+            yield SemanticChange(MOVED, f"step `{ref}` moved to {_way_in_words(other)}", ref)
+        elif old_order[ref] not in settled:
+            follows = after[ref].follows
+            where = f"after `{follows.get('taskReferenceName')}`" if follows else "to the front"
+            yield SemanticChange(MOVED, f"step `{ref}` moved {where}", ref)
+
+
+def _way_of(spot: StepSpot) -> str:
+    """In which list of steps it stands, by the path without the places of the steps around it."""
+    return ".".join(part.partition("[")[0] + _case(part) for part in spot.path.split(".")[1:])
+
+
+def _case(part: str) -> str:
+    return f"[{part.partition('[')[2].rpartition(']')[0].split('][')[0]}]" if part.startswith("decisionCases") else ""
+
+
+def _way_in_words(way: str) -> str:
+    return f"another place: {way}" if way else "the main sequence"
+
+
+def _longest_rising(numbers: Sequence[int]) -> list[int]:
+    """The most numbers that stand in rising order: what is not among them has been moved."""
+    tails: list[int] = []
+    links: list[tuple[int, int]] = []  # (place in tails, index of the one before)
+    ends: list[int] = []
+    for index, number in enumerate(numbers):
+        low, high = 0, len(tails)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if tails[middle] < number else (low, middle)
+        tails[low:], kept = [number, *tails[low + 1 :]], ends[low - 1] if low else -1
+        ends[low:] = [index, *ends[low + 1 :]]
+        links.append((low, kept))
+    found, index = [], ends[-1] if ends else -1
+    while index >= 0:
+        found.append(numbers[index])
+        index = links[index][1]
+    return found[::-1]
+
+
+def _of_step(before: StepSpot, after: StepSpot) -> Iterator[SemanticChange]:
+    return _fields(before.step, after.step, HOLDS_STEPS, after.ref)
+
+
+def _fields(
+    old: Mapping[str, Any], new: Mapping[str, Any], without: frozenset[str], ref: str
+) -> Iterator[SemanticChange]:
+    """The fields in which two maps differ."""
+    for name in dict.fromkeys([*old, *new]):
+        if name in without or (not ref and name in QUIET):
+            continue
+        yield from _field(name, old.get(name), new.get(name), ref, deep=name in DEEP)
+
+
+DEEP = frozenset(("inputParameters", "outputParameters", "inputTemplate", "taskDefinition", "subWorkflowParam"))
+
+
+def _field(name: str, old: Any, new: Any, ref: str, *, deep: bool) -> Iterator[SemanticChange]:
+    if old == new or {_empty(old), _empty(new)} == {True}:
+        return
+    if deep and isinstance(old or {}, Mapping) and isinstance(new or {}, Mapping):
+        old, new = old or {}, new or {}
+        for key in dict.fromkeys([*old, *new]):
+            if old.get(key) != new.get(key):
+                yield _change(f"{_word(name)} `{key}`", old.get(key), new.get(key), ref, key in old, key in new)
+        return
+    yield _change(_word(name), old, new, ref, not _empty(old), not _empty(new))
+
+
+def _change(what: str, old: Any, new: Any, ref: str, was: bool, is_: bool) -> SemanticChange:
+    of = f"`{ref}`: " if ref else ""
+    if not was:
+        return SemanticChange(CHANGED, f"{of}{what} set to {_format_value(new)}", ref)
+    if not is_:
+        return SemanticChange(CHANGED, f"{of}{what} removed, was {_format_value(old)}", ref)
+    return SemanticChange(CHANGED, f"{of}{what} {_format_value(old)} to {_format_value(new)}", ref)
+
+
+def _word(name: str) -> str:
+    return WORDS.get(name, name)
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value == "" or value == [] or value == {}
+
+
+def _format_value(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = f"`{text}`" if isinstance(value, str) else text
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…{'`' if text.startswith('`') else ''}"

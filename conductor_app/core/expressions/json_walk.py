@@ -1,0 +1,72 @@
+"""Walking through JSON values without recursion, so that depth costs nothing."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_PLAIN_NAME = re.compile(r"[^\s.\[\]'\"]+")
+
+
+def replace_texts(value: Any, replace: Callable[[str], Any], holding: str = "${") -> Any:
+    """A copy of the value in which every text that holds `${` is replaced; map keys and all else stay as they are."""
+    if isinstance(value, str):
+        return replace(value) if holding in value else value
+    if not isinstance(value, dict | list):
+        return value
+    copied = value.copy()
+    pending = [copied]
+    while pending:
+        container = pending.pop()
+        for key, item in _items(container):
+            if isinstance(item, str):
+                if holding in item:
+                    container[key] = replace(item)
+            elif isinstance(item, dict | list):
+                container[key] = inner = item.copy()
+                pending.append(inner)
+    return copied
+
+
+def expression_texts(value: Any) -> Iterator[str]:
+    """Every text in the value that holds `${`, in no promised order."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            if "${" in item:
+                yield item
+        elif isinstance(item, dict):
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
+
+
+def expression_texts_by_path(value: Any) -> Iterator[tuple[str, str]]:
+    """Every text that holds `${` with its place, such as `order.lines[0].sku`, in the order of the document."""
+    pending: list[tuple[Any, Any]] = [(None, value)]
+    while pending:
+        place, item = pending.pop()
+        if isinstance(item, str):
+            if "${" in item:
+                yield _path_text(place), item
+        elif isinstance(item, dict | list):
+            pending.extend(reversed([((place, key), inner) for key, inner in _items(item)]))
+
+
+def _items(container):
+    return container.items() if isinstance(container, dict) else enumerate(container)
+
+
+def _path_text(place) -> str:
+    """The place as text; it is kept as a chain of keys until somebody asks, for most places nobody does."""
+    keys = []
+    while place is not None:
+        place, key = place
+        keys.append(key)
+    return "".join(map(_step, reversed(keys))).removeprefix(".")
+
+
+def _step(key) -> str:
+    if isinstance(key, int):
+        return f"[{key}]"
+    return f".{key}" if _PLAIN_NAME.fullmatch(key) else f"[{key!r}]"

@@ -1,0 +1,45 @@
+"""Secrets, put in at the last moment: when a task is handed to its worker."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from .java_text import java_text
+from .json_walk import replace_texts
+from .references import SecretReference, parse_reference
+
+# Resolved texts may hold stray braces from anywhere, so this looks at each expression without braces by itself.
+_CANDIDATE = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
+
+
+def resolve_secrets(value: Any, secret: Callable[[str], str | None]) -> Any:
+    """The value with every `${workflow.secrets.NAME[.path]}` replaced; a missing one is null, or nothing in a text."""
+    return replace_texts(value, lambda text: _replace_secrets(text, secret))
+
+
+def _replace_secrets(text, secret):
+    if "secrets" not in text:
+        return text
+    whole = _CANDIDATE.fullmatch(text)
+    if whole and isinstance(parse_reference(whole[1]), SecretReference):
+        return _read_secret(parse_reference(whole[1]), secret)
+    return _CANDIDATE.sub(lambda found: _splice(found, secret), text)
+
+
+def _splice(found, secret) -> str:
+    reference = parse_reference(found[1])
+    if not isinstance(reference, SecretReference):
+        return found[0]
+    value = _read_secret(reference, secret)
+    return "" if value is None else java_text(value)
+
+
+def _read_secret(reference: SecretReference, secret):
+    stored = secret(reference.name) if reference.name else None
+    if stored is None or reference.is_whole:
+        return stored
+    try:
+        return reference.read(json.loads(stored))
+    except (ValueError, RecursionError):
+        return None

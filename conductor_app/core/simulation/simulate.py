@@ -1,0 +1,184 @@
+"""A run played in memory: its tasks come to what was written for them, its children are played too. Nothing is saved.
+
+Time is made up. It goes on to the next moment at which something happens, as long as something happens by itself; a
+task for which nothing was written, and that nobody but a worker could end, stops it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from .. import commands, reports
+from ..child_run import new_child_run
+from ..data_requests import DataRequest
+from ..decide import Command, Decision, apply_command, no_command
+from ..effects import CreateTask, Effect, SendMessage, SnapshotBuilder, StartRun, TransitionAttempt, apply_effects
+from ..errors import AlreadyResolved, Invalid
+from ..frozen import fast_replace
+from ..reports import Report
+from ..snapshot import NEVER, Run, Task
+from ..states import LEASED, PENDING
+from ..step_types import step_type_of
+from ..timers import next_timer
+from .simulated_run import SimulatedRun, SimulationCue, SimulationScript, TaskMock, clocks, next_moments
+
+MOST_EFFECTS = 20_000
+"""Effects of one play: more would keep a process busy for long."""
+ROUNDS_IN_ONE = 8
+"""How often a decision may ask and be decided from its start, as in the engine."""
+
+
+class Simulation:
+    """A run and the children that it waits for. `answer`: answers what the core asks; `is_over`: no time is left."""
+
+    def __init__(
+        self,
+        now: int,
+        answer: Callable[[Iterable[DataRequest]], Mapping[DataRequest, Any]],
+        is_over: Callable[[], bool],
+    ) -> None:
+        self.now, self._answer, self._is_over = now, answer, is_over
+        self.parts: dict[str, SimulatedRun] = {}
+        self._answers: dict[DataRequest, Any] = {}
+        self._later: deque[Callable[[], None]] = deque()
+        self._effects = 0
+
+    def play(self, run: Run, script: SimulationScript) -> SimulatedRun:
+        """Play the run until nothing happens by itself any more; raises Invalid where that takes too long."""
+        self._begin(run, script)
+        self._do_the_rest()
+        while (moment := self._next_moment()) is not None:
+            self.now = max(self.now, moment)
+            for one in list(self.parts.values()):
+                self._act(one)
+            self._do_the_rest()
+        return self.parts[run.id]
+
+    def _begin(self, run: Run, script: SimulationScript) -> None:
+        self.parts[run.id] = SimulatedRun(run, script)
+        self._do(self.parts[run.id], no_command)
+
+    def _do(self, part: SimulatedRun, command: Command) -> bool:
+        """Let the core hear a command, as the engine would; whether anything came of it."""
+        round_number, changed = 0, False
+        while True:
+            decision = apply_command(part.run, command, self._answers, self.now, round_number >= ROUNDS_IN_ONE)
+            if decision.effects or not decision.questions:
+                changed |= bool(decision.effects)
+                self._save(part, decision)
+                command = no_command
+            if not decision.questions:
+                return changed
+            self._refuse_endless()
+            self._answers |= self._answer(decision.questions)
+            round_number += 1
+
+    def _save(self, part: SimulatedRun, decision: Decision) -> None:
+        self._effects += len(decision.effects)
+        self._refuse_endless()
+        before, builder = part.run, SnapshotBuilder(part.run)
+        for effect in decision.effects:
+            effect.apply(builder)
+            self._remember(part, effect, builder)
+        none: frozenset = frozenset()
+        part.run = fast_replace(decision.after, revision=before.revision + 1, touched=none, moved=none)
+        self._give_cues(part)
+        for effect in decision.effects:
+            if isinstance(effect, SendMessage):
+                self._later.append(partial(self._deliver, effect))
+            elif isinstance(effect, StartRun) and effect.parent_attempt_id not in {"", *part.cues}:
+                child, script = new_child_run(effect, before, self.now), self._script_of_child(part, effect)
+                self._later.append(partial(self._begin, child, script))
+
+    def _refuse_endless(self) -> None:
+        if self._effects > MOST_EFFECTS or self._is_over():
+            raise Invalid("The test was stopped: the workflow goes on for too long. Give a loop fewer turns.")
+
+    @staticmethod
+    def _remember(part: SimulatedRun, effect: Effect, builder: SnapshotBuilder) -> None:
+        key = effect.task.key if isinstance(effect, CreateTask) else getattr(effect, "key", None)
+        if key is not None and key in builder.tasks:
+            task = builder.tasks[key]
+            part.attempts[task.attempt.id] = (task.attempt, task)
+
+    @staticmethod
+    def _script_of_child(part: SimulatedRun, effect: StartRun) -> SimulationScript:
+        _, task = part.attempts[effect.parent_attempt_id]
+        children = part.script.children
+        return children.get(str(task.key)) or children.get(task.key.ref) or SimulationScript()
+
+    def _give_cues(self, part: SimulatedRun) -> None:
+        """Write down when what is open will be claimed and reported on, where the script says so."""
+        for task in part.run.open_tasks:
+            attempt = task.attempt
+            is_ready = attempt.status == LEASED or (attempt.status == PENDING and attempt.queue)
+            if not is_ready or attempt.id in part.cues or step_type_of(task.step.type).waits_for_tasks:
+                continue
+            if (mock := part.cue(task)) is not None:
+                claimed_at = max(attempt.visible_at, self.now) + mock.queue_ms
+                part.cues[attempt.id] = SimulationCue(claimed_at, claimed_at + mock.work_ms, mock)
+
+    def _next_moment(self) -> int | None:
+        """When anything happens next; None where nothing does by itself."""
+        going_on = [part for part in self.parts.values() if part.run.is_open]
+        moments = [moment for part in going_on for moment in next_moments(part, self.now)]
+        if not moments:
+            return None
+        return min([*moments, *(moment for part in going_on for moment in clocks(part))])
+
+    def _act(self, part: SimulatedRun) -> None:
+        """Do what is due in one run: a clock runs out, a worker claims, a worker reports."""
+        if part.run.is_open and min(clocks(part), default=NEVER) <= self.now and not self._do(part, no_command):
+            attempts = [task.attempt for task in part.run.open_tasks]
+            part.passed |= {(attempt.id, attempt.due_at) for attempt in attempts if attempt.due_at <= self.now}
+            part.run = fast_replace(part.run, wake_at=NEVER)
+        for task in list(part.run.open_tasks):
+            cue = part.cues.get(task.attempt.id)
+            if cue is None:
+                continue
+            if cue.claimed_at <= self.now and task.attempt.status == PENDING:
+                self._claim(part, task)
+            if cue.reported_at <= self.now:
+                del part.cues[task.attempt.id]
+                self._hear(part, task.attempt.id, cue.mock)
+
+    def _claim(self, part: SimulatedRun, task: Task) -> None:
+        attempt = task.attempt
+        facts: dict[str, Any] = {
+            "started_at": attempt.started_at or self.now,
+            "lease_ends_at": self.now + attempt.lease_ms if attempt.lease_ms else None,
+            "callback_ms": 0,
+            "poll_count": attempt.poll_count + 1,
+        }
+        due_at = next_timer(task.step.policy, fast_replace(attempt, status=LEASED, **facts), self.now)
+        part.run = apply_effects(
+            part.run, [TransitionAttempt(task.key, "claim", self.now, {**facts, "due_at": due_at})]
+        )
+        part.attempts[attempt.id] = (part.run.tasks[task.key].attempt, task)
+
+    def _hear(self, part: SimulatedRun, attempt_id: str, mock: TaskMock) -> None:
+        with suppress(AlreadyResolved):
+            self._do(part, reports.apply_report(attempt_id, Report(mock.outcome, mock.output)))
+
+    def _do_the_rest(self) -> None:
+        """Let children begin, and runs hear what others have said to them."""
+        while self._later:
+            self._later.popleft()()
+
+    def _deliver(self, message: SendMessage) -> None:
+        part = self.parts.get(message.to)
+        if part is not None and (command := self._command(message)) is not None:
+            with suppress(AlreadyResolved):
+                self._do(part, command)
+
+    def _command(self, message: SendMessage) -> Command | None:
+        if message.subject == "terminate":
+            return commands.terminate_run(message.facts.get("reason", ""))
+        if message.subject != "child_ended":
+            return None
+        run = self.parts[message.facts["child"]].run
+        name, version = run.definition.name, run.definition.version
+        facts = {"id": run.id, "name": name, "version": version, "status": run.status, "reason": run.reason}
+        return reports.child_ended(message.facts["attempt"], {**facts, "output": run.output})

@@ -1,0 +1,188 @@
+"""What a dynamic fork makes its branches from: the four forms of its input (execution §8.6)."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ..definition import Definition, Step
+from ..document.checks.normalization import coerce_step
+from ..errors import RunCannotContinue, StepRefused
+from ..masking import redact_for_listeners
+from ..snapshot import Run
+
+LONGEST_NAME = 255
+LONGEST_EXCERPT = 500
+NO_JOIN = {
+    "FORK_JOIN": "Fork task definition is not followed by a join task.  Check the blueprint",
+    "FORK_JOIN_DYNAMIC": "Dynamic join definition is not followed by a join task.  Check the workflow definition.",
+}
+SYSTEM_TYPES = frozenset(
+    (
+        "HTTP",
+        "HTTP_POLL",
+        "JDBC",
+        "SUB_WORKFLOW",
+        "WAIT",
+        "WAIT_FOR_WEBHOOK",
+        "YIELD",
+        "HUMAN",
+        "INLINE",
+        "SET_VARIABLE",
+        "START_WORKFLOW",
+        "NOOP",
+        "EVENT",
+        "KAFKA_PUBLISH",
+        "JSON_JQ_TRANSFORM",
+        "LAMBDA",
+    )
+)
+
+
+def branch_documents(
+    step: Step, inputs: dict[str, Any], has_forked: Callable[[], bool], definition: Definition
+) -> list[dict[str, Any]]:
+    """Return one step document for each branch.
+
+    `has_forked`: whether the run has forked dynamically before. `definition`: the run's; reasons show no value that it
+    masks.
+
+    Raises: RunCannotContinue if the input holds no list of tasks, StepRefused if a task of the list cannot be forked.
+    """
+    if isinstance(inputs.get("forkTaskInputs"), list):
+        documents = _one_for_each(step, inputs, has_forked)
+    elif step.document.get("dynamicForkTasksParam"):
+        documents = _from_task_list(step, inputs, definition)
+    else:
+        documents = _from_legacy_parameter(step, inputs, definition)
+    return [_check_branch_document(document, step) for document in documents]
+
+
+def _one_for_each(step: Step, inputs: dict[str, Any], has_forked: Callable[[], bool]) -> list[dict[str, Any]]:
+    """One task for each element of `forkTaskInputs`."""
+    workflow = inputs.get("forkTaskWorkflow")
+    kind = "SUB_WORKFLOW" if workflow else str(inputs.get("forkTaskType") or "SIMPLE")
+    name = str(inputs.get("forkTaskName") or workflow or (kind if kind in SYSTEM_TYPES else step.ref))
+    prefix = f"_{step.ref}_{name}" if has_forked() else f"_{name}"
+    return [
+        _element_document(step, inputs, element, index, kind, name, f"{prefix}_{index}")
+        for index, element in enumerate(inputs["forkTaskInputs"])
+    ]
+
+
+def _element_document(step: Step, inputs: dict[str, Any], element: Any, index: int, kind: str, name: str, ref: str):
+    given = element if isinstance(element, dict) else {"input": element}
+    document = {
+        "name": name,
+        "taskReferenceName": ref,
+        "type": kind,
+        "optional": step.optional,
+        "inputParameters": {**given, "__index": index},
+    }
+    if kind == "SUB_WORKFLOW":
+        document["subWorkflowParam"] = _sub_workflow(inputs, given)
+    return document
+
+
+def _sub_workflow(inputs: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    version = inputs.get("forkTaskWorkflowVersion")
+    try:
+        number = None if version in (None, "") else int(version)
+    except (TypeError, ValueError):
+        raise StepRefused(f"forkTaskWorkflowVersion must be a whole number; it is {version!r}.") from None
+    param = {"name": inputs.get("forkTaskWorkflow"), "version": number}
+    return param | ({"taskToDomain": given["taskToDomain"]} if isinstance(given.get("taskToDomain"), dict) else {})
+
+
+def _from_task_list(step: Step, inputs: dict[str, Any], definition: Definition) -> list[dict[str, Any]]:
+    """A list of step documents, and a map from reference to input."""
+    name, inputs_name = step.document["dynamicForkTasksParam"], step.document.get("dynamicForkTasksInputParamName")
+    tasks, given = inputs.get(name), inputs.get(inputs_name or "") or {}
+    if not isinstance(tasks, list) or not all(map(_is_named, tasks)):
+        raise RunCannotContinue(_invalid_task_list(name, tasks, definition))
+    if not isinstance(given, dict):
+        raise RunCannotContinue(
+            "Input to the dynamically forked tasks is not a map -> expecting a map of K,V  "
+            f"but found {_excerpt(str(inputs_name), given, definition)}"
+        )
+    typed = []
+    for index, task in enumerate(tasks):
+        document, complaints = coerce_step(task)
+        if complaints:
+            raise RunCannotContinue(f"{_invalid_task_list(name, tasks, definition)}: [{index}].{complaints[0].message}")
+        typed.append(document)
+    return [_add_input(task, given.get(task.get("taskReferenceName"))) for task in typed]
+
+
+def _is_named(task: Any) -> bool:
+    return isinstance(task, dict) and bool(task.get("taskReferenceName"))
+
+
+def _invalid_task_list(name: str, tasks: Any, definition: Definition) -> str:
+    """Return the original's words for an input that is no list of tasks."""
+    excerpt = _excerpt(name, tasks, definition)
+    return f"Input '{name}' is invalid. Cannot deserialize a list of Workflow Tasks from '{excerpt}'"
+
+
+def _excerpt(name: str, value: Any, definition: Definition) -> str:
+    """Return what an input holds, as JSON, without what the definition masks, cut to what a reason can hold."""
+    shown = redact_for_listeners({name: value}, definition)[name]
+    text = shown if isinstance(shown, str) else json.dumps(shown, default=str)
+    return text if len(text) <= LONGEST_EXCERPT else f"{text[:LONGEST_EXCERPT]}…"
+
+
+def _add_input(task: dict[str, Any], given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        return task
+    return {**task, "inputParameters": {**(task.get("inputParameters") or {}), **given}}
+
+
+def _from_legacy_parameter(step: Step, inputs: dict[str, Any], definition: Definition) -> list[dict[str, Any]]:
+    """The deprecated `dynamicForkJoinTasksParam`: `{dynamicTasks: [{taskName, referenceName, type, input}]}`."""
+    name = str(step.document.get("dynamicForkJoinTasksParam") or "forkTaskInputs")
+    given = inputs.get(name)
+    tasks = given.get("dynamicTasks") if isinstance(given, dict) else None
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise RunCannotContinue(
+            f"Dynamic tasks could not be created. The value of {name} from task's input "
+            f"{_excerpt(name, given, definition)} has no dynamic tasks to be scheduled"
+        )
+    return [
+        {
+            "name": task.get("taskName"),
+            "taskReferenceName": task.get("referenceName"),
+            "type": task.get("type") or "SIMPLE",
+            "inputParameters": task.get("input") or {},
+        }
+        for task in tasks
+    ]
+
+
+def _coerce_task(task: Any, step: Step) -> dict[str, Any]:
+    """A task as it was given, every field as its type."""
+    document, complaints = coerce_step(task)
+    if complaints or not isinstance(document, dict):
+        said = f"{complaints[0].path}: {complaints[0].message}" if complaints else "it is no task"
+        raise StepRefused(f"A task that {step.ref} forks is refused: {said}.")
+    return document
+
+
+def _check_branch_document(document: dict[str, Any], step: Step) -> dict[str, Any]:
+    """The document of a branch, once it is known to be one."""
+    document = _coerce_task(document, step)
+    if not document.get("taskReferenceName"):
+        raise StepRefused(f"A task that {step.ref} forks has no taskReferenceName.")
+    if not document.get("name"):
+        document = {**document, "name": document["taskReferenceName"]}
+    for field in ("taskReferenceName", "name", "type"):
+        if len(document.get(field) or "") > LONGEST_NAME:
+            raise StepRefused(f"The {field} of a task that {step.ref} forks is longer than {LONGEST_NAME} characters.")
+    return document
+
+
+def require_join(fork: Step, run: Run) -> None:
+    """Raise RunCannotContinue unless a JOIN follows the fork; the wording is the original's."""
+    follower = run.definition.steps.get(fork.follower or "")
+    # What follows a fork inside a dynamic branch is not part of the definition, and is laid out with its join.
+    if (follower is not None and follower.type == "JOIN") or fork.ref not in run.definition.steps:
+        return
+    raise RunCannotContinue(NO_JOIN[fork.type])

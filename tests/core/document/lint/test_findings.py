@@ -1,0 +1,327 @@
+"""What is said about a definition, and where."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conductor_app.core.document.checks import workflow_errors
+from conductor_app.core.document.lint import ERROR, HINT, WARNING, LintContext, lint_definition
+from conductor_app.core.document.lint.output_shapes import members_shape, schema_shape, value_shape
+from tests.tries import tries
+
+
+def step(ref, kind="SIMPLE", **fields):
+    return {"name": ref, "taskReferenceName": ref, "type": kind, **fields}
+
+
+def takes(ref, expression, kind="SIMPLE", **fields):
+    """A step with one input parameter, `x`."""
+    return step(ref, kind, inputParameters={"x": expression}, **fields)
+
+
+def said(*steps, known=None, **fields):
+    """Every finding as kind, path and message."""
+    document = {"name": "order", "tasks": list(steps), **fields}
+    return [(finding.kind, finding.path, finding.message) for finding in lint_definition(document, known)]
+
+
+def only(*steps, known=None, **fields):
+    document = {"name": "order", "tasks": list(steps), **fields}
+    [finding] = lint_definition(document, known)
+    return finding
+
+
+PAY = step("payment")
+SWITCH = step("route", "SWITCH", evaluatorType="value-param", expression="way", inputParameters={"way": "air"})
+
+
+def test_a_definition_that_is_right_is_not_spoken_of():
+    assert said(PAY, takes("ship", "${payment.output.receipt} ${workflow.input.order} ${payment.status}")) == []
+
+
+def test_an_unknown_reference_is_named_with_its_place_and_the_nearest_name():
+    finding = only(PAY, takes("ship", "${paymnet.output.receipt}"))
+
+    assert finding.path == "tasks[1].inputParameters.x"
+    assert "There is no step `paymnet`" in finding.message and "Did you mean `payment`?" in finding.message
+    assert (finding.written, finding.meant) == ("paymnet.output", "payment.output")
+
+
+def test_an_unknown_reference_is_found_in_branches_maps_lists_and_outputs_too():
+    inner = step("fly", inputParameters={"a": {"list": ["${nobody.output}"]}})
+
+    assert [path for _kind, path, _message in said({**SWITCH, "decisionCases": {"air": [inner]}})] == [
+        "tasks[0].decisionCases[air][0].inputParameters.a.list[0]"
+    ]
+    assert said(PAY, outputParameters={"x": "${nobody.output}"})[0][1] == "outputParameters.x"
+
+
+def test_what_would_be_refused_is_an_error_and_what_would_only_be_nothing_is_a_warning():
+    assert only(takes("a", "${nobody.output}")).severity == ERROR
+    assert only({**SWITCH, "defaultCase": [takes("a", "${nobody.output}")]}).severity == WARNING
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        ([takes("ship", "${payment.output}"), PAY], "comes after this step"),
+        ([takes("ship", "${ship.output}")], "this step itself"),
+        (
+            [
+                step("f", "FORK_JOIN", forkTasks=[[PAY], [takes("b", "${payment.output}")]]),
+                step("j", "JOIN", joinOn=["b"]),
+            ],
+            "in another branch",
+        ),
+        (
+            [{**SWITCH, "decisionCases": {"x": [PAY], "y": [takes("b", "${payment.output}")]}}],
+            "in another branch",
+        ),
+    ],
+    ids=["later", "itself", "forked", "other case"],
+)
+def test_a_step_that_cannot_have_run_by_then_is_named(steps, words):
+    [(kind, _path, message)] = said(*steps)
+
+    assert kind == "not there yet" and words in message
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [
+            step("f", "FORK_JOIN", forkTasks=[[PAY], [step("b")]]),
+            step("j", "JOIN", joinOn=["b"]),
+            takes("c", "${payment.output}"),
+        ],
+        [{**SWITCH, "decisionCases": {"x": [PAY]}}, takes("c", "${payment.output} ${route.output.evaluationResult}")],
+        [step("l", "DO_WHILE", loopCondition="$.l['iteration'] < 3", loopOver=[takes("a", "${payment.output}"), PAY])],
+        [
+            step(
+                "l", "DO_WHILE", loopCondition="false", loopOver=[takes("a", "${l.output.iteration} ${a.output.total}")]
+            )
+        ],
+        [step("t", "TRY_CATCH", tryTasks=[PAY], catchDefault=[takes("c", "${payment.reasonForIncompletion}")])],
+        [step("t", "TRY_CATCH", tryTasks=[PAY], catchDefault=[], finallyTasks=[takes("c", "${payment.output}")])],
+    ],
+    ids=["after a join", "after a switch", "of the turn before", "of the loop", "of what was tried", "in the end"],
+)
+def test_a_step_that_may_have_run_by_then_is_not(steps):
+    assert said(*steps) == []
+
+
+def test_a_path_that_the_output_schema_does_not_know_is_named_with_the_nearest_one():
+    schema = {"data": {"properties": {"receipt": {"properties": {"number": {}}}, "total": {}}}}
+    known = LintContext(tasks={"payment": {"outputSchema": schema}, "ship": {}})
+
+    finding = only(PAY, takes("ship", "${payment.output.receipt.numbr}"), known=known)
+
+    assert "`payment.output.receipt` has no `numbr` by its output schema. Did you mean `number`?" in finding.message
+    assert said(PAY, takes("ship", "${payment.output.receipt.number} ${payment.output.total.x[0]}"), known=known) == []
+
+
+def test_what_no_task_has_given_lately_is_only_a_hint_unless_it_looks_like_a_slip():
+    lately = value_shape({"receipt": 1, "lines": [1]}, "what `payment` gave lately")
+    known = LintContext(outputs={"payment": lately})
+
+    assert only(PAY, takes("ship", "${payment.output.vat}"), known=known).severity == HINT
+    assert only(PAY, takes("ship", "${payment.output.reciept}"), known=known).meant == "payment.output.receipt"
+
+
+def test_what_system_steps_give_is_known():
+    http = step("call", "HTTP", inputParameters={"http_request": {"uri": "http://x"}})
+
+    assert only(http, takes("a", "${call.output.response.boddy.id}")).meant == "call.output.response.body"
+    assert said(http, takes("a", "${call.output.response.body.id[0].x}")) == []
+
+
+def test_a_sub_workflow_gives_what_its_definition_says():
+    known = LintContext(workflow_outputs={"billing": members_shape(("invoice",), "the output parameters of billing")})
+    sub = step("bill", "SUB_WORKFLOW", subWorkflowParam={"name": "billing"})
+
+    assert only(sub, takes("a", "${bill.output.invoise}"), known=known).meant == "bill.output.invoice"
+    assert said(sub, takes("a", "${bill.output.subWorkflowId}"), known=known) == []
+
+
+def test_an_input_that_the_definition_does_not_declare_is_named():
+    assert only(takes("a", "${workflow.input.ordr}"), inputParameters=["order"]).meant == "workflow.input.order"
+    assert said(takes("a", "${workflow.input.ordr}")) == []
+
+
+def test_a_part_that_no_run_or_task_has_is_named():
+    assert only(takes("a", "${workflow.inptu.order}")).meant == "workflow.input"
+    assert only(PAY, takes("a", "${payment.outptu.x}")).meant == "payment.output"
+
+
+def test_an_expression_that_is_no_path_is_named():
+    assert "is no path" in only(takes("a", "${payment..}")).message
+
+
+def test_steps_behind_the_end_of_a_run_are_unreachable():
+    stop = step("stop", "TERMINATE", inputParameters={"terminationStatus": "FAILED"})
+
+    assert said(stop, PAY) == [
+        ("unreachable", "tasks[1]", "Control never comes here: `stop` ends the run in every case.")
+    ]
+    both = {**SWITCH, "decisionCases": {"air": [stop]}, "defaultCase": [{**stop, "taskReferenceName": "halt"}]}
+    assert [kind for kind, *_ in said(both, PAY)] == ["unreachable"]
+    assert said({**SWITCH, "decisionCases": {"air": [stop]}}, PAY) == []
+
+
+def test_a_join_that_waits_for_the_wrong_things_is_named():
+    fork = step("f", "FORK_JOIN", forkTasks=[[step("one")], [step("two")]])
+
+    assert only(fork, step("j", "JOIN", joinOn=["one", "tow"])).meant == "two"
+    assert "The branches end with `one`, `two`" in only(fork, step("j", "JOIN", joinOn=[])).message
+    assert "waits for nothing of the fork `f`" in said(PAY, fork, step("j", "JOIN", joinOn=["payment"]))[0][2]
+    assert "behind no fork" in only(PAY, step("j", "JOIN")).message
+
+
+def test_a_fork_that_no_join_follows_is_named():
+    fork, join = step("f", "FORK_JOIN", forkTasks=[[step("one")]]), step("j", "JOIN", joinOn=["one"])
+    grows = step("g", "FORK_JOIN_DYNAMIC")
+
+    assert [path for _kind, path, words in said(fork) if "No JOIN follows `f`" in words] == ["tasks[0]"]
+    assert [path for _kind, path, words in said(PAY, grows, step("x")) if "No JOIN follows" in words] == ["tasks[1]"]
+    body = step("l", "DO_WHILE", loopCondition="false", loopOver=[fork])
+    assert "tasks[0].loopOver[0]" in [path for _kind, path, words in said(body, join) if "No JOIN follows" in words]
+    assert not [words for _kind, _path, words in said(fork, join) if "No JOIN follows" in words]
+
+
+def test_the_join_after_a_switch_follows_the_fork_at_the_end_of_its_case():
+    fork, join = step("f", "FORK_JOIN", forkTasks=[[step("one")]]), step("j", "JOIN", joinOn=["one"])
+    inner = {**SWITCH, "taskReferenceName": "inner", "decisionCases": {"air": [fork]}}
+
+    def unjoined(*steps):
+        return [path for _kind, path, words in said(*steps) if "No JOIN follows" in words]
+
+    assert unjoined({**SWITCH, "decisionCases": {"air": [PAY, fork]}}, join) == []
+    assert unjoined({**SWITCH, "decisionCases": {"air": [inner]}}, join) == []
+    assert unjoined({**SWITCH, "decisionCases": {"air": [fork, PAY]}}, join) == ["tasks[0].decisionCases[air][0]"]
+    assert unjoined({**SWITCH, "decisionCases": {"air": [fork]}}) == ["tasks[0].decisionCases[air][0]"]
+
+
+def test_expressions_of_an_inline_definition_are_read_as_those_of_the_child():
+    own = {"name": "child", "tasks": [PAY, takes("ship", "${payment.output.receipt} ${workflow.input.q}")]}
+    wrong = {"name": "child", "tasks": [takes("ship", "${parent_step.output.x}")]}
+
+    def holding(child):
+        return step("s", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "workflowDefinition": child})
+
+    assert said(step("parent_step"), holding(own), inputParameters=["n"]) == []
+    finding = only(step("parent_step"), holding(wrong))
+    assert "There is no step `parent_step`" in finding.message
+    assert finding.path == "tasks[1].subWorkflowParam.workflowDefinition.tasks[0].inputParameters.x"
+
+
+def test_a_reference_that_is_used_twice_is_marked_where_it_comes_again():
+    finding = only(PAY, {**PAY})
+
+    assert (finding.kind, finding.path, finding.severity) == ("name clash", "tasks[1].taskReferenceName", ERROR)
+
+
+def test_a_script_that_reads_what_it_is_not_given_is_named():
+    inline = step(
+        "i", "INLINE", inputParameters={"total": 1, "expression": "// $.note\n$.totl + '$.text' + $['total']"}
+    )
+    loop = step("l", "DO_WHILE", loopCondition="$.l.iteration < 3 && $.a.more", loopOver=[step("a")])
+
+    assert (only(inline).path, only(inline).meant) == ("tasks[0].inputParameters.expression", "total")
+    assert said(loop) == []
+    assert only({**SWITCH, "inputParameters": {"ways": 1}, "defaultCase": [step("a")]}).meant == "ways"
+
+
+def in_python(expression, **given):
+    return step("i", "INLINE", inputParameters={"evaluatorType": "python", "expression": expression, **given})
+
+
+def test_a_script_in_python_that_reads_its_inputs_as_javascript_does_is_named():
+    finding = only(in_python("return $.total + '$.text'  # $.note", total=1))
+
+    assert (finding.severity, finding.path) == (WARNING, "tasks[0].inputParameters.expression")
+    assert finding.message == "In Python the inputs are variables: write `name` instead of `$.name`."
+    assert said(in_python("return total + '$.text'  # $.note", total=1)) == []
+    assert said(in_python("return ${workflow.input.total}")) == []
+
+
+def test_a_script_in_python_without_a_value_is_named():
+    switch = {**SWITCH, "evaluatorType": "python", "expression": "'air'  # return", "defaultCase": [step("a")]}
+    loop = step("l", "DO_WHILE", evaluatorType="python", loopCondition="l['iteration'] < 3", loopOver=[step("a")])
+
+    assert (only(switch).kind, only(switch).path) == ("no result", "tasks[0].expression")
+    assert (only(loop).kind, only(loop).path) == ("no result", "tasks[0].loopCondition")
+    assert said(in_python("raise ValueError(total)", total=1)) == []
+    assert said(in_python("")) == []
+
+
+def test_a_step_whose_scripts_have_one_language_is_read_in_it_whatever_it_says():
+    decision = step("d", "DECISION", evaluatorType="python", caseExpression="$.way", inputParameters={"way": 1})
+
+    assert said({**decision, "decisionCases": {"a": [step("a")]}}) == []
+
+
+def test_a_worker_that_falls_silent_would_not_be_noticed_without_a_time_limit():
+    none = {"timeoutSeconds": 0, "responseTimeoutSeconds": 0}
+
+    assert "the run waits for ever" in only(PAY, known=LintContext(tasks={"payment": none})).message
+    assert said(PAY, known=LintContext(tasks={"payment": {"timeoutSeconds": 0}})) == []
+
+
+def test_names_of_tasks_and_workflows_that_do_not_exist_are_named():
+    known = LintContext(tasks={"payments": {}}, workflows={"billing": frozenset((1, 2))})
+    sub = step("b", "SUB_WORKFLOW", subWorkflowParam={"name": "biling"})
+
+    assert only(PAY, known=known).meant == "payments"
+    assert only(sub, known=known).meant == "billing"
+    assert (
+        "has no version 7; there is 1, 2"
+        in only(step("b", "SUB_WORKFLOW", subWorkflowParam={"name": "billing", "version": 7}), known=known).message
+    )
+    assert only(step("w", "WAIT"), failureWorkflow="billin", known=known).path == "failureWorkflow"
+    itself = step("b", "SUB_WORKFLOW", subWorkflowParam={"name": "order"})
+    assert "starts itself" in only(itself, known=known).message
+
+
+def test_a_task_that_nobody_has_ever_asked_for_is_a_hint():
+    assert only(PAY, known=LintContext(worked=frozenset(("ship",)))).severity == HINT
+
+
+def test_a_refusal_without_a_place_gives_way_to_the_finding_that_has_one():
+    document = {"name": "order", "tasks": [takes("a", "${nobody.output}")]}
+
+    [finding] = lint_definition(document, complaints=workflow_errors(document))
+
+    assert finding.path == "tasks[0].inputParameters.x"
+
+
+def test_every_refusal_without_a_place_has_such_a_finding():
+    twice = {"name": "order", "tasks": [PAY, PAY]}
+    unreadable = {"name": "order", "tasks": [takes("a", "${payment..}")]}
+
+    for document in (twice, unreadable):
+        assert [complaint.path for complaint in workflow_errors(document)] == [""]
+        assert [finding.severity for finding in lint_definition(document)] == [ERROR]
+
+
+def test_schemas_that_leave_room_say_nothing():
+    for schema in ({}, {"properties": {"a": {}}, "additionalProperties": True}, {"anyOf": []}, [], None):
+        assert schema_shape(schema, "it").members is None
+
+
+FIELDS = (
+    *("tasks", "type", "name", "taskReferenceName", "inputParameters", "forkTasks", "joinOn", "decisionCases"),
+    *("defaultCase", "loopOver", "outputParameters", "subWorkflowParam", "taskDefinition", "outputSchema"),
+    *("expression", "evaluatorType"),
+)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["SWITCH", "JOIN", "${a.output.x}", "a", "FORK_JOIN"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=6),
+    max_leaves=25,
+)
+
+
+@tries(80)
+@given(ANYTHING)
+def test_no_document_whatsoever_breaks_the_reading(document):
+    assert isinstance(lint_definition(document), list)
+    assert isinstance(lint_definition({"name": "x", "tasks": [document, document]}), list)

@@ -1,0 +1,98 @@
+"""What is wrong with a task definition, in the words that clients know (api §3.2)."""
+
+import pytest
+
+from conductor_app.core.document.checks import coerce_task, normalize_task, task_errors
+
+CASES = {
+    "no name": ({}, "name", "TaskDef name cannot be null or empty"),
+    "an empty name": ({"name": ""}, "name", "TaskDef name cannot be null or empty"),
+    "a negative number of retries": (
+        {"name": "pay", "retryCount": -1},
+        "retryCount",
+        "TaskDef retryCount: 0 must be >= 0",
+    ),
+    "no time to respond": (
+        {"name": "pay", "responseTimeoutSeconds": 0},
+        "responseTimeoutSeconds",
+        "TaskDef responseTimeoutSeconds: 0 should be minimum 1 second",
+    ),
+    "more time to respond than to work": (
+        {"name": "pay", "timeoutSeconds": 10, "responseTimeoutSeconds": 11},
+        "",
+        "TaskDef: pay responseTimeoutSeconds: 11 must be less than timeoutSeconds: 10",
+    ),
+    "the default time to respond, longer than the time to work": (
+        {"name": "pay", "timeoutSeconds": 60},
+        "",
+        "TaskDef: pay responseTimeoutSeconds: 3600 must be less than timeoutSeconds: 60",
+    ),
+    "more time for a try than for all": (
+        {"name": "pay", "timeoutSeconds": 60, "responseTimeoutSeconds": 1, "totalTimeoutSeconds": 30},
+        "",
+        "TaskDef: pay timeoutSeconds: 60 must be less than or equal to totalTimeoutSeconds: 30",
+    ),
+    "a word for a number": ({"name": "pay", "retryCount": "many"}, "retryCount", "retryCount must be a whole number"),
+    "more than 32 bits": (
+        {"name": "pay", "retryCount": 2**31},
+        "retryCount",
+        "retryCount must be a whole number up to 2147483647",
+    ),
+    "an empty word for an enumeration": (
+        {"name": "pay", "retryLogic": ""},
+        "retryLogic",
+        "retryLogic must be one of FIXED, EXPONENTIAL_BACKOFF, LINEAR_BACKOFF",
+    ),
+    "a list for an object": (
+        {"name": "pay", "inputTemplate": []},
+        "inputTemplate",
+        "inputTemplate must be an object",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_faulty_task_definition_is_complained_of(case):
+    document, path, message = CASES[case]
+
+    [complaint] = task_errors(document)
+
+    assert (complaint.path, complaint.message) == (path, message)
+
+
+def test_equal_times_to_respond_and_to_work_are_accepted():
+    assert task_errors({"name": "pay", "timeoutSeconds": 60, "responseTimeoutSeconds": 60}) == []
+
+
+def test_the_owner_is_asked_for_where_it_is_mandatory():
+    assert task_errors({"name": "pay"}) == []
+
+    [complaint] = task_errors({"name": "pay"}, owner_email_mandatory=True)
+
+    assert (complaint.path, complaint.message) == ("ownerEmail", "ownerEmail cannot be empty")
+
+
+@pytest.mark.parametrize("document", [None, 3, "pay", [], [{}], True])
+def test_what_is_no_object_is_complained_of(document):
+    assert [complaint.message for complaint in task_errors(document)] == ["The document must be an object"]
+
+
+def test_defaults_are_filled_in_and_unknown_fields_survive():
+    shown = normalize_task({"name": "pay", "colour": "red", "retryCount": "7", "retryDelaySeconds": 2.9})
+
+    assert shown["colour"] == "red"
+    assert (shown["retryCount"], shown["retryDelaySeconds"], shown["responseTimeoutSeconds"]) == (7, 2, 3600)
+    assert (shown["retryLogic"], shown["timeoutPolicy"], shown["inputTemplate"]) == ("FIXED", "TIME_OUT_WF", {})
+    assert "concurrentExecLimit" not in shown
+
+
+def test_a_definition_is_typed_without_being_filled_in():
+    given = {"name": 7, "retryCount": "2", "enforceSchema": "False", "colour": None, "inputKeys": "x"}
+
+    assert coerce_task(given) == {
+        "name": "7",
+        "retryCount": 2,
+        "enforceSchema": False,
+        "colour": None,
+        "inputKeys": "x",
+    }

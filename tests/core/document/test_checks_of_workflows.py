@@ -1,0 +1,294 @@
+"""What is wrong with a workflow definition, in the words that clients know (api §3.3, §3.4)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conductor_app.core.document.checks import coerce_workflow, normalize_workflow, workflow_errors
+from conductor_app.core.document.checks.field_specs import WORKFLOW_DEFINITION, WORKFLOW_TASK
+
+
+def step(ref, kind="SIMPLE", **fields):
+    return {"name": ref, "taskReferenceName": ref, "type": kind, **fields}
+
+
+def workflow(*tasks, **fields):
+    return {"name": "order", "tasks": list(tasks), **fields}
+
+
+JOIN = step("join", "JOIN", joinOn=["a"])
+
+WHOLE = {
+    "no name": ({"tasks": [step("a")]}, "name", "WorkflowDef name cannot be null or empty"),
+    "no tasks": ({"name": "order"}, "tasks", "WorkflowTask list cannot be empty"),
+    "an old schema": (
+        workflow(step("a"), schemaVersion=1),
+        "schemaVersion",
+        "workflowDef schemaVersion: 2 is only supported",
+    ),
+    "a task without a name": (
+        workflow({"taskReferenceName": "a"}),
+        "tasks[0].name",
+        "WorkflowTask name cannot be empty or null",
+    ),
+    "a task without a reference": (
+        workflow({"name": "a"}),
+        "tasks[0].taskReferenceName",
+        "WorkflowTask taskReferenceName name cannot be empty or null",
+    ),
+    "a reference twice, once in a branch": (
+        workflow(step("f", "FORK_JOIN", forkTasks=[[step("a")], [step("a")]]), JOIN),
+        "",
+        "taskReferenceName: a should be unique across tasks for a given workflowDefinition: order",
+    ),
+    "a negative delay": (
+        workflow(step("a", startDelay=-1)),
+        "tasks[0].startDelay",
+        "must be greater than or equal to 0",
+    ),
+    "an unknown task in an expression": (
+        workflow(step("a", inputParameters={"total": "${pay.output.total}"})),
+        "",
+        "taskReferenceName: pay for given task: a input value: total of input parameter: ${pay.output.total} is not "
+        "defined in workflow definition.",
+    ),
+    "a fault inside a switch": (
+        workflow(
+            step("s", "SWITCH", evaluatorType="value-param", expression="x", decisionCases={"y": [{"name": "a"}]})
+        ),
+        "tasks[0].decisionCases[y][0].taskReferenceName",
+        "WorkflowTask taskReferenceName name cannot be empty or null",
+    ),
+    "a sub-workflow in words": (
+        workflow(step("a", "SUB_WORKFLOW", subWorkflowParam={"name": "x", "workflowDefinition": "x"})),
+        "tasks[0].subWorkflowParam.workflowDefinition",
+        "workflowDefinition must be a workflow definition, or an expression that gives one: ${…}",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_a_faulty_workflow_definition_is_complained_of(case):
+    document, path, message = WHOLE[case]
+
+    [complaint] = workflow_errors(document)
+
+    assert (complaint.path, complaint.message) == (path, message)
+
+
+REQUIRED = {
+    "EVENT": (step("a", "EVENT"), ["sink"]),
+    "DECISION": (step("a", "DECISION"), ["caseValueParam", "decisionCases"]),
+    "SWITCH": (step("a", "SWITCH"), ["evaluatorType", "expression", "decisionCases"]),
+    "DYNAMIC": (step("a", "DYNAMIC"), ["dynamicTaskNameParam"]),
+    "DO_WHILE": (step("a", "DO_WHILE"), ["loopCondition", "loopOver"]),
+    "FORK_JOIN_DYNAMIC": (
+        step("a", "FORK_JOIN_DYNAMIC"),
+        ["dynamicForkTasksParam", "dynamicForkTasksInputParamName"],
+    ),
+    "HTTP": (step("a", "HTTP"), ["inputParameters.http_request"]),
+    "KAFKA_PUBLISH": (step("a", "KAFKA_PUBLISH"), ["inputParameters.kafka_request"]),
+    "JSON_JQ_TRANSFORM": (step("a", "JSON_JQ_TRANSFORM"), ["inputParameters.queryExpression"]),
+    "SUB_WORKFLOW": (step("a", "SUB_WORKFLOW"), ["subWorkflowParam"]),
+}
+
+
+@pytest.mark.parametrize("kind", REQUIRED)
+def test_each_type_of_task_asks_for_its_own_fields(kind):
+    task, fields = REQUIRED[kind]
+
+    found = [complaint.message for complaint in workflow_errors(workflow(task, JOIN))]
+
+    assert found == [f"{field} field is required for taskType: {kind} taskName: a" for field in fields]
+
+
+def tried(**fields):
+    return step("t", "TRY_CATCH", **{"tryTasks": [step("charge")], **fields})
+
+
+FAULTY_TRIES = {
+    "nothing to handle failures with": (tried(), "needs catchCases, catchDefault or finallyTasks"),
+    "a field that means nothing": (tried(catchCases=[{"match": {"reasn": "x"}}]), "did you mean reason?"),
+    "a status that is none": (tried(catchCases=[{"match": {"status": "TIMEDOUT"}}]), "did you mean TIMED_OUT?"),
+    "a task elsewhere": (tried(catchCases=[{"match": {"taskRef": ["chrge"]}}]), "did you mean charge?"),
+    "no regular expression": (tried(catchCases=[{"match": {"reason": "("}}]), "reason '(' cannot be used"),
+    "a reason that is no text": (tried(catchCases=[{"match": {"reason": ["a", "b"]}}]), "reason must be text"),
+    "a type that is no text": (tried(catchCases=[{"match": {"taskType": [7]}}]), "must be text, or a list of texts"),
+}
+
+
+@pytest.mark.parametrize(("task", "said"), FAULTY_TRIES.values(), ids=FAULTY_TRIES)
+def test_what_a_try_cannot_catch_is_said_beforehand(task, said):
+    [complaint] = workflow_errors(workflow(task))
+
+    assert said in complaint.message
+
+
+def test_all_complaints_of_a_try_come_at_once_those_of_the_tasks_inside_too():
+    cases = [{"match": {"status": "X", "taskRef": "y"}, "tasks": [step("a", "HTTP")]}]
+    found = workflow_errors(workflow(tried(catchCases=cases, finallyTasks=[step("charge")])))
+
+    assert len(found) == 4
+
+
+def for_each(**inputs):
+    return step("e", "FOR_EACH", items="${workflow.input.x}", loopOver=[step("a")], inputParameters=inputs)
+
+
+FAULTY_LISTS = {
+    "no list": ({**for_each(), "items": None}, "items field is required"),
+    "no body": ({**for_each(), "loopOver": []}, "loopOver field is required"),
+    "no items at once": (for_each(parallel=0), "parallel of taskName: e must be a whole number from 1 on"),
+    "a part of a turn": (for_each(keepLastN=1.5), "keepLastN of taskName: e must be a whole number from 0 on"),
+    "an unknown policy": (for_each(onItemFailure="CONTINU"), "did you mean CONTINUE?"),
+    "a task that is named like its items": (
+        {**for_each(), "loopOver": [step("e_item")]},
+        "taskReferenceName: e_item should be unique",
+    ),
+    "a faulty task inside": ({**for_each(), "loopOver": [step("a", "HTTP")]}, "required for taskType: HTTP"),
+}
+
+
+@pytest.mark.parametrize(("task", "said"), FAULTY_LISTS.values(), ids=FAULTY_LISTS)
+def test_what_a_list_cannot_be_gone_through_with_is_said_beforehand(task, said):
+    [complaint] = workflow_errors(workflow(task))
+
+    assert said in complaint.message
+
+
+ACCEPTED = {
+    "a list whose settings only a run knows": for_each(
+        parallel="${workflow.input.n}", onItemFailure="${workflow.input.p}", keepLastN="3"
+    ),
+    "a try with every part": tried(
+        catchCases=[{"match": {"status": ["FAILED"], "reason": "(?i)no .*", "taskRef": "charge"}, "tasks": []}, {}],
+        catchDefault=[step("other")],
+        finallyTasks=[step("last")],
+    ),
+    "a loop over a list without a condition of its own": step(
+        "a", "DO_WHILE", loopCondition="", items="${workflow.input.x}", loopOver=[step("b")]
+    ),
+    "a dynamic fork by a list of inputs": step("a", "FORK_JOIN_DYNAMIC", inputParameters={"forkTaskInputs": []}),
+    "a dynamic fork in the old form": step("a", "FORK_JOIN_DYNAMIC", dynamicForkJoinTasksParam="x"),
+    "an HTTP task whose definition has the request": step(
+        "a", "HTTP", taskDefinition={"name": "a", "inputTemplate": {"uri": "http://x"}}
+    ),
+    "a type of nobody's": step("a", "MY_OWN"),
+    "a wait for a time that is worked out later": step(
+        "a", "WAIT", inputParameters={"duration": "${workflow.input.d}"}
+    ),
+    "a loop with a faulty task in it": step("a", "DO_WHILE", loopCondition="1", loopOver=[step("b", "HTTP")]),
+    "the names that any expression may use": step("a", inputParameters={"x": "${CPEWF_TASK_ID} ${NETFLIX_ENV}"}),
+    "a reference to a task inside a branch": step("a", inputParameters={"x": "${inner.output.x} ${a.output}"}),
+}
+
+
+@pytest.mark.parametrize("case", ACCEPTED)
+def test_what_clients_rely_on_is_accepted(case):
+    inner = step("s", "SWITCH", evaluatorType="x", expression="y", decisionCases={"z": [step("inner")]})
+
+    assert workflow_errors(workflow(ACCEPTED[case], JOIN, inner)) == []
+
+
+REFUSED = {
+    "a terminate that is optional": (
+        step("a", "TERMINATE", optional=True, inputParameters={"terminationStatus": "FAILED"}),
+        "terminate task cannot be optional, taskName: a",
+    ),
+    "a terminate without a status": (
+        step("a", "TERMINATE"),
+        "terminate task must have an terminationStatus parameter and must be set to COMPLETED, FAILED or TERMINATED, "
+        "taskName: a",
+    ),
+    "a wait with two ends": (
+        step("a", "WAIT", inputParameters={"duration": "1s", "until": "2027-01-01"}),
+        "Both 'duration' and 'until' specified. Please provide only one input",
+    ),
+    "a wait without sense": (
+        step("a", "WAIT", inputParameters={"duration": "soon"}),
+        "The duration 'soon' is not understood: write it like '2 days 3 hours 5 minutes 10 seconds'.",
+    ),
+    "two ways to fork": (
+        step("a", "FORK_JOIN_DYNAMIC", dynamicForkJoinTasksParam="x", dynamicForkTasksParam="y"),
+        "dynamicForkJoinTasksParam or combination of dynamicForkTasksInputParamName and dynamicForkTasksParam cannot "
+        "be used together for taskType: FORK_JOIN_DYNAMIC taskName: a",
+    ),
+    "a reference that looks like a turn of a loop": (
+        step("a__1"),
+        "taskReferenceName: a__1 must not contain '__': what follows it counts the turns of loops",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_could_never_run_is_refused(case):
+    task, message = REFUSED[case]
+
+    assert [complaint.message for complaint in workflow_errors(workflow(task, JOIN))] == [message]
+
+
+def test_all_complaints_come_at_once():
+    found = workflow_errors({"version": "x", "schemaVersion": 3, "tasks": [None, {}, step("a", retryCount=[])]})
+
+    assert [complaint.path for complaint in found] == [
+        "version",
+        "tasks[0]",
+        "tasks[2].retryCount",
+        "name",
+        "schemaVersion",
+        "tasks[1].name",
+        "tasks[1].taskReferenceName",
+    ]
+
+
+def test_steps_may_be_nested_deeply_but_not_without_end():
+    def nested(levels):
+        task = step("core")
+        for level in range(levels):
+            cases = {"x": [task]}
+            task = step(f"s{level}", "SWITCH", evaluatorType="value-param", expression="x", decisionCases=cases)
+        return workflow(task)
+
+    assert workflow_errors(nested(59)) == []
+    assert "nested more than 60 levels deep" in workflow_errors(nested(61))[0].message
+    assert "nested more than 60 levels deep" in workflow_errors(nested(900))[0].message
+
+
+def test_defaults_are_filled_in_and_unknown_fields_survive_at_every_level():
+    shown = normalize_workflow(workflow({"name": "a", "workflowTaskType": "HTTP", "colour": "red"}, colour="blue"))
+
+    assert (shown["colour"], shown["version"], shown["timeoutPolicy"], shown["enforceSchema"]) == (
+        "blue",
+        1,
+        "ALERT_ONLY",
+        True,
+    )
+    [task] = shown["tasks"]
+    assert (task["colour"], task["type"], task["asyncComplete"], task["joinOn"]) == ("red", "HTTP", False, [])
+    assert "failureWorkflow" not in shown
+    assert "retryCount" not in task
+
+
+NAMES = st.sampled_from([field.name for field in (*WORKFLOW_DEFINITION, *WORKFLOW_TASK)])
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.just("SWITCH"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES | st.text(max_size=5), inner, max_size=6),
+    max_leaves=30,
+)
+
+
+@given(ANYTHING)
+def test_no_document_whatsoever_breaks_the_checks(document):
+    assert isinstance(workflow_errors(document), list)
+
+
+@given(ANYTHING)
+def test_no_list_of_tasks_whatsoever_breaks_the_checks(tasks):
+    assert isinstance(workflow_errors({"name": "x", "tasks": [tasks, tasks]}), list)
+
+
+@given(ANYTHING)
+def test_typing_a_document_neither_breaks_nor_hides_what_is_wrong(document):
+    before, after = workflow_errors(document), workflow_errors(coerce_workflow(document))
+
+    assert [complaint.path for complaint in after] == [complaint.path for complaint in before]
