@@ -30,14 +30,14 @@ class ConductorConfig(AppConfig):
         masking.register_decryption()
         # The last app in the list: by then all tables and all of Django's permissions are there.
         last = apps.get_app_config("django_celery_beat")
-        post_migrate.connect(bring_beats_up_to_date, sender=last)
+        post_migrate.connect(update_periodic_jobs, sender=last)
         post_migrate.connect(bring_roles_up_to_date, sender=last)
         post_migrate.connect(bring_clients_up_to_date, sender=last)
         register(settings_are_known_and_typed, conf.CHECKS)
         register(open_access_stays_on_loopback, conf.CHECKS)
 
 
-def bring_beats_up_to_date(**_: Any) -> None:
+def update_periodic_jobs(**_: Any) -> None:
     """Write the table BEATS into beat's rows: beat reads them as it starts, before anything could tell it of more."""
     from .background.periodic_jobs import sync_periodic_jobs
 

@@ -18,5 +18,5 @@ for ready in (worker_ready, beat_init):
 
 
 @setup_logging.connect
-def leave_logging_alone(**_: Any) -> None:
+def keep_logging_configuration(**_: Any) -> None:
     """Keep Django's LOGGING: Celery sets up nothing of its own while somebody listens to this signal."""

@@ -17,7 +17,7 @@ SKIPPED_BYTES, SKIP_SECONDS = 32 << 20, 5
 """What may be skipped of a request that was answered before all of it was read, and for how long."""
 
 
-class LingeringWorker(ThreadWorker):
+class KeepAliveThreadWorker(ThreadWorker):
     """Half of the threads at most wait so; all others hand their connection back at once."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -26,7 +26,7 @@ def connection():
 def worker(threads):
     cfg = Config()
     cfg.set("threads", threads)
-    return gunicorn_worker.LingeringWorker(1, os.getpid(), [], None, 30, cfg, Logger(cfg))
+    return gunicorn_worker.KeepAliveThreadWorker(1, os.getpid(), [], None, 30, cfg, Logger(cfg))
 
 
 def refuse(environ, start_response):

@@ -31,15 +31,15 @@ class PreferencesPage(Page):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         if "language" in request.POST:
-            _speak(request, request.POST["language"])
+            _use_language(request, request.POST["language"])
         if "zone" in request.POST:
-            _say_moments_in(request, request.POST["zone"].strip())
+            _use_time_zone(request, request.POST["zone"].strip())
         after = request.headers.get("Referer", "")
         is_ours = url_has_allowed_host_and_scheme(after, {request.get_host()}, require_https=request.is_secure())
         return HttpResponseRedirect(after if is_ours else reverse("admin:preferences"))
 
 
-def _speak(request: HttpRequest, language: str) -> None:
+def _use_language(request: HttpRequest, language: str) -> None:
     if language not in {BY_THE_BROWSER, *dict(settings.LANGUAGES)}:
         messages.error(request, _("There is no language %(code)r here.") % {"code": language[:20]})
     elif language != chosen_language(request):
@@ -49,7 +49,7 @@ def _speak(request: HttpRequest, language: str) -> None:
         messages.success(request, _("The pages speak English."))
 
 
-def _say_moments_in(request: HttpRequest, zone: str) -> None:
+def _use_time_zone(request: HttpRequest, zone: str) -> None:
     if zone in all_zones():
         save_preference(request, zone=zone)
         messages.success(request, _("Moments are shown in %(zone)s.") % {"zone": zone})

@@ -33,13 +33,13 @@ def wait_for_run(run_id: str, seconds: float, until_refs: Collection[str] = ()) 
     A descendant's waiting is the run's, and so are its tasks. With no time left the answer says so.
     """
     ends_at = monotonic() + min(seconds, conf.most_wait_seconds)
-    if found := check_standstill(run_id, until_refs):
+    if found := check_wait_outcome(run_id, until_refs):
         return found
     if seconds <= 0 or notifications.count_waiting() >= conf.most_waiting_polls:
         return WaitOutcome(run_id, timed_out=True)
     with _subscribe_to_run(run_id, seconds) as ear:
         while True:
-            if found := check_standstill(run_id, until_refs):
+            if found := check_wait_outcome(run_id, until_refs):
                 return found
             left = ends_at - monotonic()
             if left <= 0 or notifications.is_closing():
@@ -61,7 +61,7 @@ def _subscribe_to_run(run_id: str, seconds: float) -> Iterator:
         yield ear
 
 
-def check_standstill(run_id: str, until_refs: Collection[str] = ()) -> WaitOutcome | None:
+def check_wait_outcome(run_id: str, until_refs: Collection[str] = ()) -> WaitOutcome | None:
     """Whether the run stands still now; raises NotFound."""
     if run_tree.status_of(run_id) in RUN.final:
         return WaitOutcome(run_id)

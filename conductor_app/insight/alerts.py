@@ -42,7 +42,7 @@ def recent_firings(alert: Alert, now: int) -> list[tuple[int, int]]:
         return would_ring(rule_of(alert), *_ages(alert, since, now), since, now)
     hits, total = _selected_and_all(alert)
     after = since - alert.window_minutes * MINUTE
-    moments = [_moments(runs, after, now) if runs is not None else [] for runs in (hits, total)]
+    moments = [_run_times(runs, after, now) if runs is not None else [] for runs in (hits, total)]
     return would_ring(rule_of(alert), *moments, since, now)
 
 
@@ -74,7 +74,7 @@ def _count_runs(runs: Counted, after: int, until: int) -> int:
     return rows.filter(**{f"{column}__gt": after, f"{column}__lte": until}).order_by()[:MOST_MOMENTS].count()
 
 
-def _moments(runs: Counted, after: int, until: int) -> list[int]:
+def _run_times(runs: Counted, after: int, until: int) -> list[int]:
     rows, column = runs
     within = rows.filter(**{f"{column}__gt": after, f"{column}__lte": until}).order_by(f"-{column}")
     return sorted(within.values_list(column, flat=True)[:MOST_MOMENTS])

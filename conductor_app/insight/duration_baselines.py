@@ -14,7 +14,7 @@ ENOUGH = 3
 
 
 @dataclass(frozen=True, slots=True)
-class UsualDuration:
+class TypicalDuration:
     """Half of them took no longer than `p50`, nearly all no longer than `p95`."""
 
     count: int
@@ -31,13 +31,13 @@ class UsualDuration:
         return took > self.p95 and took > self.p50 * 2 and took - self.p50 > SECOND
 
 
-def usual_step_durations(name: str, version: int) -> dict[str, UsualDuration]:
+def typical_step_durations(name: str, version: int) -> dict[str, TypicalDuration]:
     """What is usual of a definition version, by the steps' references; the run itself has an empty one."""
     rows = DurationBaseline.objects.filter(name=name, version=version, count__gte=ENOUGH)
-    return {row.ref: UsualDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
+    return {row.ref: TypicalDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
 
 
-def usual_run_durations(runs: Iterable[Run]) -> dict[tuple[str, int], UsualDuration]:
+def typical_run_durations(runs: Iterable[Run]) -> dict[tuple[str, int], TypicalDuration]:
     """What is usual of the definitions of these runs, read together."""
     wanted = {(run.name, run.version) for run in runs}
     if not wanted:
@@ -46,4 +46,4 @@ def usual_run_durations(runs: Iterable[Run]) -> dict[tuple[str, int], UsualDurat
     for name, version in wanted:
         found |= Q(name=name, version=version)
     rows = DurationBaseline.objects.filter(found, ref="", count__gte=ENOUGH)
-    return {(row.name, row.version): UsualDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
+    return {(row.name, row.version): TypicalDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..models import DurationBaseline, Run
-from .duration_baselines import ENOUGH, UsualDuration
+from .duration_baselines import ENOUGH, TypicalDuration
 from .durations import HOUR
 from .hourly_activity import HourlyActivity
 
@@ -57,10 +57,10 @@ def overview_metrics(found: HourlyActivity, now: int) -> list[OverviewMetric]:
     ]
 
 
-def overdue_runs(now: int) -> list[tuple[Run, UsualDuration]]:
+def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
     """Open runs that have gone on for much longer than their like, the oldest first; two queries."""
     rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH).order_by("-measured_at")[:MOST_DEFINITIONS]
-    usual = {(row.name, row.version): UsualDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
+    usual = {(row.name, row.version): TypicalDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
     if not usual:
         return []
     overdue = Q()

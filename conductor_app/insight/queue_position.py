@@ -16,7 +16,7 @@ MOST_COUNTED = 10_000
 class QueuePosition:
     """Its place among those that could be handed out now, and what a queue of that speed makes of it.
 
-    `ahead`: no more than MOST_COUNTED are counted. `queue_rate`: of handing out, a second; None where nothing was lately.
+    `ahead`: at most MOST_COUNTED are counted. `rate`: claims per second; None if there were none lately.
     """
 
     ahead: int

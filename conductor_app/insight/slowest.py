@@ -6,7 +6,7 @@ from statistics import median
 
 from ..core.states import COMPLETED
 from ..models import DurationBaseline, Run
-from .duration_baselines import ENOUGH, UsualDuration
+from .duration_baselines import ENOUGH, TypicalDuration
 from .durations import HOUR
 
 MOST_RUNS = 2_000
@@ -22,7 +22,7 @@ class SlowDefinition:
     version: int
     runs: int
     took: int
-    usual: UsualDuration
+    usual: TypicalDuration
 
     @property
     def factor(self) -> float:
@@ -47,7 +47,7 @@ def slowest_definitions(now: int) -> list[SlowDefinition]:
     rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH, name__in={name for name, _ in took})
     found = [
         SlowDefinition(
-            row.name, row.version, len(spent), round(median(spent)), UsualDuration(row.count, row.p50_ms, row.p95_ms)
+            row.name, row.version, len(spent), round(median(spent)), TypicalDuration(row.count, row.p50_ms, row.p95_ms)
         )
         for row in rows
         if (spent := took.get((row.name, row.version)))

@@ -7,7 +7,7 @@ from itertools import pairwise
 from django.utils.translation import gettext as _
 
 from ..models import Attempt, Run, Task
-from .duration_baselines import UsualDuration
+from .duration_baselines import TypicalDuration
 from .durations import format_duration
 
 WAIT, DELAY, GAP, WORK = "wait", "delay", "gap", "work"
@@ -108,7 +108,7 @@ def task_rows(
     attempts: Iterable[Attempt],
     scale: TimeScale,
     now: int,
-    usual: Mapping[str, UsualDuration] | None = None,
+    usual: Mapping[str, TypicalDuration] | None = None,
 ) -> list[TaskRow]:
     """A row for each task, in the order given."""
     tries: dict[str, list[Attempt]] = {}
@@ -118,7 +118,7 @@ def task_rows(
 
 
 def task_row(
-    task: Task, attempts: list[Attempt], scale: TimeScale, now: int, usual: UsualDuration | None = None
+    task: Task, attempts: list[Attempt], scale: TimeScale, now: int, usual: TypicalDuration | None = None
 ) -> TaskRow:
     """One task's row."""
     for attempt in attempts:
@@ -137,7 +137,7 @@ def _retry_gap(attempt: Attempt, following: Attempt, scale: TimeScale) -> Timeli
     return _segment(GAP, following, scale, begin, end, _("between attempts %(one)s and %(other)s") % numbers)
 
 
-def _expected_end(attempts: list[Attempt], scale: TimeScale, usual: UsualDuration | None) -> TimelineSegment | None:
+def _expected_end(attempts: list[Attempt], scale: TimeScale, usual: TypicalDuration | None) -> TimelineSegment | None:
     begun = attempts[-1].started_at if attempts else None
     if usual is None or begun is None or not scale.holds(begun + usual.p50, begun + usual.p95):
         return None

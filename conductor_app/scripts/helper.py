@@ -28,7 +28,11 @@ def evaluate(engine, order, inputs):
         # The kernel's own alarm ends what no engine can interrupt, should nobody be left to kill this process.
         signal.setitimer(signal.ITIMER_REAL, order["limit"] + 1)
         answer = engine.LANGUAGES[order["language"]](order, inputs.decode("ascii")).encode()
-        return answer if len(answer) <= answers.LARGEST_RESULT else answers.answer_document(error=answers.TOO_LARGE).encode()
+        return (
+            answer
+            if len(answer) <= answers.LARGEST_RESULT
+            else answers.answer_document(error=answers.TOO_LARGE).encode()
+        )
     except MemoryError:
         return answers.answer_document(error=answers.OUT_OF_MEMORY).encode()
     finally:

@@ -232,7 +232,8 @@ def _list_items(run: Run, asked: list[ListItem], now: int) -> dict[DataRequest, 
 def _is_any_open(run: Run, where: str, params: list[str], known: frozenset[Key]) -> bool:
     """Whether a task is open that the snapshot does not hold: one more row than the known ones is looked at."""
     rows = fetch(
-        f"SELECT t.ref, t.iteration_path FROM conductor_task t WHERE t.run_id = %s AND {where} AND t.status = 'ACTIVE' LIMIT %s",
+        "SELECT t.ref, t.iteration_path FROM conductor_task t "
+        f"WHERE t.run_id = %s AND {where} AND t.status = 'ACTIVE' LIMIT %s",
         [run.id, *params, len(known) + 1],
     )
     return any(Key(ref, parse_iteration_path(iteration_path)) not in known for ref, iteration_path in rows)

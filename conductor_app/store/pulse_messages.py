@@ -30,7 +30,8 @@ def delete_oldest(writes: StatementBatch, newest: NewPulseMessage) -> None:
     """Keep no more of a task, or about a group, than may be kept: repeats have no end of their own."""
     owner = "task_id = %s AND group_id = %s"
     writes.run(
-        f"DELETE FROM conductor_pulsemessage WHERE {owner} AND id <= (SELECT id FROM conductor_pulsemessage WHERE {owner} "
+        f"DELETE FROM conductor_pulsemessage WHERE {owner} "
+        f"AND id <= (SELECT id FROM conductor_pulsemessage WHERE {owner} "
         f"ORDER BY id DESC LIMIT 1 OFFSET {MOST_KEPT})",
         [newest.task_id, newest.group_id] * 2,
     )

@@ -34,7 +34,10 @@ AWAITED = (
     "EXISTS (SELECT 1 FROM conductor_dependency d "
     "WHERE d.required_id = %s AND NOT d.is_satisfied AND d.task_id <> d.required_id)"
 )
-GROUP_GOES_ON = "EXISTS (SELECT 1 FROM conductor_standalonetask o WHERE o.group_id = {group} AND NOT o.ever_resolved AND o.task_id <> %s)"
+GROUP_GOES_ON = (
+    "EXISTS (SELECT 1 FROM conductor_standalonetask o "
+    "WHERE o.group_id = {group} AND NOT o.ever_resolved AND o.task_id <> %s)"
+)
 LIFE = (
     f"t.status, t.created_at, t.name, {WAITS}, {AWAITED}, {GROUP_GOES_ON}, "
     f"{', '.join(f'a.{column}' for column in READ)} "

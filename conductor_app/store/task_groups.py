@@ -38,7 +38,8 @@ def load_group_for(task_id: str, id: str) -> tuple[TaskGroup | None, bool]:
 
 def insert_group(group: TaskGroup) -> bool:
     """Write a new group; False where somebody else has just done so."""
-    sql = f"INSERT INTO conductor_taskgroup ({', '.join(COLUMNS)}) VALUES ({placeholders(COLUMNS)}) ON CONFLICT DO NOTHING"
+    values = f"({', '.join(COLUMNS)}) VALUES ({placeholders(COLUMNS)})"
+    sql = f"INSERT INTO conductor_taskgroup {values} ON CONFLICT DO NOTHING"
     return run(sql, [getattr(group, column) for column in COLUMNS]) == 1
 
 

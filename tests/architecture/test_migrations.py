@@ -20,7 +20,7 @@ REMOVES = (
     migrations.RenameModel,
     migrations.AlterModelTable,
 )
-IN_TWO_STEPS = {"0006_access", "0008_keys_of_applications", "0056_standard_names"}
+IN_TWO_STEPS = {"0002_standard_names"}
 """Migrations that remove what the version before no longer reads or writes (these: before there was a version)."""
 FIRST_RELEASE = None
 """The last migration of the first version that was released; before it, no older process could be running."""

@@ -16,7 +16,7 @@ from tests.architecture.test_imports import APP, modules
 BANNED_WORDS = {
     "tidings", "fates", "fate", "farewell", "ear", "ears", "rubbish", "shelf", "household", "doorstep", "standstill",
     "warehouse", "deeds", "deed", "solo", "alone", "upkeep", "beats", "bell", "chance", "lingering", "memo", "nobody",
-    "somebody", "whoever", "household", "tally", "tallies", "usual", "moments",
+    "somebody", "whoever", "tally", "tallies", "usual", "moments",
 }  # fmt: skip
 """Words that no module, class or function name contains."""
 PARTICIPLES = {

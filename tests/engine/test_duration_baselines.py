@@ -5,7 +5,7 @@ import pytest
 from conductor_app.core.reports import Report
 from conductor_app.engine import tasks
 from conductor_app.engine.duration_baselines import update_duration_baselines
-from conductor_app.insight.duration_baselines import usual_run_durations, usual_step_durations
+from conductor_app.insight.duration_baselines import typical_run_durations, typical_step_durations
 from conductor_app.models import DurationBaseline
 from tests.insight.situations import claim, define, define_task, start, step, work
 
@@ -30,10 +30,10 @@ def test_the_median_and_what_nearly_all_stay_below_are_kept_for_the_run_and_each
 
     assert update_duration_baselines(10) == 1
 
-    steps = usual_step_durations("order", 1)
+    steps = typical_step_durations("order", 1)
     assert (steps["charge"].p50, steps["charge"].p95, steps["charge"].count) == (3_000, 50_000, 5)
     assert steps[""].p50 == 4_000
-    assert usual_run_durations(runs)["order", 1].p95 == 51_000
+    assert typical_run_durations(runs)["order", 1].p95 == 51_000
 
 
 def test_what_has_not_changed_is_not_measured_again(clock, orders):
@@ -57,15 +57,15 @@ def test_one_run_alone_is_not_yet_usual(clock, orders):
     run = one_order(clock, 1)
     update_duration_baselines(10)
 
-    assert usual_run_durations([run]) == {}
-    assert usual_run_durations([]) == {}
+    assert typical_run_durations([run]) == {}
+    assert typical_run_durations([]) == {}
 
 
 def test_slow_is_what_is_beyond_nearly_all_and_by_more_than_a_breath(clock, orders):
     for _ in range(5):
         one_order(clock, 2)
     update_duration_baselines(10)
-    usual = usual_step_durations("order", 1)["charge"]
+    usual = typical_step_durations("order", 1)["charge"]
 
     assert usual.is_slow(10_000)
     assert not usual.is_slow(2_500)

@@ -167,9 +167,9 @@ def test_a_named_task_is_found_in_any_turn_or_in_one(clock):
     story.worker("a").completes()
     story.worker("a").completes()
 
-    assert run_waits.check_standstill(story.id, ["a"]).attempt_id == story.task("a__1").id
-    assert run_waits.check_standstill(story.id, ["a__2"]).attempt_id == story.task("a__2").id
-    assert run_waits.check_standstill(story.id, ["a__3", "b"]) is None
+    assert run_waits.check_wait_outcome(story.id, ["a"]).attempt_id == story.task("a__1").id
+    assert run_waits.check_wait_outcome(story.id, ["a__2"]).attempt_id == story.task("a__2").id
+    assert run_waits.check_wait_outcome(story.id, ["a__3", "b"]) is None
 
 
 @pytest.mark.django_db
@@ -177,10 +177,10 @@ def test_a_failed_attempt_that_is_tried_again_has_not_ended_its_task(clock):
     story = Story(clock, step("a", policy=policy(retries=1)))
 
     story.worker("a").fails()
-    assert run_waits.check_standstill(story.id, ["a"]) is None
+    assert run_waits.check_wait_outcome(story.id, ["a"]) is None
 
     story.worker("a").completes()
-    assert run_waits.check_standstill(story.id, ["a"]) == run_waits.WaitOutcome(story.id)
+    assert run_waits.check_wait_outcome(story.id, ["a"]) == run_waits.WaitOutcome(story.id)
 
 
 @pytest.mark.django_db

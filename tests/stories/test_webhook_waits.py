@@ -248,7 +248,7 @@ def test_a_run_stands_still_at_a_yield_of_a_child(clock):
     child = definition(yield_("y"), name="child")
     story = Story(clock, sub_workflow("s", "child"), others=[child])
 
-    found = run_waits.check_standstill(story.id)
+    found = run_waits.check_wait_outcome(story.id)
 
     assert (found.run_id, found.attempt_id) == (story.child("s").id, story.child("s").task("y").id)
 

@@ -130,7 +130,7 @@ def _steps(
     way: str,
 ) -> Iterator[StepChoice]:
     for spot in steps_to_tell(document):
-        ref, output = f"{way}{spot.ref}", _usual(spot.ref, tasks.get(spot.name) or {}, recorded)
+        ref, output = f"{way}{spot.ref}", _default_choice(spot.ref, tasks.get(spot.name) or {}, recorded)
         if shape_of(spot.step) == GROWS:
             output = {}, _("each of its branches")
         found = inner.get(ref)
@@ -142,7 +142,7 @@ def _steps(
             yield from _steps(found.document, found.recorded, tasks, inner, f"{ref}{INSIDE}")
 
 
-def _usual(ref: str, definition: Mapping[str, Any], recorded: Mapping[str, Any]) -> tuple[Any, str]:
+def _default_choice(ref: str, definition: Mapping[str, Any], recorded: Mapping[str, Any]) -> tuple[Any, str]:
     if ref in recorded:
         return recorded[ref], _("as in its last run")
     schema = definition.get("outputSchema")

@@ -11,7 +11,7 @@ from ... import clock
 from ...core.errors import Invalid
 from ...insight import keyset_pages, selections
 from ...insight.cause import failure_reasons
-from ...insight.duration_baselines import usual_run_durations
+from ...insight.duration_baselines import typical_run_durations
 from ...insight.keyset_pages import SortColumn
 from ...models import Run
 from ..read_only import AddressedList
@@ -79,7 +79,7 @@ class RunList(AddressedList):
         self.show_full_result_count, self.show_admin_actions = False, bool(self.listed.rows)
         self.full_result_count, self.can_show_all, self.multi_page = self.result_count, False, True
         self.paginator = self.model_admin.get_paginator(request, self.queryset.order_by(*self.sort.order()), 50)
-        failed, usual = failure_reasons(self.result_list), usual_run_durations(self.result_list)
+        failed, usual = failure_reasons(self.result_list), typical_run_durations(self.result_list)
         for run in self.result_list:
             run.failure, run.usual = failed.get(run.pk), usual.get((run.name, run.version))
 

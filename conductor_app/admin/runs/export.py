@@ -56,7 +56,8 @@ def _rows(runs: QuerySet[Run], sort: SortColumn) -> Iterator[dict[str, Any]]:
 def _row(run: Run, task: str, reason: str) -> dict[str, Any]:
     took = None if run.ended_at is None else run.ended_at - run.created_at
     values = (
-        run.pk, run.name, run.version, run.status, run.correlation_id, machine_time(run.created_at), machine_time(run.ended_at),
+        run.pk, run.name, run.version, run.status, run.correlation_id, machine_time(run.created_at),
+        machine_time(run.ended_at),
         took, run.started_by, run.parent_id, task, reason,
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from ... import clock
 from ...core.states import RUN
 from ...insight.cause import Cause, run_cause
-from ...insight.duration_baselines import UsualDuration, usual_step_durations
+from ...insight.duration_baselines import TypicalDuration, typical_step_durations
 from ...insight.durations import format_duration
 from ...insight.gate_verdicts import GateVerdict
 from ...insight.tasks import find_task
@@ -41,7 +41,7 @@ class RunViewModel:
     asked: RunPageQuery
     now: int
     why: Cause
-    usual: Mapping[str, UsualDuration]
+    usual: Mapping[str, TypicalDuration]
     task: Task | None
 
     @property
@@ -60,7 +60,7 @@ def run_view_model(run: Run, values: Mapping[str, str]) -> RunViewModel:
     why = run_cause(run, now)
     wanted = asked["task"] or (why.task if run.status in ("FAILED", "TIMED_OUT") else "")
     task = find_task(run, wanted) if wanted and wanted != NOTHING else None
-    return RunViewModel(run, asked, now, why, usual_step_durations(run.name, run.version), task)
+    return RunViewModel(run, asked, now, why, typical_step_durations(run.name, run.version), task)
 
 
 def head_context(story: RunViewModel) -> dict[str, Any]:

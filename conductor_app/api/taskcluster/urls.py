@@ -17,7 +17,7 @@ NAME = r"/(?P<name>.+)$"
 urlpatterns = [
     re_path(r"^tasks$", tasks.Tasks.as_view()),
     re_path(r"^tasks/status$", tasks.Statuses.as_view()),
-    re_path(TASK + r"$", tasks.TaskOne.as_view()),
+    re_path(TASK + r"$", tasks.TaskDocument.as_view()),
     re_path(TASK + r"/status$", tasks.Status.as_view()),
     re_path(TASK + r"/dependents$", tasks.Dependents.as_view()),
     re_path(TASK + r"/schedule$", tasks.ScheduleTask.as_view()),

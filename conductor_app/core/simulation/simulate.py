@@ -22,7 +22,7 @@ from ..snapshot import NEVER, Run, Task
 from ..states import LEASED, PENDING
 from ..step_types import step_type_of
 from ..timers import next_timer
-from .simulated_run import SimulatedRun, SimulationCue, SimulationScript, TaskMock, clocks, next_moments
+from .simulated_run import SimulatedRun, SimulationCue, SimulationScript, TaskMock, clocks, next_times
 
 MOST_EFFECTS = 20_000
 """Effects of one play: more would keep a process busy for long."""
@@ -123,7 +123,7 @@ class Simulation:
     def _next_moment(self) -> int | None:
         """When anything happens next; None where nothing does by itself."""
         going_on = [part for part in self.parts.values() if part.run.is_open]
-        moments = [moment for part in going_on for moment in next_moments(part, self.now)]
+        moments = [moment for part in going_on for moment in next_times(part, self.now)]
         if not moments:
             return None
         return min([*moments, *(moment for part in going_on for moment in clocks(part))])

@@ -72,7 +72,7 @@ class SimulatedRun:
         return next((fork.key.ref for fork in forks), "")
 
 
-def next_moments(part: SimulatedRun, now: int) -> Iterable[int]:
+def next_times(part: SimulatedRun, now: int) -> Iterable[int]:
     """When something happens by itself: what is written, and what the engine does without anybody."""
     if part.run.wake_at <= now:
         # It stopped in the middle of a long decision, or its time is over.

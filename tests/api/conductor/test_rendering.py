@@ -18,7 +18,8 @@ def many_tasks(run_id, count):
     now, first = 1_803_902_400_000, Attempt.objects.get(run_id=run_id)
     ids = [f"{number:036}" for number in range(count)]
     Task.objects.bulk_create(
-        Task(id=id, run_id=run_id, ref="pay", iteration_path=str(number + 1), name="pay", type="SIMPLE", status="COMPLETED",
+        Task(id=id, run_id=run_id, ref="pay", iteration_path=str(number + 1), name="pay", type="SIMPLE",
+             status="COMPLETED",
              seq=number + 2, created_at=now, attempt_id=id)
         for number, id in enumerate(ids)
     )  # fmt: skip

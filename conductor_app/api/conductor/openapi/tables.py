@@ -70,7 +70,8 @@ TASK: Table = (
 )  # fmt: skip
 
 HUMAN_TASK: Table = (
-    *fields(read_text, "taskId", "taskRefName", "workflowId", "workflowName", "definitionName", "displayName", "createdBy",
+    *fields(read_text, "taskId", "taskRefName", "workflowId", "workflowName", "definitionName", "displayName",
+           "createdBy",
             "updatedBy"),
     FieldSpec("state", ChoiceOf(*HUMAN_STATES)),
     FieldSpec("assignee", ObjectOf(HUMAN_USER)),
@@ -120,7 +121,8 @@ WORKFLOW: Table = (
 SIGNAL_RESPONSE: Table = (
     FieldSpec("responseType", ChoiceOf("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")),
     FieldSpec("targetWorkflowStatus", WORKFLOW_STATUS),
-    *fields(read_text, "targetWorkflowId", "requestId", "workflowId", "correlationId", "status", "createdBy", "taskType",
+    *fields(read_text, "targetWorkflowId", "requestId", "workflowId", "correlationId", "status", "createdBy",
+           "taskType",
             "taskId", "referenceTaskName", "taskDefName", "retriedTaskId", "workflowType", "reasonForIncompletion"),
     *fields(read_mapping, "input", "output", "variables"),
     *fields(IntegerOf(), "priority", "retryCount"),
@@ -148,7 +150,8 @@ PAGE: Table = (
 )
 WORKFLOW_PAGE: Table = (*PAGE, FieldSpec("results", ListOf(ObjectOf(WORKFLOW))))
 WORKFLOW_SUMMARY: Table = (
-    *fields(read_text, "workflowId", "workflowType", "correlationId", "startTime", "updateTime", "endTime", "input",
+    *fields(read_text, "workflowId", "workflowType", "correlationId", "startTime", "updateTime",
+           "endTime", "input",
             "output", "reasonForIncompletion", "event", "failedReferenceTaskNames", "createdBy", "idempotencyKey",
             "parentWorkflowId", "classifier", "externalInputPayloadStoragePath",
             "externalOutputPayloadStoragePath"),
@@ -164,7 +167,8 @@ WORKFLOW_SUMMARY_PAGE: Table = (
     FieldSpec("results", ListOf(ObjectOf(WORKFLOW_SUMMARY))),
 )
 TASK_SUMMARY: Table = (
-    *fields(read_text, "workflowId", "workflowType", "correlationId", "scheduledTime", "startTime", "updateTime", "endTime",
+    *fields(read_text, "workflowId", "workflowType", "correlationId", "scheduledTime", "startTime", "updateTime",
+           "endTime",
             "reasonForIncompletion", "taskDefName", "taskType", "input", "output", "taskId", "domain",
             "externalInputPayloadStoragePath", "externalOutputPayloadStoragePath"),
     *fields(IntegerOf(64), "executionTime", "queueWaitTime"),

@@ -21,7 +21,7 @@ def event_execution(row: EventAction) -> Document:
     }
 
 
-def event_left_alone(row: HandlerEvaluation) -> Document:
+def skipped_event(row: HandlerEvaluation) -> Document:
     """An event that a handler's condition did not let pass."""
     return {
         **_handler_number(row.delivery, row.handler),
@@ -41,7 +41,7 @@ def _handler_number(delivery: EventDelivery, handler: str) -> Document:
 def event_message(row: EventDelivery) -> Document:
     """One event, with what each handler made of it; its actions and verdicts are at hand."""
     verdicts, actions = row.verdicts.all(), row.actions.all()
-    left_alone = [event_left_alone(verdict) for verdict in verdicts if verdict.outcome != MATCHED]
+    left_alone = [skipped_event(verdict) for verdict in verdicts if verdict.outcome != MATCHED]
     return {
         "id": row.message_id,
         "createdAt": row.received_at,

@@ -8,7 +8,7 @@ from ....core.errors import NotFound
 from ....models import EventAction, EventDelivery, EventHandler, HandlerEvaluation
 from ....models.events import MATCHED
 from ..replies import Json
-from ..serializers.event_log import event_execution, event_left_alone, event_message, handled_events
+from ..serializers.event_log import event_execution, event_message, handled_events, skipped_event
 from ..view import ConductorRequest, ConductorView
 from .tags import WorkflowTags
 
@@ -53,7 +53,7 @@ class EventExecutions(ConductorView):
             .order_by("-at", "-pk")
         )
         shown = [event_execution(row) for row in done.select_related("delivery")[:MOST]]
-        shown += [event_left_alone(row) for row in left.select_related("delivery")[:MOST]]
+        shown += [skipped_event(row) for row in left.select_related("delivery")[:MOST]]
         return Json(sorted(shown, key=lambda one: -one["created"])[:MOST])
 
 

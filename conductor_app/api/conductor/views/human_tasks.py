@@ -74,10 +74,10 @@ class HumanTaskSearch(ConductorView):
         found = search_human_tasks(
             visible_human_tasks(request.actor, Attempt.objects.of_runs()), asked, start, size, clock.now()
         )
-        return Json(search_result(found, [_listed(each) for each in found.entries], start))
+        return Json(search_result(found, [_search_result(each) for each in found.entries], start))
 
 
-def _listed(found: HumanTaskEntry) -> dict[str, Any]:
+def _search_result(found: HumanTaskEntry) -> dict[str, Any]:
     attempt = found.ask.attempt
     return human_task(found, human_tasks.load_input(attempt), human_tasks.load_output(attempt))
 

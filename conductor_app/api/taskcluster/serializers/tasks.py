@@ -18,7 +18,7 @@ def new_task(task_id: str, document: dict[str, Any], now: int) -> NewTask:
     queue = queue_name(document)
     created, deadline = (parse_timestamp(document[name], name) for name in ("created", "deadline"))
     expires = parse_timestamp(document["expires"], "expires") if "expires" in document else a_year_later(deadline)
-    _check_moments(created, deadline, expires, now)
+    _check_times(created, deadline, expires, now)
     if any(scope.endswith("**") for scope in document["scopes"]):
         raise Invalid("Scopes may not end in '**'.")
     group_id = document.get("taskGroupId", task_id)
@@ -57,7 +57,7 @@ def queue_name(document: dict[str, Any]) -> str:
     return queue
 
 
-def _check_moments(created: int, deadline: int, expires: int, now: int) -> None:
+def _check_times(created: int, deadline: int, expires: int, now: int) -> None:
     rules = {
         "Created timestamp must be within 15 minutes of now.": abs(created - now) <= DRIFT_MS,
         "Deadline must not be before created.": created <= deadline,

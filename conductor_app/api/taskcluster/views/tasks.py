@@ -25,7 +25,7 @@ def _one(rows, task_id: str) -> StandaloneTask:
     return found
 
 
-class TaskOne(TaskclusterView):
+class TaskDocument(TaskclusterView):
     """/task/{taskId}: a task's definition."""
 
     methods = {"GET": "task", "PUT": "createTask"}

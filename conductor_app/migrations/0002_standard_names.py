@@ -34,7 +34,7 @@ def rename_permissions(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("auth", "0012_alter_user_first_name_max_length"), ("conductor", "0055_webhook_waits")]
+    dependencies = [("auth", "0012_alter_user_first_name_max_length"), ("conductor", "0001_initial")]
 
     operations = [
         *(migrations.RenameModel(old, new) for old, new in MODELS.items()),
@@ -46,55 +46,71 @@ class Migration(migrations.Migration):
         migrations.RenameField("task", "root", "branch_head"),
         migrations.RenameField("task", "memo", "step_state"),
         migrations.RenameIndex(
-            model_name='attempt',
-            new_name='attempt_waiting_standalone',
-            old_name='attempt_waiting_alone',
+            model_name="attempt",
+            new_name="attempt_waiting_standalone",
+            old_name="attempt_waiting_alone",
         ),
         migrations.RenameIndex(
-            model_name='attempt',
-            new_name='attempt_leased_standalone',
-            old_name='attempt_leased_alone',
+            model_name="attempt",
+            new_name="attempt_leased_standalone",
+            old_name="attempt_leased_alone",
         ),
         migrations.RenameIndex(
-            model_name='attempt',
-            new_name='attempt_standalone_by_worker',
-            old_name='attempt_alone_by_worker',
+            model_name="attempt",
+            new_name="attempt_standalone_by_worker",
+            old_name="attempt_alone_by_worker",
         ),
         migrations.RenameIndex(
-            model_name='standalonetask',
-            new_name='standalone_by_group',
-            old_name='solo_by_group',
+            model_name="standalonetask",
+            new_name="standalone_by_group",
+            old_name="solo_by_group",
         ),
         migrations.RenameIndex(
-            model_name='standalonetask',
-            new_name='standalone_to_wake',
-            old_name='solo_to_wake',
+            model_name="standalonetask",
+            new_name="standalone_to_wake",
+            old_name="solo_to_wake",
         ),
         migrations.RenameIndex(
-            model_name='standalonetask',
-            new_name='standalone_unresolved',
-            old_name='solo_unresolved',
+            model_name="standalonetask",
+            new_name="standalone_unresolved",
+            old_name="solo_unresolved",
         ),
         migrations.RenameIndex(
-            model_name='standalonetask',
-            new_name='standalone_by_expiry',
-            old_name='solo_by_expiry',
+            model_name="standalonetask",
+            new_name="standalone_by_expiry",
+            old_name="solo_by_expiry",
         ),
         migrations.AlterField(
-            model_name='standalonetask',
-            name='task',
-            field=models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='standalone', serialize=False, to='conductor.task'),
+            model_name="standalonetask",
+            name="task",
+            field=models.OneToOneField(
+                on_delete=django.db.models.deletion.CASCADE,
+                primary_key=True,
+                related_name="standalone",
+                serialize=False,
+                to="conductor.task",
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('joined_by', ''), _negated=True), fields=['run', 'joined_by', 'iteration_path', 'status'], name='task_joined'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("joined_by", ""), _negated=True),
+                fields=["run", "joined_by", "iteration_path", "status"],
+                name="task_joined",
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('loop_ref', ''), _negated=True), fields=['run', 'loop_ref', 'iteration_path'], name='task_in_loop'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("loop_ref", ""), _negated=True),
+                fields=["run", "loop_ref", "iteration_path"],
+                name="task_in_loop",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.UniqueConstraint(fields=('run', 'ref', 'iteration_path'), name='one_task_per_run_ref_and_iteration_path'),
+            model_name="task",
+            constraint=models.UniqueConstraint(
+                fields=("run", "ref", "iteration_path"), name="one_task_per_run_ref_and_iteration_path"
+            ),
         ),
-        ]
+    ]
