@@ -20,6 +20,7 @@ class ConductorConfig(AppConfig):
     def ready(self) -> None:
         from .access import change_signals, masking
         from .background import job_trigger
+        from .engine import message_handlers
         from .engine.access import cleanup_on_delete
         from .telemetry import spans
 
@@ -28,6 +29,7 @@ class ConductorConfig(AppConfig):
         change_signals.connect_access_signals()
         cleanup_on_delete.connect_cleanup_signals()
         masking.register_decryption()
+        message_handlers.connect_handlers()
         # The last app in the list: by then all tables and all of Django's permissions are there.
         last = apps.get_app_config("django_celery_beat")
         post_migrate.connect(update_periodic_jobs, sender=last)

@@ -15,29 +15,29 @@ from .pages import Page
 
 
 class ObjectPage(Page):
-    """One page of many: `route` is its address, with what finds the thing; `shown` and `sent` are told that too."""
+    """A page about one object. `route` is its address; its parameters are passed to `get_context` and `handle_post`."""
 
     route = ""
 
-    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
-        """What the template shows, the title among it. Raises NotFound."""
+    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+        """Return the context of the template, including the title. Raises NotFound."""
         raise NotImplementedError
 
-    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
-        """A form of the page was sent: the answer, or what the template shows of it. Raises NotFound."""
+    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
+        """Handle a form of the page. Return a response, or the context to render the page again. Raises NotFound."""
         return HttpResponseNotAllowed(["GET"])
 
     def in_sidebar(self) -> dict[str, Any]:
-        """It has no line there: it is reached from the list of its things."""
+        """Return an empty entry: people reach the page from the list of its objects."""
         return {"object_name": self.name, "admin_url": ""}
 
     def urls(self, site: AdminSite) -> list[URLPattern]:
         def view(request: HttpRequest, **which: Any) -> HttpResponse:
             self._admit(request)
-            told = get_or_404(self.sent if request.method == "POST" else self.shown, request, **which)
-            if isinstance(told, HttpResponse):
-                return told
-            shown = {**site.each_context(request), "page": self, **told}
+            answer = get_or_404(self.handle_post if request.method == "POST" else self.get_context, request, **which)
+            if isinstance(answer, HttpResponse):
+                return answer
+            shown = {**site.each_context(request), "page": self, **answer}
             if self.live_template:
                 html = render_to_string(self.live_template, shown, request)
                 address = reverse(f"admin:{self.name}_live", kwargs=which)
@@ -46,7 +46,7 @@ class ObjectPage(Page):
 
         def live(request: HttpRequest, **which: Any) -> HttpResponse:
             self._admit(request)
-            return fragment_response(request, self.live_template, get_or_404(self.shown, request, **which))
+            return fragment_response(request, self.live_template, get_or_404(self.get_context, request, **which))
 
         lines = [path(self.route, site.admin_view(view), name=self.name)]
         if self.live_template:

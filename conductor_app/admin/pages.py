@@ -29,7 +29,7 @@ class Page:
     permission = ""
     live_template = ""
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         """What the template shows."""
         raise NotImplementedError
 
@@ -47,7 +47,7 @@ class Page:
             self._admit(request)
             if request.method == "POST":
                 return self.post(request)
-            shown = {**site.each_context(request), "title": self.title, "page": self, **self.context(request)}
+            shown = {**site.each_context(request), "title": self.title, "page": self, **self.get_context(request)}
             if self.live_template:
                 html = render_to_string(self.live_template, shown, request)
                 shown |= {"live_address": reverse(f"admin:{self.name}_live"), "live_revision": html_revision(html)}
@@ -55,7 +55,7 @@ class Page:
 
         def live(request: HttpRequest) -> HttpResponse:
             self._admit(request)
-            return fragment_response(request, self.live_template, self.context(request))
+            return fragment_response(request, self.live_template, self.get_context(request))
 
         lines = [path(f"{self.name}/", site.admin_view(view), name=self.name)]
         if self.live_template:

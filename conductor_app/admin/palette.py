@@ -6,9 +6,11 @@ findable, write a source and put it into the table.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
+from django.contrib.admin import AdminSite
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -46,10 +48,8 @@ class PaletteHit:
 Source = Callable[[HttpRequest, str], Iterator[PaletteHit]]
 
 
-def find_pages(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
-    """The pages of the sidebar by their names."""
-    from .site import site
-
+def find_pages(site: AdminSite, request: HttpRequest, term: str) -> Iterator[PaletteHit]:
+    """Yield the pages of the sidebar whose name contains the term."""
     for section in site.get_app_list(request):
         for entry in section["models"]:
             if term.lower() in str(entry["name"]).lower() and entry.get("admin_url"):
@@ -134,7 +134,6 @@ def find_queues(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
 SOURCES: list[Source] = [
     find_runs,
     find_standalone_tasks,
-    find_pages,
     find_queues,
     find_statuses,
     find_definitions,
@@ -150,14 +149,22 @@ class PalettePage(Page):
     def is_open_to(self, request: HttpRequest) -> bool:
         return request.user.is_staff
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         term = request.GET.get("q", "").strip().replace("\0", "")[:200]
-        hits = list(dict.fromkeys(hit for source in SOURCES for hit in islice(source(request, term), 12)))[:MOST]
+        hits = list(
+            dict.fromkeys(
+                hit
+                for source in (partial(find_pages, self.site), *SOURCES)
+                for hit in islice(source(request, term), 12)
+            )
+        )[:MOST]
         return {"term": term, "hits": hits if term else [hit for hit in hits if hit.is_page]}
 
-    def urls(self, site) -> list[URLPattern]:
+    def urls(self, site: AdminSite) -> list[URLPattern]:
+        self.site = site
+
         def hits(request: HttpRequest) -> HttpResponse:
-            return TemplateResponse(request, "ops/hits.html", self.context(request))
+            return TemplateResponse(request, "ops/hits.html", self.get_context(request))
 
         return [*super().urls(site), path("find/hits/", site.admin_view(hits), name="find_hits")]
 

@@ -26,7 +26,7 @@ class PreferencesPage(Page):
     def is_open_to(self, request: HttpRequest) -> bool:
         return request.user.is_active
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         return {"zone": zone_of(request), "zones": sorted(all_zones()), "language": chosen_language(request)}
 
     def post(self, request: HttpRequest) -> HttpResponse:

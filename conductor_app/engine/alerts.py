@@ -15,6 +15,7 @@ from ..insight import selections
 from ..insight.alerts import measure_alert, rule_of
 from ..models import Alert, AlertFiring, AuditEntry, Message, SavedView
 from ..models.outbox import ALERT, PUBLISH
+from .sweep_items import handle_each
 
 MOST_VIEWS = 200
 LONGEST_MINUTES = 7 * 24 * 60
@@ -100,8 +101,6 @@ def remove_alert(alert_id: int, by: str) -> None:
 
 def check_due_alerts(limit: int) -> int:
     """Look at the alerts that are due; returns how many."""
-    from .sweeps import handle_each
-
     now = clock.now()
     AlertFiring.objects.filter(at__lt=now - KEPT_MS).delete()
     due = Alert.objects.filter(next_at__lte=now).order_by("next_at").values_list("pk", flat=True)

@@ -15,6 +15,7 @@ from ..store import run_writer
 from ..store.statement_batch import StatementBatch
 from .counting import count_decision
 from .data_loading import LoadedData, PayloadsNotLoaded
+from .delivery import deliver_after_commit
 from .payloads import new_placement
 
 log = logging.getLogger(__name__)
@@ -62,8 +63,6 @@ def save_decision(before: Run, decision: Decision, now: int, by: str, reason: st
     Raises Stale, and TooLarge where payloads have to be kept elsewhere first.
     """
     # Delivering a message is a change of another run, which is decided and written here.
-    from .messages import deliver_after_commit
-
     told = run_writer.save_run(writes, before, decision.effects, decision.after, now, by, reason)
     transaction.on_commit(partial(count_decision, before, decision))
     # Nobody is told of a run that nobody waits for; the mark was read with the run.

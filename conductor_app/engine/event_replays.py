@@ -15,8 +15,8 @@ from ..core.ids import derived_id
 from ..core.masking import redact_masked
 from ..models import AuditEntry, EventDelivery, EventHandler, Webhook, WorkflowDefinition
 from ..models.events import MATCHED
+from .delivery import deliver_after_commit
 from .events import HandlerVerdict, evaluate_condition, handlers_for, save_verdicts, stored_payloads
-from .messages import deliver_after_commit
 from .webhooks import built_in_handlers
 
 SOURCE = "replay"

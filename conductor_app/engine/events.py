@@ -22,6 +22,7 @@ from ..models.events import FAILED, LONGEST_NAME, MATCHED, NOT_MATCHED
 from ..models.fields import dumps, loads_sealed
 from ..store.rows import strip_nul
 from .data_loading import run_script
+from .delivery import deliver_after_commit
 
 PRUNED_AT_ONCE = 500
 
@@ -55,8 +56,6 @@ def receive_event(
     `message`: the outbox's own, deleted in the transaction that writes down what came of the event. `also`: handlers
     that are asked beside those that are kept.
     """
-    from .messages import deliver_after_commit
-
     event, message_id = strip_nul(event)[:LONGEST_NAME], _bounded_message_id(strip_nul(message_id))
     known = EventDelivery.objects.filter(event=event, message_id=message_id)
     # Scripts are asked with no lock held, and not at all for what was heard before.
@@ -159,8 +158,6 @@ def handle_internal_event(message: Message) -> None:
 
 def publish_internal_event(event: str, message_id: str, payload: Any) -> None:
     """Tell this server an event, to be heard as soon as the transaction around has committed."""
-    from .messages import deliver_after_commit
-
     now = clock.now()
     facts = {"event": event, "id": message_id, "payload": payload}
     with transaction.atomic():

@@ -15,7 +15,7 @@ from ..models import InboxMessage, Message, Run
 from ..models.fields import dumps
 from ..store import inbox
 from ..store.definitions import load_definition
-from .messages import deliver_after_commit
+from .delivery import deliver_after_commit
 
 MOST_MESSAGES = 1000
 """How many messages may wait for one run (execution §10.8)."""

@@ -2,14 +2,13 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from .. import clock, conf
 from ..core.decide import no_command
-from ..core.errors import NotFound
 from ..models import CachedResult, Poller, ScheduleExecution, SweepPass
 from ..store import due_rows, webhook_waits
-from ..telemetry.log_context import bind, log_context
+from ..telemetry.log_context import bind
 from . import (
     events,
     failures,
@@ -24,10 +23,11 @@ from . import (
 from .access import client_maintenance
 from .artifacts import entries as artifacts
 from .change import change
+from .delivery import deliver_due
 from .files import handles as files
-from .messages import deliver_due
 from .runs import remove_run
 from .standalone import expiry
+from .sweep_items import handle_each
 
 log = logging.getLogger(__name__)
 
@@ -38,28 +38,6 @@ POSTPONED_MS = 60_000
 """A clock that ran out without a consequence is looked at again after this."""
 NOTED_EVERY_MS = 10_000
 """How often a pass with nothing to do is written down."""
-
-
-def handle_each(found: Iterable, handle: Callable) -> int:
-    """Handle one after another; one that fails is logged and stepped over. Returns how many were handled."""
-    handled = 0
-    for item in found:
-        with log_context("sweep_item", item=str(item)):
-            handled += _try_handle(item, handle)
-    return handled
-
-
-def _try_handle(item: object, handle: Callable) -> bool:
-    try:
-        handle(item)
-    except NotFound:
-        return False
-    except Exception:
-        if conf.raises_in_sweeps:
-            raise
-        log.exception("sweep_item_failed")
-        return False
-    return True
 
 
 def expire_leases(limit: int) -> int:

@@ -28,6 +28,7 @@ from ..store.rows import strip_nul
 from ..telemetry import metrics
 from . import payloads, throughput
 from .change import change
+from .delivery import deliver_after_commit
 from .pollers import note_poll
 
 log = logging.getLogger(__name__)
@@ -143,8 +144,6 @@ def _postpone_claim(attempt: Attempt, why: RequestRefused) -> None:
 def _claim_with_limits(queue: str, worker: str, count: int, now: int) -> list[str]:
     """Hand out what has limits, or what is told of, in a transaction of its own."""
     # Delivering a message is a change of a run, and events report on tasks.
-    from .messages import deliver_after_commit
-
     with transaction.atomic():
         ids, telling = claims.claim_limited(queue, worker, now, count)
         if telling:

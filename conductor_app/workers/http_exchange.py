@@ -10,6 +10,7 @@ from http.client import HTTPException
 import requests
 from urllib3 import exceptions as broken
 
+from conductor_app import conf
 from conductor_app.workers.http_reply import FAILURE, NoReply, Reply, read
 from conductor_app.workers.http_request import InvalidHttpRequest, parse_request
 from conductor_app.workers.network_guard import AddressRefused, Guard, Session
@@ -32,8 +33,6 @@ class HttpLimits:
 
 def configured_limits():
     """The limits in this server's settings."""
-    from conductor_app import conf
-
     return HttpLimits(conf.http_task_allowed_networks, conf.http_task_total_seconds, conf.http_task_max_bytes)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from conductor_app import conf
 from conductor_app.workers.sql import postgresql, sqlite
 from conductor_app.workers.sql.statement import BadStatement, SqlLimits, StatementFailed, parse_statement
 from conductor_app.workers.worker import BuiltInWorker, WorkResult
@@ -22,8 +23,6 @@ class Site:
 
 def configured_connections() -> Site:
     """What this server's settings say."""
-    from conductor_app import conf
-
     limits = SqlLimits(conf.sql_task_seconds, conf.sql_task_max_rows, conf.sql_task_max_bytes)
     return Site(conf.sql_task_connections, limits)
 

@@ -156,3 +156,85 @@ def _defines_kind(path: Path) -> bool:
 )
 def test_the_table_forbids_what_it_should(own, other):
     assert other not in ROOMS[own]
+
+
+LOCAL_IMPORTS = {
+    "apps.py": "models and signal handlers can be imported only when the app is ready",
+    "wsgi.py": "the settings module is named first",
+    "settings/gunicorn.py": "a worker process imports them, not the arbiter",
+    "background/jobs.py": "Celery's beat imports the jobs, and not what they run",
+    "background/job_trigger.py": "web processes import the trigger, and not the jobs",
+    "management/commands/demo.py": "the packages of the demo are optional",
+    "store/statements.py": "psycopg is loaded with PostgreSQL only",
+    "api/conductor/view.py": "drf-spectacular takes 5 MB and is loaded with the OpenAPI document",
+}
+"""Modules that import ours inside functions, with the reason."""
+
+
+def _local_imports(path: Path, tree: ast.AST) -> Iterator[int]:
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    for function in functions:
+        for line, module in imports(path, function):
+            if module.startswith("conductor_app"):
+                yield line
+
+
+def test_modules_are_imported_inside_functions_only_for_a_listed_reason():
+    found = {str(path.relative_to(APP)) for path, tree in modules() if any(_local_imports(path, tree))}
+
+    assert found == set(LOCAL_IMPORTS)
+
+
+def _graph() -> dict[str, set[str]]:
+    """The modules that each module imports, at the top or inside functions."""
+    known = {module_name(path) for path, _ in modules()}
+    graph = {}
+    for path, tree in modules():
+        # `from .change import change` imports the module `change`, or one of that name in a package `change`.
+        named = {name for _, name in imports(path, tree)}
+        used = {name if name in known else name.rpartition(".")[0] for name in named}
+        graph[module_name(path)] = used & known - {module_name(path)}
+    return graph
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(APP.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    seen, to_visit = set(), [*graph[start]]
+    while to_visit:
+        module = to_visit.pop()
+        if module not in seen:
+            seen.add(module)
+            to_visit += graph[module]
+    return seen
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = _graph()
+
+    assert len(graph) > 500
+    assert sorted(module for module in graph if module in _reachable(graph, module)) == []
+
+
+COMMANDS = {
+    "bulk_operations", "change", "event_actions", "events", "human_tasks", "inbox", "message_handlers", "queues",
+    "retry_rerun_restart", "runs", "schedules", "skip_and_jump", "standalone", "sweeps", "tasks",
+}  # fmt: skip
+"""Modules of the engine with commands: they use decision, data_loading and delivery, never the other way."""
+
+
+@pytest.mark.parametrize("name", ["decision", "data_loading", "delivery", "sweep_items", "resolved_definitions"])
+def test_decision_and_delivery_import_no_command(name):
+    reached = _reachable(_graph(), f"conductor_app.engine.{name}")
+
+    assert {module.split(".")[2] for module in reached if ".engine." in module} & COMMANDS == set()
+
+
+def test_commands_reach_the_store_through_decision_only_for_writing_runs():
+    graph = _graph()
+    writers = {module for module, used in graph.items() if "conductor_app.store.run_writer" in used}
+
+    assert {module for module in writers if ".engine." in module} == {"conductor_app.engine.decision"}

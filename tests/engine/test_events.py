@@ -4,7 +4,7 @@ import pytest
 from django.db import OperationalError
 
 from conductor_app.core.errors import Busy
-from conductor_app.engine import event_actions, event_handlers, events, messages, sweeps
+from conductor_app.engine import delivery, event_actions, event_handlers, events, sweeps
 from conductor_app.models import EventAction, EventDelivery, Message, Run
 from tests.builders import definition, step
 from tests.story import committed, register
@@ -54,14 +54,14 @@ def test_two_processes_that_do_the_same_action_do_it_once(clock, handler):
 def test_an_event_in_the_outbox_is_written_down_once_though_two_deliver_it(clock, handler):
     now = clock.now()
     facts = {"event": "a:b", "id": "m", "payload": {}}
-    message = messages.read_message(Message.objects.create(subject="event", facts=facts, sent_at=now, due_at=now).pk)
+    message = delivery.read_message(Message.objects.create(subject="event", facts=facts, sent_at=now, due_at=now).pk)
 
     with committed():
         events.handle_internal_event(message)
         events.handle_internal_event(message)
 
-    delivery = EventDelivery.objects.get()
-    assert (delivery.duplicates, EventAction.objects.count()) == (0, 1)
+    received = EventDelivery.objects.get()
+    assert (received.duplicates, EventAction.objects.count()) == (0, 1)
 
 
 @pytest.mark.parametrize("trouble", [Busy(), OperationalError("the database went away")])
@@ -73,7 +73,7 @@ def test_what_breaks_for_a_moment_is_tried_again(clock, handler, monkeypatch, tr
 
     with monkeypatch.context() as broken, committed():
         broken.setattr(event_actions.runs, "start", breaks)
-        assert messages.deliver(order.pk) is False
+        assert delivery.deliver(order.pk) is False
 
     assert EventAction.objects.get().status == "IN_PROGRESS"
     clock.advance(seconds=1)
@@ -88,7 +88,7 @@ def test_what_never_works_is_given_up_with_a_reason(clock, handler, monkeypatch)
 
     for _ in range(event_actions.MOST_TRIES):
         with committed():
-            messages.deliver(order.pk)
+            delivery.deliver(order.pk)
 
     action = EventAction.objects.get()
     assert (action.status, action.error) == ("FAILED", "Given up after 20 tries: ZeroDivisionError.")

@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.core.errors import Conflict, Invalid
 from conductor_app.engine import runs
-from conductor_app.engine.messages import deliver
+from conductor_app.engine.delivery import deliver
 from conductor_app.models import Message, Run, TaskLog
 from tests.builders import (
     definition,

@@ -62,7 +62,7 @@ class BulkPage(Page):
     name, title, template = "bulk", gettext_lazy("Operations"), "ops/bulk/list.html"
     permission, live_template = "conductor.view_bulkoperation", "ops/bulk/rows.html"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         rows = BulkOperation.objects.order_by("-created_at")[:MOST_LISTED]
         return {"rows": [{"row": row, "state": state_pill(row), "title": operation_title(row)} for row in rows]}
 
@@ -74,7 +74,7 @@ class BulkOperationPage(ObjectPage):
     live_template = "ops/bulk/job.html"
     route = "bulk/<str:operation_id>/"
 
-    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         row = _operation(which["operation_id"])
         outcome, after = request.GET.get("outcome", ""), request.GET.get("after", "")
         outcome = outcome if outcome in OUTCOMES else ""
@@ -104,7 +104,7 @@ class BulkOperationPage(ObjectPage):
             "audit": _audit(row) if request.user.has_perm("conductor.view_auditentry") else "",
         }
 
-    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse:
         require_permission(request, PERMISSION)
         row, by, reason = _operation(which["operation_id"]), request.user.get_username(), request.POST.get("reason", "")
         try:

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -84,19 +83,16 @@ class BulkPlanPage(ObjectPage):
     name, template, permission = "bulk_plan", "ops/bulk/plan.html", "conductor.view_run"
     route = "bulk/plan/"
 
-    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         return self._shown(request, request.GET)
 
-    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
         require_permission(request, PERMISSION)
         try:
             id = bulk_operations.start(_parse_form(request.POST), request.user.get_username())
         except RequestRefused as refused:
             show_refusal(request, refused)
-            from ..site import site
-
-            shown = {**site.each_context(request), "page": self, **self._shown(request, request.POST)}
-            return TemplateResponse(request, self.template, shown)
+            return self._shown(request, request.POST)
         if BulkOperation.objects.get(pk=id).needs_approval:
             messages.success(request, _("It is kept, and begins when somebody else has approved it."))
         else:

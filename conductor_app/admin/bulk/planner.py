@@ -6,7 +6,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -72,18 +71,15 @@ class PlannerPage(ObjectPage):
     name, title, template, permission = "plan", "Plan", "ops/plan.html", "conductor.view_run"
     route = "runs/<str:run_id>/plan/"
 
-    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         return self._shown(request, _run(which["run_id"]), request.GET)
 
-    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
         """The form asks for its plan, or confirms the one that it shows."""
         run = _run(which["run_id"])
         if "confirm" in request.POST and (done := self._confirmed(request, run)) is not None:
             return done
-        from ..site import site
-
-        shown = {**site.each_context(request), "page": self, **self._shown(request, run, request.POST)}
-        return TemplateResponse(request, self.template, shown)
+        return self._shown(request, run, request.POST)
 
     def _confirmed(self, request: HttpRequest, run: Run) -> HttpResponse | None:
         require_permission(request, PERMISSION)

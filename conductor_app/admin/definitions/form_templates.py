@@ -44,7 +44,7 @@ class FormTemplatesPage(Page):
     title = gettext_lazy("Form templates")
     template = "ops/definition/form_templates.html"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         rows = list(FormTemplate.objects.order_by("name", "-version")[: MOST + 1])
         return {
             "rows": [(row, len(build_form(row.document.get("jsonSchema")))) for row in rows[:MOST]],
@@ -68,12 +68,12 @@ class _TemplateEditorPage(ObjectPage):
 
     template = "ops/definition/form_template.html"
 
-    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         row = _find_template(which)
         document = _template_json(row) if row else SAMPLE
         return self._around(request, row, TemplateForm(initial={"document": format_json(document)}))
 
-    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
         row, act = _find_template(which), request.POST.get("do", "save")
         if row is not None and act == "delete":
             return self._deleted(request, row)

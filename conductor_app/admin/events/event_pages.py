@@ -28,7 +28,7 @@ class EventsPage(Page):
 
     name, title, template, permission = "events", "Events", "ops/events/list.html", VIEW
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         given, refused, found = request.GET, "", events.EventListPage(())
         try:
             found = events.event_page(parse_filter(given), given.get("after", "")[:40], given.get("before", "")[:40])
@@ -82,7 +82,7 @@ class EventPage(ObjectPage):
     name, template, permission = "event", "ops/events/event.html", VIEW
     route = "events/<int:event_id>/"
 
-    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         row = find_event(which["event_id"], annotate_documents(EventDelivery.objects.defer("payload"), ("payload",)))
         [told] = events.load_events([row.pk])
         return {

@@ -23,7 +23,7 @@ class ReplayPage(ObjectPage):
     name, template, permission = "event_replay", "ops/events/replay.html", REPLAY
     route = "events/<int:event_id>/replay/"
 
-    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         row = find_event(which["event_id"])
         shown = {"title": _("Replay %(event)s") % {"event": row.event}, "row": row}
         try:
@@ -31,7 +31,7 @@ class ReplayPage(ObjectPage):
         except RequestRefused as refused:
             return shown | {"plan": [], "refused": refused.message}
 
-    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse:
         row, by = find_event(which["event_id"]), request.user.get_username()
         names, reason = request.POST.getlist("handler"), request.POST.get("reason", "").strip()
         address = reverse("admin:event_replay", args=[row.pk])

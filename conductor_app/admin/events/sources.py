@@ -19,7 +19,7 @@ class SourcesPage(Page):
     name, title, template, permission = "event_sources", "Events", "ops/events/sources.html", VIEW
     live_template = "ops/events/source_rows.html"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         rows = [(source, source_state(source)) for source in event_sources(clock.now())]
         return {"rows": rows, "tab": "sources"}
 

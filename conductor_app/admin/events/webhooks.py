@@ -29,7 +29,7 @@ class WebhooksPage(Page):
 
     name, title, template, permission = "webhooks", "Events", "ops/events/webhooks.html", VIEW
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         rows = list(Webhook.objects.order_by("name")[:MOST])
         last = newest_by_event([f"webhook:{row.name}" for row in rows])
         return {
@@ -44,12 +44,12 @@ class _WebhookFormPage(ObjectPage):
 
     template = "ops/events/webhook.html"
 
-    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         row = webhooks.find_webhook(which["webhook_id"]) if which else None
         given = initial_values(row.name, row.document) if row else {"verifier": "HMAC_BASED"}
         return self._around(request, row, WebhookForm(initial=given))
 
-    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
         require_permission(request, CHANGE)
         row = webhooks.find_webhook(which["webhook_id"]) if which else None
         act = request.POST.get("do", "save")

@@ -27,7 +27,7 @@ class RetentionPage(Page):
     name, title, template = "retention", gettext_lazy("Retention"), "ops/retention.html"
     permission = "conductor.view_retentionpolicy"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, known = clock.now(), retention_policies()
         asked = request.GET.get("preview")
         shown = [each for each in known if asked is None or each.definition == asked][:MOST_PREVIEWED]

@@ -20,7 +20,7 @@ class SweepsPage(Page):
 
     name, title, template, permission = "sweeps", gettext_lazy("Sweeps"), "ops/sweeps.html", "conductor.view_sweeppass"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
         return {
             "sweeps": [_sweep_row(sweep, now) for sweep in SweepPass.objects.order_by("name")],

@@ -29,7 +29,7 @@ class SystemPage(Page):
 
     name, title, template, permission = "system", gettext_lazy("System"), "ops/system.html", "conductor.view_sweeppass"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
         found, known = sweep_statuses(now), database_status()
         told = list(operator_advice(found, known, now))

@@ -69,11 +69,11 @@ class AnswerPage(ObjectPage):
     name, template, permission = "waiting_task", "ops/waiting/task.html", "conductor.view_run"
     route = "waiting/<str:id>/"
 
-    def shown(self, request: HttpRequest, id: str = "") -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, id: str = "") -> dict[str, Any]:
         attempt = _find_attempt(id)
         return _page_context(request, attempt, AnswerForm(attempt, mode=request.GET.get("mode", AS_FORM)))
 
-    def sent(self, request: HttpRequest, id: str = "") -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest, id: str = "") -> HttpResponse | dict[str, Any]:
         attempt, act = _find_attempt(id), ACTS.get(request.POST.get("do", ""))
         if not may_act(request, attempt):
             raise PermissionDenied(ACT)

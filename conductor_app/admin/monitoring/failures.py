@@ -78,7 +78,7 @@ class FailuresPage(Page):
     )
     live_template = "ops/failures/groups.html"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         view, asked = request.GET.get("view", "open"), request.GET
         view = view if view in VIEWS else "open"
         definition, text = asked.get("definition", "").replace("\0", ""), asked.get("q", "").replace("\0", "")
@@ -129,7 +129,7 @@ class FailureGroupPage(ObjectPage):
     name, template, permission = "failure_group", "ops/failure_group.html", "conductor.view_failuregroup"
     route = "failures/<int:group_id>/"
 
-    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         group = _group(which["group_id"])
         place = request.GET.get("place", "").replace("\0", "").strip()[:200].removeprefix("input.")
         told = failure_detail(group, clock.now(), place)
@@ -160,7 +160,7 @@ class FailureGroupPage(ObjectPage):
             "retry": reverse("admin:bulk_plan", query={"failure_group": group.pk, "action": "retry"}),
         }
 
-    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse:
         require_permission(request, PERMISSION)
         group = _group(which["group_id"])
         do = ACTS.get(request.POST.get("do", ""))

@@ -38,7 +38,7 @@ class PulsePage(Page):
     title = gettext_lazy("Pulse")
     live_template = "ops/overview/pulse.html"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
         of_the_day = cache(lambda: hourly_activity(now))
         return {

@@ -31,7 +31,7 @@ class QueuePage(ObjectPage):
     live_template = "ops/queues/story.html"
     route = "queue/"
 
-    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         now, name = clock.now(), _name(request)
         story = queue_detail(name, now)
         hour = story.hour
@@ -55,7 +55,7 @@ class QueuePage(ObjectPage):
             "address": queue_address(name),
         }
 
-    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse:
         require_permission(request, PERMISSION)
         name = _name(request)
         try:

@@ -27,7 +27,7 @@ class QueuesPage(Page):
     name, title, template, permission = "queues", gettext_lazy("Queues"), "ops/queues.html", "conductor.view_attempt"
     live_template = "ops/queues/rows.html"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
         found = list_queues()
         names = [queue.name for queue in found]

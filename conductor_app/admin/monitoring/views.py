@@ -46,7 +46,7 @@ class ViewsPage(Page):
 
     name, title, template, permission = "views", gettext_lazy("Views"), "ops/views.html", "conductor.view_run"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         return {
             "views": [
                 {
@@ -99,7 +99,7 @@ class ViewPage(ObjectPage):
     name, template, permission = "view", "ops/view.html", "conductor.view_run"
     route = "views/<int:view_id>/"
 
-    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         view, now = _view(request, which["view_id"]), clock.now()
         alerts = list(view.alerts.order_by("pk")[:10])
         rings = AlertFiring.objects.filter(alert__in=alerts).order_by("-at", "-pk")[:MOST_RINGS]
@@ -124,7 +124,7 @@ class ViewPage(ObjectPage):
             "permission": PERMISSION,
         }
 
-    def sent(self, request: HttpRequest, **which: Any) -> HttpResponse:
+    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse:
         require_permission(request, PERMISSION)
         view, said, by = _view(request, which["view_id"]), request.POST, request.user.get_username()
         address = reverse("admin:view", args=[view.pk])
@@ -150,7 +150,7 @@ class AlertPage(ObjectPage):
 
     name, permission, route = "alert", "conductor.view_run", "alerts/<int:alert_id>/"
 
-    def shown(self, request: HttpRequest, **which: Any) -> HttpResponse:
+    def get_context(self, request: HttpRequest, **which: Any) -> HttpResponse:
         alert = Alert.objects.select_related("view").filter(pk=min(which["alert_id"], 2**62)).first()
         if alert is None:
             raise NotFound(_("This alert is no longer watched."))
@@ -163,7 +163,7 @@ class TilesPage(Page):
     name, permission, title = "tiles", "conductor.view_run", gettext_lazy("Views")
     template, live_template = "ops/tiles_page.html", "ops/tiles.html"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         return {"tiles": [_tile(view) for view in visible_views(request).filter(is_tile=True)[:MOST_TILES]]}
 
 

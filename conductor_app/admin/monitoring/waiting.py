@@ -34,7 +34,7 @@ class WaitingPage(Page):
     title = gettext_lazy("Waiting for people")
     live_template = "ops/waiting/rows.html"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, found, user = clock.now(), human_task_inbox(clock.now()), request.user
         groups = set(user.groups.values_list("name", flat=True))
         of = {

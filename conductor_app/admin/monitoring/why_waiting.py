@@ -32,7 +32,7 @@ class TurnPage(ObjectPage):
     live_template = "ops/turn/gates.html"
     route = "turn/<str:attempt_id>/"
 
-    def shown(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
         now = clock.now()
         attempt = attempts_for_panel().filter(pk=which["attempt_id"]).first()
         if attempt is None:

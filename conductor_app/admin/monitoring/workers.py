@@ -40,7 +40,7 @@ class WorkersPage(Page):
     name, title, template, permission = "workers", gettext_lazy("Workers"), "ops/workers.html", "conductor.view_poller"
     live_template = "ops/workers/rows.html"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, text = clock.now(), _text(request)
         found, off = workforce(now, text), clock_skews(now)
         return {

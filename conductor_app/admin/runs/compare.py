@@ -31,7 +31,7 @@ class ComparePage(ObjectPage):
     name, template, permission = "compare", "ops/compare.html", "conductor.view_run"
     route = "runs/<str:run_id>/compare/"
 
-    def shown(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
+    def get_context(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
         one = _run(which["run_id"])
         found = comparison_candidates(one)
         asked = request.GET.get("with", "").strip().replace("\0", "")

@@ -49,7 +49,7 @@ class CalendarPage(Page):
     name, title, template = "schedule_week", gettext_lazy("The week of the schedules"), "ops/schedule/week.html"
     permission = "conductor.view_schedule"
 
-    def context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         clocks, now = get_current_timezone(), clock.now()
         today = datetime.fromtimestamp(now / 1000, UTC).astimezone(clocks).date()
         first = _day(request.GET.get("from", "")) or today - timedelta(days=today.weekday())

@@ -58,7 +58,7 @@ def priority_names() -> list[str]:
 def selected_tasks(story: GroupViewModel, given: QueryDict) -> list[GroupMember]:
     """The tasks that are ticked; where none is, all that the filter shows."""
     ticked = set(given.getlist("task"))
-    return [each for each in story.members if each.id in ticked] if ticked else story.shown
+    return [each for each in story.members if each.id in ticked] if ticked else story.visible_members
 
 
 def confirmation(request: HttpRequest, story: GroupViewModel) -> dict[str, Any] | None:

@@ -56,11 +56,11 @@ def timeline_tab(story: GroupViewModel) -> dict[str, Any]:
 
 def _page(story: GroupViewModel) -> tuple[int, int, list[Any]]:
     """Of tasks alike that were asked for, so many at a time as can be drawn; else all."""
-    if not story.asked["only"] or len(story.shown) <= MOST_ROWS:
-        return 1, 1, story.shown
-    pages = -(-len(story.shown) // MOST_ROWS)
+    if not story.asked["only"] or len(story.visible_members) <= MOST_ROWS:
+        return 1, 1, story.visible_members
+    pages = -(-len(story.visible_members) // MOST_ROWS)
     page = min(max(story.asked.number("page") or 1, 1), pages)
-    return page, pages, order_members(story.shown)[(page - 1) * MOST_ROWS : page * MOST_ROWS]
+    return page, pages, order_members(story.visible_members)[(page - 1) * MOST_ROWS : page * MOST_ROWS]
 
 
 def _line(row: TimelineRow, story: GroupViewModel) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _of_one(row: TimelineRow, story: GroupViewModel) -> dict[str, Any]:
 
 def diagram_tab(story: GroupViewModel) -> dict[str, Any]:
     """What needs what among the tasks that are shown."""
-    shown = story.shown
+    shown = story.visible_members
     graph = story.graph
     if len(shown) < len(story.members):
         kept = {each.id for each in shown}

@@ -42,7 +42,7 @@ def tasks_tab(story: GroupViewModel) -> dict[str, Any]:
         "rows": [_row(each, story) for each in found],
         "next": story.asked.address(after=after) if after else "",
         "first": story.asked.address() if story.asked.values.get("after") else "",
-        "count": len(story.shown),
+        "count": len(story.visible_members),
         "priorities": priority_names(),
         **filter_context(story),
     }

@@ -90,7 +90,7 @@ class GroupViewModel:
         return longest_chain(self.members, self.graph, self.now)
 
     @cached_property
-    def shown(self) -> list[GroupMember]:
+    def visible_members(self) -> list[GroupMember]:
         """Those that the filter lets pass."""
         state, word, only = self.asked.state, self.asked["q"].lower(), self.asked["only"]
         chain = self.chain.ids if self.asked["chain"] else None
@@ -227,7 +227,7 @@ def _facts(story: GroupViewModel) -> list[tuple[str, Any]]:
 
 def page_of_tasks(story: GroupViewModel, count: int) -> tuple[list[GroupMember], str]:
     """The tasks of one page, and where the next one begins."""
-    found = most_urgent_first(story.shown, story.asked.values.get("after", ""), count + 1)
+    found = most_urgent_first(story.visible_members, story.asked.values.get("after", ""), count + 1)
     return found[:count], found[count - 1].id if len(found) > count else ""
 
 

@@ -17,6 +17,7 @@ from ...insight.standalone import NAMES_OF_PRIORITIES
 from ...insight.task_groups.members import GroupMember
 from ...models import Message
 from ...store import standalone_tasks
+from ..delivery import deliver_after_commit
 from .task_actions import apply_action, parse_command, record_action
 
 ASKED = "asked"
@@ -88,8 +89,6 @@ def enqueue_bulk_action(
 ) -> None:
     """Have these tasks acted on in this order, the first ones at once."""
     # Delivering a message is a change of a task, which is decided elsewhere.
-    from ..messages import deliver_after_commit
-
     now, facts = clock.now(), {"verb": verb, "by": by, "reason": reason, "priority": priority}
     messages = [
         Message(to=id, subject=ASKED, facts=facts, sent_at=now, due_at=now + max(place - AT_ONCE, 0) * EVERY_MS)

@@ -12,6 +12,7 @@ from ...models import Message
 from ...store import dependencies, standalone_tasks, task_groups
 from ...store.pulse_messages import NewPulseMessage
 from ...store.statement_batch import StatementBatch
+from ..delivery import deliver_after_commit
 from .pulse_messages import group_message
 
 GROUP_RESOLVED = "task-group-resolved"
@@ -47,8 +48,6 @@ def handle_group_check(message: Message) -> None:
 def enqueue_resolution(before: StandaloneTask, effects: Iterable[Effect]) -> None:
     """Leave word for those who wait for the task; it is heard after the commit."""
     # Delivering a message is a change of another task, which is decided and written here.
-    from ..messages import deliver_after_commit
-
     if before.is_awaited and (resolutions := _resolutions(effects)):
         now = clock.now()
         ids = [dependencies.send_resolved(before.id, {"reason": each.reason}, now) for each in resolutions]

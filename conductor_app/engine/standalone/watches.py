@@ -10,6 +10,7 @@ from ... import clock
 from ...core.errors import Conflict, Invalid, NotFound
 from ...models import GroupWatch, Message, StandaloneTask
 from ...models.outbox import ALERT, PUBLISH
+from ..sweep_items import handle_each
 from .rows import find_group
 from .task_actions import record_action
 
@@ -47,8 +48,6 @@ def unwatch_group(group_id: str, watch_id: str, by: str) -> None:
 
 def check_watched_groups(limit: int) -> int:
     """Look at the groups that are watched, those first that were not looked at for longest; how many."""
-    from ..sweeps import handle_each
-
     watched = GroupWatch.objects.filter(told_at=None).order_by("looked_at", "id").values_list("pk", flat=True)
     return handle_each(list(watched[:limit]), _check_watch)
 

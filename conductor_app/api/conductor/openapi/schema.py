@@ -6,6 +6,10 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
+from .operations import EMPTY, NOTHING, OPERATIONS, TEXT, Many, ManyByKey
+from .shapes import schema, shape
+from .tables import ERROR
+
 ERRORS = {
     400: "The request cannot be understood, or the document in it is faulty.",
     401: "A token is missing, not valid, or expired.",
@@ -21,9 +25,6 @@ class ConductorSchema(AutoSchema):
 
     @property
     def operation(self) -> Any:
-        # Imported when it is asked for: the tables read the serializers, and those need the views' own errors.
-        from .operations import OPERATIONS
-
         return OPERATIONS[f"{type(self.view).__name__}.{self.method.lower()}"]
 
     def get_operation_id(self) -> str:
@@ -54,8 +55,6 @@ class ConductorSchema(AutoSchema):
         return {"application/json": shape} if isinstance(shape, dict) else shape
 
     def map_parsers(self) -> list[str]:
-        from .operations import TEXT
-
         return ["text/plain" if self.operation.body == TEXT else "application/json"]
 
     def get_response_serializers(self) -> Any:
@@ -64,8 +63,6 @@ class ConductorSchema(AutoSchema):
 
 def good_replies(operation: Any) -> dict[Any, Any]:
     """The replies where all went well, by status and type."""
-    from .operations import EMPTY, NOTHING, TEXT
-
     nothing = {204: OpenApiResponse(description="There is nothing.")}
     if operation.reply == NOTHING:
         return nothing
@@ -77,17 +74,11 @@ def good_replies(operation: Any) -> dict[Any, Any]:
 
 def error_replies() -> dict[Any, Any]:
     """The errors that any operation may answer with."""
-    from .shapes import shape
-    from .tables import ERROR
-
     return {(status, "application/json"): OpenApiResponse(shape(ERROR), said) for status, said in ERRORS.items()}
 
 
 def to_spectacular(what: Any) -> Any:
     """A shape as drf-spectacular takes it."""
-    from .operations import TEXT, Many, ManyByKey
-    from .shapes import schema, shape
-
     if what == TEXT:
         return OpenApiTypes.STR
     if isinstance(what, Many):

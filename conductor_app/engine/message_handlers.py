@@ -1,94 +1,21 @@
-"""Messages between runs: heard right after the commit that sent them, or else by the sweep."""
+"""What each message between runs does when it is delivered, by its subject."""
 
-import logging
-from collections import deque
-from collections.abc import Callable
-from threading import local
-
-from django.db.models import TextField
-from django.db.models.functions import Cast
-
-from .. import clock
-from ..access.masking import decrypt_masked
 from ..core import commands, reports
 from ..core.decide import no_command
-from ..core.errors import AlreadyResolved, Conflict, NotFound, RequestRefused
+from ..core.errors import Conflict, NotFound
 from ..core.listener_events import started_command
-from ..core.masking import MARK
 from ..core.states import RUN
 from ..insight.execution import run_document
 from ..models import Attempt, Message, Run
-from ..models.fields import dumps, loads_sealed
+from ..models.fields import dumps
 from ..models.outbox import ABOUT_GROUP
-from ..store import inbox, task_groups
-from ..store.due_rows import due_messages
-from ..telemetry.log_context import log_context
+from ..store import inbox
 from . import event_actions, events, payloads
 from .change import change
+from .delivery import Handler, register_handlers
 from .standalone import bulk_actions, dependency_resolved, resolution
 from .tasks import add_logs
 from .workflow_rate_limits import admit, release_next
-
-log = logging.getLogger(__name__)
-
-AT_ONCE = 50
-"""Messages that the sending process delivers itself; the sweep takes the rest, so no caller waits for thousands."""
-SLOWEST_RETRY_MS = 60_000
-
-_own = local()
-
-
-def deliver_after_commit(ids: tuple[int, ...]) -> None:
-    """Deliver after the commit, in this thread, one message after another; a failure leaves it to the sweep."""
-    waiting = getattr(_own, "waiting", None)
-    if waiting is not None:
-        waiting.extend(ids)
-        return
-    _own.waiting = deque(ids)
-    try:
-        for _ in range(AT_ONCE):
-            if not _own.waiting:
-                break
-            deliver(_own.waiting.popleft())
-    finally:
-        _own.waiting = None
-
-
-def deliver(id: int) -> bool:
-    """Deliver one message; False where it was delivered by somebody else or has to be tried again."""
-    message = read_message(id)
-    if message is None:
-        return False
-    with log_context(message.subject, run_id=message.to, message_id=message.pk):
-        return _handle_and_delete(message)
-
-
-def read_message(id: int) -> Message | None:
-    """The message, its facts as they were written, and opened."""
-    rows = Message.objects.defer("facts").annotate(text=Cast("facts", TextField()))
-    if (message := rows.filter(pk=id).first()) is not None:
-        message.written = loads_sealed(message.text)
-        message.facts = decrypt_masked(message.written) if MARK in message.text else message.written
-    return message
-
-
-def _handle_and_delete(message: Message) -> bool:
-    try:
-        HANDLERS[message.subject](message)
-    except (AlreadyResolved, NotFound, Conflict):
-        # Nobody is left who could hear it: the run has ended or is gone.
-        Message.objects.filter(pk=message.pk).delete()
-    except Exception as error:
-        _schedule_redelivery(message, error)
-        return False
-    return True
-
-
-def _schedule_redelivery(message: Message, error: Exception) -> None:
-    log.exception("message_not_delivered", extra={"message_id": message.pk, "subject": message.subject})
-    wait = min(1000 * 2 ** min(message.tries, 10), SLOWEST_RETRY_MS)
-    told = error.message if isinstance(error, RequestRefused) else type(error).__name__
-    Message.objects.filter(pk=message.pk).update(tries=message.tries + 1, due_at=clock.now() + wait, error=told)
 
 
 def _begin_child(message: Message) -> None:
@@ -202,7 +129,7 @@ def _wake_inbox_step(message: Message) -> None:
         Message.objects.filter(pk=message.pk).delete()
 
 
-HANDLERS: dict[str, Callable[[Message], None]] = {
+HANDLERS: dict[str, Handler] = {
     "begin": _begin_child,
     "child_ended": _child_ended,
     "child_reopened": _child_reopened,
@@ -219,7 +146,6 @@ HANDLERS: dict[str, Callable[[Message], None]] = {
 }
 
 
-def deliver_due(limit: int) -> int:
-    """Deliver what was not delivered right after its commit; returns how many."""
-    now = clock.now()
-    return task_groups.delete_premature_messages(now) + sum(deliver(id) for id in due_messages(now, limit))
+def connect_handlers() -> None:
+    """Register the handlers of all subjects for delivery."""
+    register_handlers(HANDLERS)

@@ -1,0 +1,99 @@
+"""Delivery of messages between runs: right after the commit that wrote them, or by the sweep.
+
+This module is a leaf of the engine: `message_handlers` registers what each message does.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from threading import local
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from .. import clock
+from ..access.masking import decrypt_masked
+from ..core.errors import AlreadyResolved, Conflict, NotFound, RequestRefused
+from ..core.masking import MARK
+from ..models import Message
+from ..models.fields import loads_sealed
+from ..store import task_groups
+from ..store.due_rows import due_messages
+from ..telemetry.log_context import log_context
+
+Handler = Callable[[Message], None]
+
+HANDLERS: dict[str, Handler] = {}
+"""The handler of each subject; `message_handlers` fills it when the app is ready."""
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 50
+"""Messages that the sending process delivers itself; the sweep takes the rest, so no caller waits for thousands."""
+SLOWEST_RETRY_MS = 60_000
+
+_own = local()
+
+
+def register_handlers(handlers: Mapping[str, Handler]) -> None:
+    """Register the handler of each subject."""
+    HANDLERS.update(handlers)
+
+
+def deliver_after_commit(ids: tuple[int, ...]) -> None:
+    """Deliver messages after the commit, in this thread, one after another. The sweep delivers those that fail."""
+    waiting = getattr(_own, "waiting", None)
+    if waiting is not None:
+        waiting.extend(ids)
+        return
+    _own.waiting = deque(ids)
+    try:
+        for _ in range(AT_ONCE):
+            if not _own.waiting:
+                break
+            deliver(_own.waiting.popleft())
+    finally:
+        _own.waiting = None
+
+
+def deliver(id: int) -> bool:
+    """Deliver one message. Returns False if another process delivered it, or if it must be retried."""
+    message = read_message(id)
+    if message is None:
+        return False
+    with log_context(message.subject, run_id=message.to, message_id=message.pk):
+        return _handle_and_delete(message)
+
+
+def read_message(id: int) -> Message | None:
+    """Load a message with its facts: `written` as stored, `facts` decrypted. Returns None if it is gone."""
+    rows = Message.objects.defer("facts").annotate(text=Cast("facts", TextField()))
+    if (message := rows.filter(pk=id).first()) is not None:
+        message.written = loads_sealed(message.text)
+        message.facts = decrypt_masked(message.written) if MARK in message.text else message.written
+    return message
+
+
+def _handle_and_delete(message: Message) -> bool:
+    try:
+        HANDLERS[message.subject](message)
+    except (AlreadyResolved, NotFound, Conflict):
+        # The receiver has ended or was deleted: the message has no effect any more.
+        Message.objects.filter(pk=message.pk).delete()
+    except Exception as error:
+        _schedule_redelivery(message, error)
+        return False
+    return True
+
+
+def _schedule_redelivery(message: Message, error: Exception) -> None:
+    log.exception("message_not_delivered", extra={"message_id": message.pk, "subject": message.subject})
+    wait = min(1000 * 2 ** min(message.tries, 10), SLOWEST_RETRY_MS)
+    told = error.message if isinstance(error, RequestRefused) else type(error).__name__
+    Message.objects.filter(pk=message.pk).update(tries=message.tries + 1, due_at=clock.now() + wait, error=told)
+
+
+def deliver_due(limit: int) -> int:
+    """Deliver up to `limit` messages that were not delivered after their commit. Returns how many."""
+    now = clock.now()
+    return task_groups.delete_premature_messages(now) + sum(deliver(id) for id in due_messages(now, limit))

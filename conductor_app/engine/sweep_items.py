@@ -1,0 +1,32 @@
+"""The loop of a sweep: each item is handled by itself, and a failure does not stop the others."""
+
+import logging
+from collections.abc import Callable, Iterable
+
+from .. import conf
+from ..core.errors import NotFound
+from ..telemetry.log_context import log_context
+
+log = logging.getLogger(__name__)
+
+
+def handle_each(found: Iterable, handle: Callable) -> int:
+    """Handle each item; log a failure and go on. Returns how many items were handled."""
+    handled = 0
+    for item in found:
+        with log_context("sweep_item", item=str(item)):
+            handled += _try_handle(item, handle)
+    return handled
+
+
+def _try_handle(item: object, handle: Callable) -> bool:
+    try:
+        handle(item)
+    except NotFound:
+        return False
+    except Exception:
+        if conf.raises_in_sweeps:
+            raise
+        log.exception("sweep_item_failed")
+        return False
+    return True
